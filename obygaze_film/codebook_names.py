@@ -161,9 +161,22 @@ def names_of(model: ModelRecord) -> CodebookNames:
     if model.codebook not in BUILTIN:
         return CodebookNames(model.translations, model.titles)
     codebook = builtin_codebook(model.codebook)
+    names = names_in(codebook)
+    return CodebookNames(names.texts, model.titles or names.titles, codebook)
+
+
+def names_in(codebook: Codebook) -> CodebookNames:
+    """Return what a codebook calls its levels and concepts, such as that under which people decided.
+
+    Examples
+    --------
+    >>> from obygaze_features.manifest import builtin_codebook
+    >>> str(names_in(builtin_codebook("obygaze12")).titled("S"))
+    'S (Sure)'
+    """
     texts = {language: codebook.texts(language) for language in codebook.languages}
-    titles = model.titles or {level.name: level.title for level in codebook.levels}
-    return CodebookNames(texts, titles, codebook)
+    titles = {level.name: level.title for level in codebook.levels}
+    return CodebookNames(texts, titles)
 
 
 def concept_names(codebook: Codebook, language: str) -> dict[str, str]:

@@ -398,9 +398,17 @@ def judged_at(clip: Clip) -> float:
     return moment.timestamp()
 
 
+def was_score_hidden(clip: Clip) -> bool:
+    """Whether a clip was judged without the model's score; it need not be a window of the draw.
+
+    False where that is not stated, as of a note.
+    """
+    return clip.extras.get(SEEN_SCORE) == "0"
+
+
 def is_blind(clip: Clip) -> bool:
     """Whether a clip is a window that was drawn at random and shown without its score."""
-    return clip.extras.get(SEEN_SCORE) == "0" and place_in(clip) > 0
+    return was_score_hidden(clip) and place_in(clip) > 0
 
 
 def blind_judgements(judgements: Manifest) -> Judgements:
@@ -497,7 +505,7 @@ def judged_film(
     drop_judges_without_concepts(filtered, positive)
     judges = _judges_under_one_definition(judgements.with_clips(filtered.clips))
     _keep_cells(filtered, cells)
-    _refuse_two_draws(timeline.movie, filtered.clips)
+    _refuse_two_draws(timeline.movie, filtered.clips, cells)
     # A judgement that was left out so far is a gap in the draw: nobody knows what was judged at its place. A
     # window that is black or credits by now has no answer, and is no gap: it is no part of what is estimated.
     judged_places = _places_by_judge(judges, filtered.clips)
@@ -649,7 +657,7 @@ def _keep_drawn(filtered: JudgementFilter, movie: str) -> Sampling:
 def keep_blind(filtered: JudgementFilter) -> None:
     """Leave in a sieve only the judgements that were made blindly of drawn windows (`is_blind`)."""
     filtered.keep(lambda clip: clip.level is not None, message("why_level"))
-    filtered.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
+    filtered.keep(was_score_hidden, message("why_seen"))
     filtered.keep(is_blind, message("why_place", column=PLACE))
 
 
@@ -684,14 +692,15 @@ def _is_by_another(judge: str, clip: Clip) -> bool:
     return clip.annotator != judge
 
 
-def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
-    """Raise FilmError if judgements are of two draws.
+def _refuse_two_draws(movie: str, clips: Iterable[Clip], cells: Cells) -> None:
+    """Raise FilmError if judgements, all of cells of the film, are of two draws.
 
     They are if they have two seeds, two windows at one place, or one window at two places.
     """
+    index_of = cache(cells.index_of)  # many judge the same windows
     seeds: set[int] = set()
-    span_at: dict[int, tuple[float | None, float | None]] = {}  # by place
-    place_of: dict[tuple[float | None, float | None], int] = {}  # by span
+    cell_at: dict[int, int | None] = {}  # by place
+    place_of: dict[int | None, int] = {}  # by cell
     for clip in clips:
         seed = named_seed(clip)
         if seed is not None:
@@ -699,13 +708,13 @@ def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
 
         # The first clip at a place says which window is there.
         place = place_in(clip)
-        span = (clip.start_s, clip.end_s)
-        has_another_span = span_at.setdefault(place, span) != span
-        if has_another_span or len(seeds) > 1:
+        cell = index_of(clip.start_s, clip.end_s)
+        has_another_cell = cell_at.setdefault(place, cell) != cell
+        if has_another_cell or len(seeds) > 1:
             raise FilmError(message("rate_seeds", movie=movie, clip=clip.clip_id, column=PLACE, place=place))
 
         # The first clip of a window says at which place it is.
-        other_place = place_of.setdefault(span, place)
+        other_place = place_of.setdefault(cell, place)
         if other_place != place:
             places = {"column": PLACE, "place": other_place, "other": place}
             raise FilmError(message("rate_places", movie=movie, clip=clip.clip_id, **places))

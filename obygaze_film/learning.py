@@ -520,11 +520,12 @@ def _refuse_unusable_films(films: Sequence[Timeline], key: str | None, corpus: M
     ------
     FilmError
         Films were scored by different models, or by one of another codebook than the corpus's; or a film is
-        in the corpus, where its clips would count twice.
+        in the corpus, whose name it may spell otherwise, and its clips would count twice.
     """
     scored = films[0].model(key)
     expected = _ModelSettings(scored.model, scored.backbone, scored.task, corpus.codebook.name)
-    labelled_movies = {clip.movie for clip in corpus if clip.level}
+    positive = positive_of(scored)
+    labelled_movies = {clip.movie for clip in corpus if positive.is_labelled(clip)}
 
     for film in films:
         model = film.model(key)

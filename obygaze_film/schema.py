@@ -778,5 +778,9 @@ def is_counted(table: pd.DataFrame) -> NDArray[np.bool_]:
 
     Rows that are unlike the training, missing, black or credits do not count, whether or not they have one.
     """
-    is_left_out = has_flag(table, *UNRELIABLE, *NO_CONTENT)
-    return np.asarray(~is_left_out & table["p"].notna(), dtype=np.bool_)
+    return np.asarray(~is_left_out(table) & table["p"].notna(), dtype=np.bool_)
+
+
+def is_left_out(table: pd.DataFrame) -> NDArray[np.bool_]:
+    """Mark the rows [N] that are unlike the training, missing, black or credits: they count in no number."""
+    return has_flag(table, *UNRELIABLE, *NO_CONTENT)

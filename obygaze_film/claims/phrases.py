@@ -1734,7 +1734,7 @@ def panel_sentence(claim: PanelAgreement, words: Words) -> str:
 def decision_sentence(claim: DecidedSpan, words: Words) -> str:
     """Say who gave which level to a span, and whether they saw the model's score.
 
-    Such as "Marked Sure by AB, blind of the model's score".
+    Such as "Marked S (Sure) by AB, blind of the model's score".
     """
     key = "decided_agreed" if claim.has(AGREED) else "decided"
     how = words["decided_not_blind"]

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
     from obygaze_film.workspace.open_film import Note, OpenFilm, Tell
 
-MIN_YEARS = 3
-"""A comparison has a trend if its films are of this many different years, or more."""
-
 
 @command("open")
 def open_(
@@ -80,7 +77,7 @@ def open_(
       obygaze film open scored/* --film a.mp4 --film b.mkv --films films.csv \\
           --by decade
     """
-    from obygaze_film.film_groups import read_facts
+    from obygaze_film.film_groups import MIN_TREND_VALUES, read_facts
     from obygaze_film.film_videos import videos_of_films
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.address import refuse_missing, serve
@@ -114,7 +111,7 @@ def open_(
     facts = None
     if films is not None:
         facts, _ = read_facts(films, timelines)
-    has_trend = len(years_of(timelines, facts)) >= MIN_YEARS
+    has_trend = len(years_of(timelines, facts)) >= MIN_TREND_VALUES
     comparison = _DeskComparison(
         tuple(opened),  # not the list, which grows if a model is trained on the desk
         book,

@@ -28,6 +28,9 @@ class Decided:
         Digest of the definitions that it was made under; empty if unknown.
     codebook : Codebook or None
         The codebook with these definitions, which need not be the model's; None if unknown.
+    read_by : Codebook or None
+        The codebook by which people read the level today, also where it is not stated under which one it was
+        given; None if there is no such codebook, as the decision is of no ledger.
     """
 
     start_s: float
@@ -41,6 +44,7 @@ class Decided:
     id: str = ""
     definition: str = ""
     codebook: Codebook | None = None
+    read_by: Codebook | None = None
 
     @property
     def annotator(self) -> str:

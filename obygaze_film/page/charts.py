@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from obygaze_film.page.packed import whole_percentages
 from obygaze_film.schema import runs
 
 COLOUR_STEPS: Final = 7
@@ -16,7 +17,7 @@ NOT_DRAWN: Final = 0
 """Stands for a step of colour of rows without a probability."""
 
 HEIGHT: Final = 100
-"""Height of a line chart, from probability 0 to 1, in units of its SVG."""
+"""Height of a line chart, from probability 0 to 1, in units of its SVG: one for each hundredth."""
 
 TICKS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600, 7200)
 """Possible distances between the labelled times of an axis, in seconds."""
@@ -25,14 +26,19 @@ TICKS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600,
 def tenths(seconds: float) -> int:
     """Return the x of a time in the figures of a timeline: whole tenths of a second from the film's start.
 
-    The page stretches figures to its width.
+    The page stretches figures to its width. A time is rounded to milliseconds first, and half a tenth up, as
+    by the script of page and desk, which gets whole milliseconds.
     """
-    return round(10 * seconds)
+    milliseconds = round(1000 * seconds)
+    return (milliseconds + 50) // 100
 
 
 def y_of(p: float) -> int:
-    """Return the y of a probability in a line chart: `HEIGHT` for 0 and 0 for 1, as y points down."""
-    return HEIGHT - round(HEIGHT * p)
+    """Return the y of a probability in a line chart: `HEIGHT` for 0 and 0 for 1, as y points down.
+
+    It is rounded as the probability is where it is written, and as the script of page and desk draws it.
+    """
+    return HEIGHT - int(whole_percentages(p))
 
 
 def percent(seconds: float, film_s: float) -> str:
@@ -155,9 +161,10 @@ def strip(starts: ArrayLike, ends: ArrayLike, p: ArrayLike) -> dict[int, str]:
 def _colour_steps(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the step of colour of each probability [N], from 1 to `COLOUR_STEPS`; `NOT_DRAWN` for NaN.
 
-    Each step stands for an equal range of probabilities.
+    Each step stands for an equal range of probabilities. They are rounded as where they are written: what
+    reads alike has the same colour, and so it has in the script of page and desk (`stripPaths` in rows.js).
     """
-    from_zero = np.floor(np.nan_to_num(p) * COLOUR_STEPS)
+    from_zero = np.floor(whole_percentages(np.nan_to_num(p)) * COLOUR_STEPS / 100)
     from_zero = np.minimum(from_zero, COLOUR_STEPS - 1)  # a probability of 1 has the last step
     return np.where(np.isnan(p), NOT_DRAWN, from_zero + 1)
 

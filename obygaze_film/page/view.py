@@ -19,6 +19,7 @@ from obygaze_film.film_time import (
     informative_flags_in,
     mean_probability,
     parts_of,
+    seconds_inside,
 )
 from obygaze_film.page.cards import cards
 from obygaze_film.page.key_figures import KeyFigure, key_figures
@@ -27,9 +28,12 @@ from obygaze_film.positive import people_besides_program, positive_of
 from obygaze_film.schema import (
     FLAGS,
     FORMER,
+    NO_CONTENT,
     ConceptRecord,
     ModelRecord,
+    has_flag,
     is_counted,
+    is_left_out,
     runs,
 )
 from obygaze_film.segments import band_of_mean, columns_of
@@ -177,7 +181,7 @@ class FilmView:
     whole_s : float
         Length of the film in seconds.
     rows : DataFrame
-        The model's rows of the film, in time order.
+        The model's rows of the film, in time order, with the scores that are shown (`_shown_rows`).
     segments : DataFrame
         Its passages in the order of the page: first those that reach the threshold, then weaker ones; in
         time order each.
@@ -226,7 +230,7 @@ class FilmView:
         self.whole_s = film.record.duration_s
 
         # The model's tables of the film
-        self.rows = film.rows(self.model.key)
+        self.rows = _shown_rows(film, self.model)
         segments = film.segments(self.model.key, top=top)
         self.segments = segments.sort_values(["reaches", "start_s"], ascending=[False, True])
         self.frames = film.frames[film.frames["model"] == self.model.key]
@@ -401,10 +405,6 @@ class FilmView:
 
     # --- the timeline
     # -----------------------------------------------------------------------
-    def between(self, start_s: float, end_s: float) -> pd.DataFrame:
-        """Return the rows of the model shown that overlap a span, whose ends are in seconds."""
-        return self.rows[(self.rows["end_s"] > start_s) & (self.rows["start_s"] < end_s)]
-
     @property
     def threshold_label(self) -> str:
         """Label of the line of the model's threshold; empty without one, or if no row has a probability."""
@@ -509,7 +509,7 @@ class FilmView:
 
         If the model is not the one shown, the names of the concepts name it too.
         """
-        rows = self.film.rows(model.key)
+        rows = _shown_rows(self.film, model)
         names = names_of(model)
         concepts = []
         for concept in sorted(model.concepts, key=_best_found_first_key):
@@ -535,7 +535,7 @@ class FilmView:
         key_before = f"{self.model.key}{FORMER}"
         if key_before not in self.film.keys:
             return self.rows.iloc[:0]
-        return self.film.rows(key_before)
+        return _shown_rows(self.film, self.film.model(key_before))
 
     @property
     def changed_passages(self) -> list[Moved]:
@@ -609,16 +609,17 @@ class FilmView:
     def _minute(self, start_s: float) -> Minute:
         """Average the rows in the minute from `start_s` on, each weighted by its seconds in the minute."""
         end_s = min(start_s + MINUTE_S, self.whole_s)
-        rows = self.between(start_s, end_s)
-        seconds = _seconds_inside(rows, start_s, end_s)
+        seconds_of_all = seconds_inside(self.rows, start_s, end_s)
+        is_inside = seconds_of_all > 0  # a row that only rounding moves into the minute is not
+        rows = self.rows[is_inside]
+        seconds = seconds_of_all[is_inside]
 
         # The model's probability, of the rows that have one
         has_p = is_counted(rows)  # not those that are black, or too unlike the training clips
         mean = self._mean_with_band(rows[has_p], seconds[has_p])
 
         # The concepts' probabilities, which are arrays of all rows of the film
-        row_numbers = rows.index.to_numpy()
-        concept_means = [_mean_of_known(shown.p[row_numbers], seconds) for shown in self.concepts]
+        concept_means = [_mean_of_known(shown.p[is_inside], seconds) for shown in self.concepts]
 
         flags_of_rows = informative_flags_in(rows)
         flags = [flag for flag in FLAGS if flag in flags_of_rows]  # in the order of `FLAGS`
@@ -671,13 +672,6 @@ def _is_enough_of_minute(seconds: Floats) -> bool:
     return float(seconds.sum()) >= MIN_OF_MINUTE_S - SUM_SLACK_S
 
 
-def _seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
-    """Compute how many seconds of each row [N] lie in the span from `start_s` to `end_s`; 0 if none do."""
-    starts = rows["start_s"].to_numpy(dtype=np.float64).clip(min=start_s)
-    ends = rows["end_s"].to_numpy(dtype=np.float64).clip(max=end_s)
-    return np.asarray((ends - starts).clip(min=0))
-
-
 def _mean_of_known(p: Floats, seconds: Floats) -> float:
     """Average the probabilities [N] of a minute's rows that are not NaN, weighted by the rows' seconds [N].
 
@@ -695,7 +689,7 @@ def _model_strip(key: str, model: ModelRecord, film: "Timeline", words: Words) -
     The note beside it is the share of the film that the model expects, and its warnings. `key` names the
     strip for the page's script.
     """
-    rows = film.rows(model.key)
+    rows = _shown_rows(film, model)
     expected = of_film.expected_share(model, rows)
     share = words["withheld"] if expected.number is None else phrases.share_value(expected, words)
     notes = [share]
@@ -710,6 +704,21 @@ def _model_strip(key: str, model: ModelRecord, film: "Timeline", words: Words) -
         ends=rows["end_s"].to_numpy(dtype=np.float64),
         values=rows["p"].to_numpy(dtype=np.float64),
     )
+
+
+def _shown_rows(film: "Timeline", model: ModelRecord) -> pd.DataFrame:
+    """Return a model's rows of a film without scores that do not count, so that nothing draws them.
+
+    Rows that are left out (`schema.is_left_out`) have no probability of the model. Black pictures and credits
+    have none of concepts either: of a film that the model was trained on they may have both.
+    """
+    rows = film.rows(model.key)
+    of_model = [name for name in ("p", "p_low", "p_high") if name in rows]
+    of_concepts = [f"{concept.name}_p" for concept in model.concepts if f"{concept.name}_p" in rows]
+    has_no_content = has_flag(rows, *NO_CONTENT)
+    shown = {name: rows[name].mask(is_left_out(rows)) for name in of_model}
+    shown |= {name: rows[name].mask(has_no_content) for name in of_concepts}
+    return rows.assign(**shown)
 
 
 def _best_found_first_key(concept: ConceptRecord) -> tuple[int, float]:

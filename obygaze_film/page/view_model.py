@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 import pandas as pd
 
-from obygaze_features.manifest import BUILTIN, Clip, builtin_codebook
+from obygaze_features.manifest import BUILTIN, Clip, Codebook, builtin_codebook
 from obygaze_film.claims import sentence
 from obygaze_film.claims.kinds import ClaimTime
 from obygaze_film.claims.of_judgements import decision as decision_claim
+from obygaze_film.codebook_names import names_in
 from obygaze_film.exchange.decided import Decided
 from obygaze_film.film_time import informative_flags, mean_probability
 from obygaze_film.page import charts
@@ -94,6 +95,11 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
             for strip in view.other_models
         ],
     }
+
+
+def threshold_of(view: "FilmView") -> float:
+    """Return the threshold that the scripts get: the model's, which may be 0, or `NO_THRESHOLD_P`."""
+    return NO_THRESHOLD_P if view.model.threshold_p is None else view.model.threshold_p
 
 
 def _concept_data(shown: "ShownConcept", view: "FilmView") -> dict[str, Any]:
@@ -248,8 +254,11 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
     in_time_order = sorted(decided, key=lambda decision: (decision.start_s, decision.end_s))
     described = []
     for number, decision in enumerate(in_time_order, start=1):
-        title = str(view.words.translated(view.names.titled(decision.level)))
-        concepts = [view.words.translated(view.names.concept(name)) for name in decision.concepts]
+        book = _codebook_of(decision)
+        names = view.names if book is None else names_in(book)
+        title = str(view.words.translated(names.titled(decision.level)))
+        concepts = [view.words.translated(names.concept(name)) for name in decision.concepts]
+        has_score = mean_probability(view.rows, decision.start_s, decision.end_s) is not None
         described.append(
             {
                 "id": f"d{number}",
@@ -264,7 +273,7 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
                 "judges": decision.annotator,
                 "blind": decision.is_blind,
                 "verdict": _verdict(decision, view),
-                "cited": _citation(decision, title, view) if decision.level else "",
+                "cited": citation(decision, title, view.words, has_score=has_score),
                 "history": [],
             }
         )
@@ -280,24 +289,32 @@ def _verdict(decision: Decided, view: "FilmView") -> Verdict | Literal["note"]:
 
 
 def _levels_that_answer(decision: Decided, view: "FilmView") -> Collection[str]:
-    """Return the levels that are answers, by the codebook of a decision.
+    """Return the levels that are answers, by the codebook of a decision, as at the desk.
 
     If that is unknown, the codebook of the model's name counts; if that is not built in, the task's levels.
     """
-    if decision.codebook is not None:
-        return decision.codebook.labels
+    book = _codebook_of(decision)
+    if book is not None:
+        return book.labels
     if view.model.codebook in BUILTIN:
         return builtin_codebook(view.model.codebook).labels
     return view.model.levels
 
 
-def _citation(decision: Decided, title: str, view: "FilmView") -> str:
+def _codebook_of(decision: Decided) -> Codebook | None:
+    """Return the codebook that says what the level of a decision is called, and whether it is an answer."""
+    return decision.codebook if decision.read_by is None else decision.read_by
+
+
+def citation(decision: Decided, title: str, words: "Words", *, has_score: bool) -> str:
     """Write a citation: who gave a span which level, and whether they saw the model's score.
 
-    `title` is the title of the level.
+    It is empty for a note, which has no level. `title` is what the level is called, and `has_score` tells
+    whether the model has a score of the span at all.
     """
+    if not decision.level:
+        return ""
     start_s, end_s = decision.start_s, decision.end_s
-    has_score = mean_probability(view.rows, start_s, end_s) is not None
     claim = decision_claim(
         decision.judges,
         title,
@@ -306,7 +323,7 @@ def _citation(decision: Decided, title: str, view: "FilmView") -> str:
         is_agreed=decision.is_agreed,
         has_score=has_score,
     )
-    return sentence(claim, view.words)
+    return sentence(claim, words)
 
 
 def page_data(view: "FilmView", people: Sequence[Decided], copy: ScoredCopy | None) -> dict[str, Any]:
@@ -338,7 +355,7 @@ def page_data(view: "FilmView", people: Sequence[Decided], copy: ScoredCopy | No
         "rows": timeline_data(view),
         "passages": view.cards,
         "decisions": decisions_data(people, view),
-        "threshold": view.model.threshold_p or NO_THRESHOLD_P,
+        "threshold": threshold_of(view),
         "lines": film.subtitles["text"].tolist(),
         "minutes": minutes_data(view.minutes, view),
         "fps": copy.fps if copy else DEFAULT_FPS,

@@ -9,6 +9,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Final, NamedTuple
 
+from msgspec import structs
+
 from obygaze_features.errors import InputError, ManifestError, ObygazeError
 from obygaze_features.io import sha256_of, write_new
 from obygaze_features.manifest import (
@@ -21,6 +23,7 @@ from obygaze_features.manifest import (
     Codebook,
     Manifest,
     find_codebook,
+    find_film,
     refuse_twins,
     repeated_concepts,
 )
@@ -28,7 +31,13 @@ from obygaze_features.untrusted import read_bytes
 from obygaze_film.draws import LAW, SEED, Draw
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.decided import Decided
-from obygaze_film.judged_windows import JUDGED_AT, judged_at, named_sampling, sampling_of
+from obygaze_film.judged_windows import (
+    JUDGED_AT,
+    judged_at,
+    named_sampling,
+    sampling_of,
+    was_score_hidden,
+)
 from obygaze_film.notes import counted_message, message
 from obygaze_film.scored_files import JUDGEMENTS, MAX_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
@@ -200,8 +209,8 @@ class Decisions:
         version.
         """
         judgements = self.clips_by_kind.get("judgement", ())
-        # Only a blind judgement of a drawn window has a place in the draw.
-        blind_judgements = [clip for clip in judgements if self._place_in_draw(clip) > 0]
+        # Only blind judgements of drawn windows have a place in the draw. Emptied ones do not count.
+        blind_judgements = [clip for clip in judgements if clip.level and self._place_in_draw(clip) > 0]
         return self.rules.draws[sampling_of(blind_judgements)]
 
     @property
@@ -327,17 +336,20 @@ class Decisions:
         """Return the ids of standing decisions of one person that exclude each other: one has to be chosen.
 
         Either several of them replace the same line, or they are several judgements on one span. A person who
-        decides on two machines may have such decisions, for example.
+        decides on two machines may have such decisions, for example. Those about another film, which are not
+        shown, do not count.
         """
         ids_replacing: dict[tuple[str, str], set[str]] = {}  # annotator, id of the replaced line -> ids
         ids_on_span: dict[tuple[str, JudgedSpan], set[str]] = {}  # kind, span -> ids
         for clips in self.clips_by_kind.values():
             for clip in clips:
+                if not self.rules.is_about_film(clip):
+                    continue
                 line = self.lines[clip.clip_id]
                 for replaced_id in line.replaces:
                     ids_replacing.setdefault((line.annotator, replaced_id), set()).add(line.id)
                 if line.kind in ONE_PER_SPAN:  # a judgement or an agreed decision, but not a passage
-                    ids_on_span.setdefault((line.kind, _judged_span(clip)), set()).add(line.id)
+                    ids_on_span.setdefault((line.kind, _decided_span(line.kind, clip)), set()).add(line.id)
 
         conflicting_ids: set[str] = set()
         for ids in (*ids_replacing.values(), *ids_on_span.values()):
@@ -393,7 +405,7 @@ class Decisions:
         return disagreements(judged, agreed)
 
     def _current(self, kinds: Iterable[str], shown_ids: Container[str] | None) -> list[Clip]:
-        """List the standing decisions of some kinds that give a level under today's definitions.
+        """List the standing decisions of some kinds that give this film a level under today's definitions.
 
         Only those whose id is in `shown_ids` are listed; all of them if it is None.
         """
@@ -401,29 +413,34 @@ class Decisions:
         for kind in kinds:
             for clip in self.clips_by_kind[kind]:
                 is_shown = shown_ids is None or clip.clip_id in shown_ids
-                if clip.level and is_shown and self.is_current(clip.clip_id):
+                is_about_film = self.rules.is_about_film(clip)
+                if clip.level and is_shown and is_about_film and self.is_current(clip.clip_id):
                     current.append(clip)
         return current
 
     def decided(self, shown_ids: Container[str] | None = None) -> list[Decided]:
         """List what people decided under today's definitions, for exports.
 
-        Only decisions whose id is in `shown_ids` are listed; by default all that stand. Those about another
-        film are left out, and so are empty ones, which have neither a level nor a note.
+        Only decisions whose id is in `shown_ids` are listed; by default all that stand. Those that the desk
+        does not show to anybody (`is_listed`) are left out.
         """
         decisions = []
-        for clips in self.clips_by_kind.values():
+        for kind, clips in self.clips_by_kind.items():
             for clip in clips:
                 is_shown = shown_ids is None or clip.clip_id in shown_ids
-                is_listed = is_shown and self.rules.is_about_film(clip)
-                if not is_listed or not self.is_current(clip.clip_id):
-                    continue
-                decision = self._described(clip)
-                if decision.level or decision.note:
-                    decisions.append(decision)
+                if is_shown and self.is_listed(kind, clip) and self.is_current(clip.clip_id):
+                    decisions.append(self.as_decided(clip))
         return decisions
 
-    def _described(self, clip: Clip) -> Decided:
+    def is_listed(self, kind: str, clip: Clip) -> bool:
+        """Whether a standing decision of a kind is shown and exported: of this film, and not emptied.
+
+        To empty a level is a way to remove a decision, with its note. Only a note never had a level.
+        """
+        has_content = kind == "note" or bool(clip.level)
+        return has_content and self.rules.is_about_film(clip)
+
+    def as_decided(self, clip: Clip) -> Decided:
         """Describe a decision under today's definitions for other tools: who decided what of which span."""
         line = self.lines[clip.clip_id]
         # The judges of an agreed decision are those whose decisions it settles.
@@ -436,11 +453,12 @@ class Decisions:
             level=clip.level or "",
             concepts=clip.concepts,
             note=line.row.get("note", ""),
-            is_blind=clip.extras.get(SEEN_SCORE) == "0",
+            is_blind=was_score_hidden(clip),
             is_agreed=line.kind == "agreed",
             id=line.id,
             definition=definition,
             codebook=None if definition == UNKNOWN else self.codebook,
+            read_by=self.codebook,
         )
 
     # --- under which definitions
@@ -748,6 +766,7 @@ class Decisions:
                 target = self.ledger.lines.get(target_id)
                 if target is None or target_id in earlier:
                     continue
+                target = self._with_film_spelled(target)
                 if reason_against(version, target) is None:
                     earlier[target_id] = target
                     to_follow.append(target)
@@ -777,8 +796,8 @@ class Decisions:
         A judgement only replaces one that was made likewise: blindly, or with the score shown. An agreed
         decision replaces both, as people settle a difference once.
         """
-        key_of = _settled_span if kind == "agreed" else _judged_span
-        return [old.clip_id for old in self.clips_by_kind[kind] if key_of(old) == key_of(clip)]
+        span = _decided_span(kind, clip)
+        return [old.clip_id for old in self.clips_by_kind[kind] if _decided_span(kind, old) == span]
 
     def _can_agree_blindly(self, start_s: float, end_s: float, parent_ids: Sequence[str]) -> bool:
         """Whether people who agree on a span while the desk hides the scores can be taken not to know them.
@@ -788,11 +807,13 @@ class Decisions:
         """
         span = round(start_s, DECIMALS), round(end_s, DECIMALS)  # as `span_key` rounds them
         for clip in self.clips_by_kind["agreed"]:
-            if span_key(clip) == span and clip.extras.get(SEEN_SCORE) == "1":
+            is_of_span = self.rules.is_about_film(clip) and span_key(clip) == span
+            if is_of_span and not was_score_hidden(clip):
                 return False
         for parent_id in parent_ids:
             parent = self.lines.get(parent_id)
-            if parent is None or parent.row.get(SEEN_SCORE) != "0":
+            parent_clip = None if parent is None else self._reading_of(parent).clip
+            if parent_clip is None or not was_score_hidden(parent_clip):
                 return False
         return True
 
@@ -863,7 +884,7 @@ class Decisions:
         appended to, so that an equal table adds nothing a second time.
         """
         # Compare the table with the decisions that were exported into it.
-        lines = [line for line in self.ledger.lines.values() if line.kind == table.kind]
+        lines = [line for line in self._lines_of_ledger() if line.kind == table.kind]
         decisions = {line.id: Decision(line, self.definition_of(line)) for line in lines}
         standing_ids = [clip.clip_id for clip in self.clips_by_kind[table.kind]]
         edited = read_edited(table, self.rules, decisions, standing_ids, self._meanings)
@@ -946,6 +967,21 @@ class Decisions:
         if not n_added:
             self._notify(message("import_known", path=file.path, who=result.annotator))
 
+    def _lines_of_ledger(self) -> list[Line]:
+        """Return all lines of the ledger, with the name of this film as the film's record has it."""
+        return [self._with_film_spelled(line) for line in self.ledger.lines.values()]
+
+    def _with_film_spelled(self, line: Line) -> Line:
+        """Return a line with the film's name as its record has it, if the line spells it otherwise.
+
+        A colleague may have scored the film under another spelling of its id, as tables may write one too.
+        """
+        movie = line.row.get("movie", "")
+        is_spelled = movie in ("", self.film.movie)
+        if is_spelled or find_film(movie, [self.film.movie]) is None:
+            return line
+        return structs.replace(line, row={**line.row, "movie": self.film.movie})
+
     def _is_valid(self, line: Line) -> bool:
         """Whether a line is a valid decision by the rules of this film and codebook."""
         return self._reading_of(line).clip is not None
@@ -1002,7 +1038,7 @@ class Decisions:
 
         lines: dict[str, Line] = {}
         clips: dict[str, Clip] = {}  # by the id of their line
-        for line in in_force(self.ledger.lines.values(), self._is_valid):
+        for line in in_force(self._lines_of_ledger(), self._is_valid):
             clip = self._reading_of(line).clip
             if clip is not None:
                 lines[line.id] = line
@@ -1020,7 +1056,7 @@ class Decisions:
         # Assigned once complete: other threads may be reading the attributes.
         self.lines = lines
         self.clips_by_kind = {
-            kind: _latest_last_on_each_span(of_kind) for kind, of_kind in clips_of_kind.items()
+            kind: _latest_last_on_each_span(kind, of_kind) for kind, of_kind in clips_of_kind.items()
         }
         self._report_changed_windows()
 
@@ -1067,7 +1103,7 @@ class Decisions:
 
     def _report_refused_claims(self) -> None:
         """Report up to `MAX_NOTICES_OF_A_KIND` lines that replace or take back others and may not."""
-        claims = list(refused_claims(self.ledger.lines.values(), self._is_valid))
+        claims = list(refused_claims(self._lines_of_ledger(), self._is_valid))
         for claim in claims[:MAX_NOTICES_OF_A_KIND]:
             path, number = self.ledger.where[claim.line.id]  # file and line number
             act = message("claim_undo" if claim.line.kind == "undo" else "claim_replace")
@@ -1205,9 +1241,10 @@ def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
 def _judged_span(clip: Clip) -> JudgedSpan:
     """Return a key that two judgements share if the later one replaces the earlier one.
 
-    They are by one person, of the same span, and both made blindly or both with the score shown.
+    They are by one person, of the same span, to the precision with which spans are compared, and both made
+    blindly or both with the score shown.
     """
-    return clip.annotator, clip.movie, clip.start_s, clip.end_s, clip.extras.get(SEEN_SCORE)
+    return clip.annotator, clip.movie, *span_key(clip), was_score_hidden(clip)
 
 
 def _remove_invalid_agreements(lines: dict[str, Line]) -> int:
@@ -1220,8 +1257,8 @@ def _remove_invalid_agreements(lines: dict[str, Line]) -> int:
     return n_removed
 
 
-def _latest_last_on_each_span(clips: Sequence[Clip]) -> list[Clip]:
-    """Sort the decisions of one person on one span by the time at which they were made.
+def _latest_last_on_each_span(kind: str, clips: Sequence[Clip]) -> list[Clip]:
+    """Sort the decisions, all of one kind, of one person on one span by the time at which they were made.
 
     A person who decided on two machines may have several such decisions, and the order of the ledger need not
     be that of time. Where only one decision counts, it is the last one. A span keeps its places in the list:
@@ -1230,7 +1267,7 @@ def _latest_last_on_each_span(clips: Sequence[Clip]) -> list[Clip]:
     """
     places_of_span: dict[JudgedSpan, list[int]] = {}
     for place, clip in enumerate(clips):
-        places_of_span.setdefault(_judged_span(clip), []).append(place)
+        places_of_span.setdefault(_decided_span(kind, clip), []).append(place)
     in_order = list(clips)
     for places in places_of_span.values():
         earliest_first = sorted([clips[place] for place in places], key=judged_at)
@@ -1246,6 +1283,11 @@ def _common_places(places: Places | None, other_places: Places | None) -> Places
     if other_places is ALL_PLACES:
         return places
     return places & other_places
+
+
+def _decided_span(kind: str, clip: Clip) -> JudgedSpan:
+    """Return a key that two decisions of a kind share if the later one replaces the earlier one."""
+    return _settled_span(clip) if kind == "agreed" else _judged_span(clip)
 
 
 def _settled_span(clip: Clip) -> JudgedSpan:

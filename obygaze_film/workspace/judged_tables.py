@@ -1,6 +1,6 @@
 """Read what people judged in scored films' folders, and in tables elsewhere, for whoever counts or learns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -67,12 +67,14 @@ def read_judged(
     root = root or Path()
     headers: list[Header] = []
     notices: list[str] = []
+    open_spans: set[_FilmSpan] = set()  # on which people differ by now
     for folder, film in films.items():
         if (folder / LEDGER).is_dir():
             codebook = book or codebook_of(film.model().codebook, path=None)
             decisions = Decisions(folder, film, codebook)  # to open them writes the film's tables anew
             headers += decisions.headers
             notices += decisions.notices
+            open_spans |= _open_spans(decisions)
 
     # Read them, and tables elsewhere.
     tables = [*_existing_files(films, names), *other_tables]
@@ -85,7 +87,7 @@ def read_judged(
     if settled and agreed_tables:
         agreed = import_spans(agreed_tables, root, "judgements", codebook=book)
         notices += agreed.notices
-        manifest = with_agreed(manifest, agreed.manifest)
+        manifest = with_agreed(manifest, agreed.manifest, open_spans)
         n_contradictory = sum(len(levels) > 1 for levels in _agreed_levels(agreed.manifest).values())
         if n_contradictory:
             notices.append(counted_message("settled_twice", n_contradictory))
@@ -100,17 +102,29 @@ def _existing_files(folders: Iterable[Path], names: Sequence[str]) -> list[Path]
     return [path for path in paths if path.is_file()]
 
 
-def with_agreed(judged: Manifest, agreed: Manifest) -> Manifest:
+def _open_spans(decisions: Decisions) -> "set[_FilmSpan]":
+    """Return the spans of a film on which people differ, and which nothing settles (`disagreements`)."""
+    spans = set()
+    for difference in decisions.disagreements():
+        if not difference.agreed:
+            spans.add(_FilmSpan(decisions.film.movie, difference.start_s, difference.end_s))
+    return spans
+
+
+def with_agreed(
+    judged: Manifest, agreed: Manifest, open_spans: "Collection[_FilmSpan]" = frozenset()
+) -> Manifest:
     """Replace what was judged of a span by what people agreed on, where they agreed on one level of it.
 
-    A model learns from the result. If agreed decisions give a span different levels, its judgements stay.
+    A model learns from the result. If agreed decisions give a span different levels, its judgements stay, and
+    so do those of a span that is open again, as somebody else judged it otherwise since (`open_spans`).
     """
     # The latest agreed decision on each span of which one level was agreed
     levels_of_span = _agreed_levels(agreed)
     latest_agreed: dict[_FilmSpan, Clip] = {}
     for clip in agreed:
         span = _film_span(clip)
-        if len(levels_of_span[span]) == 1:
+        if len(levels_of_span[span]) == 1 and span not in open_spans:
             latest_agreed[span] = clip
 
     clips = [clip for clip in judged if _film_span(clip) not in latest_agreed]

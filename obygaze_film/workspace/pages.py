@@ -6,11 +6,9 @@ from importlib.metadata import version
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
-from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept, why_unperceived
+from obygaze_features.manifest import Clip, Codebook, Concept, why_unperceived
 from obygaze_film.claims import FilmClaim, Words, sentence
-from obygaze_film.claims.kinds import ClaimTime
 from obygaze_film.claims.of_judgements import (
-    decision,
     judged_share,
     no_judged_share,
     pair_agreement,
@@ -21,15 +19,21 @@ from obygaze_film.claims.of_judgements import (
 )
 from obygaze_film.claims.phrases import judged_share_sentence, other_shares_sentence, probability_value
 from obygaze_film.claims.words import clock_span
-from obygaze_film.codebook_names import concept_names
+from obygaze_film.codebook_names import concept_names, names_in, told_in
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
-from obygaze_film.judged_windows import JudgedWindows, judged_film, votes
+from obygaze_film.judged_windows import (
+    MIN_SURE_WINDOWS,
+    JudgedWindows,
+    judged_film,
+    votes,
+    was_score_hidden,
+)
 from obygaze_film.notes import Message
 from obygaze_film.page.figure_pdf import can_write_pdf
 from obygaze_film.page.html import READING_KEYS, TEXTS_OF_SCRIPT, template_page
 from obygaze_film.page.view import FilmView
-from obygaze_film.page.view_model import NO_THRESHOLD_P, common_data, timeline_data
+from obygaze_film.page.view_model import NO_THRESHOLD_P, citation, common_data, threshold_of, timeline_data
 from obygaze_film.schema import CorrectedRate, TooFewJudged
 from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_film.workspace.open_film import OpenFilm
@@ -139,6 +143,7 @@ def desk_page(
         keys=READING_KEYS | DECIDING_KEYS,
         concepts=_concepts_to_tick(film),
         to_judge=DEFAULT_PLANNED,
+        least=MIN_SURE_WINDOWS,
         learns=learns,
         has_pdf=can_write_pdf(),
         # Definitions that changed since some decisions were made
@@ -246,7 +251,7 @@ def _scores(view: FilmView) -> dict[str, Any]:
             weak.append(described)
     return {
         "rows": timeline_data(view),
-        "threshold": view.model.threshold_p or NO_THRESHOLD_P,
+        "threshold": threshold_of(view),
         "passages": passages,
         "weak": weak,
     }
@@ -297,28 +302,6 @@ def visible_decisions(
     return {"you": shown, "differ": described_differences, "hidden": len(hidden_ids)}
 
 
-def cited_decision(described: Mapping[str, Any], words: Words) -> str:
-    """Write a citation of a decision: who decided what, and whether they were shown the model's score.
-
-    `described` is the decision as `_described` returns it, with the model's probability `p`, which may be
-    None. A note has no level, and its citation is empty.
-    """
-    if not described["level"]:
-        return ""
-    is_agreed = described["kind"] == "agreed"
-    people = described["judges"] if is_agreed else described["who"]  # names in one text
-    start_s, end_s = described["start"], described["end"]
-    claim = decision(
-        [people],
-        described["title"],
-        ClaimTime("span", seconds=end_s - start_s, start_s=start_s, end_s=end_s),
-        is_blind=described["blind"],
-        is_agreed=is_agreed,
-        has_score=described["p"] is not None,
-    )
-    return sentence(claim, words)
-
-
 def shown_decisions(
     film: OpenFilm, viewer: str, *, blind: bool = False, words: Words | None = None
 ) -> list[dict[str, Any]]:
@@ -363,8 +346,7 @@ def shown_decisions(
     shown = []
     for kind, clips in decisions.clips_by_kind.items():
         for clip in clips:
-            is_empty = not clip.level and kind != "note"  # a person cleared the level
-            if is_empty or not decisions.rules.is_about_film(clip):
+            if not decisions.is_listed(kind, clip):
                 continue
             if not visibility.shows(clip, decisions.place_of(clip)):
                 continue
@@ -374,12 +356,22 @@ def shown_decisions(
             described["beside"] = clip.clip_id in conflicting_ids
             described["otherwise"] = not decisions.is_current(clip.clip_id)
             # The citation says whether the model had a score, even if the desk hides the score itself.
-            described["cited"] = cited_decision(described | {"p": p}, words)
+            decided = decisions.as_decided(clip)
+            described["cited"] = citation(decided, described["title"], words, has_score=p is not None)
             if not blind:
                 described["p"] = None if p is None else round(p, 3)
                 described["value"] = probability_value(p, words)
             shown.append(described)
     return sorted(shown, key=lambda described: float(described["start"]))
+
+
+def drawn_decisions(film: OpenFilm, viewer: str, words: Words) -> list[dict[str, Any]]:
+    """Describe the decisions that a figure of a film draws for a person (`shown_decisions`).
+
+    Those under other definitions than today's are left out, as of exports: a figure does not mark them.
+    """
+    shown = shown_decisions(film, viewer, words=words)
+    return [described for described in shown if not described["otherwise"]]
 
 
 class _Visibility(NamedTuple):
@@ -415,8 +407,7 @@ class _Visibility(NamedTuple):
         place : int
             Of a blind judgement: the place of its window in the draw, from 1 on. 0 for other decisions.
         """
-        is_blind = clip.extras.get(SEEN_SCORE) == "0"
-        if not is_blind:
+        if not was_score_hidden(clip):
             return not self.hides_scores
         is_own = clip.annotator == self.viewer
         if is_own or not self.hides_others:
@@ -442,7 +433,7 @@ def _described(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str
         `start`, `end` : float
             Ends of the span in seconds.
         `level`, `title` : str
-            Name and title of the level; empty if it has none.
+            Name of the level, and what it is called (`_title`); empty if it has none.
         `concepts` : tuple of str
         `note`, `who`, `origin` : str
             Note, annotator, and which passage of the model a marked passage was made from.
@@ -475,7 +466,7 @@ def _described(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str
         "who": clip.annotator,
         "origin": line.row.get("origin", ""),
         "place": decisions.place_of(clip),
-        "blind": clip.extras.get(SEEN_SCORE) == "0",
+        "blind": was_score_hidden(clip),
         "parents": line.parents,
         "judges": ", ".join(judges),
         "verdict": decisions.verdict(level, clip.concepts) if level else "note",
@@ -484,15 +475,15 @@ def _described(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str
 
 
 def _title(book: Codebook, level_name: str, language: str) -> str:
-    """Return the title of a level in a language; its name if it has no title or is not in the codebook."""
-    for level in book.levels:
-        if level.name == level_name:
-            return level.in_language(language).title
-    return level_name
+    """Return what a level is called in a language, with its title beside it (`CodebookNames.titled`).
+
+    So does the mailed page. A level that is not in the codebook has its name alone.
+    """
+    return told_in(names_in(book).titled(level_name), language)
 
 
 def decision_text(row: Mapping[str, str], book: Codebook, language: str) -> str:
-    """Write a decision in one line: its span, the title of its level, its concepts and its note."""
+    """Write a decision in one line: its span, what its level is called, its concepts and its note."""
     translated_names = concept_names(book, language)
     names = [name for name in row.get("concepts", "").split(";") if name]
     concepts = ";".join(translated_names.get(name, name) for name in names)
@@ -507,8 +498,9 @@ def next_window(
 ) -> dict[str, Any]:
     """Return the next window that a person is to judge blindly; once they are finished, the film's share.
 
-    They are finished when they have judged as many windows as planned, or no window is left. The result is
-    the answer to a request of the desk's script.
+    They are finished when they have judged as many windows as planned, or no window is left. If they said
+    before how many they would judge, these are planned at least, whatever a page asks for that was opened
+    earlier. The result is the answer to a request of the desk's script.
 
     Parameters
     ----------
@@ -544,7 +536,7 @@ def next_window(
         answer["fixed"] = n_stated
 
     places_left = [place for place in range(1, len(decisions.windows) + 1) if place not in judged]
-    is_finished = not places_left or len(judged) >= n_planned
+    is_finished = not places_left or len(judged) >= max(n_planned, n_stated)
     if not is_finished:
         place = places_left[0]
         start_s, end_s = decisions.windows[place - 1]

@@ -27,7 +27,7 @@ from obygaze_film.cells import cells_of
 from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Draw, Sampling
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_windows import is_blind, named_sampling, named_seed
+from obygaze_film.judged_windows import is_blind, named_sampling, named_seed, was_score_hidden
 from obygaze_film.notes import message
 from obygaze_film.positive import positive_of
 from obygaze_film.timeline import Timeline
@@ -362,7 +362,7 @@ def read_line(rules: FilmRules, line: Line, path: Path, number: int) -> Reading:
     place = 0
     if clip is not None:
         is_of_film = rules.is_about_film(clip)
-        is_blind_judgement = line.kind == "judgement" and clip.extras.get(SEEN_SCORE) == "0"
+        is_blind_judgement = line.kind == "judgement" and was_score_hidden(clip)
         if not is_of_film:
             problems.add(number, "of another film: it is not shown here", "movie")
         elif is_blind_judgement:

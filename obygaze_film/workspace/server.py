@@ -49,6 +49,7 @@ from obygaze_film.workspace.open_film import Job, Note, OpenFilm, Tell, message_
 from obygaze_film.workspace.pages import (
     decision_text,
     desk_page,
+    drawn_decisions,
     next_window,
     shown_decisions,
     visible_decisions,
@@ -323,7 +324,7 @@ class Workspace:
             raise HTTPException(404, "PDF needs matplotlib: pip install 'obygaze[figures]'")
         start_s, end_s = _span_in_query(request)
         view = film.view(_language(request))
-        decisions = shown_decisions(film, _viewer(request), words=view.words)
+        decisions = drawn_decisions(film, _viewer(request), view.words)
         stills = StillSheet(film.media) if film.has_media else None
         svg = film_figure(view, start_s, end_s, decisions, stills)
         content = figure_pdf(svg) if file_format == "pdf" else svg

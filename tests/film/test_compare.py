@@ -496,7 +496,7 @@ def test_the_desk_counts_the_years_that_films_have_in_comparisons(films):
     facts = {of_1996.movie: {"title": "Film 1"}, "other": {"title": "Other", "year": "1996"}}
 
     assert years_of([of_1996, copy, of_1997], facts) == {"1996"}
-    assert years_of([of_1996, copy, of_1997], None) == {"1996", "1997"}
+    assert years_of([of_1996, copy, of_1997], facts=None) == {"1996", "1997"}
 
 
 def test_a_film_with_an_unreadable_year_has_no_decade(films, judgements_by_ab):
@@ -1087,3 +1087,18 @@ def test_a_trend_needs_three_different_values_of_judged_films(films, judgements_
 
     (trend,) = compared.changes.to_dict("records")
     assert (trend["reason"] != "") == is_refused
+
+
+def test_the_desk_counts_the_years_of_the_films_that_it_compares():
+    """The table has the year of one film, an empty one of another, and no row of a third film.
+
+    The second has that of its record; the third is not compared, so that its year makes no trend.
+    """
+    first, second, third = (
+        fake_scored_film(f"tt0{number}", n_rows=60, duration_s=600.0, year=year)
+        for number, year in ((1, 1990), (2, 1994), (3, 2003))
+    )
+    facts = {"tt01": {"year": "1994"}, "tt02": {"year": ""}}
+
+    assert years_of([first, second, third], facts) == {"1994"}
+    assert years_of([first, second, third], facts=None) == {"1990", "1994", "2003"}

@@ -422,12 +422,28 @@ def test_films_scored_by_two_kinds_of_models_are_refused(trained_models, film, f
     assert value in refusal(trained_models, film, films=[timeline, other])
 
 
-@pytest.mark.parametrize("movie", ["f0", "F0"])
-def test_a_film_of_the_corpus_is_refused(trained_models, film, movie):
-    """Clips of f0, a film of the corpus, would be there twice, and it would be tested by what it taught."""
+@pytest.mark.parametrize("movie", ["f0", "F0", "Ｆ0"])
+def test_a_film_of_the_corpus_is_refused_however_its_name_is_spelled(trained_models, film, movie):
+    """Clips of f0, a film of the corpus, would be there twice, and what tests them would have learnt them."""
     timeline, _ = film
     of_corpus = replace(timeline, record=structs.replace(timeline.record, movie=movie))
     assert f"{movie} is in the corpus" in refusal(trained_models, film, films=[of_corpus])
+
+
+def test_a_film_of_a_corpus_that_names_concepts_alone_is_refused_for_a_model_of_a_concept(
+    trained_models, film
+):
+    """Its clips have no level, and are labels of the concept all the same."""
+    timeline, store = film
+    of_concept = with_model(timeline, concept="Gun", positive=[], negative=[])
+    of_corpus = replace(of_concept, record=structs.replace(of_concept.record, movie="f0"))
+    corpus = trained_models.manifest
+    without_levels = corpus.with_clips(replace(clip, level=None, concepts=("Gun",)) for clip in corpus)
+
+    with pytest.raises(FilmError, match="f0 is in the corpus"):
+        learn_from_judgements(
+            [of_corpus], judged_by(trained_models, (8, 16)), [store], without_levels, trained_models.store
+        )
 
 
 def test_a_film_scored_by_a_model_of_frames_is_refused(trained_models, film):

@@ -1,5 +1,6 @@
 """A span has a probability by one rule, wherever it is listed, cited or explained."""
 
+from base64 import b64decode
 from dataclasses import replace
 
 import pytest
@@ -8,9 +9,12 @@ from obygaze_features.manifest import builtin_codebook
 from obygaze_film.claims import Words
 from obygaze_film.exchange import collect
 from obygaze_film.exchange.decided import Decided
+from obygaze_film.film_time import BLACK_OR_CREDITS
 from obygaze_film.learning import beside_former
+from obygaze_film.page import charts
+from obygaze_film.page.packed import MISSING
 from obygaze_film.page.view import FilmView
-from obygaze_film.page.view_model import decisions_data
+from obygaze_film.page.view_model import decisions_data, timeline_data
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.evidence import span_evidence
 from obygaze_film.workspace.open_film import OpenFilm
@@ -89,3 +93,19 @@ def test_an_export_has_no_score_of_the_time_that_it_says_has_none():
     assert any("has no score" in caveat or "have no score" in caveat for caveat in exported.caveats)
     assert {placed.tier.kind for placed in exported.spans} == {"level", "concepts"}
     assert min(placed.span.start_s for placed in exported.spans) >= 60
+
+
+def test_nothing_is_drawn_over_hatched_credits():
+    """Of a film that the model was trained on, the rows of credits have probabilities.
+
+    The timeline has none there, of the model or of a concept, as lists and evidence have none.
+    """
+    view = FilmView(film_of_seconds("credits", has_p=True), "f", Words("en"), top=5)
+    timeline = timeline_data(view)
+
+    for packed in (timeline["p"], timeline["high"], timeline["concepts"][0]["p"]):
+        percentages = list(b64decode(packed))
+        assert set(percentages[:60]) == {MISSING}
+        assert MISSING not in percentages[60:]
+    assert [span["kind"] for span in view.hatched] == [BLACK_OR_CREDITS]
+    assert charts.line(view.rows).startswith("M600 ")  # tenths of a second

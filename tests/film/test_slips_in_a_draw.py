@@ -165,3 +165,15 @@ def test_the_place_of_a_spoilt_row_is_drawn_again(timeline, thirty_judgements, t
     rate_of_mended, _notices = correct_rate(timeline, mended)
     rate_without_slip, _notices = correct_rate(timeline, thirty_judgements)
     assert rate_of_mended == rate_without_slip
+
+
+def test_a_window_whose_end_was_rounded_to_milliseconds_is_the_same_window(thirty_judgements, timeline):
+    """CD's table has the ends of windows with three decimals, the desk that AB judged at with all of them."""
+    rows = list(thirty_judgements)
+    of_cd = [
+        replace(row, annotator="CD", clip_id=f"CD-{row.clip_id}", end_s=row.end_s + 0.0004) for row in rows
+    ]
+
+    film = judged_film(timeline, thirty_judgements.with_clips([*rows, *of_cd]))
+
+    assert film.panel().counts.judged == 30

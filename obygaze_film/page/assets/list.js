@@ -1,6 +1,5 @@
 // Which rows the table has, and in which order: passages of the model, decisions, what people differ on, passages nobody decided.
 export const FILTERS = ["passages", "weak", "all", "mine", "theirs", "differ", "undecided", "blind"];
-const near = (a, b) => Math.abs(a.start - b.start) < 2e-3 && Math.abs(a.end - b.end) < 2e-3;
 
 // A disagreement as an object to select: whose levels it is of, and what settles it, if anything does.
 export const disagreementsOf = ({differ, decisions}) => differ.map(({start, end, parents, agreed}) => {
@@ -14,7 +13,7 @@ export const nextOpen = (store, after) => {
  const open = openOf(store);
  return open.find((one) => one.start > after + 1e-6) ?? open[0] ?? null;
 };
-const undecidedOf = ({passages, own}) => passages.filter((one) => !own.some((mine) => mine.level && near(mine, one)));
+const undecidedOf = (store) => store.passages.filter((one) => !store.readOf(one));
 
 const ROWS = {
  passages: ({passages}) => passages,

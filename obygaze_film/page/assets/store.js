@@ -1,5 +1,6 @@
 // What is decided and what is selected. Form and evidence follow from the selected object, never from what was selected before.
-export const sameSpan = (a, b) => Math.abs(a.start - b.start) < 1e-3 && Math.abs(a.end - b.end) < 1e-3;
+import {sameSpan} from "./time.js";
+
 const named = (text) => text.trim().replace(/\s+/g, " ");
 // Whether a decision says something of the whole of a span: it is on half of it or more.
 const over = (one, span) => overlap(one, span) >= (span.end - span.start) / 2;
@@ -81,11 +82,14 @@ export class Store {
  }
  // What was said of a span that need not be the decision's own; of several decisions the last one's.
  saidOf(span, decisions = this.judged) { return decisions.findLast((one) => over(one, span)) ?? null; }
+ // One's own that were decided in reading, under today's words, and what they say of a passage: null where it is undecided.
+ get read() { return this.judged.filter((one) => !one.place && !one.otherwise); }
+ readOf(passage) { return this.saidOf(passage, this.read); }
  // Who has seen how many of the passages, and what they said of them.
  get progress() {
-  const read = this.judged.filter((one) => !one.place), found = {passages: this.passages.length, seen: 0, agree: 0, disagree: 0, unsure: 0, added: 0};
+  const {read} = this, found = {passages: this.passages.length, seen: 0, agree: 0, disagree: 0, unsure: 0, added: 0};
   for (const passage of this.passages) {
-   const said = this.saidOf(passage, read);
+   const said = this.readOf(passage);
    if (said) { found.seen++; found[said.verdict]++; }
   }
   found.added = read.filter((one) => !this.passages.some((passage) => over(one, passage)) && one.verdict === "agree").length;

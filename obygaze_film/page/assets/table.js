@@ -3,7 +3,7 @@ import {make} from "./drawing.js";
 import {whenSeen} from "./lazy.js";
 import {FILTERS, disagreementsOf, openOf, rowsOf} from "./list.js";
 import {filled} from "./rows.js";
-import {clock} from "./time.js";
+import {clock, sameSpan} from "./time.js";
 
 const FIRST = 20; // rows that are there at once
 
@@ -76,7 +76,7 @@ export class DecisionTable {
   else if (isDiffering) cell.append(make("small", {textContent: ` ${words.open}`}));
   else if (one.length) cell.append(" ", make("small", {textContent: one.length}));
   if (one.sentence) cell.append(make("small", {className: "d-printed", textContent: ` ${one.sentence}`}));
-  const isOn = this.store.selected && this.store.selected.start === one.start && this.store.selected.end === one.end;
+  const isOn = this.store.selected && sameSpan(this.store.selected, one);
   return make("tr", {className: one.settled || one.elsewhere ? "d-settled" : isOn ? "d-on" : ""},
    make("th", {scope: "row"}, this.button(one, "jump", clock(one.start), title)), cell,
    make("td", {className: "n", textContent: one.value ?? ""}));

@@ -1,6 +1,6 @@
 // The tiers under one cursor: a drag that marks a span, bars whose ends move.
 import {View, drawn, onKeys} from "./drawing.js";
-import {clamp, clock} from "./time.js";
+import {clamp, clock, sameSpan} from "./time.js";
 
 const EDGE = 6;
 
@@ -75,7 +75,7 @@ export class Tiers extends View {
   this.bars = [];
   const seen = (one) => one.end > from && one.start < to;
   const bar = (object, kind, values = {}) => {
-   const is = mine ? object.id === mine.id : it && it.start === object.start && it.end === object.end && !object.id;
+   const is = mine ? object.id === mine.id : it && sameSpan(it, object) && !object.id;
    return drawn("rect", {"data-a": object.start, "data-b": object.end, height: "100%", "data-bar": this.bars.push(object) - 1, class: `${kind}${is ? " d-on" : ""}`, ...values});
   };
   const passage = (one, kind) => {

@@ -1,5 +1,7 @@
 // Times on a timeline: how they are written, where ticks, cuts and frames lie. Of the mailed page and of the desk.
 export const clamp = (v, low, high) => Math.max(low, Math.min(v, high));
+// Whether two spans are one: their ends are equal to the millisecond (coverage.SLACK_S), but for floating point.
+export const sameSpan = (a, b) => [a.start - b.start, a.end - b.end].every((s) => Math.abs(s) <= 1e-3 + 1e-9);
 // Rounded to the second, as Python writes times.
 export const clock = (s) => {
  const whole = Math.floor(s + .5 + 1e-6);

@@ -1108,3 +1108,17 @@ def test_a_figure_explains_curve_and_band_in_text_and_name(language):
 
     for words in (view.positive, film.model().title, "80", threshold):
         assert figure.count(words) >= 2
+
+
+def test_a_row_that_rounding_moves_into_a_minute_says_nothing_of_it():
+    """The first minute of two is unlike training, and its last row ends 4 ms after it, as a shot may.
+
+    The evidence of the second minute does not name that flag, and so its line in the table doesn't.
+    """
+    film = film_of_seconds(judged_in_minutes=[0, 60])
+    film.table.loc[59, "end_s"] = film.table.loc[60, "start_s"] = 60.004
+
+    first, second = view_of(film).minutes
+
+    assert [first.flags, second.flags] == ["unlike", ""]
+    assert second.judged_s == pytest.approx(59.996)

@@ -3,6 +3,7 @@
 import pytest
 
 from obygaze_film.claims import Words
+from obygaze_film.page import charts
 from obygaze_film.page.packed import whole_percentages
 
 
@@ -11,3 +12,21 @@ def test_a_time_of_the_timeline_has_the_percentage_of_the_passage_there(p):
     """The texts round 0.285 to 0.29; the nearest float is a little lower, which nobody sees."""
     percentage = float(whole_percentages(p))
     assert Words("en").number(percentage / 100) == Words("en").number(p)
+
+
+@pytest.mark.parametrize(
+    ("p", "written"), [(0.2851, 0.29), (0.285, 0.29), (0.125, 0.13), (0.714, 0.71), (0.005, 0.01), (1.0, 1.0)]
+)
+def test_a_figure_draws_a_probability_where_and_in_the_colour_in_which_it_is_written(p, written):
+    """The scripts of page and desk get whole percentages: 0.2851 is drawn as 0.29, which is above 2/7."""
+    assert charts.y_of(p) == 100 - round(100 * written)
+    [step] = charts.strip([0.0], [8.0], [p])
+    assert step == min(int(round(100 * written) * 7 / 100), 6) + 1  # `stripPaths` of rows.js
+
+
+@pytest.mark.parametrize(
+    ("seconds", "tenths"), [(0.25, 3), (0.35, 4), (0.2499996, 3), (12.04, 120), (0.0, 0)]
+)
+def test_a_figure_draws_a_time_where_the_script_of_the_page_draws_it(seconds, tenths):
+    """The script rounds 250 ms to 3 tenths of a second, half of one up (`tenths` of rows.js)."""
+    assert charts.tenths(seconds) == tenths

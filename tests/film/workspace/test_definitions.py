@@ -366,3 +366,15 @@ def test_same_meaning_is_declared_once_for_all_later_commands(serve, judged_film
     assert "other definitions" not in declared.said
     assert declared.next(who="AB", n=10)["done"] == 10
     assert serve(judged_film.folder, path).next(who="AB", n=10)["done"] == 10
+
+
+def test_a_figure_of_the_desk_draws_what_an_export_has(serve, judged_film, tmp_path):
+    """Under the original wording the figure draws AB's judgements, and under another one it draws none."""
+    reworded = tmp_path / "reworded.codebook.toml"
+    reworded.write_text(judged_film.with_other_definition.to_toml(), "utf-8")
+    original = tmp_path / "original.codebook.toml"
+    original.write_text(judged_film.original.to_toml(), "utf-8")
+
+    for book, is_drawn in ((original, True), (reworded, False)):
+        _, figure = serve(judged_film.folder, book).ask("GET", "/film/0/figure.svg?a=0&b=120&who=AB")
+        assert (", AB" in figure.decode()) == is_drawn

@@ -282,6 +282,7 @@ def test_exports_say_who_agreed(judged_by_ab_and_cd):
         id=decisions.clips_by_kind["agreed"][0].clip_id,
         definition=decisions.codebook.definition(),
         codebook=decisions.codebook,
+        read_by=decisions.codebook,
     )
     assert [one.how for one in decided].count("blind") == 6
 
@@ -309,3 +310,42 @@ def test_a_strangers_agreement_removes_no_decision(judged_by_ab_and_cd):
     decisions._update()  # as after each act at the desk
 
     assert {line.id for line in decisions.lines.values()} == ids_before
+
+
+def test_people_whose_ledger_spells_that_no_score_was_shown_otherwise_agree_blindly_too(
+    judged_by_ab_and_cd,
+):
+    """EF's lines are by another program, which writes 0.0: the desk lists them as blind.
+
+    So EF and AB, who both judged the first window blindly, settle it without having seen the score.
+    """
+    decisions = judged_by_ab_and_cd
+    [row, *_] = [line.row for line in decisions.lines.values() if line.annotator == "AB"]
+    decisions.ledger.add("judgement", {**row, "annotator": "EF", "level": "violent", "seen_score": "0.0"}, [])
+    decisions.refresh()
+    decisions = reopen(decisions)
+
+    [first, *_] = decisions.disagreements()
+    settle(decisions, first, mode="blind")
+
+    [agreed] = [one for one in decisions.decided() if one.is_agreed]
+    assert agreed.is_blind
+
+
+def test_models_learn_from_all_judgements_of_a_span_that_is_open_again(judged_by_ab_and_cd):
+    """AB and CD settled the second window. Then EF judged it, otherwise: the desk asks to settle it again.
+
+    Until then a model learns what each of the three says of it.
+    """
+    decisions = judged_by_ab_and_cd
+    first, _ = decisions.disagreements()
+    settle(decisions, first, "calm")
+    judge_blindly(decisions, "calm", "violent", annotator="EF")
+    assert open_or_settled(decisions) == ["open", "open"]
+
+    folders = {decisions.folder: decisions.film}
+    learnt = read_judged(folders, decisions.codebook, (JUDGEMENTS,), settled=True).manifest
+
+    levels = {clip.annotator: clip.level for clip in learnt if clip.start_s == pytest.approx(first.start_s)}
+    assert set(levels) == {"AB", "CD", "EF"}
+    assert levels["EF"] == "violent"

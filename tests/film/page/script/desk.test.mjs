@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import {disagreementsOf, nextOpen, openOf, rowsOf} from "./list.js";
 import {Store} from "./store.js";
-import {clock, clockSpan, nextCut, snapped, tickTimes, toFrame, windowOf} from "./time.js";
+import {clock, clockSpan, nextCut, sameSpan, snapped, tickTimes, toFrame, windowOf} from "./time.js";
 
 const passages = [{start: 10, end: 20, p: .8, number: "1"}, {start: 50, end: 60, p: .6, number: "2"}];
 const kept = (values) => ({kind: "judgement", level: "S", verdict: "agree", concepts: [], note: "", who: "AB", origin: "", history: [], place: 0, ...values});
@@ -168,4 +168,25 @@ test("rows are of one kind, in an order of one's own", () => {
  assert.equal(ids({order: "strength"}).at(-1), "n-1");
  assert.equal(ids({order: "doubt", threshold: .3})[0], "a-3");
  assert.equal(ids({order: "doubt", threshold: .3}).at(-1), "n-1");
+});
+
+test("one's decision is of a passage whose ends are equal to the millisecond, and of no other", () => {
+ const of = (start) => made([kept({id: "a-1", start, end: 20})]);
+ const isOf = (store) => { store.select(store.passages[0]); return store.decision?.id === "a-1"; };
+ for (const [start, isSame] of [[10, true], [10.001, true], [10.0015, false]]) {
+  assert.equal(isOf(of(start)), isSame);
+  assert.equal(sameSpan({start, end: 20}, passages[0]), isSame);
+ }
+});
+
+test("a passage is undecided in the table where it is not counted as judged above it", () => {
+ const undecided = (own) => {
+  const store = made(own), left = rowsOf(store, {filter: "undecided"}).map((one) => one.start);
+  assert.equal(store.progress.seen, passages.length - left.length);
+  return left;
+ };
+ assert.deepEqual(undecided([kept({id: "a-1", start: 9, end: 20})]), [50]); // its begin was moved
+ assert.deepEqual(undecided([kept({id: "a-1", kind: "agreed", start: 10, end: 20})]), [10, 50]); // it settles others' decisions
+ assert.deepEqual(undecided([kept({id: "a-1", start: 10, end: 20, place: 3})]), [10, 50]); // blindly
+ assert.deepEqual(undecided([kept({id: "a-1", start: 10, end: 20, otherwise: true})]), [10, 50]); // under other words
 });
