@@ -691,7 +691,7 @@ def _with_tables(
 
     `target` is what models are trained on, which decides which answers are used.
     """
-    from obygaze_models.dataset.variables_and_answers import with_answers, with_variables
+    from obygaze_models.dataset.variables_and_answers import is_stored, with_answers, with_variables
 
     notes: list[str] = []
     digests: dict[str, str] = {}
@@ -702,7 +702,7 @@ def _with_tables(
     if answers is not None:
         data, notes_of_answers = with_answers(data, answers, target)
         notes += notes_of_answers
-        if answers.is_dir():
+        if is_stored(answers):
             digests["answers_sha256"] = of.open_store(answers).fingerprint
         else:
             digests["answers_sha256"] = file_sha256(answers)

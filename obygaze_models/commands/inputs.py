@@ -152,8 +152,9 @@ def read_inputs(manifest: Path, stores: Sequence[Path]) -> Inputs:
     UsageError
         The arguments are in the wrong order: the first is a store, or one of the others a manifest.
     """
-    is_store = manifest.is_dir() or manifest.suffix == ".zip" or is_address(manifest)
-    if is_store:
+    from obygaze_models.dataset.variables_and_answers import is_stored
+
+    if is_stored(manifest) or is_address(manifest):
         raise click.UsageError(f"the order is MANIFEST STORE: {manifest} is no manifest")
     for store in stores:
         if store.is_file() and store.suffix == ".csv":

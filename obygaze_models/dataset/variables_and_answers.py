@@ -23,6 +23,7 @@ from obygaze_features.manifest import (
     why_unperceived,
 )
 from obygaze_features.store import open_store
+from obygaze_features.store.files_zip import is_zip_name
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import DatasetError
 
@@ -37,6 +38,11 @@ P_WITHOUT_ANSWER = 0.5
 
 DESCRIBES_ONLY: tuple[str, ...] = ()
 """The media of a column of `OF_VARIABLES` that was not measured in any: it only describes other columns."""
+
+
+def is_stored(path: Path) -> bool:
+    """Tell whether a path is that of a store: a folder or a zip, and no table or other file."""
+    return path.is_dir() or is_zip_name(path.name)
 
 
 def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, list[str]]:
@@ -68,8 +74,7 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     """
     if target.kind == "ordinal":
         raise DatasetError("--answers is for two classes, and ordered levels are asked for")
-    is_store = path.is_dir() or path.suffix == ".zip"
-    answers = _read_stored_answers(path) if is_store else read_answered(path)
+    answers = _read_stored_answers(path) if is_stored(path) else read_answered(path)
     used = _use_answers(answers, data, target)
 
     # Why the machine cannot perceive the concept, each with its number of clips.
