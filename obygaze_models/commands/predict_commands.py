@@ -14,7 +14,7 @@ from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import FILE, Answer
 from obygaze_features.screen import table
 from obygaze_features.signatures import Json, argument, command, option
-from obygaze_features.text import counted
+from obygaze_features.text import counted, rounded
 from obygaze_models.commands.shared_options import Zoo
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _format_cell(column: str, value: Any) -> str:
     if pd.isna(value):
         return ""
     if column in DECIMALS:
-        return f"{value:.{DECIMALS[column]}f}"
+        return rounded(value, DECIMALS[column])
     return str(value)
 
 
