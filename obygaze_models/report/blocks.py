@@ -169,9 +169,9 @@ def mean_sd(values: Sequence[float]) -> str:
     defined = [value for value in values if not math.isnan(value)]
     if not defined:
         return "undefined"
-    text = f"{np.mean(defined):.3f}"
+    text = number(float(np.mean(defined)))
     if len(values) > 1:
-        text += f" ({np.std(defined):.3f})"
+        text += f" ({number(float(np.std(defined)))})"
     n_undefined = len(values) - len(defined)
     if n_undefined:
         text += f" [{n_undefined} undefined]"
