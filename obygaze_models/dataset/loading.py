@@ -374,12 +374,26 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
             **first.counts,
             "with_features": len(row_of),
             "partial": len(partial),
+            **_count_in_stores_only(parts, manifest),
         },
         partial=partial,
         modalities=modalities,
         seconds=_join_lengths(parts, row_of),
         parts=tuple(parts),
     )
+
+
+def _count_in_stores_only(parts: Sequence[Dataset], manifest: Manifest) -> dict[str, int]:
+    """Count the clips of the parts' stores that are not in the manifest, each once, as ``in_store_only``.
+
+    Windows of bags are no clips of a manifest: the count of such parts stays that of the first.
+    """
+    clip_ids = set[str]()
+    for part in parts:
+        if part.group is None or part.bags is not None:
+            return {}
+        clip_ids.update(part.group.clip_ids)
+    return {"in_store_only": len(clip_ids - {clip.clip_id for clip in manifest})}
 
 
 def _describe_modalities(
