@@ -113,3 +113,20 @@ def test_the_command_saves_the_model_of_one_annotator_by_its_name(tmp_path, caps
 
     assert obygaze(*arguments, "--save", "linear@ann") == 0
     assert om.load_model(tmp_path / "run" / "linear@ann.model").card.n_positives == 24
+
+
+def test_the_remark_on_a_saved_model_counts_the_films_that_it_was_trained_on(tmp_path, capsys):
+    """The fifth film has clips of HN alone, which EN vs S does not use: the model's card lists four."""
+    _, manifest = plant(tmp_path)
+    of_ann = [replace(clip, annotator="") for clip in manifest if clip.annotator == "ann"]
+    other_film = [of.Clip(f"film4-{number:02}", "film4", level="HN") for number in range(4)]
+    movie_of = {clip.clip_id: clip.movie for clip in (*of_ann, *other_film)}
+    X = np.random.default_rng(0).normal(size=(len(movie_of), 4)).astype(np.float32)
+    store = seal_arrays(tmp_path / "five-films", movie_of, {"lab": {"pooled": X}})
+    write_manifest(of.Manifest((*of_ann, *other_film), tmp_path), tmp_path / "labels.csv")
+
+    words = ["evaluate", tmp_path / "labels.csv", store, "--task", "en_s", "--model", "linear"]
+    assert obygaze(*words, "--save", "linear", "--out", tmp_path / "run") == 0
+
+    assert len(om.load_model(tmp_path / "run" / "linear.model").card.movies) == 4
+    assert "linear of all 4 movies kept in" in capsys.readouterr().err
