@@ -11,6 +11,7 @@ import click
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.io import NO_LICENCE, file_sha256, refuse_existing
+from obygaze_features.manifest.identity import same_films
 from obygaze_features.options import Answer, Output
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, Json, argument, command, option
@@ -850,14 +851,20 @@ def differing_clips(
             clip = clips_in_manifest.get(stored.clip_id)
             if clip is None:
                 continue
-            # The store may not know the film.
-            if stored.movie and stored.movie != clip.movie:
+            if _is_of_other_film(stored.movie, clip.movie):
                 other_films.append(Difference(clip.clip_id, stored.movie, clip.movie))
             if _is_moved(stored.start_s, clip.start_s) or _is_moved(stored.end_s, clip.end_s):
                 span_in_store = (stored.start_s, stored.end_s)
                 span_in_manifest = (clip.start_s, clip.end_s)
                 other_times.append(Difference(clip.clip_id, span_in_store, span_in_manifest))
     return DifferingClips(other_films, other_times)
+
+
+def _is_of_other_film(in_store: str, in_manifest: str) -> bool:
+    """Tell whether two names of a clip's film are of different films; a store may not know the film ("")."""
+    if in_store in ("", in_manifest):
+        return False
+    return not same_films([in_manifest, in_store])  # one in another spelling
 
 
 def _is_moved(in_store: float | None, in_manifest: float | None) -> bool:
