@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from obygaze_features.arguments import checked
-from obygaze_features.manifest import Manifest
-from obygaze_features.manifest.identity import same_films
+from obygaze_features.manifest import Manifest, same_films
 from obygaze_features.options import Answer
 from obygaze_studies.audit_common.findings import write_rows
 from obygaze_studies.audit_common.inputs import Row, read_items, read_rows

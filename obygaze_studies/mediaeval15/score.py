@@ -11,7 +11,7 @@ import pandas as pd
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ObygazeError
 from obygaze_features.io import file_sha256
-from obygaze_features.manifest.identity import same_films
+from obygaze_features.manifest import same_films
 from obygaze_features.options import PROBLEMS_FOUND, Answer
 from obygaze_features.screen import table
 from obygaze_features.text import counted
