@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from itertools import compress, zip_longest
 from typing import Final, Protocol
 
-from obygaze_features.text import unescaped, visible
+from obygaze_features.text import rounded, unescaped, visible
 
 QUIET_S: Final = 60.0
 """Seconds between two lines of progress where stderr is no terminal, as in a Slurm log."""
@@ -25,7 +25,7 @@ def probability(p: float, under: str = "below ") -> str:
     `under` is what stands before 0.01 then, such as "below " or "< ".
     """
     is_written_out = p >= 0.005
-    return f"{p:.2f}" if is_written_out else f"{under}0.01"
+    return rounded(p, 2) if is_written_out else f"{under}0.01"
 
 
 def terminal_width() -> int:

@@ -141,6 +141,15 @@ def test_clips_whose_film_or_times_differ_between_manifest_and_store_are_listed(
     ]
 
 
+def test_a_film_that_the_manifest_spells_otherwise_is_not_another_film(tmp_path, make_store, manifest):
+    store = open_store(make_store(tmp_path / "films", MOVIE_OF_STORED_CLIP, {"one": {"pooled": POOLED}}))
+    respelled = manifest.with_clips([replace(clip, movie=clip.movie.upper()) for clip in manifest])
+
+    differing = differing_clips([store], respelled, load_dataset(store, respelled).row_of)
+
+    assert differing.films == []
+
+
 def test_rows_of_a_dataset_are_found_by_clip(data):
     """The dataset has the clips a1, a2 and b1; one that it does not have is left out."""
     rows = data.rows(["b1", "elsewhere", "a1"])

@@ -37,14 +37,14 @@ def test_clips_that_were_read_in_part_in_either_store_are_counted_once_each(tmp_
     assert data.counts["partial"] == 3
 
 
-def test_clips_that_either_store_has_beyond_the_manifest_are_counted_once_each(tmp_path):
-    """The manifest has c0 to c3; the first store has c4 too, and the second one c4 and c5."""
-    seen = keep_store(tmp_path / "seen", "eyes", partial=[], n_clips=5)
-    heard = keep_store(tmp_path / "heard", "ears", partial=[], n_clips=6)
+def test_clips_of_either_store_that_the_manifest_lacks_are_counted_once_each(tmp_path):
+    """Of six clips with pictures and seven with sound the manifest has four."""
+    seen = keep_store(tmp_path / "seen", "eyes", partial=[], n_clips=6)
+    heard = keep_store(tmp_path / "heard", "ears", partial=[], n_clips=7)
 
     data = om.load_dataset([seen, heard], manifest_of_four_clips(tmp_path))
 
-    assert data.counts["in_store_only"] == 2
+    assert data.counts["in_store_only"] == 3
 
 
 def test_backbones_that_are_compared_count_the_clips_that_all_of_them_have(tmp_path):

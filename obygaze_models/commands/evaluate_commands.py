@@ -11,6 +11,7 @@ import click
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.io import NO_LICENCE, file_sha256, refuse_existing
+from obygaze_features.manifest.identity import same_films
 from obygaze_features.options import Answer, Output
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, Json, argument, command, option
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from obygaze_models.commands.inputs import Modalities
     from obygaze_models.dataset.dataset import Dataset
     from obygaze_models.evaluation import Run
+    from obygaze_models.evaluation.experts import Experts
     from obygaze_models.models import ModelSpec
     from obygaze_models.protocol.targets import Target
     from obygaze_models.report import Report
@@ -276,7 +278,7 @@ def evaluate(
     # base models are evaluated themselves.
     base_names = _base_model_names(models, for_layers_or_modalities=bool(fuse or several_layers))
     base_specs = models_for(target.kind, base_names, imbalance=imbalance)
-    _check_saved_models(base_specs, save, several_layers)
+    _check_saved_models(base_specs, save, several_layers, experts, _annotators_of(labelled))
     _check_reduce(base_specs, reduce)
 
     # --- read the features, and make the models
@@ -288,7 +290,7 @@ def evaluate(
     _announce_folds(data, folds, seen=seen)
     if texts is not None:
         specs = [*_read_texts(texts, data, target), *specs]
-    check_can_be_saved([spec for spec in specs if spec.name in save], data, target, licence or NO_LICENCE)
+    check_can_be_saved(_specs_to_save(specs, save), data, target, licence or NO_LICENCE)
 
     # --- train and test
     # Refits are evaluated with the same settings.
@@ -321,9 +323,7 @@ def evaluate(
     film_problems = _film_problems(inputs, data)
     model_files: dict[str, Path] = {}
     if out is not None:
-        model_files = _write_run_folder(
-            run, report, data, specs, save, licence or NO_LICENCE, out, force=force
-        )
+        model_files = _write_run_folder(run, report, data, save, licence or NO_LICENCE, out, force=force)
     lines = remarks(
         run,
         data,
@@ -492,7 +492,6 @@ def _write_run_folder(
     run: "Run",
     report: "Report",
     data: "Dataset",
-    specs: "Sequence[ModelSpec]",
     save: "Sequence[str]",
     licence: str,
     folder: Path,
@@ -509,7 +508,7 @@ def _write_run_folder(
     with new_run(run, folder, texts, force=force) as temporary_folder:
         for picture in report.pictures:
             picture.draw(temporary_folder / picture.name)
-        saved = om.save_models(run, data, save, temporary_folder, models=specs, licence=licence)
+        saved = om.save_models(run, data, save, temporary_folder, licence=licence)
     return {name: folder / file.name for name, file in saved.items()}
 
 
@@ -601,7 +600,18 @@ def _several_layers(layer: str | None) -> "Layer | None":
     return None
 
 
-def _check_saved_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", layers: "Layer | None") -> None:
+def _annotators_of(manifest: "of.Manifest") -> list[str]:
+    """List the annotators of a manifest by name; with --experts each, every model is trained for each."""
+    return sorted({clip.annotator for clip in manifest if clip.annotator})
+
+
+def _check_saved_models(
+    specs: "Sequence[ModelSpec]",
+    save: "Sequence[str]",
+    layers: "Layer | None",
+    experts: "Experts | None",
+    annotators: "Sequence[str]",
+) -> None:
     """Raise if a model of --save is not among the models of the evaluation, or reads several layers.
 
     An evaluation can take hours, so that a misspelt name is refused before it, not after. The model "bank",
@@ -615,16 +625,35 @@ def _check_saved_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", lay
         Values of --save.
     layers
         "each" or "chosen" if models read several layers, else None.
+    experts
+        The value of --experts: on which labels of several annotators models are trained.
+    annotators
+        Names of the annotators.
     """
     if layers == "each" and save:
         raise click.UsageError("--save keeps a model of one layer: with --layer N, or --layer chosen")
     if layers is not None and "bank" in save:
         raise click.UsageError("--save bank: a bank of concepts reads one layer: name it, --layer N")
     names = [spec.name for spec in specs]
+    if experts == "each":
+        names = [f"{spec.name}@{annotator}" for spec in specs for annotator in annotators]
     for name in save:
+        if name != "bank" and experts in {"soft", "noisy"}:
+            raise click.UsageError(
+                f"--save {name}: not with --experts {experts}, which trains on several labels of a clip, and "
+                "no file keeps such a model: --experts merged or each"
+            )
         if name != "bank" and name not in names:
             known = ", ".join(names)
             raise click.UsageError(f"--save {name}: not among the models of this evaluation: {known}")
+
+
+def _specs_to_save(specs: "Sequence[ModelSpec]", save: "Sequence[str]") -> "list[ModelSpec]":
+    """Select the models that --save names, also for the labels of one annotator, as NAME@ANNOTATOR."""
+    from obygaze_models.models.names import name_in_zoo
+
+    names = {name_in_zoo(name) for name in save}
+    return [spec for spec in specs if spec.name in names]
 
 
 def _check_reduce(specs: "Sequence[ModelSpec]", reduce: str | None) -> None:
@@ -663,6 +692,7 @@ def _with_tables(
 
     `target` is what models are trained on, which decides which answers are used.
     """
+    from obygaze_features.store.store import names_store
     from obygaze_models.dataset.variables_and_answers import with_answers, with_variables
 
     notes: list[str] = []
@@ -674,7 +704,7 @@ def _with_tables(
     if answers is not None:
         data, notes_of_answers = with_answers(data, answers, target)
         notes += notes_of_answers
-        if answers.is_dir():
+        if names_store(answers):
             digests["answers_sha256"] = of.open_store(answers).fingerprint
         else:
             digests["answers_sha256"] = file_sha256(answers)
@@ -822,14 +852,20 @@ def differing_clips(
             clip = clips_in_manifest.get(stored.clip_id)
             if clip is None:
                 continue
-            # The store may not know the film.
-            if stored.movie and stored.movie != clip.movie:
+            if _is_of_other_film(stored.movie, clip.movie):
                 other_films.append(Difference(clip.clip_id, stored.movie, clip.movie))
             if _is_moved(stored.start_s, clip.start_s) or _is_moved(stored.end_s, clip.end_s):
                 span_in_store = (stored.start_s, stored.end_s)
                 span_in_manifest = (clip.start_s, clip.end_s)
                 other_times.append(Difference(clip.clip_id, span_in_store, span_in_manifest))
     return DifferingClips(other_films, other_times)
+
+
+def _is_of_other_film(in_store: str, in_manifest: str) -> bool:
+    """Tell whether two names of a clip's film are of different films; a store may not know the film ("")."""
+    if in_store in ("", in_manifest):
+        return False
+    return not same_films([in_manifest, in_store])  # one in another spelling
 
 
 def _is_moved(in_store: float | None, in_manifest: float | None) -> bool:

@@ -269,8 +269,11 @@ def _saved_model_remarks(models: Sequence[SavedModel], data: "Dataset") -> list[
 
     if not models:
         return []
-    movies = counted(len(set(data.movies)), "movie")
-    lines = [f"{model.name} of all {movies} kept in {model.file}" for model in models]
+    lines = []
+    for model in models:
+        # Those that have clips in the task: a model is trained on no others.
+        movies = counted(len(model.card.movies), "movie")
+        lines.append(f"{model.name} of all {movies} kept in {model.file}")
     loadable = model_names()
     for model in models:
         lines.append(_quality_remark(model))

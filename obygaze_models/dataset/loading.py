@@ -374,7 +374,7 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
             **first.counts,
             "with_features": len(row_of),
             "partial": len(partial),
-            "in_store_only": _count_in_stores_only(parts, manifest),
+            **_count_in_stores_only(parts, manifest),
         },
         partial=partial,
         modalities=modalities,
@@ -383,13 +383,17 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
     )
 
 
-def _count_in_stores_only(parts: Sequence[Dataset], manifest: Manifest) -> int:
-    """Count the clips that one of the stores of some datasets has and the manifest does not, each once."""
-    clip_ids: set[str] = set()
+def _count_in_stores_only(parts: Sequence[Dataset], manifest: Manifest) -> dict[str, int]:
+    """Count the clips of the parts' stores that are not in the manifest, each once, as ``in_store_only``.
+
+    Windows of bags are no clips of a manifest: the count of such parts stays that of the first.
+    """
+    clip_ids = set[str]()
     for part in parts:
-        if part.group is not None:
-            clip_ids.update(part.group.clip_ids)
-    return len(clip_ids - {clip.clip_id for clip in manifest})
+        if part.group is None or part.bags is not None:
+            return {}
+        clip_ids.update(part.group.clip_ids)
+    return {"in_store_only": len(clip_ids - {clip.clip_id for clip in manifest})}
 
 
 def _describe_modalities(

@@ -24,6 +24,7 @@ from obygaze_features.manifest import (
     why_unperceived,
 )
 from obygaze_features.store import open_store
+from obygaze_features.store.store import names_store
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import DatasetError
 
@@ -69,8 +70,7 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     """
     if target.kind == "ordinal":
         raise DatasetError("--answers is for two classes, and ordered levels are asked for")
-    is_store = path.is_dir() or path.suffix == ".zip"
-    answers = list(_read_stored_answers(path) if is_store else read_answered(path))
+    answers = list(_read_stored_answers(path) if names_store(path) else read_answered(path))
     _refuse_several_machines(answers, data, path)
     _refuse_other_films(answers, data, path)
     used = _use_answers(answers, data, target)

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
-from obygaze_features.manifest import Manifest, read_table
+from obygaze_features.manifest import Manifest, blind_labels, judgements_of, read_table
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.intervals import t_interval
 from obygaze_models.evaluation.significance import circular_shifts
@@ -308,6 +308,9 @@ def marked_segments(
 ) -> dict[str, dict[str, list[tuple[float, float]]]]:
     """Collect the segments that each annotator marked with one of some levels, or with a concept.
 
+    An annotator who saw a model's score in a film is left out of it, as in agreement (`blind_labels`): such
+    marks are where the score is high.
+
     Parameters
     ----------
     manifest : Manifest
@@ -328,7 +331,8 @@ def marked_segments(
         Neither or both of `positive` and `concept` are given; or a marked clip has no span; or nothing is
         marked.
     ManifestError
-        The codebook lacks one of the names; the message suggests the nearest one.
+        The codebook lacks one of the names; the message suggests the nearest one. Or labels were given under
+        two definitions of the codebook.
     """
     are_levels_wanted = bool(positive)
     is_concept_wanted = concept is not None
@@ -338,8 +342,10 @@ def marked_segments(
     levels = [manifest.codebook.level_spelled(name) for name in positive]
     name_of_concept = None if concept is None else manifest.codebook.concept_spelled(concept)
 
+    judgements_of(manifest).refuse_two_definitions()
+    blind = blind_labels(manifest, whole_films=True)
     segments: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for clip in manifest:
+    for clip in blind.manifest:
         has_level = clip.level in levels
         has_concept = name_of_concept in clip.concepts
         if not has_level and not has_concept:
@@ -353,6 +359,7 @@ def marked_segments(
     if not segments:
         raise ProtocolError(
             f"no clip of the manifest is marked {', '.join(positive) or concept}: nothing to find"
+            f"{blind.reason()}"
         )
     return dict(sorted(segments.items()))
 

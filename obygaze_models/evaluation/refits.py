@@ -20,6 +20,7 @@ from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.metrics import Metric, metrics_of, rows_by_movie
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.evaluation.run import Run
+from obygaze_models.models.names import name_in_zoo
 from obygaze_models.models.spec import ModelSpec
 
 ROUNDING = 1e-12
@@ -163,9 +164,6 @@ def _movie_means(run: Run, names: Collection[str], metric: Metric) -> "pd.Series
     A model that is trained on one annotator's labels is named ``NAME@ANNOTATOR`` in the run; it is returned
     if NAME is in `names`.
     """
-    is_named = []
-    for model in run.metrics["model"]:
-        base_name, _, _annotator = model.partition("@")
-        is_named.append(base_name in names)
+    is_named = [name_in_zoo(model) in names for model in run.metrics["model"]]
     rows = run.metrics[is_named]
     return rows[rows["metric"] == metric.name].set_index(["task", "model"])["movie_mean"]

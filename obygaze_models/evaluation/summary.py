@@ -160,20 +160,18 @@ def by_movie(predictions: Predictions, metrics: Mapping[str, Metric]) -> pd.Data
 
 
 def constant_models(predictions: Predictions, task: str) -> list[str]:
-    """List the models whose scores are constant within each movie in each fold, such as constant baselines.
+    """List the models whose scores are constant within each movie, such as constant baselines.
 
-    Their AUC within movies is `UNVARYING_AUC`.
+    Their AUC within movies is `UNVARYING_AUC`. Where the clips of a movie are tested in several folds, it is
+    not that of a model with another constant in each fold: it ranks the folds.
     """
     table = predictions.table
-    names = []
-    for name, scores in table[table["task"] == task].groupby("model", sort=False):
-        # A model of several seeds or folds gives the clips of a movie several sets of scores.
-        by_fold_and_movie = scores.groupby(["movie", "seed", "fold"])["score"]
-        largest_range = (by_fold_and_movie.max() - by_fold_and_movie.min()).max()
-        largest_score = scores["score"].abs().max()
-        if largest_range <= ROUNDING * largest_score:
-            names.append(str(name))
-    return names
+    of_task = Predictions(table[table["task"] == task].reset_index(drop=True), predictions.n_classes)
+    return [
+        scored.model
+        for scored in _scored_models(of_task)
+        if _has_unvarying_scores(scored, rows_by_movie(scored.movies))
+    ]
 
 
 def by_seed(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS) -> pd.DataFrame:

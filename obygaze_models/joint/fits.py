@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from obygaze_features.arguments import checked, made_by
+from obygaze_features.manifest.identity import same_films
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.cav_fitting import Hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES
@@ -694,11 +695,13 @@ def join(several: Sequence[Sums]) -> Joint:
 
 
 def _refuse_films_in_two(movies: Sequence[str]) -> None:
-    """Raise if a film is in the sums of two labs; `movies` lists the films of all."""
+    """Raise if a film is in the sums of two labs, in any spelling; `movies` lists the films of all."""
     n_sums_of_film = Counter(movies)
     in_two = sorted(movie for movie, n_sums in n_sums_of_film.items() if n_sums > 1)
     if in_two:
         raise ModelError(f"film {in_two[0]} is in two of these sums: it would count twice")
+    for movie, earlier_name in same_films(movies):
+        raise ModelError(f"film {movie} is in two of these sums, as {earlier_name} too: it would count twice")
 
 
 def _join_digests(several: Sequence[Sums]) -> TrainingFilms | None:

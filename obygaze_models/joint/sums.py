@@ -22,6 +22,7 @@ from obygaze_features.file_kinds import SAFETENSORS, file_kind, why_not
 from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_whole
 from obygaze_features.locks import locked
 from obygaze_features.manifest import Clip, counted
+from obygaze_features.manifest.identity import same_films
 from obygaze_features.schema import Count, Whole
 from obygaze_features.untrusted import MAX_BYTES, open_regular, read_text
 from obygaze_models.blas import one_blas_thread
@@ -657,7 +658,7 @@ def record_release(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
         releases_of_film = _read_record(lines, path)
         for film in _films_to_record(data, sums):
             # Only sums of the same features can be subtracted from each other.
-            releases = releases_of_film.get(film.movie, [])
+            releases = _releases_in_any_spelling(film.movie, releases_of_film)
             comparable_releases = [release for release in releases if release.features == film.features]
             _refuse_similar_releases(film, comparable_releases, sums.about.least, path)
 
@@ -667,6 +668,17 @@ def record_release(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
 
         write_whole(path, "".join(f"{line}\n" for line in lines))
         yield
+
+
+def _releases_in_any_spelling(
+    movie: str, releases_of_film: Mapping[str, list[ReleasedFilm]]
+) -> list[ReleasedFilm]:
+    """Return the earlier releases of a film, whose name may be spelt otherwise in the record."""
+    releases = list(releases_of_film.get(movie, []))
+    for other_name, releases_of_other in releases_of_film.items():
+        if other_name != movie and same_films([movie, other_name]):
+            releases += releases_of_other
+    return releases
 
 
 def _read_record(lines: Sequence[str], path: Path) -> dict[str, list[ReleasedFilm]]:

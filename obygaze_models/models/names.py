@@ -51,6 +51,19 @@ HOMES: Mapping[str, tuple[str, ...]] = {
 """The zoo's models by the module whose `SPECS` describe them, in the order of every table."""
 
 
+def name_in_zoo(name: str) -> str:
+    """Return the name under which the zoo has a model of a run: without the annotator it is trained for.
+
+    With ``--experts each`` a run has a model for the labels of each annotator, named ``NAME@ANNOTATOR``.
+
+    Examples
+    --------
+    >>> name_in_zoo("pcbm_lr_random@ann"), name_in_zoo("linear")
+    ('pcbm_lr_random', 'linear')
+    """
+    return name.partition("@")[0]
+
+
 def model_names() -> list[str]:
     """List the names of the zoo's models, then those of models of installed packages."""
     names: list[str] = []

@@ -333,6 +333,12 @@ class Card(CardFields, frozen=True, kw_only=True):
         return PLANTED in self.labelled_by
 
     @property
+    def is_of_codebook_levels(self) -> bool:
+        """Whether the target's classes are levels of the codebook, and not those of a further scale."""
+        is_further_scale = self.target["name"].startswith("scale:")
+        return self.target["kind"] == "levels" and not is_further_scale
+
+    @property
     def levels_left_out(self) -> tuple[str, ...] | None:
         """Levels of the codebook that the calibration was not fitted on; None if the card does not tell.
 
@@ -341,17 +347,14 @@ class Card(CardFields, frozen=True, kw_only=True):
         """
         if self.population is not None:
             return tuple(self.population["levels_left_out"])
-        target = self.target
-        is_further_scale = target["name"].startswith("scale:")
-        is_of_codebook_levels = target["kind"] == "levels" and not is_further_scale
-        if not is_of_codebook_levels:
+        if not self.is_of_codebook_levels:
             return ()
 
         codebook_name = self.codebook["name"]
         if codebook_name not in BUILTIN:
             # A card names its codebook, but does not list its levels.
             return None
-        levels_of_target = set(chain.from_iterable(target["classes"]))
+        levels_of_target = set(chain.from_iterable(self.target["classes"]))
         levels = builtin_codebook(codebook_name).labels
         return tuple(level for level in levels if level not in levels_of_target)
 

@@ -475,10 +475,11 @@ def _level_names_of_classes(card: Card) -> list[list[str]]:
     """Return the names of the levels of each class, the negative class first.
 
     The negative levels are those of the clips that the model was calibrated on, which may be more than the
-    task's. Without calibration, or if a target has not two classes of levels, they are the task's.
+    task's. Without calibration, or if a target has not two classes of the codebook's levels, they are the
+    task's.
     """
     classes = [list(levels) for levels in card.target["classes"]]
-    if len(classes) != 2 or card.population is None:
+    if len(classes) != 2 or not card.is_of_codebook_levels or card.population is None:
         return classes
     negative, positive = classes
     n_clips_of_level = card.population["clips"]

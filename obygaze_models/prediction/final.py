@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ObygazeError
 from obygaze_features.io import NO_LICENCE, file_names, local_path, refuse_existing
+from obygaze_features.manifest import Codebook
 from obygaze_features.manifest.spans.names import suggestion
 from obygaze_features.store.provenance import validate_licence
 from obygaze_models.concepts.bank import ConceptBank
@@ -34,6 +35,7 @@ from obygaze_models.models.fitted import Fitted, fit
 from obygaze_models.models.fusion import FusedClassifier
 from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.layers import LayerClassifier
+from obygaze_models.models.names import name_in_zoo
 from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.persistence.card import Card, CardTarget, Input, Population, features_digest
@@ -46,7 +48,7 @@ from obygaze_models.prediction.saved_model import Model, save_model, vectors
 from obygaze_models.prediction.training_films import TrainingFilms
 from obygaze_models.protocol.held_out import HeldOut
 from obygaze_models.protocol.slope import SlopeLikelihood
-from obygaze_models.protocol.targets import NOT_ASKED, Kind, Target
+from obygaze_models.protocol.targets import NOT_ASKED, Kind, Target, concept_target, find_target
 
 BANK = "bank"
 """Name of a saved concept bank without a classifier."""
@@ -126,7 +128,9 @@ def save_models(
     specs = {name: _find_spec(name, run, models) for name in names if name != BANK}
     if BANK in names and _has_several_layers(run):
         raise ModelError(f"{BANK}: a bank of concepts reads one layer: evaluate that layer alone (--layer N)")
-    check_can_be_saved(specs.values(), data, _target_from_record(run.record["train"]), licence)
+    if specs:
+        _refuse_several_labels_of_a_clip(run)
+    check_can_be_saved(specs.values(), data, _target_from_record(run.record["train"], data.codebook), licence)
 
     # --- train all models before the first one is written
     trained = {}
@@ -138,6 +142,19 @@ def save_models(
     for name, model in trained.items():
         save_model(model, paths[name])
     return paths
+
+
+def _refuse_several_labels_of_a_clip(run: Run) -> None:
+    """Raise if models of a run are trained on several labels of a clip: no file keeps such a model.
+
+    It would be another one than the run tested: a clip has one label where a model is trained on all films.
+    """
+    experts = run.record.get("experts")
+    if experts in {"soft", "noisy"}:
+        raise ModelError(
+            f"models of --experts {experts} are trained on several labels of a clip, and none can be kept in "
+            "a file: evaluate with --experts merged or each, and keep one of those"
+        )
 
 
 def _has_several_layers(run: Run) -> bool:
@@ -166,7 +183,7 @@ def check_can_be_saved(
     rows = _select_few_clips(data, labels)
     for spec in specs:
         _refuse_unsavable(spec, data, target)
-        if spec.name not in BUILTIN_MODELS:
+        if name_in_zoo(spec.name) not in BUILTIN_MODELS:
             _refuse_unconvertible(spec, data, labels, rows)
 
 
@@ -242,14 +259,15 @@ def _refuse_several_inputs(spec: ModelSpec) -> None:
         The model reads only some of the layers or modalities, or reads several modalities and is not linear.
     """
     # Models that read only some layers or modalities have a colon in their names, as in linear:layer6.
-    reads_some_only = ":" in spec.name
+    name = name_in_zoo(spec.name)
+    reads_some_only = ":" in name
     if reads_some_only:
         raise ModelError(
             f"model {spec.name} is one of several: to keep it, evaluate its part alone (--layer N, "
             "STORE:BACKBONE)"
         )
     chooses_layer = isinstance(spec.make(0), LayerClassifier)
-    is_linear = spec.name == "linear"
+    is_linear = name == "linear"
     if not chooses_layer and not is_linear:
         raise ModelError(
             f"model {spec.name}: of models of several modalities linear alone can be kept in a file; "
@@ -319,13 +337,14 @@ def train_final(
         The model cannot be saved.
     """
     # --- train
-    target = _target_from_record(run.record["train"])
-    data, clips, fitted = _fit_on_all_films(data, spec, run, target)
+    target = _target_from_record(run.record["train"], data.codebook)
+    labelled_data = _with_training_labels(data, spec, run)
+    data, clips, fitted = _fit_on_all_films(data, spec, run, target.of(labelled_data.labels))
     labelled = np.flatnonzero(clips.y != NOT_ASKED)  # the others are not in the task
 
     # --- calibrate on scores of films that were left out
     training_mean = fitted.mean_score(clips.X, labelled, clips.movies)
-    assessment = _assess_on_held_out_scores(run, data, target, fitted, training_mean)
+    assessment = _assess_on_held_out_scores(run, labelled_data, target, fitted, training_mean)
     calibration = assessment.calibration
     estimator = _estimator_to_save(fitted)
     concepts = _calibrate_concepts(spec, estimator, clips)
@@ -349,6 +368,7 @@ def train_final(
         metrics=(*metrics_of_model, *concepts.metrics),
         licence=licence,
         citation=citation,
+        labelled_by=labelled_data.labels.annotators,
         **_fields_of_frames(spec, data),
     )
     return Model(
@@ -377,13 +397,15 @@ class _FittedOnAllFilms(NamedTuple):
     fitted: Fitted
 
 
-def _fit_on_all_films(data: Dataset, spec: ModelSpec, run: Run, target: Target) -> _FittedOnAllFilms:
-    """Fit a model on the clips of all films, with the first seed of a run.
+def _fit_on_all_films(
+    data: Dataset, spec: ModelSpec, run: Run, labels: NDArray[np.int64]
+) -> _FittedOnAllFilms:
+    """Fit a model on the clips of all films with the labels [N] of the task, and the first seed of a run.
 
     Of a model that chooses a layer, the result holds the model of the chosen layer, and the data of that
     layer: only these can be saved.
     """
-    clips = _select_training_clips(data, spec, target)
+    clips = _select_training_clips(data, spec, labels)
     # In an evaluation the seed is derived from the film that a fold leaves out; here no film is left out.
     no_film = ""
     seed = seed_of(_first_seed(run), no_film)
@@ -396,13 +418,23 @@ def _fit_on_all_films(data: Dataset, spec: ModelSpec, run: Run, target: Target) 
     return _FittedOnAllFilms(data_of_layer, clips_of_layer, model_of_layer)
 
 
-def _select_training_clips(data: Dataset, spec: ModelSpec, target: Target) -> _TrainingClips:
-    """Select the clips that a model is trained on.
+def _with_training_labels(data: Dataset, spec: ModelSpec, run: Run) -> Dataset:
+    """Return a dataset with the labels that a model of a run was trained on in its folds.
+
+    They are the clips' labels or, for a model named ``NAME@ANNOTATOR``, those that the annotator gave.
+    """
+    if run.record.get("experts") != "each":
+        return data
+    annotator = spec.name.removeprefix(f"{name_in_zoo(spec.name)}@")
+    return replace(data, labels=data.labels.experts[annotator])
+
+
+def _select_training_clips(data: Dataset, spec: ModelSpec, labels: NDArray[np.int64]) -> _TrainingClips:
+    """Select the clips that a model is trained on, given the labels [N] of the task.
 
     They are the clips in the task or, for a model that also learns from unlabelled clips, all clips of the
     movies that have clips in the task.
     """
-    labels = target.of(data.labels)
     is_selected = labels != NOT_ASKED  # the clips in the task
     if "unlabelled" in spec.requests():
         is_selected = np.isin(data.movies, np.unique(data.movies[is_selected]))
@@ -554,8 +586,8 @@ def _make_card(
         The clips trained on.
     licence : str
     **fields
-        The other fields of the card. Those that say which features the model reads are by default those of
-        the dataset.
+        The other fields of the card. Those that say which features the model reads, and who labelled the
+        clips, are by default those of the dataset.
     """
     modalities = _describe_inputs(data)
     provenance = _provenance_of_features(data)
@@ -566,6 +598,7 @@ def _make_card(
         "store": data.store,
         "features": data.features,
         "pool": data.pool,
+        "labelled_by": data.labels.annotators,
     }
     return Card(
         kind=state.kind,
@@ -585,7 +618,6 @@ def _make_card(
         manifest_sha256=str(record.get("manifest_sha256", "")),
         label_policy=str(record.get("label_policy", "")),
         licence=validate_licence(licence),
-        labelled_by=data.labels.annotators,
         **(fields_of_dataset | fields),
     )
 
@@ -693,12 +725,15 @@ def _find_wider_test(run: Run, data: Dataset, labels: NDArray[np.int64]) -> Targ
     Target or None
         None if there is no such test.
     """
+    if "experts" in run.record:
+        # These tests are of single annotators' labels, and of clips that another one judged too.
+        return None
     # A calibration on more levels than the task's holds for more clips of a film.
     in_task = labels != NOT_ASKED
     widest = None
     max_clips = int(in_task.sum())
     for record in run.record["tests"]:
-        test = _target_from_record(record)
+        test = _target_from_record(record, data.codebook)
         labels_of_test = test.of(data.labels)
         n_clips = int((labels_of_test != NOT_ASKED).sum())
         has_same_labels = (labels_of_test[in_task] == labels[in_task]).all()
@@ -890,25 +925,28 @@ def _describe_population(data: Dataset, target: Target, clip_ids: Iterable[str])
     return population
 
 
-def _target_from_record(record: Mapping[str, Any]) -> Target:
-    """Make a target from its description in a run's record."""
+def _target_from_record(record: Mapping[str, Any], codebook: Codebook) -> Target:
+    """Make a target from its description in a run's record, which names it as `find_target` does."""
     name = record["name"]
     kind = record["kind"]
-    # The target of a concept is named like concept:Body, that of a scale like scale:valence.
-    concept = ""
     if kind == "concept":
-        concept = name.removeprefix("concept:")
-    scale = ""
+        return _concept_target_of_name(name, codebook)
     if name.startswith("scale:"):
-        scale = name.removeprefix("scale:")
-    return Target(
-        name=name,
-        title=record["title"],
-        kind=kind,
-        classes=tuple(tuple(levels) for levels in record["classes"]),
-        concept=concept,
-        scale=scale,
-    )
+        return find_target(name, codebook)
+    classes = tuple(tuple(levels) for levels in record["classes"])
+    return Target(name=name, title=record["title"], kind=kind, classes=classes)
+
+
+def _concept_target_of_name(name: str, codebook: Codebook) -> Target:
+    """Find the target of a concept by its name, such as concept:Body, or concept:Body-vs-EN+HN.
+
+    The second has only clips of the levels EN and HN as clips without the concept.
+    """
+    concept, _, levels = name.removeprefix("concept:").rpartition("-vs-")
+    has_levels = concept in [known.name for known in codebook.concepts]
+    if has_levels:
+        return concept_target(concept, codebook, levels.split("+"))
+    return find_target(name, codebook)
 
 
 # --- concepts

@@ -300,7 +300,8 @@ def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold,
 
     A fold tests the clips of one movie that are in the target `test`, and trains on the clips of the other
     movies that are in the target `train`. Folds have no validation clips: models are selected by an inner
-    loop over the training movies.
+    loop over the training movies. As in `evaluate`, clips whose annotator saw a model's score are trained on
+    and not tested.
 
     Raises
     ------
@@ -310,6 +311,8 @@ def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold,
     labels = labels_of(manifest)
     in_train_target = train.of(labels) != NOT_ASKED
     in_test_target = test.of(labels) != NOT_ASKED
+    if labels.seen_score is not None:
+        in_test_target &= ~labels.seen_score
     used = np.flatnonzero(in_train_target | in_test_target)
     clip_ids = labels.clip_ids[used]
     table = leave_one_movie_out(clip_ids.tolist(), labels.movies[used].tolist())

@@ -48,6 +48,8 @@ class Block:
         Heading of that column.
     reference : float or None
         The value in that column at chance, or at no difference.
+    has_differences : bool
+        Whether that column is of differences, whose reference is no difference.
     yardsticks : set of str
         First cells of the rows that only serve comparison, such as baselines; a page draws them paler.
     """
@@ -59,6 +61,7 @@ class Block:
     dots: tuple[Dot, ...] = ()
     measured: str = ""
     reference: float | None = None
+    has_differences: bool = False
     yardsticks: frozenset[str] = frozenset()
 
 
@@ -169,9 +172,9 @@ def mean_sd(values: Sequence[float]) -> str:
     defined = [value for value in values if not math.isnan(value)]
     if not defined:
         return "undefined"
-    text = f"{np.mean(defined):.3f}"
+    text = number(float(np.mean(defined)))
     if len(values) > 1:
-        text += f" ({np.std(defined):.3f})"
+        text += f" ({number(float(np.std(defined)))})"
     n_undefined = len(values) - len(defined)
     if n_undefined:
         text += f" [{n_undefined} undefined]"
@@ -275,6 +278,7 @@ def block(
         dots=_make_dots(table, rows, keys, drawn_column),
         measured=heading,
         reference=0.0 if has_differences else reference,
+        has_differences=has_differences,
     )
 
 

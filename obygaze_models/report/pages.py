@@ -248,7 +248,7 @@ def _chart(block: Block) -> _Chart | None:
     ]
     reference_lines = []
     if reference is not None:
-        label = f"chance {reference:.2f}" if reference else "no difference"
+        label = "no difference" if block.has_differences else f"chance {reference:.2f}"
         reference_lines.append((axis.position(reference), label))
     return _Chart(rows, reference_lines, axis.ticks())
 

@@ -14,7 +14,7 @@ from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.run import Run
 from obygaze_models.evaluation.summary import UNVARYING_AUC, by_movie, constant_models
 from obygaze_models.models.layers import LAYER_PREFIX, LayerClassifier
-from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER_ANNOTATOR, STAGING
+from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER_ANNOTATOR, STAGING, name_in_zoo
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.report.blocks import CHANCE_ROW, interval, number, p_value
 
@@ -69,16 +69,26 @@ def is_yardstick(name: str) -> bool:
 
     `name` is the row's first cell, which is mostly the name of a model.
     """
-    if name == CHANCE_ROW or name in YARDSTICKS:
-        return True
-    return name in BUILTIN_MODELS and BUILTIN_MODELS[name].control
+    return name == CHANCE_ROW or _is_baseline(name) or _is_control(name)
+
+
+def _is_baseline(name: str) -> bool:
+    """Tell whether a model of a run is a baseline, whichever annotator's labels it is trained on."""
+    return name_in_zoo(name) in YARDSTICKS
+
+
+def _is_control(name: str) -> bool:
+    """Tell whether a model of a run is a control of the zoo, whichever annotator's labels it is trained on.
+
+    Models that are not the zoo's own are never controls.
+    """
+    model = name_in_zoo(name)
+    return model in BUILTIN_MODELS and BUILTIN_MODELS[model].control
 
 
 def constant_controls(run: Run, task: str) -> list[str]:
     """List the controls whose scores do not vary within movies, so that comparing with them shows nothing."""
-    constant = constant_models(run.predictions, task)
-    # Models that are not the zoo's own are never controls.
-    return [name for name in constant if name in BUILTIN_MODELS and BUILTIN_MODELS[name].control]
+    return [name for name in constant_models(run.predictions, task) if _is_control(name)]
 
 
 class _Task(NamedTuple):
@@ -202,7 +212,7 @@ def _compare_with_baselines(task: _Task, metric: Metric) -> _BaselineComparison 
     # OTHER stands for the other annotators of a clip, who are no model.
     models = [name for name in values if name != OTHER_ANNOTATOR and not is_yardstick(name)]
     # Random guesses are left out: the luck of one draw could hide a gain, and on average they are no better.
-    baselines = [name for name in values if name in YARDSTICKS and not name.startswith("random_")]
+    baselines = [name for name in values if _is_baseline(name) and not name.startswith("random_")]
     if not models or not baselines:
         return None
 
@@ -363,13 +373,16 @@ def _describe_interval(comparison: _BaselineComparison) -> str:
 def models_of_layers(run: Run) -> dict[str, dict[str, str]]:
     """Group the models of a run that read a single layer: model -> layer -> name in the run.
 
-    The model "linear" of layer 6 is named "linear:6" in the run.
+    The model "linear" of layer 6 is named "linear:6" in the run, and "linear:6@ann" if it is trained on the
+    labels of the annotator ann; the layers of "linear@ann" are then compared with each other.
     """
     name_of_layer: dict[str, dict[str, str]] = {}
     for name, settings in run.record["models"].items():
-        model, _, layer = name.rpartition(":")
+        without_annotator = name_in_zoo(name)
+        annotator = name.removeprefix(without_annotator)
+        model, _, layer = without_annotator.rpartition(":")
         if model and settings.get("estimator") == LayerClassifier.__name__:
-            name_of_layer.setdefault(model, {})[layer] = name
+            name_of_layer.setdefault(f"{model}{annotator}", {})[layer] = name
     return name_of_layer
 
 

@@ -6,11 +6,20 @@ from typing import Any
 
 from obygaze_features.manifest import counted
 from obygaze_features.text import visible
+from obygaze_models.concepts.bottleneck import ConceptBottleneck
+from obygaze_models.concepts.by_modality import ConceptsByModality
+from obygaze_models.concepts.in_time import ConceptsInTime
 from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.run import SEEN_MOVIES, Run
 from obygaze_models.models.joined_model import ALONE
+from obygaze_models.models.names import name_in_zoo
 from obygaze_models.models.training import N_TRIAL_EPOCHS
-from obygaze_models.report.run_answers import chosen_layers
+from obygaze_models.report.run_answers import CONCEPT_LABELS, chosen_layers
+
+LEARNING_CONCEPTS = frozenset(
+    made.__name__ for made in (ConceptBottleneck, ConceptsInTime, ConceptsByModality)
+)
+"""Classes of models that learn concepts, and decide by them."""
 
 
 def notes(run: Run) -> tuple[str, ...]:
@@ -83,8 +92,14 @@ def _alike_concepts(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _has_concept_model(record: Mapping[str, Any]) -> bool:
-    """Tell by the models' names whether one of a run decides by concepts, detected or annotated."""
-    return any("pcbm" in name or "concept" in name for name in record["models"])
+    """Tell whether a model of a run decides by concepts, detected or annotated."""
+    reads_annotated_concepts = any(name_in_zoo(name) == CONCEPT_LABELS for name in record["models"])
+    return reads_annotated_concepts or _learns_concepts(record)
+
+
+def _learns_concepts(record: Mapping[str, Any]) -> bool:
+    """Tell by the models' classes whether one of a run learns concepts, whatever its name is."""
+    return any(settings.get("estimator") in LEARNING_CONCEPTS for settings in record["models"].values())
 
 
 def _deciding_modalities(run: Run) -> Iterator[str]:
@@ -193,9 +208,7 @@ def _unlearnable_concepts_note(record: Mapping[str, Any]) -> list[str]:
     n_folds_of_concept = Counter[str]()
     for fold in record["folds"]:
         n_folds_of_concept.update(fold["concepts_left_out"])
-    # Models that learn concepts are post-hoc concept bottleneck models, and named so.
-    has_concept_model = any("pcbm" in name for name in record["models"])
-    if not n_folds_of_concept or not has_concept_model:
+    if not n_folds_of_concept or not _learns_concepts(record):
         return []
     counts = ", ".join(f"{name} {n_folds}" for name, n_folds in n_folds_of_concept.items())
     reason = "as without one movie no clip has them or every clip has them"

@@ -810,14 +810,7 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
     The number is the difference of their average precision in each film, tested on EN, HN and S. The note has
     the same difference, tested on EN and S alone.
     """
-    # Average precision of the perceptron in each film, by task
-    of_perceptron = predictions[predictions["model"] == "mlp"]
-    ap_of: dict[Any, float] = {}  # (task, movie) -> average precision
-    for task_and_movie, rows in of_perceptron.groupby(["task", "movie"]):
-        labels = rows["label"].to_numpy()
-        scores = rows["score"].to_numpy()
-        ap_of[task_and_movie] = stats.average_precision(labels, scores)
-    ap: Any = pd.Series(ap_of)  # ap[task] is a series with the value of each movie
+    ap = _ap_of_films(predictions[predictions["model"] == "mlp"])
 
     # Hard: trained on HN and S. Easy: trained on EN and S.
     gain_on_all = ap[HARD_ON_ALL] - ap[EASY_ON_ALL]
@@ -825,6 +818,20 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
     values = gain_on_all.to_numpy(dtype=np.float64)
     note = f"tested on EN and S alone {gain_on_easy.mean():+.3f}"
     return replace(measure_repeatably(_mean_over_films, values), note=note)
+
+
+def _ap_of_films(predictions: pd.DataFrame) -> Any:
+    """Return the average precision of a model by task and film, the mean over its seeds, as runs compute it.
+
+    It is a series: `ap[task]` has the value of each film, NaN where all of its clips are of one class.
+    """
+    metric = stats.METRICS["average_precision"]
+    by_seed = ["task", "movie", *(["seed"] if "seed" in predictions else [])]
+    values = {}
+    for group, rows in predictions.groupby(by_seed):
+        labels = rows["label"].to_numpy()
+        values[group] = metric.of_movie(labels, rows["score"].to_numpy(), labels)  # calls are not read
+    return pd.Series(values).groupby(level=[0, 1]).mean()
 
 
 def _mean_over_films(values: Numbers) -> Measured:

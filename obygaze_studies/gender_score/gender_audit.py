@@ -434,9 +434,7 @@ def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict
     if score_with_man is not None and score_with_woman is not None:
         share_of_man = share(score_with_man, score_with_woman)
 
-    predicted = None
-    if share_of_man is not None:
-        predicted = "man" if share_of_man >= 0.5 else "woman"
+    predicted = _gender_of_larger_score(share_of_man)
     correct = None  # unknown, unless the caption itself names one gender
     if predicted is not None and gender in GENDERS:
         correct = predicted == gender
@@ -453,6 +451,16 @@ def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict
         "correct": correct,
         "left_out": scores.left_out,
     }
+
+
+def _gender_of_larger_score(share_of_man: float | None) -> Gender | None:
+    """Return the gender with which a caption has the larger score, given the share of its score with man.
+
+    A tie is man; None if the share is undefined, as both scores are 0.
+    """
+    if share_of_man is None:
+        return None
+    return "man" if share_of_man >= 0.5 else "woman"
 
 
 def _by_gender(rows: Sequence[Mapping[str, Any]], mode: Mode, model: str | None) -> dict[str, dict[str, Any]]:
@@ -569,7 +577,7 @@ def _object_row(name: str, scored_objects: Sequence[ScoredObject], model: str | 
 
 
 def _count_correct(scored_objects: Sequence[ScoredObject]) -> dict[Gender, int]:
-    """Count for each gender the captions that name it and whose score is larger with it; a tie is man.
+    """Count for each gender the captions that name it and whose score is larger with it, as in their rows.
 
     Of a caption with several of these objects, the scores of the last one count.
     """
@@ -581,8 +589,8 @@ def _count_correct(scored_objects: Sequence[ScoredObject]) -> dict[Gender, int]:
     for (_, named_gender), scores in scores_of_caption.items():
         has_both_scores = len(scores) == len(GENDERS)
         if has_both_scores:
-            larger: Gender = "man" if scores["man"] >= scores["woman"] else "woman"
-            if larger == named_gender:
+            larger = _gender_of_larger_score(share(scores["man"], scores["woman"]))
+            if larger is not None and larger == named_gender:
                 counts[larger] += 1
     return counts
 

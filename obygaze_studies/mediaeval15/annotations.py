@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from obygaze_features.arguments import checked
-from obygaze_features.manifest import Manifest
+from obygaze_features.manifest import Manifest, same_films
 from obygaze_features.options import Answer
 from obygaze_studies.audit_common.findings import write_rows
 from obygaze_studies.audit_common.inputs import Row, read_items, read_rows
@@ -188,13 +188,15 @@ def scored_clips(clips: Sequence[Annotated]) -> tuple[Annotated, ...]:
 def leaking_movies(clips: Iterable[Annotated]) -> tuple[str, ...]:
     """List the movies that have clips in dev and in test, sorted.
 
-    Such a movie leaks: a model would be tested on films that it was trained on. Clips whose movie or split is
-    unknown are skipped.
+    Such a movie leaks: a model would be tested on films that it was trained on. It may be spelt in several
+    ways, of which the first is listed. Clips whose movie or split is unknown are skipped.
     """
+    placed_clips = [clip for clip in clips if clip.movie and clip.split]
+    first_spellings = dict(same_films(dict.fromkeys(clip.movie for clip in placed_clips)))
     splits_of_movie: dict[str, set[str]] = {}
-    for clip in clips:
-        if clip.movie and clip.split:
-            splits_of_movie.setdefault(clip.movie, set()).add(clip.split)
+    for clip in placed_clips:
+        movie = first_spellings.get(clip.movie, clip.movie)
+        splits_of_movie.setdefault(movie, set()).add(clip.split)
     return tuple(sorted(movie for movie, splits in splits_of_movie.items() if len(splits) > 1))
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ObygazeError
 from obygaze_features.io import file_sha256
+from obygaze_features.manifest import same_films
 from obygaze_features.options import PROBLEMS_FOUND, Answer
 from obygaze_features.screen import table
 from obygaze_features.text import counted
@@ -580,7 +581,9 @@ def _problems_of_record(record: run_files.SubmissionRecord, test_movies: set[str
         The movies of the test clips.
     """
     problems = []
-    leaks = sorted(test_movies.intersection(record.dev_movies))
+    respelled = same_films([*record.dev_movies, *sorted(test_movies)])
+    seen_otherwise_spelt = {movie for movie, earlier in respelled if earlier in record.dev_movies}
+    leaks = sorted(test_movies & {*record.dev_movies, *seen_otherwise_spelt})
     if leaks:
         problems.append(f"trained on movie {leaks[0]!r}, which is a test movie ({len(leaks)} of them)")
     may_have_seen_external_data = record.pretrained is not False  # True, or None for unknown

@@ -224,7 +224,7 @@ def _strict_row(
     predicted = predictions["called"].to_numpy()
     row = _film_row(source, movie, len(labels), labels.mean())
     for name in SHOWN_METRICS:
-        row[name] = METRICS[name](labels, scores, predicted)
+        row[name] = METRICS[name].of_movie(labels, scores, predicted)  # as in the mean over movies
     row["printed"] = printed.mean if printed else NAN
     return row
 

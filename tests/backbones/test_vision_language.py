@@ -12,9 +12,11 @@ import pytest
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.errors import BackboneError, ExtractError
+from obygaze_features.manifest import write_manifest
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset.variables_and_answers import with_answers
 from obygaze_models.errors import DatasetError
+from tests.command import obygaze
 from tests.lazy_import import lazy_import
 
 Squared = lazy_import("obygaze_features.backbones.vision_language", "Squared")
@@ -305,6 +307,32 @@ def test_the_answer_about_a_level_is_its_share_of_the_two_levels(four_films, tmp
 
     expected = np.where(four_films.is_s, 0.6 / (0.3 + 0.6), 0.1 / (0.8 + 0.1))
     assert data_with_answers.answers[:, 0] == pytest.approx(expected)
+
+
+def test_a_store_of_answers_is_read_and_recorded_alike_in_a_folder_and_in_a_zip(four_films, tmp_path, capsys):
+    """Some systems write the suffix of a zip in capitals; it is the same store, of the same fingerprint."""
+    p_of_s = np.where(four_films.is_s, 0.9, 0.1)
+    levels = four_films.data.levels.tolist()
+    names_and_films = four_films.film_of.items()
+    clips = [
+        of.Clip(name, film, level=level) for (name, film), level in zip(names_and_films, levels, strict=True)
+    ]
+    write_manifest(of.Manifest(tuple(clips), tmp_path), tmp_path / "films.csv")
+    folder = seal_arrays(
+        tmp_path / "answers",
+        four_films.film_of,
+        {"answers": {"pooled": np.column_stack([1 - p_of_s, p_of_s]).astype(np.float32)}},
+        architecture={"features": ["level:EN", "level:S"]},
+    )
+    packed = of.pack(folder, tmp_path / "ANSWERS.ZIP")
+    evaluate = ["evaluate", tmp_path / "films.csv", four_films.features, "--task", "en_s", "--json"]
+
+    digests = []
+    for answers in (folder, packed):
+        assert obygaze(*evaluate, "--model", "linear", "--answers", answers) == 0
+        digests.append(json.loads(capsys.readouterr().out)["record"]["answers_sha256"])
+
+    assert digests == [of.open_store(folder).fingerprint] * 2
 
 
 def test_a_store_without_answers_is_refused_as_one_of_answers(four_films):

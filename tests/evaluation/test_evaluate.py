@@ -552,7 +552,8 @@ def test_a_kept_model_that_commands_do_not_know_is_named(
 
     Here the kept model is taken for one of that kind, and `known_models` are the names that are installed.
     """
-    card = SimpleNamespace(kind="arrays", calibration={"p_skilled": 1.0}, evidence=None, levels_left_out=None)
+    facts = {"movies": ["f0", "f1"], "evidence": None, "levels_left_out": None}
+    card = SimpleNamespace(kind="arrays", calibration={"p_skilled": 1.0}, **facts)
     monkeypatch.setattr(model_file, "read_model", lambda _path: SimpleNamespace(card=card))
     monkeypatch.setattr(names, "model_names", lambda: known_models)
     words = ["evaluate", toy_films / "films.csv", toy_films / "stores" / "films", "--task", "hn_s"]

@@ -19,7 +19,7 @@ from obygaze_models.models import RidgeLogistic
 from obygaze_models.models.names import LENGTH as CLIP_LENGTH
 from obygaze_models.models.names import OTHER_ANNOTATOR
 from obygaze_models.protocol.targets import NOT_ASKED
-from obygaze_models.report.run_tables import short_report
+from obygaze_models.report.run_tables import run_report, short_report
 
 FILMS = [f"f{number}" for number in range(6)]
 CLIPS_A_FILM = 40
@@ -249,6 +249,24 @@ def test_the_length_of_clips_is_a_baseline_where_it_varies(tmp_path):
     corpus = plant_corpus(tmp_path, positive_clips_are_longer=True)
     run = om.evaluate(corpus.dataset(), ["linear"], "en_s")
     assert mean_aucs(run)["en_s>en_s@ann", CLIP_LENGTH] > 0.75
+
+
+def test_a_baseline_of_one_annotators_labels_is_a_baseline(tmp_path):
+    """Positive clips are longer, so that their length alone tells them from the others.
+
+    With `experts="each"` there is a baseline of lengths for the labels of Ann, and one for those of Ben. The
+    answers hold models against them, and do not count them among the models that beat baselines.
+    """
+    data = plant_corpus(tmp_path, positive_clips_are_longer=True).dataset()
+
+    report = run_report(om.evaluate(data, ["linear"], "en_s", experts="each"))
+
+    first_answer = report.answers[0]
+    assert "baselines always_positive, always_negative, movie_prior, length@ann, length@ben" in first_answer
+    assert "length@ann is ahead" not in first_answer
+    first_table = report.blocks[0]
+    assert {"length@ann", "length@ben"} <= first_table.yardsticks
+    assert "linear@ann" not in first_table.yardsticks
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ import pytest
 
 import obygaze_features as of
 import obygaze_models as om
-from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_features.manifest import Clip, LabelPolicy, Manifest, write_manifest
 from obygaze_features.store.testing import seal_arrays
+from obygaze_models.protocol import find_target, strict_folds
+from obygaze_studies.obygaze12.paper_folds import list_folds
 from tests.command import obygaze
 
 FILMS = [f"film{number}" for number in range(4)]
@@ -83,3 +85,27 @@ def test_a_model_is_tested_on_the_labels_that_an_annotator_gave_blindly(tmp_path
 
     assert n_tested(run) == {"en_s>en_s@AB": 64, "en_s>en_s@CD": 40, "en_s>en_s@agreed": 40}
     assert run.record["clips"]["seen_score"] == 40
+
+
+def test_folds_for_other_tools_test_the_clips_that_an_evaluation_tests(tmp_path):
+    """AB judged 5 of the 20 clips of each of four films in sight of a model's score: 15 clips are tested."""
+    store = of.open_store(plant_store(tmp_path))
+    manifest = Manifest(tuple(judged("AB", n_in_sight=5)), tmp_path)
+    target = find_target("en_s", manifest.codebook)
+
+    run = om.evaluate(om.load_dataset(store, manifest), ["linear"], "en_s")
+    folds = strict_folds(manifest, target, target)
+
+    rows_of_linear = run.predictions.table[run.predictions.table["model"] == "linear"]
+    tested = [clip_id for fold in folds for clip_id in fold.test]
+    assert sorted(tested) == sorted(rows_of_linear["clip_id"])
+    assert [len(fold.test) for fold in folds] == [15] * 4
+    assert [len(fold.train) for fold in folds] == [60] * 4
+    assert "20 clips judged with a model's score in sight: trained on, not tested" in notes_of_folds(manifest)
+
+
+def notes_of_folds(manifest):
+    """Return the notes of `obygaze folds` for the task EN vs S, one a line."""
+    target = find_target("en_s", manifest.codebook)
+    answer = list_folds(manifest, target, target, "strict", policy=LabelPolicy.RAW, movies=False)
+    return answer.document["notes"]

@@ -293,6 +293,64 @@ def test_marked_segments_are_listed_by_annotator(levels, concept):
     assert segments == {"ann": {"a": [(0.0, 4.0)]}, "bob": {"a": [(0.0, 4.0)]}}
 
 
+def marks(annotator, film, *, seen_score, **extras):
+    """Mark a film as S from 0 to 4 s, blindly (0) or in sight of a score (1), and as EN from 10 to 14 s."""
+    how = {"seen_score": seen_score, **extras}
+    return (
+        Clip(
+            f"{film}-{annotator}-0",
+            film,
+            "",
+            start_s=0.0,
+            end_s=4.0,
+            level="S",
+            concepts=(),
+            annotator=annotator,
+            extras=how,
+        ),
+        Clip(
+            f"{film}-{annotator}-1",
+            film,
+            "",
+            start_s=10.0,
+            end_s=14.0,
+            level="EN",
+            concepts=(),
+            annotator=annotator,
+            extras={**how, "seen_score": "0"},
+        ),
+    )
+
+
+def test_marks_that_were_made_in_sight_of_a_score_are_not_to_be_found():
+    """Ann marked the film a where she saw a high score, and b blindly. Bob marked both blindly."""
+    clips = (
+        *marks("ann", "a", seen_score="1"),
+        *marks("ann", "b", seen_score="0"),
+        *marks("bob", "a", seen_score="0"),
+    )
+    manifest = Manifest(clips, Path(), builtin_codebook("obygaze12"))
+
+    segments = marked_segments(manifest, ["S"])
+
+    assert segments == {"ann": {"b": [(0.0, 4.0)]}, "bob": {"a": [(0.0, 4.0)]}}
+    seen_by_all = manifest.with_clips(marks("ann", "a", seen_score="1"))
+    with pytest.raises(ProtocolError, match="2 judgements in sight of a model's score"):
+        marked_segments(seen_by_all, ["S"])
+
+
+def test_marks_under_two_definitions_of_the_codebook_are_not_taken_together():
+    """Ann marked the second film when the codebook had been changed."""
+    clips = (
+        *marks("ann", "a", seen_score="0", definition="a" * 64),
+        *marks("ann", "b", seen_score="0", definition="b" * 64),
+    )
+    manifest = Manifest(clips, Path(), builtin_codebook("obygaze12"))
+
+    with pytest.raises(ManifestError, match="under aaaaaa"):
+        marked_segments(manifest, ["S"])
+
+
 @pytest.mark.parametrize(
     ("levels", "concept", "message"),
     [((), None, "found"), (("S",), "Body", "found"), (("loud",), None, "'loud'"), (("HN",), None, "HN")],

@@ -5,18 +5,18 @@ import pandas as pd
 import pytest
 
 from obygaze_models.evaluation.predictions import Predictions
-from obygaze_models.evaluation.summary import summarise
+from obygaze_models.evaluation.summary import constant_models, summarise
 
 
-def summary_of(scores, *, n_films):
-    """Summarise one model's scores of ten clips a film, every other one positive; a film is a fold."""
+def predictions_of(scores, *, n_films, fold_of_clip=None):
+    """One model's scores of ten clips a film, every other one positive; a film is a fold unless said."""
     n_clips = 10 * n_films
     film_of_clip = np.repeat(np.arange(n_films), 10)
     table = pd.DataFrame(
         {
             "model": "constant",
             "task": "en_s",
-            "fold": film_of_clip,
+            "fold": film_of_clip if fold_of_clip is None else fold_of_clip,
             "seed": 0,
             "clip_id": [f"c{clip}" for clip in range(n_clips)],
             "movie": [f"film{film}" for film in film_of_clip],
@@ -26,7 +26,12 @@ def summary_of(scores, *, n_films):
             "store": "",
         }
     )
-    return summarise(Predictions(table)).set_index("metric")
+    return Predictions(table)
+
+
+def summary_of(scores, *, n_films):
+    """Summarise one model's scores of ten clips a film, every other one positive; a film is a fold."""
+    return summarise(predictions_of(scores, n_films=n_films)).set_index("metric")
 
 
 def test_one_score_for_all_clips_has_one_interval_pooled_and_by_film():
@@ -56,3 +61,25 @@ def test_of_one_or_two_films_neither_has_an_interval(n_films):
     ends = summary.loc["auc", ["pooled_low", "pooled_high", "movie_low", "movie_high"]]
 
     assert ends.isna().all()
+
+
+def test_a_score_for_each_film_does_not_vary_within_films():
+    """Comparisons with such a model know its AUC, .5, in advance."""
+    predictions = predictions_of(np.repeat([0.1, 0.2, 0.3, 0.4], 10), n_films=4)
+
+    assert constant_models(predictions, "en_s") == ["constant"]
+
+
+def test_a_score_for_each_fold_varies_within_a_film_that_is_tested_in_several():
+    """With `seen`, each fold tests a block of every film, so that a constant of each fold ranks the blocks.
+
+    The table of metrics then has another AUC than .5 for it, and no comparison may take it for .5.
+    """
+    fold_of_clip = np.tile(np.repeat([0, 1], 5), 4)
+    predictions = predictions_of(0.1 + 0.2 * fold_of_clip, n_films=4, fold_of_clip=fold_of_clip)
+
+    auc = summarise(predictions).set_index("metric").loc["auc", "movie_mean"]
+
+    # Of the five later clips of a film three are positive, of the earlier ones two.
+    assert auc == pytest.approx(0.6)
+    assert constant_models(predictions, "en_s") == []

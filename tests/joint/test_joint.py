@@ -415,8 +415,9 @@ def test_clips_that_cannot_be_summed_up_are_refused(labs, change, least):
         ("provenance_sha256", "0" * 64),
         ("concepts", ["Gun"]),
         ("movies", ["f0", "f1"]),
+        ("movies", ["F0", "f4"]),
     ],
-    ids=["another backbone", "another provenance", "other concepts", "the same films"],
+    ids=["another backbone", "another provenance", "other concepts", "the same films", "in capitals"],
 )
 def test_sums_of_other_features_or_concepts_or_the_same_films_are_not_joined(labs, field, value):
     """Lab a has the films f0, f1 and f2, and lab b has f3 and f4. What the sums of b say of b is changed."""
@@ -779,6 +780,20 @@ def test_sums_that_differ_from_earlier_ones_in_a_clip_are_refused(labs, change, 
 
     with pytest.raises(ModelError, match="f0"):
         release_sums(changed_data, tmp_path)
+
+    assert n_records(tmp_path) == 3
+
+
+def test_sums_of_a_film_in_another_spelling_are_compared_with_earlier_ones(labs, tmp_path):
+    """f0 is F0 in the second manifest, in which one of its clips has another level."""
+    data = labs["a"]
+    release_sums(data, tmp_path)
+    changed_data = with_level(data, first_violent_clip(data), "calm")
+    movies = np.where(data.movies == "f0", "F0", data.movies)
+    renamed = replace(changed_data, labels=replace(changed_data.labels, movies=movies))
+
+    with pytest.raises(ModelError, match="film F0 differs in 1 clip"):
+        release_sums(renamed, tmp_path)
 
     assert n_records(tmp_path) == 3
 

@@ -1,13 +1,16 @@
 """A report says of concepts that were not learnt why: rare ones, and those that every clip has."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from obygaze_models import evaluate
+from obygaze_models import evaluate, linear_probe
+from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.report.run_notes import notes
 from tests.conftest import dataset
 
 
-def test_a_concept_that_every_clip_has_is_not_called_rare():
+def clips_of_few_concepts():
     """Of the first three concepts, one is in half of the clips, one in all of them, one in a single film."""
     rng = np.random.default_rng(0)
     movies = np.repeat([f"tt{number}" for number in range(4)], 20)
@@ -16,7 +19,12 @@ def test_a_concept_that_every_clip_has_is_not_called_rare():
     present[:, 0] = rng.random(80) < 0.5
     present[:, 1] = True
     present[:, 2] = (movies == "tt0") & (rng.random(80) < 0.5)
-    clips = dataset(rng.normal(size=(80, 6)), levels, movies, present)
+    return dataset(rng.normal(size=(80, 6)), levels, movies, present)
+
+
+def test_a_concept_that_every_clip_has_is_not_called_rare():
+    """Of the first three concepts, one is in half of the clips, one in all of them, one in a single film."""
+    clips = clips_of_few_concepts()
     in_half, in_all, in_one_film, *in_none = clips.labels.concepts
 
     run = evaluate(clips, ["pcbm_lr"], task="en_s")
@@ -26,3 +34,15 @@ def test_a_concept_that_every_clip_has_is_not_called_rare():
     for concept in (in_all, in_one_film, *in_none):
         assert f"{concept} 4" in note
     assert in_half not in note
+
+
+def test_a_model_learns_concepts_whatever_it_is_called():
+    """The first is the bottleneck of the zoo under another name, the second a probe of features."""
+    bottleneck = replace(BUILTIN_MODELS["pcbm_lr"], name="mine")
+    clips = clips_of_few_concepts()
+
+    run_of_bottleneck = evaluate(clips, [bottleneck], task="en_s")
+    run_of_probe = evaluate(clips, {"conceptual_pcbm": linear_probe()}, task="en_s")
+
+    assert any("cannot be learnt" in line for line in notes(run_of_bottleneck))
+    assert not any("concept" in line for line in notes(run_of_probe))

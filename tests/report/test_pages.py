@@ -12,6 +12,7 @@ import pytest
 
 from obygaze_features.errors import OutputError
 from obygaze_models.report import Block, Picture, Report, block, interval, to_html, write_html
+from obygaze_models.report.blocks import signed
 from obygaze_models.report.pages import json_data
 
 MARKUP = "</script><img src=x onerror=alert(1)> \"q\" 's' & <b>"
@@ -135,6 +136,18 @@ def test_a_chart_has_a_line_at_chance(chart):
 
     assert value_at(float(place_of_line)) == pytest.approx(0.5, abs=0.001)
     assert ">chance 0.50</text>" in chart
+
+
+@pytest.mark.parametrize(("format_cell", "label"), [(interval, "chance 0.00"), (signed, "no difference")])
+def test_a_line_at_0_is_chance_of_a_correlation_and_no_difference_of_a_difference(format_cell, label):
+    """Spearman's correlation and kappa are 0 by chance; a difference of 0 is none."""
+    rows = [{"model": name, 0: 0.1, 1: -0.1, 2: 0.3} for name in ("a", "b")]
+    columns = [("model", "model", str), ("number [95 %]", (0, 1, 2), format_cell)]
+    drawn = block("by movie", columns, rows, reference=0.0)
+
+    page = to_html(replace(report_with_markup(), blocks=(drawn,)))
+
+    assert f">{label}</text>" in page
 
 
 def test_a_baseline_is_drawn_and_printed_in_a_lighter_style():

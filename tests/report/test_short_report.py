@@ -210,6 +210,19 @@ def test_ordered_levels_are_answered_by_their_error():
 
 
 @pytest.mark.long
+def test_both_intervals_of_a_table_write_0_without_a_sign():
+    """A correlation may have an interval that begins a little below 0."""
+    run = evaluate_linear(planted(direction=3.0), task="levels")
+    ends = {"movie_low": -0.0004, "movie_high": 0.2, "method_low": -0.0004, "method_high": 0.3}
+
+    report = run_report(replace(run, metrics=run.metrics.assign(**ends)))
+
+    (table,) = [table for table in report.blocks if table.title.startswith("Spearman by movie")]
+    _, of_these_models, of_the_method = table.rows[0]
+    assert of_these_models.endswith("[0.000, 0.200]")
+    assert of_the_method == "[0.000, 0.300]"
+
+
 def test_seen_movies_are_said_to_be_seen():
     """With `seen` a film is tested by models that were trained on other scenes of it; a note warns of it."""
     run = evaluate_linear(planted(direction=3.0), seen=True)

@@ -1,10 +1,14 @@
 """The scripts of page and desk write a probability as its texts do."""
 
+import pandas as pd
 import pytest
 
+from obygaze_features.screen import probability
 from obygaze_film.claims import Words
 from obygaze_film.page import charts
 from obygaze_film.page.packed import whole_percentages
+from obygaze_models.commands import predict_commands
+from obygaze_models.prediction.predict import Predicted
 
 
 @pytest.mark.parametrize("p", [0.005, 0.125, 0.145, 0.285, 0.565, 0.575, 0.2849, 0.9949, 0.995, 1.0])
@@ -30,3 +34,18 @@ def test_a_figure_draws_a_probability_where_and_in_the_colour_in_which_it_is_wri
 def test_a_figure_draws_a_time_where_the_script_of_the_page_draws_it(seconds, tenths):
     """The script rounds 250 ms to 3 tenths of a second, half of one up (`tenths` of rows.js)."""
     assert charts.tenths(seconds) == tenths
+
+
+@pytest.mark.parametrize("p", [0.005, 0.125, 0.285, 0.575, 0.2849, 0.995, 1.0])
+def test_an_explanation_in_a_terminal_has_the_probability_of_the_page(p):
+    """`explain` and `predict` print the same numbers of a clip as its film's page."""
+    assert probability(p) == Words("en").probability(p)
+    table = predictions_table(p)
+    assert Words("en").number(p) in table.splitlines()[-1].split()
+
+
+def predictions_table(p):
+    """Return the table that `obygaze predict` prints of one clip with a probability."""
+    numbers = dict.fromkeys(("start_s", "logit", "p_low", "p_high", "unlike"), 0.0)
+    row = {"clip_id": "c0", "called": 1, "flags": "", **numbers, "p": p}
+    return predict_commands._predictions_table(Predicted(pd.DataFrame([row]), excluded={}))

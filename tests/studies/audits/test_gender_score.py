@@ -126,6 +126,23 @@ def test_estimation_is_summed_up_by_object_beside_the_posters_ratios(estimated_g
     assert (kitchen["n_correct_man"], kitchen["n_correct_woman"]) == (0, 0)
 
 
+def test_a_caption_without_any_score_estimates_no_gender_by_object_either():
+    """The caption is so improbable, and so far from the object, that both scores round to 0.
+
+    That is no tie: the caption's row names no gender.
+    """
+    sims = {"a man rides": -0.9, "a woman rides": -0.95}
+    objects = {"x": (Detected("motorcycle", confidence=0.01),)}
+    captions = [caption("1", "a man rides", "x")]
+
+    report = audit_gender_score(captions, objects, scorer(sims, prior=1e-30), mode="ge")
+
+    assert report.data["predicted"].tolist() == [None]
+    (ride,) = report.record["summary"]["by_object"]
+    assert (ride["gs_man"], ride["gs_woman"]) == (0, 0)
+    assert (ride["n_correct_man"], ride["n_correct_woman"]) == (0, 0)
+
+
 def test_examples_show_the_gender_that_was_estimated_beside_the_posters_examples(estimated_genders):
     examples = [
         (gender, of_object) for _, gender, of_object, *_ in rows_titled(estimated_genders, "Examples")

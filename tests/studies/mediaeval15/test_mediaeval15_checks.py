@@ -75,6 +75,7 @@ def test_one_run_of_each_subtask_must_do_without_external_data(folder_and_add):
         '{"external_data": "no"}',
         "nonsense",
         '{"external_data": false, "dev_movies": ["m0", "m2"]}',
+        '{"external_data": false, "dev_movies": ["m0", "M2"]}',
         '{"external_data": false, "pretrained": true}',
         '{"external_data": false, "pretrained": null}',
     ],
@@ -84,6 +85,7 @@ def test_one_run_of_each_subtask_must_do_without_external_data(folder_and_add):
         "a word for a truth value",
         "not JSON",
         "a test movie trained on",
+        "a test movie trained on in another spelling",
         "a truth value for a name",
         "nothing for a name",
     ],
@@ -129,9 +131,10 @@ def test_a_run_has_the_share_of_test_clips_that_it_scores_and_that_of_ties(
     assert (run["coverage"], run["ties"]) == (coverage, ties)
 
 
-def test_a_movie_in_dev_and_test_is_a_problem(folder_and_add):
+@pytest.mark.parametrize("movie", ["m5", "M5"])  # in dev; TRUTH has m5 in test
+def test_a_movie_in_dev_and_test_is_a_problem_in_any_spelling(folder_and_add, movie):
     folder, _ = folder_and_add
-    leak = (*TRUTH, Annotated("new", "m5", "dev", {}, violent=None))
+    leak = (*TRUTH, Annotated("new", movie, "dev", {}, violent=None))
     assert findings_of(folder, leak) == [("problem", "split")]
 
 

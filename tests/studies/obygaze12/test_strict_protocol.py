@@ -55,6 +55,20 @@ def planted_concepts(rng, levels):
     return present
 
 
+def wrapped(X, manifest):
+    """Wrap features as those of a manifest's clips."""
+    return Dataset(
+        X.astype(np.float32),
+        labels_of(manifest),
+        manifest.codebook,
+        backbone="planted",
+        features="pooled",
+        pool="as stored",
+        store="f" * 64,
+        label="planted",
+    )
+
+
 def planted_results(
     *, of_level=0.0, of_film=0.0, of_body=0.0, marked=True, n_movies=N_MOVIES, n_clips=N_PER_MOVIE
 ):
@@ -88,16 +102,7 @@ def planted_results(
         clip_id = f"tt{movie:07}-{number:03}"
         clips.append(Clip(clip_id, f"tt{movie:07}", level=str(levels[number]), concepts=concepts))
     manifest = Manifest(tuple(clips), Path())
-    data = Dataset(
-        X.astype(np.float32),
-        labels_of(manifest),
-        manifest.codebook,
-        backbone="planted",
-        features="pooled",
-        pool="as stored",
-        store="f" * 64,
-        label="planted",
-    )
+    data = wrapped(X, manifest)
     return StrictResults(PaperCorpus(manifest, LabelPolicy.RAW, "0" * 64, (data,)), data)
 
 
@@ -205,6 +210,28 @@ def test_table_4_tests_every_movie_once(results):
         part = results.pair_rows()
         own = part[part["movie"] == row["movie"]]
         assert row["auc"] == auc(own["label"].to_numpy(), own["score"].to_numpy())
+
+
+def test_table_4_leaves_a_film_of_one_class_out_of_the_sentence_as_out_of_the_mean():
+    """In the last of five films all clips are S: whatever the model, its average precision would be 1."""
+    rng = np.random.default_rng(0)
+    clips = []
+    for movie in range(5):
+        for number in range(12):
+            level = "S" if movie == 4 else ("EN", "HN", "S")[number % 3]
+            clips.append(Clip(f"tt{movie}-{number:02}", f"tt{movie}", level=level))
+    manifest = Manifest(tuple(clips), Path())
+    data = wrapped(rng.normal(size=(60, 4)), manifest)
+    results = StrictResults(PaperCorpus(manifest, LabelPolicy.RAW, "0" * 64, (data,)), data)
+    run = evaluate(data, ["mlp"], "hn_s", "enhn_s")
+    vars(results)["runs"] = {"hn_s": run}  # in place of the runs of the whole zoo
+
+    report = table4.strict_report([results])
+
+    of_model = run.metrics[run.metrics["model"] == "mlp"].set_index("metric")
+    mean = of_model.loc["average_precision", "movie_mean"]
+    assert report.data["average_precision"].isna().tolist() == [False] * 4 + [True]
+    assert any(f"is {mean:.3f} on average over 4 films" in answer for answer in report.answers)
 
 
 def test_figure_5_draws_the_concept_that_matters_at_the_root():

@@ -1,0 +1,132 @@
+"""A saved model is trained on the labels that the run trained it on, where several people labelled."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+import obygaze_models as om
+from obygaze_features.manifest import write_manifest
+from obygaze_features.store.testing import seal_arrays
+from obygaze_models.errors import ModelError
+from obygaze_models.protocol.targets import concept_target
+from tests.command import obygaze
+
+FILMS = [f"film{number}" for number in range(4)]
+CLIPS_A_FILM = 24
+
+
+def plant(folder):
+    """Plant 96 clips: Ann calls every fourth S, and Ben every second, 24 and 48 clips. S shows Body."""
+    generator = np.random.default_rng(0)
+    movie_of = {}
+    X = []
+    clips = []
+    for film in FILMS:
+        for number in range(CLIPS_A_FILM):
+            clip_id = f"{film}-{number:02}"
+            movie_of[clip_id] = film
+            X.append(generator.normal(size=4) + 3 * (number % 4 == 0))
+            for annotator, step in (("ann", 4), ("ben", 2)):
+                is_positive = number % step == 0
+                level, concepts = ("S", ("Body",)) if is_positive else ("EN", ())
+                clips.append(of.Clip(clip_id, film, level=level, concepts=concepts, annotator=annotator))
+    store = seal_arrays(folder / "store", movie_of, {"lab": {"pooled": np.array(X, np.float32)}})
+    return of.open_store(store), of.Manifest(tuple(clips), folder)
+
+
+def kept(run, data, name, folder):
+    """Save a model of a run, and read it back from its file."""
+    (file,) = om.save_models(run, data, [name], folder / "kept").values()
+    return om.load_model(file)
+
+
+def test_a_model_of_one_annotators_labels_is_trained_on_them_when_it_is_saved(tmp_path):
+    """`experts="each"` trains a model on Ann's labels, and one on Ben's; merged, a clip of either is S."""
+    store, manifest = plant(tmp_path)
+    data = om.load_dataset(store, manifest)
+    run = om.evaluate(data, ["linear"], "en_s", experts="each")
+
+    card = kept(run, data, "linear@ann", tmp_path).card
+
+    assert card.n_positives == 24
+    assert card.labelled_by == ("ann",)
+    assert card.population["clips"] == {"EN": 72, "S": 24}
+
+
+def test_a_model_of_merged_labels_is_saved_with_them(tmp_path):
+    """Ben's S and Ann's S are the 48 of Ben."""
+    store, manifest = plant(tmp_path)
+    data = om.load_dataset(store, manifest)
+    run = om.evaluate(data, ["linear"], "en_s")
+
+    card = kept(run, data, "linear", tmp_path).card
+
+    assert card.n_positives == 48
+    assert card.labelled_by == ("ann", "ben")
+
+
+@pytest.mark.parametrize("experts", ["soft", "noisy"])
+def test_a_model_of_several_labels_a_clip_is_not_saved_as_one_of_merged_labels(tmp_path, experts):
+    """The file would hold another model than the one whose results it states."""
+    store, manifest = plant(tmp_path)
+    data = om.load_dataset(store, manifest)
+    run = om.evaluate(data, ["linear"], "en_s", experts=experts)
+
+    with pytest.raises(ModelError, match=f"--experts {experts} are trained on several labels of a clip"):
+        om.save_models(run, data, ["linear"], tmp_path / "kept")
+
+
+def test_a_model_of_a_concept_that_several_people_marked_is_saved(tmp_path):
+    """The run tests concept:Body@ann and concept:Body@ben, which are no concepts of the codebook."""
+    store, manifest = plant(tmp_path)
+    data = om.load_dataset(store, manifest)
+    run = om.evaluate(data, ["linear"], "concept:Body")
+
+    card = kept(run, data, "linear", tmp_path).card
+
+    assert (card.target["concept"], card.n_positives) == ("Body", 48)
+
+
+def test_a_model_of_a_concept_against_some_levels_is_saved(tmp_path):
+    """The target concept:Body-vs-EN has no other level of clips without the concept."""
+    store, manifest = plant(tmp_path)
+    of_ann = manifest.with_clips(replace(clip, annotator="") for clip in manifest if clip.annotator == "ann")
+    data = om.load_dataset(store, of_ann)
+    run = om.evaluate(data, ["linear"], concept_target("Body", data.codebook, ["EN"]))
+
+    card = kept(run, data, "linear", tmp_path).card
+
+    assert (card.target["name"], card.target["concept"]) == ("concept:Body-vs-EN", "Body")
+
+
+def test_the_command_saves_the_model_of_one_annotator_by_its_name(tmp_path, capsys):
+    """The name without an annotator is refused before the evaluation, not after it."""
+    store, manifest = plant(tmp_path)
+    write_manifest(manifest, tmp_path / "labels.csv")
+    arguments = ["evaluate", tmp_path / "labels.csv", store.path, "--task", "en_s", "--experts", "each"]
+    arguments += ["--model", "linear", "--out", tmp_path / "run"]
+
+    assert obygaze(*arguments, "--save", "linear") != 0
+    assert "not among the models of this evaluation: linear@ann, linear@ben" in capsys.readouterr().err
+
+    assert obygaze(*arguments, "--save", "linear@ann") == 0
+    assert om.load_model(tmp_path / "run" / "linear@ann.model").card.n_positives == 24
+
+
+def test_the_remark_on_a_saved_model_counts_the_films_that_it_was_trained_on(tmp_path, capsys):
+    """The fifth film has clips of HN alone, which EN vs S does not use: the model's card lists four."""
+    _, manifest = plant(tmp_path)
+    of_ann = [replace(clip, annotator="") for clip in manifest if clip.annotator == "ann"]
+    other_film = [of.Clip(f"film4-{number:02}", "film4", level="HN") for number in range(4)]
+    movie_of = {clip.clip_id: clip.movie for clip in (*of_ann, *other_film)}
+    X = np.random.default_rng(0).normal(size=(len(movie_of), 4)).astype(np.float32)
+    store = seal_arrays(tmp_path / "five-films", movie_of, {"lab": {"pooled": X}})
+    write_manifest(of.Manifest((*of_ann, *other_film), tmp_path), tmp_path / "labels.csv")
+
+    words = ["evaluate", tmp_path / "labels.csv", store, "--task", "en_s", "--model", "linear"]
+    assert obygaze(*words, "--save", "linear", "--out", tmp_path / "run") == 0
+
+    assert len(om.load_model(tmp_path / "run" / "linear.model").card.movies) == 4
+    assert "linear of all 4 movies kept in" in capsys.readouterr().err
