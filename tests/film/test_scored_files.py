@@ -1,7 +1,10 @@
 """Folders of scored films are written whole, and read as what strangers wrote."""
 
+import errno
 import json
+import os
 import shutil
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -322,3 +325,25 @@ def test_a_table_with_an_infinite_number_is_not_read_in_one_call():
     """It is read cell by cell, so that a message can name the cell."""
     table = scored_files._plain_table(b"start_s,p,text\ninf,0.30000000000000004,a\n2,,b\n")
     assert table is None
+
+
+def test_a_film_whose_folder_is_closed_to_us_is_not_left_out(scored, tmp_path, monkeypatch):
+    """Of a folder with two films, one may be read by its owner alone: the system denies the look into it.
+
+    Groups of films would be compared without it, and nobody would know that there is one more.
+    """
+    for name in ("ours", "theirs"):
+        shutil.copytree(scored[0], tmp_path / name)
+    closed = tmp_path / "theirs"
+    look = Path.stat
+
+    def look_unless_denied(path, **options):
+        if closed in path.parents:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return look(path, **options)
+
+    monkeypatch.setattr(Path, "stat", look_unless_denied)
+    with pytest.raises(PermissionError) as refused:
+        read_films([tmp_path])
+
+    assert refused.value.filename == str(closed / "film.json")
