@@ -1,9 +1,10 @@
-"""Fail every call of the system in every kind of work on stores, models, manifests and runs.
+"""Fail every call of the system in every kind of work on stores, models, manifests, runs and films.
 
 Each call of write, fsync, close, rename, open or mkdir, unlink below the work's folder fails once with EIO,
 from some call on all writes and new files with ENOSPC, and the process is killed in place of each (KILL).
 Work must end with one line and exit code 1, with nothing or the whole at its destination, and the next run
-must give the bytes of undisturbed work. tests/disk tries a part. Needs Linux and a C compiler.
+must give the bytes of undisturbed work. In works whose names begin with lab- calls of link, read and flock
+fail too. tests/disk tries a part. Needs Linux and a C compiler.
 
     python benchmarks/calls.py [WORK...] [--stride 1] [--errors EIO ENOSPC KILL]
 
@@ -35,7 +36,7 @@ def main() -> None:
     harness = test_package("disk", "harness")
     failed = test_package("disk", "failed_calls")
     parser = arguments(__doc__, parse=False, stride=1, errors=[*harness.ERRORS])
-    works = harness.WORKS | harness.RARE
+    works = harness.WORKS | harness.FILM_WORKS | harness.RARE
     parser.add_argument("works", nargs="*", choices=[[], *works])
     parser.add_argument("--disk", type=Path)
     options = parser.parse_args()
@@ -44,13 +45,17 @@ def main() -> None:
         runner = harness.Runner(harness.compiled(folder))
         inputs = folder / "inputs"
         inputs.mkdir()
-        for call in ("make_inputs", "make_films", "make_rare_inputs"):
+        for call in ("make_inputs", "make_films", "make_lab", "make_rare_inputs"):
             answer = runner.ask(inputs, call=call)
             assert answer["code"] == 0, answer["said"]
         for name in options.works or works:
             trials = failed.Trials(runner, works[name], inputs, (options.disk or folder) / name)
             number = wrong = 0
-            cases = trials.spaces(8) if options.disk else trials.cases(options.stride, tuple(options.errors))
+            kinds = failed.READING_TOO if name in harness.FILM_WORKS else failed.WRITING
+            if options.disk:
+                cases = trials.spaces(8)
+            else:
+                cases = trials.cases(options.stride, tuple(options.errors), kinds)
             for case in cases:
                 problems = trials.problems(case)
                 number = number + 1

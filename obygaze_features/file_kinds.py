@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from obygaze_features.templates import packaged
+from obygaze_features.untrusted import open_regular
 
 HEAD_BYTES = 1 << 16
 FACTS = packaged(__package__, "file_kinds.toml")
@@ -95,7 +96,7 @@ def file_kind(file: Path | bytes) -> FileKind:
         return ZARR if is_zarr else FileKind("a folder")
     if file.exists() and not file.is_file():
         return FileKind("no regular file", "name a file on a disk")
-    with file.open("rb") as opened:
+    with open_regular(file) as opened:
         return _kind_of_bytes(opened.read(HEAD_BYTES))
 
 

@@ -467,6 +467,31 @@ def remove_tree(folder: Path, *, ignore_errors: bool = False) -> None:
         raise
 
 
+def walk(folder: Path, *, topdown: bool = True) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Go through a folder and all folders below it like `os.walk`, which passes over what it can't list.
+
+    Of each folder its path, the names of the folders in it and those of its files are yielded; nothing if
+    there is no such folder. Path.rglob passes over such folders too.
+
+    Raises
+    ------
+    OSError
+        A folder can't be listed; the error names it.
+    """
+    return os.walk(folder, topdown, onerror=_raise_unless_missing)
+
+
+def _raise_unless_missing(error: OSError) -> None:
+    """Raise the error of a folder that can't be listed, but not of one that is not there."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
+
+
+def files_below(folder: Path) -> list[Path]:
+    """List the files in a folder and all folders below it, sorted; errors are those of `walk`."""
+    return sorted(Path(path, name) for path, _, names in walk(folder) for name in names)
+
+
 def empty(folder: Path) -> None:
     """Remove everything in a folder, such as the remains of a killed process."""
     for node in folder.iterdir():
@@ -662,7 +687,7 @@ def sync_tree(root: Path) -> None:
     """Flush the root folder, and every file and folder below it, to the disk: the files first."""
     files: list[Path] = []
     folders: list[Path] = []
-    for folder, _, names in os.walk(root, topdown=False):
+    for folder, _, names in walk(root, topdown=False):
         folders.append(Path(folder))
         files += [Path(folder, name) for name in names]
     sync_all(files)

@@ -130,6 +130,23 @@ def _decoded_entry(line: bytes, decoder: msgspec.json.Decoder[T]) -> T | None:
         return None
 
 
+def journals_in(folder: Path) -> list[Path]:
+    """List the journals (`*.jsonl`) in a folder, by name; none where there is no such folder.
+
+    Path.glob is not used, as it takes a folder that can't be read for an empty one.
+
+    Raises
+    ------
+    OSError
+        The folder can't be read; the error names it.
+    """
+    try:
+        paths = list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(path for path in paths if path.name.endswith(".jsonl"))
+
+
 class LineJournal:
     """Append lines to a journal, durably; thread-safe.
 

@@ -12,6 +12,8 @@ import re
 import stat
 import sys
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -81,6 +83,8 @@ _NAME_OF_STREAM = re.compile(r"/(dev|proc/self)/fd/\d+|/dev/stdin")
 def open_regular(path: Path | str, maximum: int | None = None, *, within: Path | None = None) -> io.FileIO:
     """Open a regular file for reading; a pipe or device, on which reading might wait for ever, is refused.
 
+    Every error of the file names it, also those of reading and closing it.
+
     Parameters
     ----------
     maximum
@@ -120,7 +124,44 @@ def open_regular(path: Path | str, maximum: int | None = None, *, within: Path |
     except (OSError, InputError):
         os.close(descriptor)
         raise
-    return io.FileIO(descriptor)
+    return _NamingFile(descriptor, path)
+
+
+class _NamingFile(io.FileIO):
+    """A file opened for reading whose errors name it, as those of the system name only what it can't open."""
+
+    def __init__(self, descriptor: int, path: Path | str) -> None:
+        super().__init__(descriptor)
+        self._path = str(path)
+
+    def read(self, size: int | None = -1, /) -> bytes | Any:
+        """Read up to so many bytes, or all that follow."""
+        with self._naming():
+            return super().read(size)
+
+    def readall(self) -> bytes | Any:
+        """Read all bytes that follow."""
+        with self._naming():
+            return super().readall()
+
+    def readinto(self, buffer: Any, /) -> int | Any:
+        """Read into a buffer."""
+        with self._naming():
+            return super().readinto(buffer)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._naming():
+            super().close()
+
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        """Put the file's path into an OSError of the `with` block."""
+        try:
+            yield
+        except OSError as error:
+            error.filename = self._path
+            raise
 
 
 def _refuse_links(path: Path | str, within: Path) -> None:
@@ -171,11 +212,7 @@ def read_bytes(path: Path, maximum: int = MAX_BYTES, *, within: Path | None = No
         data = _read_stream(str(path))
     else:
         with open_regular(path, maximum, within=within) as file:
-            try:
-                data = _read_up_to(file, maximum)
-            except OSError as error:
-                error.filename = error.filename or str(path)
-                raise
+            data = _read_up_to(file, maximum)
     if len(data) > maximum:
         raise InputError(_too_large(path, maximum))
     return data

@@ -238,9 +238,32 @@ def _records_in(folder: Path) -> list[Path]:
 
     It may be the folder of one film, a folder with a folder for each film, or that of a run, where the films
     are in the folder `scored`. The first of these that has any record decides.
+
+    Raises
+    ------
+    OSError
+        A folder can't be read; the error names it. Path.glob would leave it out, with the film in it.
     """
-    for pattern in (RECORD, f"*/{RECORD}", f"scored/*/{RECORD}"):
-        records = sorted(folder.glob(pattern))
-        if records:
-            return records
-    return []
+    own_record = folder / RECORD
+    if _is_there(own_record):
+        return [own_record]
+    return _records_one_deeper(folder) or _records_one_deeper(folder / "scored")
+
+
+def _records_one_deeper(folder: Path) -> list[Path]:
+    """List the records of films in the folders within a folder; none where there is no such folder."""
+    try:
+        paths = sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    records = [path / RECORD for path in paths]
+    return [record for record in records if _is_there(record)]
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is something at a path; other than by Path.exists, a denied look at it is an error."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from obygaze_features import io as obygaze_io
 from obygaze_features import locks
 from obygaze_features.errors import OutputError
-from obygaze_features.io import refuse_existing, whole_folder, write_together, write_whole
+from obygaze_features.io import files_below, refuse_existing, whole_folder, write_together, write_whole
 from obygaze_features.lines import csv_line
 
 
@@ -450,3 +450,27 @@ def test_write_once_replaces_nothing(tmp_path, monkeypatch, can_refuse_to_replac
 
     assert path.read_bytes() == b"first"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_cannot_be_listed_is_not_passed_over(tmp_path, monkeypatch):
+    """The disk fails while a folder below another is listed, after its files were written.
+
+    A store whose files are listed so would be sealed with digests of a part of them. A folder that is not
+    there has no files.
+    """
+    unlisted = tmp_path / "data" / "frames"
+    unlisted.mkdir(parents=True)
+    (unlisted / "0").write_bytes(b"features")
+    scan = os.scandir
+
+    def scan_unless_broken(path):
+        if path == str(unlisted):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scan_unless_broken)
+    with pytest.raises(OSError, match="Input/output") as refused:
+        files_below(tmp_path)
+
+    assert refused.value.filename == str(unlisted)
+    assert files_below(tmp_path / "no such folder") == []

@@ -597,3 +597,30 @@ def test_a_limit_of_a_megabyte_is_called_1_mb(tmp_path):
 
     with pytest.raises(InputError, match=r"\b1 MB"):
         read_bytes(path, one_mb)
+
+
+READING = {
+    "read": lambda file: file.read(1),
+    "readall": lambda file: file.readall(),
+    "readinto": lambda file: file.readinto(bytearray(1)),
+    "close": lambda file: file.close(),
+}
+
+
+@pytest.mark.parametrize("call", READING)
+def test_an_error_of_reading_or_closing_names_the_file(tmp_path, call):
+    """The system names the file in an error of opening it, and in none of reading or closing it.
+
+    Without the name, a command could only say "input/output: Input/output error".
+    """
+    path = tmp_path / "films.csv"
+    path.write_bytes(b"a")
+    file = open_regular(path)
+    os.close(file.fileno())  # so that the system refuses whatever is asked of the file
+
+    with pytest.raises(OSError) as refused:  # noqa: PT011 - not the message is looked at
+        READING[call](file)
+    with suppress(OSError):
+        file.close()
+
+    assert refused.value.filename == str(path)

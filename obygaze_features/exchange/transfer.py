@@ -20,11 +20,13 @@ from obygaze_features.errors import StoreError
 from obygaze_features.io import (
     PARTIAL_SUFFIX,
     file_sha256,
+    files_below,
     naming,
     remove_tree,
     store_path,
     sync,
     sync_all,
+    walk,
     whole_file,
     write_whole,
 )
@@ -511,7 +513,7 @@ class _Transfer:
         root = self._root
         if not self._extends_copy:
             self._complete_new_copy(left_out)
-        folders = {root, *(path.parent for path in root.rglob("*"))}
+        folders = [Path(folder) for folder, _, _ in walk(root)]
         sync_all(folders)
 
         # fetch.txt lists the files that the copy lacks. The new files are on the disk now, and may be taken
@@ -556,8 +558,8 @@ class _Transfer:
 
         `keep` has the names, relative to the store, of the files that stay.
         """
-        for path in list(self._root.rglob("*")):
-            if not path.is_dir() and path.relative_to(self._root).as_posix() not in keep:
+        for path in files_below(self._root):
+            if path.relative_to(self._root).as_posix() not in keep:
                 path.unlink()
 
     def _fetch(self, name: str) -> None:

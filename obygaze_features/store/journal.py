@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from obygaze_features.io import sync, write_new
-from obygaze_features.lines import LineJournal, read_lines
+from obygaze_features.lines import LineJournal, journals_in, read_lines
 from obygaze_features.locks import hold, locked, require_locks
 from obygaze_features.schema import Count, Whole
 from obygaze_features.store.format import PIECE_ROWS, STATUSES_WITH_FEATURES
@@ -156,7 +156,7 @@ class Journal(LineJournal):
         """Create the journal file with the next free number in a folder, and lock it."""
         require_locks(folder / "new")  # refuses a file system without locks
 
-        number = len(list(folder.glob("*.jsonl")))  # of the journals that there are
+        number = len(journals_in(folder))  # of the journals that there are
         while True:
             number += 1
             self.path = folder / f"{number:04d}.jsonl"
@@ -202,7 +202,7 @@ def read_journals(folder: Path, n_arrays: int) -> tuple[list[JournalLine], list[
     shared_sources: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     lines = []
     damage = []
-    for path in sorted(folder.glob("*.jsonl")):
+    for path in journals_in(folder):
         for number, line in read_lines(path, JournalLine):
             if line is None or not _is_valid(line, n_arrays):
                 damage.append(f"{path}, line {number}: damaged and ignored; its clips will be done again")

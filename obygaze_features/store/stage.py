@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from obygaze_features.arguments import checked
 from obygaze_features.errors import StoreError
 from obygaze_features.io import make_folder, sha256_of, store_path, whole_folder, write_new, write_whole
-from obygaze_features.lines import UNREADABLE, checked_entry, encode_line, json_bytes
+from obygaze_features.lines import UNREADABLE, checked_entry, encode_line, journals_in, json_bytes
 from obygaze_features.locks import locked, require_locks
 from obygaze_features.store.arrays import SealedArray
 from obygaze_features.store.format import (
@@ -348,7 +348,7 @@ class Stage:
 
     def n_writers(self) -> int:
         """Count the processes that are writing to this stage; each holds a lock on its journal."""
-        journals = (self.path / JOURNALS).glob("*.jsonl")
+        journals = journals_in(self.path / JOURNALS)
         return len([journal for journal in journals if not has_ended(journal)])
 
     def best_entries(self) -> dict[int, JournalEntry]:
@@ -371,7 +371,7 @@ class Stage:
         best entry of each row, and the damaged lines.
         """
         # Journals only grow: while their sizes are the same, so is their content.
-        sizes = {path.name: path.stat().st_size for path in (self.path / JOURNALS).glob("*.jsonl")}
+        sizes = {path.name: path.stat().st_size for path in journals_in(self.path / JOURNALS)}
         if sizes == self._journal_sizes:
             return
 

@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 from obygaze_features.errors import LinkError, StoreError, first_line
 from obygaze_features.file_kinds import no_text, why_not
-from obygaze_features.io import PARTIAL_SUFFIX, digests_of, file_sha256
+from obygaze_features.io import PARTIAL_SUFFIX, digests_of, file_sha256, walk
 from obygaze_features.schema import Hex64, fits
 from obygaze_features.store.format import (
     BAG_INFO,
@@ -486,7 +486,7 @@ REQUIRED_TAGS = (BAGIT, BAG_INFO, DIGESTS, CARD)
 def payload_files(root: Path) -> list[str]:
     """Return the files below `data/`, relative to the store, sorted; a link to a folder counts as a file."""
     paths = []
-    for folder, subfolders, file_names in os.walk(root / PAYLOAD):
+    for folder, subfolders, file_names in walk(root / PAYLOAD):
         links = [name for name in subfolders if Path(folder, name).is_symlink()]
         for name in (*file_names, *links):
             path = Path(folder, name).relative_to(root)

@@ -99,6 +99,7 @@ def import_(
                 file = file.of_film(film.movie)
             results = decisions.import_annotations(file, is_blind=is_blind)
             imported.add(path, film.movie, file, results)
+        decisions.require_tables()
         imported.notices += decisions.notices
     if not imported.documents:
         imported.notices.append("no annotation of these films is in the files")

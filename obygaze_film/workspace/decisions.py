@@ -13,6 +13,7 @@ from msgspec import structs
 
 from obygaze_features.errors import InputError, ManifestError, ObygazeError
 from obygaze_features.io import sha256_of, write_new
+from obygaze_features.lines import journals_in
 from obygaze_features.manifest import (
     BUILTIN,
     CONTENT_S,
@@ -167,6 +168,7 @@ class Decisions:
         self.ledger = Ledger(folder, self._notify, self._new_header)
         self._acts = Acts(self.ledger)  # what people can undo and redo
         self._tables = {kind: ExportedTable(folder, kind) for kind in KINDS}
+        self._unwritten: dict[str, str] = {}  # kind -> why its table could not be written last time
 
         # What stands in the ledger: all of this is found by `refresh`
         self.clips_by_kind: dict[str, list[Clip]] = {}
@@ -921,7 +923,7 @@ class Decisions:
         ids_in_table = {row.cells.get("clip_id") for row in edited.rows}
         n_missing = sum(clip_id not in ids_in_table for clip_id in standing_ids)
         # If the ledger was written to after the table, the missing rows may be decisions made since.
-        ledger_written_at = max(map(os.path.getmtime, self.ledger.folder.glob("*.jsonl")))
+        ledger_written_at = max(map(os.path.getmtime, journals_in(self.ledger.folder)))
         is_table_newer = table.path.stat().st_mtime > ledger_written_at
         if n_missing and is_table_newer:
             facts = {"decisions": counted_message("n_decisions", n_missing), "ledger": LEDGER}
@@ -1094,12 +1096,25 @@ class Decisions:
         conflicting_ids = self.conflicts()
         if conflicting_ids:
             self._notify(message("beside", folder=self.folder, n=len(conflicting_ids)))
+        self._unwritten = {}
         for kind, table in self._tables.items():
             try:
                 table.write(self.table(kind), is_empty=not self.clips_by_kind[kind])
             except OSError as error:
                 facts = {"error": error.strerror, "ledger": LEDGER}
-                self._notify(message("table_unwritten", path=table.path, **facts))
+                self._unwritten[kind] = message("table_unwritten", path=table.path, **facts)
+                self._notify(self._unwritten[kind])
+
+    def require_tables(self) -> None:
+        """Refuse to go on where a table could not be written, for whoever reads the tables next.
+
+        Raises
+        ------
+        FilmError
+            A table lacks what the ledger has; at the desk, which reads the ledger, this is a notice.
+        """
+        for reason in self._unwritten.values():
+            raise FilmError(reason)
 
     def _report_refused_claims(self) -> None:
         """Report up to `MAX_NOTICES_OF_A_KIND` lines that replace or take back others and may not."""
@@ -1154,7 +1169,7 @@ def copy_decisions(folder: Path, out: Path) -> None:
 
     Links and folders in the place of a file are left out.
     """
-    ledger_files = (folder / LEDGER).glob("*.jsonl")
+    ledger_files = journals_in(folder / LEDGER)
     tables = [folder / name for name in COLUMNS if (folder / name).is_file()]  # the keys are file names
     for path in (*ledger_files, *tables):
         copy = out / path.relative_to(folder)

@@ -72,6 +72,7 @@ def read_judged(
         if (folder / LEDGER).is_dir():
             codebook = book or codebook_of(film.model().codebook, path=None)
             decisions = Decisions(folder, film, codebook)  # to open them writes the film's tables anew
+            decisions.require_tables()
             headers += decisions.headers
             notices += decisions.notices
             open_spans |= _open_spans(decisions)

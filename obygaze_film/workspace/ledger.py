@@ -23,7 +23,7 @@ import msgspec
 
 from obygaze_features.errors import InputError
 from obygaze_features.io import sync, write_new, write_once, write_whole
-from obygaze_features.lines import LineJournal, checked_entry, encode_line
+from obygaze_features.lines import LineJournal, checked_entry, encode_line, journals_in
 from obygaze_features.untrusted import open_regular
 from obygaze_film.errors import FilmError
 from obygaze_film.notes import counted_message, message
@@ -182,15 +182,32 @@ class Ledger:
     # --- reading
     # ---------------------------------------------------------------------------
     def read(self) -> None:
-        """Read what was appended to the ledger's files since the last call, and report damaged lines."""
-        for path in sorted(self.folder.glob("*.jsonl")):
-            try:
-                self._read_file(path)
-            except (OSError, InputError) as error:
-                self._say(str(error))
+        """Read what was appended to the ledger's files since the last call, and report damaged lines.
+
+        Raises
+        ------
+        FilmError
+            The disk does not give a file or the folder. What it holds may count, so nothing is read without
+            it: a decision would seem never to have been made, and could come in a second time.
+        """
+        try:
+            for path in journals_in(self.folder):
+                self._read_or_report(path)
+        except OSError as error:
+            raise FilmError(message("ledger_unread", path=error.filename, error=error.strerror)) from error
         for kind, n in self._n_notices.items():
             if n > MAX_NOTICES_OF_A_KIND:
                 self._say(counted_message(f"more_{kind}", n - MAX_NOTICES_OF_A_KIND, folder=self.folder))
+
+    def _read_or_report(self, path: Path) -> None:
+        """Read what was appended to one file; report what is no file of a ledger, such as a link or folder.
+
+        A file that was removed since the folder was listed is reported too.
+        """
+        try:
+            self._read_file(path)
+        except (InputError, FileNotFoundError, IsADirectoryError) as error:
+            self._say(str(error))
 
     def _say_first_of_kind(self, kind: str, message: str) -> None:
         """Report a notice, unless too many of its kind were reported before; count it in any case.

@@ -14,7 +14,15 @@ from tabulate import tabulate
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import OutputError
-from obygaze_features.io import digests_of, is_temporary, local_path, refuse_taken, whole_folder, write_whole
+from obygaze_features.io import (
+    digests_of,
+    files_below,
+    is_temporary,
+    local_path,
+    refuse_taken,
+    whole_folder,
+    write_whole,
+)
 from obygaze_features.lines import json_bytes, sheet_cell, sheet_line
 from obygaze_features.templates import filled
 from obygaze_features.text import counted
@@ -411,8 +419,8 @@ def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
     with whole_folder(folder) as partial:
         yield partial  # the caller writes its files here
 
-        paths = sorted(path for path in partial.rglob("*") if path.is_file())
-        digests = digests_of(partial, (path.relative_to(partial).as_posix() for path in paths))
+        names = [path.relative_to(partial).as_posix() for path in files_below(partial)]
+        digests = digests_of(partial, names)
         (partial / CONTENTS).write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8", newline="")
 
 
@@ -428,8 +436,8 @@ def check_folder(folder: Path, *, force: bool) -> None:
         The folder exists; the message names what prevents writing.
     """
     present = set()
-    for path in folder.rglob("*"):
-        if not path.is_dir() and not is_temporary(path):
+    for path in files_below(folder):
+        if not is_temporary(path):
             present.add(path.relative_to(folder).as_posix())
 
     listed = {CONTENTS}

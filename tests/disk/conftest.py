@@ -32,6 +32,12 @@ def films_too(runner, inputs):
     run_in_runner(runner, inputs, "make_films")
 
 
+@pytest.fixture(scope="session")
+def lab_too(runner, inputs, films_too):  # noqa: ARG001 - films are made first
+    """A lab's folder beside them: a film, its scores, judgements of it, and what trained the model."""
+    run_in_runner(runner, inputs, "make_lab")
+
+
 def run_in_runner(runner, folder, function):
     """Run a function of runner.py, by its name, on a folder; if it fails, show what it wrote to stderr."""
     answer = runner.ask(folder, call=function)

@@ -8,9 +8,35 @@ from pathlib import Path
 from shutil import disk_usage, rmtree
 from typing import Any
 
-from .harness import ERRORS, USED_UP, Runner, Tree, Work, begin, is_sound_partial_copy, lost_records, tree
+from .harness import (
+    ERRORS,
+    Runner,
+    Tree,
+    Work,
+    begin,
+    is_sound_partial_copy,
+    is_whole_by_file,
+    lost_records,
+    tree,
+)
 
-KINDS = ("write", "fsync", "close", "rename", "open", "unlink")
+WRITING = ("write", "fsync", "close", "rename", "open", "unlink")
+"""Kinds of calls that are made to fail in every work."""
+READING_TOO = (*WRITING, "link", "read", "lock")
+"""All kinds of calls that can be made to fail."""
+KINDS_OF_ERRORS = {
+    "ENOSPC": ("write", "open"),
+    "EDQUOT": ("write", "open"),
+    "EROFS": ("open", "rename", "unlink", "link"),
+    "EACCES": ("open", "rename", "unlink", "link"),
+    "EINTR": ("write", "read", "open"),
+    "ENOLCK": ("lock",),
+}
+"""Which calls can end with an error; all of them with any other."""
+LASTING = {"ENOSPC", "EDQUOT", "EROFS", "ENOLCK"}
+"""Errors of a disk that stays as it is: every later call of the kind fails too."""
+REPEATED = "EINTR"
+"""The error of a call that a signal interrupted: it is made again, and nobody need be told."""
 SPACE = "space"
 """Kind of a case in which nothing is made to fail: a small disk has so many bytes left, and fills up."""
 MUST_BE_TOLD = ("write", "fsync", "rename")
@@ -90,16 +116,17 @@ class Trials:
         self._clear()
         return old
 
-    def cases(self, stride: int = 1, errors: tuple[str, ...] = ("EIO",)) -> Iterator[Case]:
-        """List every `stride`-th call of each kind, first and last among them.
+    def cases(
+        self, stride: int = 1, errors: tuple[str, ...] = ("EIO",), kinds: tuple[str, ...] = WRITING
+    ) -> Iterator[Case]:
+        """List every `stride`-th call of each kind that can end with an error, first and last among them.
 
-        A disk that is full stays full: with the errors of `USED_UP` every later call that writes fails too,
-        and only those that can take space, writes and new files, are tried.
+        A disk that is full, for example, stays full: with the errors of `LASTING` every later call of the
+        kind fails too.
         """
         for error in errors:
-            lasting = error in USED_UP
-            kinds = ("write", "open") if lasting else KINDS
-            for kind in kinds:
+            lasting = error in LASTING
+            for kind in KINDS_OF_ERRORS.get(error, kinds):
                 last = self.truth.counts[kind]
                 for n in range(1, last + 1):
                     if n == last or (n - 1) % stride == 0:
@@ -133,7 +160,12 @@ class Trials:
     def _problems_of_result(self) -> Iterator[str]:
         """Find a result that is torn: neither absent nor old nor whole, nor one that may be there in part."""
         found = self._result()
-        may_be_partial = self._work.grows or is_sound_partial_copy(found, self.old, self.truth.result)
+        states = (found, self.old, self.truth.result)
+        may_be_partial = (
+            self._work.grows
+            or is_sound_partial_copy(*states)
+            or (self._work.by_file and is_whole_by_file(*states))
+        )
         if found not in (None, self.old, self.truth.result) and not may_be_partial:
             yield "the result is torn"
 
@@ -147,25 +179,23 @@ class Trials:
         elif answer["code"] != REFUSED:
             yield f"exit code {answer['code']}: {answer['said'][-MAX_SHOWN:]}"
         else:
-            yield from self._problems_of_message(case, answer)
+            yield from self._problems_of_message(answer)
 
     def _problems_of_success(self, case: Case, answer: dict[str, Any]) -> Iterator[str]:
         if self._result() != self.truth.result:
             yield "done, it says, and the result is not there"
-        elif case.kind in MUST_BE_TOLD and _failed_in_writing(answer):
+        elif case.kind in MUST_BE_TOLD and case.error != REPEATED and _failed_in_writing(answer):
             yield "done, it says, and a call failed"
 
-    def _problems_of_message(self, case: Case, answer: dict[str, Any]) -> Iterator[str]:
-        """Find an error that is not said in one line, or does not name the file that could not be written."""
+    def _problems_of_message(self, answer: dict[str, Any]) -> Iterator[str]:
+        """Find an error that is not said in one line, or does not name the file that it is about."""
         lines = answer["said"].splitlines()
         if self._work.talks and "Traceback" not in answer["said"]:
             lines = lines[-1:]  # before it may stand notes
         if len(lines) != 1 or not lines[0].startswith("obygaze: error: "):
             yield f"not one line: {answer['said'][-MAX_SHOWN:]}"
             return
-        must_name_a_file = case.kind == SPACE or _failed_in_writing(answer)
-        names_a_file = str(self._folder.parent) in lines[0]
-        if must_name_a_file and not names_a_file:
+        if str(self._folder.parent) not in lines[0]:
             yield f"no file is named: {lines[0]}"
 
     def _problems_of_next_run(

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from obygaze_features.io import is_temporary
+
 HERE = Path(__file__).parent
 Tree = dict[str, bytes]
 
@@ -71,6 +73,8 @@ class Work:
         Whether notes may come before the line of an error.
     grows
         Whether parts of the result are there before it is whole.
+    by_file
+        Whether the result is a folder of which some files are replaced or added, each at once.
     """
 
     asked: Callable[[Path, Path], dict[str, Any]]
@@ -80,6 +84,7 @@ class Work:
     exits: bool = False
     talks: bool = False
     grows: bool = False
+    by_file: bool = False
 
 
 def _command(text: str) -> Callable[[Path, Path], dict[str, Any]]:
@@ -154,6 +159,35 @@ WORKS = {
     "run": Work(_call("run"), "run", old={"run/run.json": b"old"}),
 }
 """Every kind of work, and what must come out of it."""
+
+
+def _work_in_lab(command: str, result: str, *, by_file: bool = False) -> Work:
+    """Make a work whose inputs are in the trial's folder too: calls that read them are counted, and fail."""
+    return Work(_command(command), result, {"lab": "lab"}, talks=True, by_file=by_file)
+
+
+LEARN = "film learn {out}/lab/judged --manifest {out}/lab/labelled.csv --store {out}/lab/abc-1.0.0"
+EXPORT = "film export {out}/lab/judged --people"
+PAGE = "film report {out}/lab/judged --people --film {out}/lab/d.mp4"
+FILM_WORKS = {
+    "lab-run": _work_in_lab(RUN.replace("{at}", "{out}/lab"), "o/report.html"),
+    "lab-next": _work_in_lab("film next {out}/lab/scored --blind --n 4 --out {out}/drawn.csv", "drawn.csv"),
+    "lab-judge": WORKS["decide"],
+    "lab-rate": _work_in_lab("film rate {out}/lab/scored {out}/lab/blind.csv", "lab/scored", by_file=True),
+    "lab-import": _work_in_lab(
+        "film import {out}/lab/changed.eaf --into {out}/lab/judged", "lab/judged", by_file=True
+    ),
+    "lab-learn": _work_in_lab(f"{LEARN} --out {{out}}/learnt", "learnt"),
+    "lab-evaluate": _work_in_lab(
+        "film evaluate {out}/lab/scored --truth {out}/lab/blind.csv --out {out}/agreement", "agreement"
+    ),
+    "lab-page": _work_in_lab(f"{PAGE} --out {{out}}/page.html", "page.html"),
+    "lab-eaf": _work_in_lab("film export {out}/lab/judged --as eaf --people --out {out}/d.eaf", "d.eaf"),
+    "lab-qdpx": _work_in_lab(
+        "film export {out}/lab/judged --as refi-qda --people --out {out}/d.qdpx", "d.qdpx"
+    ),
+}
+"""What people do with a film, from its first scores to a model that learnt from their judgements."""
 
 TRAIN = (
     "train xclip-lsmdc --clip {at}/clip --annotations {at}/lsmdc/annotations --videos {at}/lsmdc/videos "
@@ -230,6 +264,20 @@ def is_sound_partial_copy(found: Tree | None, old: Tree | None, truth: Tree) -> 
     return old.keys() <= found.keys()
 
 
+def is_whole_by_file(found: Tree | None, old: Tree | None, truth: Tree) -> bool:
+    """Whether each file that was there is still there, and each file is as before the work or after it.
+
+    Unfinished files do not count: whoever writes into their folder next removes them.
+    """
+    if found is None or old is None:
+        return False
+    for name, data in found.items():
+        expected = (old.get(name), truth.get(name))
+        if data not in expected and not is_temporary(Path(name)):
+            return False
+    return old.keys() <= found.keys()
+
+
 def begin(work: Work, inputs: Path, trial: Path) -> None:
     """Put into a trial's folder what the work finds there."""
     trial.mkdir()
@@ -240,7 +288,11 @@ def begin(work: Work, inputs: Path, trial: Path) -> None:
         (trial / name).write_bytes(data)
 
 
-ERRORS = {"EIO": errno.EIO, "ENOSPC": errno.ENOSPC, "EDQUOT": errno.EDQUOT, "KILL": 0}
+ERRORS = {
+    **{
+        name: getattr(errno, name)
+        for name in ("EIO", "ENOSPC", "EDQUOT", "EROFS", "EACCES", "EINTR", "ENOLCK")
+    },
+    "KILL": 0,
+}
 """What a call is made to fail with; KILL ends the process in its place."""
-USED_UP = ("ENOSPC", "EDQUOT")
-"""What every later call that writes fails with too."""

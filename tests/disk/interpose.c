@@ -1,10 +1,12 @@
 /* Sits between a program and the system: fails the n-th call of a kind, or notes every change of the disk.
  *
  * Loaded with LD_PRELOAD; asleep until disk_arm. Only paths below the armed root count. Kinds are the indices
- * of WRITE to UNLINK. A failing write leaves half of its bytes; a failing close closes. fsync only notes: the
- * tests ask what was forced, not that it is. Records: struct head, then path a, path b, data.
+ * of WRITE to LOCK. A failing write leaves half of its bytes, but for an interrupted one, which leaves none; a
+ * failing close closes. fsync only notes: the tests ask what was forced, not that it is. Records: struct head,
+ * then path a, path b, data.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,12 +16,13 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { WRITE, FSYNC, CLOSE, RENAME, OPEN, UNLINK, KINDS };
+enum { WRITE, FSYNC, CLOSE, RENAME, OPEN, UNLINK, LINK, READ, LOCK, KINDS };
 
 struct head {
     uint32_t op, a, b, pad;
@@ -124,12 +127,18 @@ void disk_mark(const char *text) {
 }
 
 /* --- names --- */
+/* Whether the error is one that opening may end with: what only reads needs no space, and may be read-only. */
+static int fits_opening(int creates, int writes) {
+    if (number == ENOSPC || number == EDQUOT) return creates;
+    return number != EROFS || creates || writes;
+}
+
 static int opening(int folder, const char *path, int flags, mode_t mode) {
     char full[PATH_MAX];
     int counted = counts_at(folder, path, full);
     if (!counted) return (int)syscall(SYS_openat, folder, path, flags, mode);
     int creates = (flags & O_CREAT) != 0, writes = (flags & O_ACCMODE) != O_RDONLY;
-    if ((creates || (number != ENOSPC && number != EDQUOT)) && failing(OPEN, full, writes)) return refuse();
+    if (fits_opening(creates, writes) && failing(OPEN, full, writes)) return refuse();
     pthread_mutex_lock(&lock);
     int there = !creates || !syscall(SYS_faccessat, AT_FDCWD, full, F_OK);
     int descriptor = (int)syscall(SYS_openat, folder, path, flags, mode);
@@ -153,6 +162,17 @@ int open64(const char *path, int flags, ...) { MODE_OF(flags) return opening(AT_
 int openat(int folder, const char *path, int flags, ...) { MODE_OF(flags) return opening(folder, path, flags, mode); }
 int openat64(int folder, const char *path, int flags, ...) { MODE_OF(flags) return opening(folder, path, flags, mode); }
 
+/* Python lists a folder by it. */
+DIR *opendir(const char *path) {
+    char full[PATH_MAX];
+    if (counts_at(AT_FDCWD, path, full) && fits_opening(0, 0) && failing(OPEN, full, 0)) {
+        errno = number;
+        return NULL;
+    }
+    int descriptor = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    return descriptor < 0 ? NULL : fdopendir(descriptor);
+}
+
 static int making(int folder, const char *path, mode_t mode) {
     char full[PATH_MAX];
     if (!counts_at(folder, path, full)) return (int)syscall(SYS_mkdirat, folder, path, mode);
@@ -171,7 +191,7 @@ static int moving(int from_folder, const char *from, int to_folder, const char *
     char a[PATH_MAX], b[PATH_MAX];
     int counted = counts_at(to_folder, to, b);
     counts_at(from_folder, from, a);
-    if (counted && how != LINKS && failing(RENAME, b, 1)) return refuse();
+    if (counted && failing(how == LINKS ? LINK : RENAME, b, 1)) return refuse();
     if (counted) pthread_mutex_lock(&lock);
     int code = how == LINKS ? (int)syscall(SYS_linkat, from_folder, from, to_folder, to, 0)
                             : (int)syscall(SYS_renameat2, from_folder, from, to_folder, to,
@@ -207,7 +227,7 @@ static ssize_t writing(int descriptor, const void *data, size_t size, off_t at) 
     char full[PATH_MAX];
     int counted = counts_open(descriptor, full);
     int torn = counted && failing(WRITE, full, 1);
-    size_t amount = torn ? size / 2 : size;
+    size_t amount = torn ? (number == EINTR ? 0 : size / 2) : size;
     if (counted) pthread_mutex_lock(&lock);
     off_t offset = at;
     if (counted && at < 0) {
@@ -234,6 +254,18 @@ ssize_t writev(int d, const struct iovec *some, int n) {
     }
     return all;
 }
+
+static int fails_to_read(int descriptor) {
+    char full[PATH_MAX];
+    return counts_open(descriptor, full) && failing(READ, full, 0);
+}
+ssize_t read(int d, void *data, size_t size) {
+    return fails_to_read(d) ? refuse() : syscall(SYS_read, d, data, size);
+}
+ssize_t pread(int d, void *data, size_t size, off_t at) {
+    return fails_to_read(d) ? refuse() : syscall(SYS_pread64, d, data, size, at);
+}
+ssize_t pread64(int d, void *data, size_t size, off64_t at) { return pread(d, data, size, at); }
 
 static int sizing(int descriptor, off_t size) {
     char full[PATH_MAX];
@@ -278,6 +310,12 @@ static int forcing(int descriptor, long call) {
 }
 int fsync(int d) { return forcing(d, SYS_fsync); }
 int fdatasync(int d) { return forcing(d, SYS_fdatasync); }
+
+int flock(int descriptor, int operation) {
+    char full[PATH_MAX];
+    if (counts_open(descriptor, full) && failing(LOCK, full, 1)) return refuse();
+    return (int)syscall(SYS_flock, descriptor, operation);
+}
 
 int close(int descriptor) {
     char full[PATH_MAX];

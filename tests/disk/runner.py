@@ -10,6 +10,7 @@ import importlib
 import io
 import json
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Container
@@ -46,6 +47,7 @@ from obygaze_features.store.format import ANY_NUMBER, PIECE_ROWS
 from obygaze_features.store.growth import plan_growth
 from obygaze_features.store.journal import is_done
 from obygaze_features.store.testing import seal_arrays, seal_frames, toy_provenance
+from obygaze_features.untrusted import read_bytes
 
 if TYPE_CHECKING:
     from obygaze_film.workspace.decisions import Decisions
@@ -57,7 +59,8 @@ for name in ("export", "import_features", "import_tables", "merge", "publish", "
 for name in ("encodings.cp437", "encodings.utf_8_sig", "html", "importlib.readers", "mmap", "numpy.random"):
     importlib.import_module(name)
 
-KINDS = ("write", "fsync", "close", "rename", "open", "unlink")
+KINDS = ("write", "fsync", "close", "rename", "open", "unlink", "link", "read", "lock")
+"""In the order of interpose.c."""
 SHIM = ctypes.PyDLL(None)
 """The functions of interpose.c, which is loaded into this process (LD_PRELOAD)."""
 SHIM.disk_hits.restype = ctypes.c_char_p
@@ -223,6 +226,52 @@ def make_models(folder: Path) -> None:
     data = om.load_dataset(open_store(folder / "abc"), labelled)
     run = om.evaluate(data, ["linear", "mlp"], task="en_s")
     om.save_models(run, data, ["linear", "mlp"], folder)
+
+
+def make_lab(folder: Path) -> None:
+    """Make the folder of a lab: a film, its scores and store, all that trained the model, and judgements.
+
+    All windows of the film were judged blindly: in a table, `blind.csv`, and in `judged` at the desk too,
+    where also a passage was marked. An export of the latter, for ELAN, was changed by hand: `changed.eaf`.
+    """
+    lab = folder / "lab"
+    lab.mkdir()
+    for name in ("d.mp4", "d.csv", "d.shots.csv", "linear.model", "labelled.csv"):
+        shutil.copy(folder / name, lab / name)
+    for name in ("abc-1.0.0", "d-1.0.0", "scored"):
+        shutil.copytree(folder / name, lab / name)
+    shutil.copytree(folder / "scored", lab / "judged")
+
+    write_blind_judgements(lab / "scored", lab / "blind.csv")
+    judge_all_blindly(lab / "judged")
+    obygaze("film", "export", lab / "judged", "--as", "eaf", "--people", "--out", lab / "changed.eaf")
+    change_levels(lab / "changed.eaf")
+
+
+def write_blind_judgements(scored_film: Path, path: Path) -> None:
+    """Draw all windows of a film for blind judgements, and fill in their levels."""
+    obygaze("film", "next", scored_film, "--blind", "--n", 8, "--out", path)
+    drawn = read_manifest(path)
+    judged = []
+    for number, clip in enumerate(drawn.clips):
+        level = "S" if number % 3 == 0 else "EN"
+        judged.append(replace(clip, level=level, annotator="AB"))
+    write_manifest(drawn.with_clips(judged), path)
+
+
+def judge_all_blindly(scored_film: Path) -> None:
+    """Judge all windows of a film at the desk, in the order of the draw, and mark a passage."""
+    _, desk = open_desk(scored_film)
+    for number, (start_s, end_s) in enumerate(desk.windows, start=1):
+        level = "S" if number % 3 == 0 else "EN"
+        desk.keep("judgement", start_s, end_s, "AB", level=level, place=number, n_planned=8)
+    desk.keep("passage", 2.0, 4.0, "AB", level="S")
+
+
+def change_levels(eaf: Path) -> None:
+    """Change every level EN of a document of ELAN to HN, as a person would there."""
+    text = eaf.read_text("utf-8")
+    eaf.write_text(text.replace(">EN<", ">HN<"), "utf-8")
 
 
 def make_rare_inputs(folder: Path) -> None:
@@ -413,7 +462,7 @@ def prepare_model() -> None:
 
 
 MADE: dict[object, object] = {}
-"""What the process that forks has prepared: the name of a work, or the first words of a command -> it."""
+"""What the process that forks has prepared: the name of a work, or the words of a command -> it."""
 
 
 def model(folder: Path) -> None:
@@ -494,7 +543,7 @@ def write_decisions(scored_film: Path, path: Path) -> None:
     for name in decisions.COLUMNS:
         table = scored_film / name
         if table.exists():  # nothing was agreed on, so there is no table of agreements
-            for line in table.read_text("utf-8").splitlines()[1:]:
+            for line in read_bytes(table).decode().splitlines()[1:]:
                 _, _, after_id = line.partition(",")
                 rows.append(after_id)
     write_whole(path, "\n".join(sorted(rows)))
@@ -505,6 +554,7 @@ CALLS = {
     for call in (
         make_inputs,
         make_films,
+        make_lab,
         make_rare_inputs,
         stage,
         retry,
@@ -603,13 +653,14 @@ def exit_code(words: list[str]) -> int:
 
 
 def rehearse(words: list[str], root: str) -> None:
-    """Run a command once elsewhere, so that forks need not import what it needs."""
-    command = tuple(words[:2])
+    """Run a command once on a copy of its folder, so that forks need not import what it needs."""
+    command = tuple(word.replace(root, "") for word in words)
     if command in MADE:
         return
     MADE[command] = True
     output = io.StringIO()
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(output), redirect_stderr(output):
+        shutil.copytree(root, folder, dirs_exist_ok=True)
         obygaze(*[word.replace(root, folder) for word in words])
 
 

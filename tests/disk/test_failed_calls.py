@@ -5,8 +5,8 @@
 
 import pytest
 
-from .failed_calls import Trials
-from .harness import RAGGED, WORKS
+from .failed_calls import READING_TOO, Trials
+from .harness import FILM_WORKS, RAGGED, WORKS
 
 STRIDES = {
     **dict.fromkeys(("stage", "retry", "join", "merge"), 293),
@@ -83,6 +83,53 @@ def test_nothing_is_torn_whichever_call_of_a_work_fails(name, runner, inputs, tm
         *trials.cases(stride, ("EIO",)),
         *trials.cases(4 * stride, ("ENOSPC",)),
         *trials.cases(12 * stride, ("KILL",)),
+    ]
+
+    problems = []
+    for case in cases:
+        problems += trials.problems(case)
+
+    assert problems == []
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("lab_too")
+@pytest.mark.parametrize("name", ["lab-import", "lab-eaf"])
+def test_judgements_that_the_disk_does_not_give_are_not_left_out(name, runner, inputs, tmp_path):
+    """A film was judged, and one call that reads fails with EIO while its judgements are used.
+
+    A file of judgements that is not read must stop the work. To export as if it were not there would end as
+    done, with fewer judgements than people made; an import would take in some a second time.
+    """
+    trials = Trials(runner, FILM_WORKS[name], inputs, tmp_path.resolve() / name)
+
+    problems = []
+    for case in trials.cases(kinds=("read",)):
+        problems += trials.problems(case)
+
+    assert problems == []
+
+
+STRIDES_OF_FILM_WORKS = {"lab-run": 43, "lab-learn": 19, "lab-judge": 5}
+"""Of the works with hundreds of calls every so many-th is tried, of the others every second."""
+
+
+@pytest.mark.long
+@pytest.mark.nightly
+@pytest.mark.usefixtures("lab_too")
+@pytest.mark.parametrize("name", FILM_WORKS)
+def test_nothing_of_a_film_is_torn_or_lost_whichever_call_fails(name, runner, inputs, tmp_path):
+    """Of each kind of call on a film's files, also of reading, linking and locking, every `stride`-th fails.
+
+    Mostly it fails with EIO, an error of the disk; in fewer runs the disk is full or read-only, or has no
+    locks, from that call on, or the call is denied or interrupted. The work ends with one line that names the
+    file, or rightly; done again without a fault, it gives the bytes of undisturbed work.
+    """
+    trials = Trials(runner, FILM_WORKS[name], inputs, tmp_path.resolve() / name)
+    stride = STRIDES_OF_FILM_WORKS.get(name, 2)
+    cases = [
+        *trials.cases(stride, ("EIO",), READING_TOO),
+        *trials.cases(3 * stride, ("EACCES", "EROFS", "ENOSPC", "EINTR", "ENOLCK")),
     ]
 
     problems = []

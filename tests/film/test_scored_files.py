@@ -1,7 +1,10 @@
 """Folders of scored films are written whole, and read as what strangers wrote."""
 
+import errno
 import json
+import os
 import shutil
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -333,3 +336,25 @@ def test_a_film_under_two_spellings_of_its_name_is_refused(tmp_path, movie, othe
 
     with pytest.raises(FilmError, match=f"films '{movie}' and '{other}' are one name"):
         read_films([tmp_path / f"scored-{movie}", tmp_path / f"scored-{other}"])
+
+
+def test_a_film_whose_folder_is_closed_to_us_is_not_left_out(scored, tmp_path, monkeypatch):
+    """Of a folder with two films, one may be read by its owner alone: the system denies the look into it.
+
+    Groups of films would be compared without it, and nobody would know that there is one more.
+    """
+    for name in ("ours", "theirs"):
+        shutil.copytree(scored[0], tmp_path / name)
+    closed = tmp_path / "theirs"
+    look = Path.stat
+
+    def look_unless_denied(path, **options):
+        if closed in path.parents:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return look(path, **options)
+
+    monkeypatch.setattr(Path, "stat", look_unless_denied)
+    with pytest.raises(PermissionError) as refused:
+        read_films([tmp_path])
+
+    assert refused.value.filename == str(closed / "film.json")

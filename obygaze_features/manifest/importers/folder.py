@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import PICTURE_SUFFIXES, VIDEO_SUFFIXES
-from obygaze_features.io import local_path
+from obygaze_features.io import local_path, walk
 from obygaze_features.manifest.clip import Clip, absolute, stored_path
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.identity import check_identity
@@ -156,9 +156,9 @@ class _Found:
 def _search(source: Path, suffixes: frozenset[str]) -> _Found:
     """Find the files below a folder that have one of some suffixes, and count what is left out."""
     found = _Found()
-    for folder, subfolders, file_names in os.walk(source, onerror=_raise):
+    for folder, subfolders, file_names in walk(source):
         found.n_hidden += sum(_is_hidden(name) for name in (*subfolders, *file_names))
-        # The list is changed in place: os.walk enters the folders that are left in it, except links.
+        # The list is changed in place: walk enters the folders that are left in it, except links.
         subfolders[:] = [name for name in subfolders if not _is_hidden(name)]
         found.n_linked += sum(Path(folder, name).is_symlink() for name in subfolders)
         for name in file_names:
@@ -187,11 +187,6 @@ def _notices_on_left_out(found: _Found, kind: str) -> list[str]:
     if found.n_linked:
         notices.append(f"did not follow {counted(found.n_linked, 'linked folder')}")
     return notices
-
-
-def _raise(error: OSError) -> None:
-    """Raise the error of a folder that cannot be listed, which `os.walk` would pass over."""
-    raise error
 
 
 def _is_hidden(name: str) -> bool:

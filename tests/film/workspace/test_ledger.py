@@ -747,3 +747,30 @@ def test_a_bad_line_that_lacks_its_line_end_is_named_by_its_own_number(tmp_path)
     (message,) = ledger.damage
     assert "line 2" in message
     assert len(ledger.lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("unread", "call"),
+    [("ledger/0000000000000000.jsonl", (ledgers, "open_regular")), ("ledger", (Path, "iterdir"))],
+    ids=["a file", "the folder"],
+)
+def test_a_ledger_that_the_disk_does_not_give_is_no_empty_one(tmp_path, monkeypatch, unread, call):
+    """The disk fails while a file of the ledger is opened, or its folder listed.
+
+    If the ledger went on without these lines, decisions would be missing from every export and table, and
+    the same ones would come in a second time with the next import. What the disk gives later is read.
+    """
+    write_sitting(tmp_path, VALID_ENTRY | {"row": decision_row(0)}, name="0" * 16)
+    ledger = unread_ledger(tmp_path)
+
+    def fail_to_read(*_, **__):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(tmp_path / unread))
+
+    with monkeypatch.context() as broken_disk:
+        broken_disk.setattr(*call, fail_to_read)
+        with pytest.raises(FilmError) as refused:
+            ledger.read()
+    assert str(refused.value).startswith(f"{tmp_path / unread}: not read (Input/output error)")
+
+    ledger.read()
+    assert ids_in_force(ledger) == [VALID_ENTRY["id"]]

@@ -1,6 +1,7 @@
 """Tables of what people decide: written of the ledger, edited elsewhere, and read back."""
 
 import csv
+import errno
 import os
 import shutil
 from typing import NamedTuple
@@ -8,7 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from obygaze_features import io
 from obygaze_features.errors import ObygazeError
+from obygaze_film.errors import FilmError
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions
 from obygaze_film.workspace.judged_tables import read_judged
 from tests.files import rows_of
@@ -576,3 +579,28 @@ def test_only_another_level_or_span_in_a_row_replaces_a_judgement(decisions):
         assert len(ids_that_came) == len(adding_acts)
         assert len(rows_of(table)) == len(ids_after)  # the table is written anew
     assert judgements_in_force(reopen(decisions)) == judgements_in_force(decisions)
+
+
+def test_judgements_are_not_read_from_a_table_that_lacks_some(decisions, monkeypatch):
+    """A judgement is in the ledger, and the disk is full for the table that a command is to read.
+
+    The table is written anew of the ledger first. If that failed with a notice alone, the command would count
+    or learn from fewer judgements than people made, and end as done.
+    """
+    judge(decisions, start=10, end=20)
+    table = decisions.folder / JUDGEMENTS
+    table.unlink()
+
+    def read_judgements():
+        return read_judged({decisions.folder: decisions.film}, decisions.codebook, [JUDGEMENTS]).manifest
+
+    def fail_as_on_a_full_disk(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(io, "write_all", fail_as_on_a_full_disk)
+        with pytest.raises(FilmError) as refused:
+            read_judgements()
+    assert str(refused.value).startswith(f"{table}: not written (No space left on device)")
+
+    assert len(read_judgements()) == 1
