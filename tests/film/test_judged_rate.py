@@ -831,6 +831,7 @@ def test_a_rate_counts_windows_and_seconds_as_they_were_judged(is_of_labels):
     estimator.name, estimator.expected, estimator.expected_s = "m", 0.3, 64.0
     estimator.positive = Positive((Meaning("S", "Sure", ""),), is_concept=False, task_title="")
     estimator.labelled = cells if is_of_labels else None
+    estimator._movie = "f"
 
     rate = estimator.rate(windows, ["AB", "CD"])
 

@@ -716,9 +716,9 @@ def asked_intervals(monkeypatch):
     """Record what is asked of a stand-in for `anytime_interval`, which always answers 0 to 1."""
     asked = []
 
-    def record_and_answer(cells, judged, y):
+    def record_and_answer(cells, judged, y, unsure):
         starts = [cells.spans[cell][0] for cell in judged]
-        content_s = cells.content_s
+        content_s = cells.without(unsure).content_s
         asked.append(AskedInterval(starts, [*y], content_s.sum(), content_s[judged].sum()))
         return 0.0, 1.0
 
