@@ -256,8 +256,23 @@ def _records_one_deeper(folder: Path) -> list[Path]:
         paths = sorted(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
-    records = [path / RECORD for path in paths]
-    return [record for record in records if _is_there(record)]
+    records = []
+    for path in paths:
+        record = path / RECORD
+        try:
+            is_film = _is_there(record)
+        except PermissionError:
+            if not _is_of_system(path.name):
+                raise
+            is_film = False
+        if is_film:
+            records.append(record)
+    return records
+
+
+def _is_of_system(folder_name: str) -> bool:
+    """Whether a folder is one that systems put on a disk and close to users, such as `lost+found`."""
+    return folder_name.startswith((".", "$")) or folder_name in {"lost+found", "System Volume Information"}
 
 
 def _is_there(path: Path) -> bool:

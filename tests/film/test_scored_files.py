@@ -338,23 +338,43 @@ def test_a_film_under_two_spellings_of_its_name_is_refused(tmp_path, movie, othe
         read_films([tmp_path / f"scored-{movie}", tmp_path / f"scored-{other}"])
 
 
-def test_a_film_whose_folder_is_closed_to_us_is_not_left_out(scored, tmp_path, monkeypatch):
-    """Of a folder with two films, one may be read by its owner alone: the system denies the look into it.
+@pytest.fixture
+def close(monkeypatch):
+    """Return a function that makes the system deny every look into a folder, as to others than its owner."""
+    look = Path.stat
+    closed_folders = []
+
+    def look_unless_denied(path, **options):
+        if any(folder in path.parents for folder in closed_folders):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return look(path, **options)
+
+    monkeypatch.setattr(Path, "stat", look_unless_denied)
+    return closed_folders.append
+
+
+def test_a_film_whose_folder_is_closed_to_us_is_not_left_out(scored, tmp_path, close):
+    """Of a folder with two films, one may be read by its owner alone.
 
     Groups of films would be compared without it, and nobody would know that there is one more.
     """
     for name in ("ours", "theirs"):
         shutil.copytree(scored[0], tmp_path / name)
-    closed = tmp_path / "theirs"
-    look = Path.stat
+    close(tmp_path / "theirs")
 
-    def look_unless_denied(path, **options):
-        if closed in path.parents:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-        return look(path, **options)
-
-    monkeypatch.setattr(Path, "stat", look_unless_denied)
     with pytest.raises(PermissionError) as refused:
         read_films([tmp_path])
 
-    assert refused.value.filename == str(closed / "film.json")
+    assert refused.value.filename == str(tmp_path / "theirs" / "film.json")
+
+
+@pytest.mark.parametrize("name", ["lost+found", ".Trashes", "System Volume Information"])
+def test_a_closed_folder_of_the_system_is_no_film(scored, tmp_path, close, name):
+    """The films lie at the root of a disk, where systems put folders that users may not look into."""
+    shutil.copytree(scored[0], tmp_path / "ours")
+    (tmp_path / name).mkdir()
+    close(tmp_path / name)
+
+    films = read_films([tmp_path])
+
+    assert len(films) == 1
