@@ -213,13 +213,21 @@ def test_a_face_is_in_profile_where_its_nose_is_not_between_its_eyes(tmp_path, n
 
 @pytest.mark.parametrize(("height", "scale"), [(0.5, CLOSE_UP), (0.2, MEDIUM_SHOT), (0.05, LONG_SHOT)])
 @pytest.mark.parametrize(
-    "frame", [with_a_bright_cell(), with_a_bright_cell(height=1080, width=1920)], ids=["small", "large"]
+    "frame_with_face",
+    [with_a_bright_cell(), with_a_bright_cell(height=1080, width=1920)],
+    ids=["small", "large"],
 )
-def test_a_face_of_centerface_has_the_planted_height_and_scale(planted_centerface, height, scale, frame):
-    """The height is a share of the picture; a higher face is a closer shot."""
-    centerface = str(planted_centerface(height=height))
+def test_a_face_of_centerface_has_the_planted_height_and_scale(
+    planted_centerface, height, scale, frame_with_face
+):
+    """A stand-in for the detector CenterFace finds a face of `height` wherever a frame has a bright cell.
 
-    measures = measure_one([centerface], frame)
+    The height is a share of the picture's, so that frames of both sizes give the same; a higher face is a
+    closer shot.
+    """
+    detector = str(planted_centerface(height=height))
+
+    measures = measure_one([detector], frame_with_face)
 
     assert measures.persons == 1
     assert measures.face == pytest.approx(height, abs=2e-3)

@@ -57,15 +57,18 @@ def test_a_value_is_for_all_backbones_and_a_named_one_for_its_own():
 
 
 def test_device_and_precision_go_to_backbones_that_compute():
-    """Backbone `one` is a network. Descriptors are none, and take none of these options."""
-    typed = ComputeOptions("cpu", "bf16-weights", tf32=True, compiled=True, clips_at_once=3)
+    """Backbone `one` is a network. Descriptors are none, and take none of these options.
 
-    descriptors, one = read_recipes(
-        ["descriptors", "one"], n_frames=None, texts_of_option=NO_OPTIONS, compute=typed
+    The command's short word "bf16-weights" is "bfloat16-weights" in a recipe.
+    """
+    typed_by_user = ComputeOptions("cpu", "bf16-weights", tf32=True, compiled=True, clips_at_once=3)
+
+    recipe_of_descriptors, recipe_of_network = read_recipes(
+        ["descriptors", "one"], n_frames=None, texts_of_option=NO_OPTIONS, compute=typed_by_user
     )
 
-    assert descriptors.options == {}
-    assert one.options["compute"] == Compute(
+    assert recipe_of_descriptors.options == {}
+    assert recipe_of_network.options["compute"] == Compute(
         "cpu", "bfloat16-weights", tf32=True, compiled=True, clips_at_once=3
     )
 

@@ -195,11 +195,15 @@ def test_frames_have_the_numbers_of_their_packets_until_these_step_back(labels, 
     assert [number for number, *_ in numbered_frames] == numbers
 
 
-def test_labels_may_step_back_where_stamps_do():
-    """Packets 0, 2 and 1 are pictures 0, 1 and 2 here: the stamps of this film do not rise."""
+def test_packets_that_are_not_in_the_order_of_display_give_frames_their_numbers():
+    """A film has three pictures in the packets 0, 2 and 1, which is the order of display.
+
+    By their time stamps (not `rising`) the packets are in another order than the pictures. So a decoder that
+    gives out the frame of packet 2 before that of packet 1 is right, and each frame has its packet's number.
+    """
     frames = [LabelledFrame(packet=0), LabelledFrame(packet=2), LabelledFrame(packet=1)]
     picture_of_packet = {0: 0, 2: 1, 1: 2}
 
     numbered_frames = number_frames(frames, picture_of_packet, rising=False)
 
-    assert [number for number, *_ in numbered_frames] == [0, 1, 2]
+    assert [numbered.number for numbered in numbered_frames] == [0, 1, 2]

@@ -307,13 +307,29 @@ def test_the_texts_that_need_embeddings_are_listed_once():
     assert as_one == ["a man", "a woman", "shoe sock"]
 
 
-def test_only_an_estimation_of_a_published_captioner_has_published_counts():
-    captions, objects = [caption("c", "a man")], {"i": (Detected("x", confidence=0.2),)}
-    of_both = scorer({"a man": 0.1, "a woman": 0.2})
-    summary = audit_gender_score(captions, objects, of_both, mode="ge", model="Vilbert").record["summary"]
+def audit_of_one_caption(*, mode, captioner):
+    """Audit the one caption "a man" of a captioner: "gs" scores it as it is, "ge" estimates its gender."""
+    objects = {"i": (Detected("x", confidence=0.2),)}
+    similarities = scorer({"a man": 0.1, "a woman": 0.2})
+    return audit_gender_score([caption("c", "a man")], objects, similarities, mode=mode, model=captioner)
+
+
+def test_an_estimation_has_the_published_totals_of_its_captioner_beside_its_own():
+    """For the captioner Vilbert the paper prints Gender Scores of 526 for man and of 161 for woman."""
+    summary = audit_of_one_caption(mode="ge", captioner="Vilbert").record["summary"]
+
     assert summary["by_gender"]["man"]["published"] == 526
-    assert summary["to_man_by_published"] == share(part=526, remainder=161)
+    assert summary["to_man_by_published"] == 526 / (526 + 161)
+
+
+@pytest.mark.parametrize(
+    ("mode", "captioner"),
+    [
+        pytest.param("ge", "GPT", id="an estimation for a captioner that the paper lacks"),
+        pytest.param("gs", "Vilbert", id="scores without an estimation"),
+    ],
+)
+def test_totals_that_the_paper_does_not_print_cannot_be_asked_for(mode, captioner):
+    """The paper prints totals of its own captioners alone, such as Vilbert, and only by estimation ("ge")."""
     with pytest.raises(AuditError):
-        audit_gender_score(captions, objects, of_both, mode="ge", model="GPT")
-    with pytest.raises(AuditError):
-        audit_gender_score(captions, objects, of_both, mode="gs", model="Vilbert")  # of scores there are none
+        audit_of_one_caption(mode=mode, captioner=captioner)
