@@ -66,14 +66,17 @@ def tokens_by_hand(folder, texts, padding=True):
 @pytest.mark.parametrize("eos_token_id", [2, END_TOKEN], ids=["as older files", "as newer files"])
 @pytest.mark.parametrize(("name", "network"), [("clip", "CLIPModel"), ("xclip", "XCLIPModel")])
 def test_vectors_of_texts_are_those_of_transformers(folders, tmp_path, name, network, eos_token_id):
-    """The end token is token 98. Older files state 2 in its place, and both mean the same.
+    """A text's vector is that of its end token, which is the token of number 98 in a tiny CLIP or X-CLIP.
 
-    One of the texts is cut, as it has more tokens than the network takes.
+    Older configurations state 2 in its place, and mean the same. One of the five texts is cut, as it has more
+    tokens than the network takes.
     """
+
+    def state_end_token(config):
+        config["text_config"]["eos_token_id"] = eos_token_id
+
     folder = shutil.copytree(folders[name], tmp_path / name)
-    change_json(
-        folder / "config.json", lambda config: config["text_config"].update(eos_token_id=eos_token_id)
-    )
+    change_json(folder / "config.json", state_end_token)
     backbone = load(f"{name}-text", folder)
     texts = ("a", "a photo of a man", "sad man", "A Sad Man", LONG_TEXT)
 
@@ -87,9 +90,10 @@ def test_vectors_of_texts_are_those_of_transformers(folders, tmp_path, name, net
 
 
 def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(folders, clips):
-    """X-CLIP's own scores, here of two videos and the four TEXTS, are cosines times a scale.
+    """The scores that X-CLIP in transformers gives of two videos and four texts are cosines times a scale.
 
-    It adapts texts to the video too; with alpha = 0 that part is switched off.
+    It would also adapt the texts to each video, times a number alpha, which our vectors of texts cannot, as
+    they know no video; so alpha is 0 here.
     """
     folder = folders["xclip"]
     text_backbone = load("xclip-text", folder)
@@ -100,13 +104,13 @@ def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(folders, clips):
     vectors_of_texts = vectors_of(text_backbone, TEXTS)
     cosines = unit(vectors_of_videos) @ unit(vectors_of_texts).T
 
-    model = transformers.XCLIPModel.from_pretrained(folder).eval()
-    model.prompts_generator.alpha.data.zero_()
+    x_clip = transformers.XCLIPModel.from_pretrained(folder).eval()
+    x_clip.prompts_generator.alpha.data.zero_()
     pixels = pixels_of_x_clip(two_clips)
     with torch.inference_mode():
-        logits = model(pixel_values=pixels, **tokens_by_hand(folder, TEXTS)).logits_per_video
-        expected = logits / model.logit_scale.exp()
-    np.testing.assert_allclose(cosines, expected, atol=NETWORK_ROUNDING)
+        scores = x_clip(pixel_values=pixels, **tokens_by_hand(folder, TEXTS)).logits_per_video
+        scale = x_clip.logit_scale.exp()
+    np.testing.assert_allclose(cosines, scores / scale, atol=NETWORK_ROUNDING)
 
 
 def pixels_of_x_clip(clips):
@@ -126,7 +130,7 @@ def test_lsmdc_text_reproduces_the_score_of_the_oracle(shared_data):
     """The authors' score is scale * (t M) v, where t is the unit vector of a text, and v that of a video.
 
     Our vector of a text is t M, so that its product with v is the score but for the scale. What the authors'
-    code gave for some texts and videos is kept.
+    code gave for some texts and videos is kept, as the oracle.
     """
     oracle = shared_data / "oracles" / "xclip_lsmdc_oracle"
     token_ids = np.load(oracle / "inputs.npz")["input_ids"]
@@ -134,34 +138,36 @@ def test_lsmdc_text_reproduces_the_score_of_the_oracle(shared_data):
     network, _ = load_lsmdc(find_weights(oracle / "weights.safetensors"))
     scale = float(network.logit_scale.detach().exp())
     matrix = network.global_mat_weight.detach().numpy()
+    encode_texts = TextRunner("xclip-lsmdc-text", network, sentence_vectors, cpu())
 
-    vectors = TextRunner("xclip-lsmdc-text", network, sentence_vectors, cpu())(token_ids)
+    vectors_of_texts = encode_texts(token_ids)
 
-    sentences = unit(original["sentence_output"][:, 0])
-    np.testing.assert_allclose(vectors, sentences @ matrix, atol=NETWORK_ROUNDING)
-    scores = scale * vectors @ original["video_embedding"].T
+    units_of_texts = unit(original["sentence_output"][:, 0])
+    np.testing.assert_allclose(vectors_of_texts, units_of_texts @ matrix, atol=NETWORK_ROUNDING)
+    scores = scale * vectors_of_texts @ original["video_embedding"].T
     np.testing.assert_allclose(scores, original["logits_video_sentence"], atol=NETWORK_ROUNDING * scale)
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_texts_of_siglip_are_padded_to_the_limit_as_by_transformers(folders, tmp_path, side):
-    """SigLIP was trained on texts padded to a fixed length, here 16, on the side its tokenizer states.
+    """SigLIP was trained on texts that are padded to a fixed length, on the side that its tokenizer states.
 
-    TEXTS are four texts of fewer tokens.
+    A tiny one takes 16 tokens, and each of the four short texts has fewer.
     """
     folder = shutil.copytree(folders["siglip"], tmp_path / "siglip")
     change_json(folder / "tokenizer_config.json", lambda config: config.update(padding_side=side))
     backbone = load("clip-text", folder)
 
-    for tokens in backbone.tokenize(TEXTS):
-        assert len(tokens.ids) == 16
-        assert not tokens.is_cut
+    tokens_of_texts = backbone.tokenize(TEXTS)
     vectors = vectors_of(backbone, TEXTS)
 
-    model = transformers.SiglipModel.from_pretrained(folder).eval()
-    padded = tokens_by_hand(folder, TEXTS, padding="max_length")
+    for tokens in tokens_of_texts:
+        assert len(tokens.ids) == 16
+        assert not tokens.is_cut
+    siglip = transformers.SiglipModel.from_pretrained(folder).eval()
+    padded_by_transformers = tokens_by_hand(folder, TEXTS, padding="max_length")
     with torch.inference_mode():
-        expected = model.get_text_features(input_ids=padded["input_ids"]).pooler_output
+        expected = siglip.get_text_features(input_ids=padded_by_transformers["input_ids"]).pooler_output
     np.testing.assert_allclose(vectors, expected, atol=NETWORK_ROUNDING)
 
 
@@ -179,9 +185,10 @@ def token_vectors_of_sentences(folder):
     "states_it", [True, False], ids=["where the files ask for it", "where no file says how"]
 )
 def test_a_sentence_is_the_mean_of_its_tokens_scaled_to_length_1(folders, tmp_path, states_it):
-    """The encoder is a tiny BERT in the files of sentence-transformers, which may say how tokens are pooled.
+    """A tiny BERT gives each token of a sentence a vector. Files beside it may say how these become one.
 
-    TEXTS are four short texts; of each, the tokens are those of transformers without padding.
+    Here they ask for the mean, scaled to length 1, or are missing, and then the same is done. The expected
+    vectors of tokens, of four short texts, are those of transformers.
     """
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     if states_it:
