@@ -102,8 +102,8 @@ def test_a_failed_connection_is_not_reported_as_a_missing_file(monkeypatch, cach
 
 
 @pytest.fixture
-def hub_without_an_address(monkeypatch, cached_repository):
-    """Downloads, which `cached_repository` turned off, are on, but the name of the hub's server is not known."""
+def hub_without_an_address(monkeypatch):
+    """Downloads are on and there is no proxy, but no server is known by the name of Hugging Face's hub."""
 
     def find_no_address(*_):
         raise socket.gaierror(-2, "Name or service not known")
@@ -113,7 +113,7 @@ def hub_without_an_address(monkeypatch, cached_repository):
     monkeypatch.setattr(socket, "getaddrinfo", find_no_address)
 
 
-@pytest.mark.usefixtures("hub_without_an_address")
+@pytest.mark.usefixtures("cached_repository", "hub_without_an_address")  # the first turns downloads off
 def test_where_the_hub_has_no_address_the_cache_alone_is_read(monkeypatch, cached_repository):
     """The hub's client would try five times to connect, unless it is told to read its cache alone.
 
