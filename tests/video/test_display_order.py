@@ -78,7 +78,11 @@ def test_a_packet_flagged_as_damaged_does_not_change_the_order(recording, tmp_pa
 def test_pictures_of_joined_films_of_which_some_state_right_times_are_in_the_order_of_display(
     recording, tmp_path, is_first_right, is_second_right
 ):
-    """Two films of 60 pictures, numbered from 0 and from 100 on, state right times or those of decoding."""
+    """Some films state in place of times of display those of decoding, which has another order.
+
+    Two films of 60 pictures, numbered from 0 and from 100 on, are joined, of which neither or one states
+    right times.
+    """
     if is_first_right:
         first = with_right_times(tmp_path / "right-0.ts", "h264", first=0)
     else:
@@ -125,25 +129,26 @@ def test_pictures_reordered_later_on_are_in_the_order_of_display(recording, monk
 @pytest.mark.usefixtures("beginning_seems_in_order")
 @pytest.mark.parametrize("start_s", [0.0, 1.6], ids=["from the beginning", "behind the error"])
 def test_an_undecodable_picture_shifts_no_numbers_without_a_note(recording, tmp_path, monkeypatch, start_s):
-    """Picture 31, at 31 / 25 = 1.24 s, is damaged; pictures are decoded one by one.
+    """Picture 31 of a film of 60 numbered pictures, 25 a second, is damaged; pictures are decoded one by one.
 
-    Before it, the numbers drawn in pictures are those by which they are counted. From picture 42 on, where
-    the damage has passed, they are one more if picture 31 was lost: then a note says it.
+    Before it, drawn numbers are those by which pictures are counted. From picture 42 on, where the damage has
+    passed, they are one more if picture 31 was lost, and then a note says it.
     """
-    monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
+    monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")  # no sparse decoding
     film = spoiled(recording("h264", ".mkv"), tmp_path / "film.mkv", [31])
 
     frames = read_frames(film, uniform(20), start_s=start_s)
 
     drawn_numbers = np.array(read_drawn_numbers(frames.images))
     assert drawn_numbers.tolist() == sorted(drawn_numbers)
-    is_before = frames.index < 31
-    assert np.array_equal(drawn_numbers[is_before], frames.index[is_before])
-    (shift,) = set((drawn_numbers - frames.index)[drawn_numbers >= 42].tolist())
-    n_decoded = 60 - shift
-    assert shift in (0, 1)
-    assert shift == 0 or frames.status == "partial"
-    assert shift == 0 or any(f"{n_decoded} of 60 frames can be decoded" in note for note in frames.notes)
+    is_before_damage = frames.index < 31
+    assert np.array_equal(drawn_numbers[is_before_damage], frames.index[is_before_damage])
+    is_behind_damage = drawn_numbers >= 42
+    (n_lost,) = set((drawn_numbers - frames.index)[is_behind_damage].tolist())
+    assert n_lost in (0, 1)
+    if n_lost == 1:
+        assert frames.status == "partial"
+        assert any("59 of 60 frames can be decoded" in note for note in frames.notes)
 
 
 def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recording, monkeypatch):

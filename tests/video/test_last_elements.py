@@ -118,12 +118,17 @@ def box(kind, content, *, is_large=False):
     return (1).to_bytes(4, "big") + kind + (16 + len(content)).to_bytes(8, "big") + content
 
 
-@pytest.mark.parametrize("is_large", [False, True])
+@pytest.mark.parametrize("is_large", [False, True], ids=["a head of 8 bytes", "a head of 16 bytes"])
 def test_a_second_file_is_found_where_its_first_box_begins(tmp_path, is_large):
-    """A head of 16 bytes belongs to the second file too: without its first half it could not be read."""
+    """An MP4 is a row of boxes, of which the first has the type `ftyp`. Two files are joined here.
+
+    A box has a head of 8 bytes or, if it is large, of 16; the second file begins with that head.
+    """
     first_file = box(b"ftyp", b"isom0000") + box(b"moov", b"") + box(b"mdat", b"pictures")
     second_file = box(b"ftyp", b"isom0000", is_large=is_large) + box(b"moov", b"")
-    path = tmp_path / "joined.mp4"
-    path.write_bytes(first_file + second_file)
+    film = tmp_path / "joined.mp4"
+    film.write_bytes(first_file + second_file)
 
-    assert find_second_file(path, ["mov", "mp4"], []) == len(first_file)
+    start_of_second_file = find_second_file(film, ["mov", "mp4"], [])
+
+    assert start_of_second_file == len(first_file)
