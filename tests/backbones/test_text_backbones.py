@@ -364,36 +364,78 @@ DENSE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("modules", "files", "message"),  # options of write_modules; file -> its content, or None to remove it
-    [
-        ({}, {"vocab.txt": None, "tokenizer_config.json": None}, "tokenizer beside the weights"),
-        ({"mode": "max"}, {}, "pooling_mode_max_tokens"),
-        ({}, {MODULES: json.dumps(DENSE)}, "Dense in '2_Dense'"),
-        ({}, {"config_sentence_transformers.json": '{"default_prompt_name": "query"}'}, "'query'"),
-        ({}, {"config.json": None}, r"config\.json"),
-        ({}, {MODULES: "{"}, r"modules\.json"),
-        ({"max_seq_length": "5"}, {}, "max_seq_length .*'5'"),
-        ({"max_seq_length": 2}, {}, "2 tokens"),
-        ({}, {POOLING: '{"pooling_mode": 5}'}, "asks for 5"),
-        ({}, {POOLING: '{"pooling_mode": [["mean"]]}'}, r"\['mean'\]"),
-    ],
-)
-def test_a_sentence_encoder_that_cannot_be_followed_is_refused(folders, tmp_path, modules, files, message):
-    """Files beside the weights say how tokens become a vector; a file that says something else is an error.
-
-    `modules` changes what the usual files say, and `files` replaces or removes (None) some of them.
-    """
+@pytest.fixture
+def sentence_encoder(folders, tmp_path):
+    """The folder of a tiny sentence encoder, whose files ask for the mean of its tokens."""
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
-    write_modules(folder, **modules)
-    for name, content in files.items():
-        if content is None:
-            (folder / name).unlink()
-        else:
-            (folder / name).write_text(content)
+    write_modules(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("missing_files", "message"),
+    [
+        (["vocab.txt", "tokenizer_config.json"], "tokenizer beside the weights"),
+        (["config.json"], r"config\.json"),
+    ],
+    ids=["of the tokenizer", "of the network"],
+)
+def test_a_sentence_encoder_without_a_needed_file_is_refused(sentence_encoder, missing_files, message):
+    """A good folder has files beside the weights that describe the tokenizer and the network."""
+    for name in missing_files:
+        (sentence_encoder / name).unlink()
 
     with pytest.raises(BackboneError, match=message):
-        load("sentence", folder)
+        load("sentence", sentence_encoder)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        pytest.param(MODULES, json.dumps(DENSE), "Dense in '2_Dense'", id="a layer behind the mean"),
+        pytest.param(MODULES, "{", r"modules\.json", id="no JSON"),
+        pytest.param(
+            "config_sentence_transformers.json",
+            '{"default_prompt_name": "query"}',
+            "'query'",
+            id="words before each text",
+        ),
+        pytest.param(POOLING, '{"pooling_mode": 5}', "asks for 5", id="a number for how to pool"),
+        pytest.param(POOLING, '{"pooling_mode": [["mean"]]}', r"\['mean'\]", id="a list in a list"),
+    ],
+)
+def test_a_file_that_says_how_a_sentence_is_encoded_otherwise_is_refused(
+    sentence_encoder, file, content, message
+):
+    """Files beside the weights say how tokens become a vector of their text; one asks for what we can't do.
+
+    To leave it aside would give other vectors than those of sentence-transformers, without any error.
+    """
+    (sentence_encoder / file).write_text(content)
+
+    with pytest.raises(BackboneError, match=message):
+        load("sentence", sentence_encoder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        pytest.param({"mode": "max"}, "pooling_mode_max_tokens", id="the largest numbers of the tokens"),
+        pytest.param({"max_seq_length": "5"}, "max_seq_length .*'5'", id="a limit of tokens as a text"),
+        pytest.param({"max_seq_length": 2}, "2 tokens", id="a limit of two tokens"),
+    ],
+)
+def test_settings_of_a_sentence_encoder_that_cannot_be_followed_are_refused(
+    sentence_encoder, settings, message
+):
+    """The usual files ask for something else than the mean of the tokens, or limit texts to no words at all.
+
+    Two of a text's tokens mark its beginning and end.
+    """
+    write_modules(sentence_encoder, **settings)
+
+    with pytest.raises(BackboneError, match=message):
+        load("sentence", sentence_encoder)
 
 
 def test_code_beside_the_weights_is_never_run(folders, tmp_path):
