@@ -425,10 +425,9 @@ def test_a_damaged_record_of_a_passed_check_is_written_again(save_network, cache
 def test_weights_check_prints_its_findings_and_the_output_it_uses(
     save_network, model_type, passes, exit_code, vector
 ):
-    """A ConvNeXt passes every check. A masked autoencoder ("vit_mae") fails, with exit code 3.
+    """A ConvNeXt passes every check. A masked autoencoder hides patches at random: it is not deterministic.
 
-    It hides patches of a picture at random, so that it is not deterministic. `vector` is the name in
-    transformers of the output that a picture's vector is made of.
+    The command prints the name in transformers of the output that a vector is made of (`vector`).
     """
     folder = save_network(model_type)
 

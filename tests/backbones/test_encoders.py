@@ -463,10 +463,10 @@ CHANGED_NUMBERS = [
 
 @pytest.mark.parametrize(("model_type", "change"), CHANGED_NUMBERS)
 def test_a_processor_changed_in_one_number_is_followed(folder_of, tmp_path, monkeypatch, model_type, change):
-    """A file beside the weights says how pictures are prepared. One number in it is changed, such as a size.
+    """A file beside the weights says how pictures are prepared; one number in it is changed, such as a size.
 
-    The pixels are those of transformers' processor with the same change. The preset, which a store records,
-    is another one than without the change.
+    The pixels are those of transformers' processor with the same change, and the preset that a store records
+    is another one.
     """
     folder_with_change = copy_with_processor_fields(folder_of[model_type], tmp_path, **change)
     monkeypatch.setitem(PROCESSORS, model_type, PROCESSORS[model_type] | change)
@@ -859,8 +859,7 @@ def test_a_forward_pass_takes_the_published_number_of_operations(model_type, pub
     PyTorch counts ours, of one picture or clip of the published size, without computing them.
     """
     network, pixels = network_and_pixels_without_memory(model_type)
-    entry = VIDEOS[model_type] if model_type in VIDEOS else IMAGES[model_type]
-    forward = entry.reader()
+    forward = (VIDEOS | IMAGES)[model_type].reader()  # which calls the network as its type is called
 
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         forward(network, pixels)

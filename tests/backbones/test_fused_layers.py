@@ -88,7 +88,7 @@ def test_fused_layers_are_as_near_to_float64_as_the_network_before(make_network_
 )
 @without_gradients
 def test_a_convolution_of_patches_becomes_one_matrix_product(options, is_replaced):
-    """A convolution weighs patches of 2 frames by 8 x 6 pixels. With strides of that size they don't overlap.
+    """A convolution weighs patches of 2 frames by 8 x 6 pixels; with strides of that size they don't overlap.
 
     It is then one product of a matrix with all patches, which is faster. Other convolutions stay, and in
     either case the output is the same but for rounding.
@@ -111,7 +111,7 @@ def test_a_convolution_of_patches_becomes_one_matrix_product(options, is_replace
 )
 @without_gradients
 def test_the_attention_of_a_compiled_network_has_no_mask(make_network_and_pixels):
-    """Attention relates each patch to all others. A mask that allows all pairs only makes torch slower.
+    """Attention relates each patch to all others; a mask that allows all pairs only makes torch slower.
 
     Transformers 5.17 gave such a mask. The network has three blocks with one attention each, whose masks are
     read from the graph that torch compiles.

@@ -129,7 +129,7 @@ def convolution_of_pytorch(weights, bias, stride, padding, *, depthwise):
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 @pytest.mark.parametrize(("kernel", "stride"), [(1, 1), (3, 1), (3, 2), (4, 2)])
 def test_a_converted_convolution_gives_what_pytorch_gives(depthwise, padding, kernel, stride):
-    """A graph of TensorFlow is converted to ONNX and run. Its one node convolves a picture of noise.
+    """A graph of TensorFlow is converted to ONNX and run; its one node convolves a picture of noise.
 
     A bias is added, and numbers are cut to 0 to 6. Three channels become two, or two each (`depthwise`);
     `padding` SAME adds zeros around the picture.
@@ -235,7 +235,7 @@ def masks_of(axes):
 
 @given(axes=sliced_axes())
 def test_a_converted_slice_gives_what_numpy_gives(axes):
-    """A graph of TensorFlow is converted to ONNX and run. Its one node slices an array of 2 x 3 x 4.
+    """A graph of TensorFlow is converted to ONNX and run; its one node slices an array of 2 x 3 x 4.
 
     TensorFlow's StridedSlice takes a begin, end and step for each axis. `axes` has them for random slices,
     and the index that says the same in numpy.

@@ -185,7 +185,7 @@ def token_vectors_of_sentences(folder):
     "states_it", [True, False], ids=["where the files ask for it", "where no file says how"]
 )
 def test_a_sentence_is_the_mean_of_its_tokens_scaled_to_length_1(folders, tmp_path, states_it):
-    """A tiny BERT gives each token of a sentence a vector. Files beside it may say how these become one.
+    """A tiny BERT gives each token of a sentence a vector; files beside it may say how these become one.
 
     Here they ask for the mean, scaled to length 1, or are missing, and then the same is done. The expected
     vectors of tokens, of four short texts, are those of transformers.

@@ -195,10 +195,10 @@ def frame_of_one_brightness(name, brightness, blue, red, width, height):
 @pytest.mark.parametrize("order", ["le", "be"])
 @pytest.mark.parametrize("name", ["rgb565", "bgr565", "rgb555", "bgr555", "rgb444", "bgr444"])
 def test_colours_in_words_of_sixteen_bits_are_those_of_their_bits(name, order):
-    """A pixel is a word of 16 bits: in rgb565, 5 bits of red, then 6 of green, then 5 of blue.
+    """A pixel is a word of 16 bits: in rgb565, 5 bits of red, 6 of green, 5 of blue; in bgr565 blue is first.
 
-    In bgr565 blue comes first. A colour of n bits goes from 0 to 2^n - 1, and is scaled to 0 to 255. FFmpeg
-    rounds coarsely, by less than a step of the coarsest colours: those of 4 bits have 16 levels, 17 apart.
+    A colour of n bits goes from 0 to 2^n - 1, and is scaled to 0 to 255. FFmpeg rounds coarsely, by less than
+    a step of the coarsest colours: those of 4 bits have 16 levels, 17 apart.
     """
     red_bits, green_bits, blue_bits = (int(digit) for digit in name[3:])
     red = 7 if red_bits == 4 else 23  # of 15, or of 31

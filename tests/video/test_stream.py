@@ -753,7 +753,7 @@ def encode_with_tags_of_colours(path: Path, first: int, **tags: int) -> Path:
 
 
 def test_a_matrix_that_changes_within_a_clip_is_noted(tmp_path):
-    """A matrix says how the colours of a film become RGB. A clip is converted by that of its first picture.
+    """A matrix says how the colours of a film become RGB; a clip is converted by that of its first picture.
 
     Of 40 numbered pictures, 25 a second, the first 20 state BT.601; at 0.8 s, BT.709 begins. A span from 0.9
     s on has the second matrix alone.
@@ -913,7 +913,7 @@ def test_a_container_that_states_another_matrix_than_the_pictures_is_noted(
 
 
 def test_a_matrix_that_the_container_alone_names_makes_the_colours(tmp_path):
-    """A matrix says how RGB becomes the colours of a film, and back. Red is encoded by that of BT.709.
+    """A matrix says how RGB becomes the colours of a film, and back; red is encoded by that of BT.709.
 
     The container names it, and the pictures name none. Red comes back to within 5 of 255 levels; by the usual
     matrix, BT.601, its green would be off by more.

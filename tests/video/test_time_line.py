@@ -256,7 +256,7 @@ def with_subtitles(film: Path, subtitles: Path, path: Path) -> Path:
     ],
 )
 def test_a_second_file_that_ffmpeg_does_not_read_is_damage_behind_the_first(tmp_path, kind, codec):
-    """Files of 1.2 s are joined. FFmpeg stops at the end of the first, of Matroska (mkv) of the second.
+    """Files of 1.2 s are joined; FFmpeg stops at the end of the first, of Matroska (mkv) of the second.
 
     The whole is then partial, and a span within the first file is not. In RealMedia (rm) there is no such
     span, as FFmpeg mixes the times of both files.
