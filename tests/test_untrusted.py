@@ -225,6 +225,7 @@ def test_a_file_of_at_most_as_many_bytes_as_the_limit_is_read(tmp_path):
 
 
 def test_ends_of_lines_of_windows_become_those_of_python_in_text_but_not_in_bytes(tmp_path):
+    """Windows ends a line with two characters, of which Python keeps the second, \\\\n."""
     path = tmp_path / "a"
     path.write_bytes(b"one\r\ntwo\n")
 
@@ -233,6 +234,7 @@ def test_ends_of_lines_of_windows_become_those_of_python_in_text_but_not_in_byte
 
 
 def test_a_folder_and_a_file_that_is_not_there_are_refused_by_name(tmp_path):
+    """Python's own errors say which of the two it is; their messages have the name."""
     with pytest.raises(IsADirectoryError, match=tmp_path.name):
         open_regular(tmp_path)
 

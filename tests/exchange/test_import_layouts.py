@@ -699,6 +699,7 @@ def test_files_whose_arrays_have_different_names_are_refused(films, tmp_path):
     ids=["commas", "points", "both: a point might separate thousands"],
 )
 def test_a_table_has_decimal_points_or_commas_but_not_both(films, tmp_path, cells, is_read):
+    """Each row of a table has a clip's id and two features, between semicolons, as some spreadsheets do."""
     table = tmp_path / "table.csv"
     table.write_text("\n".join(["clip_id;f0;f1", *(f"{clip};{cells}" for clip in CLIPS)]))
     assert was_imported(films, table, "table") == is_read

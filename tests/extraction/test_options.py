@@ -109,6 +109,7 @@ def test_a_stage_can_be_written_in_folders_that_are_not_there_yet(tmp_path):
 
 
 def test_writing_is_forbidden_by_a_file_in_the_place_of_a_folder(tmp_path):
+    """A stage is to be written into a folder whose name is that of a file."""
     file = tmp_path / "file"
     file.touch()
 

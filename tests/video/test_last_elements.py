@@ -30,6 +30,7 @@ def cut(recording, tmp_path, n_bytes):
 
 
 def test_a_recording_that_ends_where_its_last_element_ends_is_whole(recording):
+    """A film is a row of elements, as boxes of MP4, that state their lengths; the last one ends the file."""
     assert probe(recording).damage == ""
     assert read_frames(recording, uniform(8)).status == "ok"
 
@@ -49,9 +50,10 @@ def test_a_recording_that_is_cut_off_inside_of_an_element_is_partial(recording, 
 
 
 def test_a_span_before_the_cut_is_whole(recording, tmp_path):
-    path = cut(recording, tmp_path, int(0.9 * recording.stat().st_size))
+    """A film of 48 pictures is cut through at nine tenths of its bytes, far behind its first half second."""
+    cut_film = cut(recording, tmp_path, int(0.9 * recording.stat().st_size))
 
-    frames = read_frames(path, uniform(4), start_s=0.0, end_s=0.5, strict=True)
+    frames = read_frames(cut_film, uniform(4), start_s=0.0, end_s=0.5, strict=True)
 
     assert frames.status == "ok"
 
@@ -75,10 +77,11 @@ def test_a_recording_with_zeros_for_some_bytes_is_partial_where_ffmpeg_stops(rec
 
 @pytest.mark.parametrize("tail", [bytes(500), b"<html>not found</html>" * 30], ids=["zeros", "text"])
 def test_other_bytes_behind_a_whole_recording_do_no_harm(recording, tmp_path, tail):
-    path = tmp_path / f"tail{recording.suffix}"
-    path.write_bytes(recording.read_bytes() + tail)
+    """A download may append a page or zeros to a film, which has all its pictures nevertheless."""
+    film_with_tail = tmp_path / f"tail{recording.suffix}"
+    film_with_tail.write_bytes(recording.read_bytes() + tail)
 
-    assert probe(path).damage == ""
+    assert probe(film_with_tail).damage == ""
 
 
 def test_a_recording_whose_last_box_goes_to_its_end_is_whole(tmp_path):

@@ -70,6 +70,7 @@ def test_pixels_are_the_presets_and_no_more_than_asked_for(shared_data):
 
 @pytest.mark.long
 def test_a_damaged_video_gives_what_can_be_decoded_and_says_so(shared_data):
+    """Of corrupted.mp4 some frames can't be decoded; a note says it, and the others are sampled."""
     frames = sample_frames(shared_data / "videos" / "corrupted.mp4", PRESET.geometry, max_frames=12)
     assert len(frames.images)
     assert frames.status == "partial"
@@ -184,6 +185,7 @@ def test_a_cache_of_another_size_or_with_a_damaged_recipe_is_refused(videos, tmp
 
 
 def test_a_folder_with_files_of_something_else_does_not_become_a_cache(videos, tmp_path):
+    """A cache of frames is to be made in a folder that holds somebody's thesis."""
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
     with pytest.raises(TrainError, match="full"):
