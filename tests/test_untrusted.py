@@ -225,7 +225,7 @@ def test_a_file_of_at_most_as_many_bytes_as_the_limit_is_read(tmp_path):
 
 
 def test_ends_of_lines_of_windows_become_those_of_python_in_text_but_not_in_bytes(tmp_path):
-    """Windows ends a line with two characters, of which Python keeps the second, \\\\n."""
+    """Windows ends a line with two characters, a carriage return and the line feed that Python has alone."""
     path = tmp_path / "a"
     path.write_bytes(b"one\r\ntwo\n")
 
