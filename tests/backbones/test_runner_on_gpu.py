@@ -181,7 +181,7 @@ def test_out_of_memory_halves_the_clips_at_once_and_changes_no_bit(
 ):
     """Batches of so many clips (`sizes`) are encoded on a pretended card, `at_once` clips in each call.
 
-    Some of its calls, such as uploads, run out of memory, but no oftener than `at_once` can be halved. After
+    Some of its calls, such as uploads, run out of memory, at most as often as `at_once` can be halved. After
     each of these failures, and only then, PyTorch is told to give back memory, of which no upload is kept.
     """
     batches = [clips(n) for n in sizes]

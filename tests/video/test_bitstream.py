@@ -64,8 +64,8 @@ def headers_in_mp4_and_in_a_transport_stream(*units: bytes) -> list[PictureHeade
     The reader is told how many bytes the length before each unit has: 4 in MP4, and 0 in transport streams,
     where a start code stands in its place.
     """
-    header_in_mp4 = read_h264(with_lengths(*units), 4)
-    header_in_transport_stream = read_h264(with_start_codes(*units), 0)
+    header_in_mp4 = read_h264(with_lengths(*units), length_size=4)
+    header_in_transport_stream = read_h264(with_start_codes(*units), length_size=0)
     return [header_in_mp4, header_in_transport_stream]
 
 
@@ -92,18 +92,19 @@ def test_decoding_of_h264_does_not_start_at_other_packets(units):
         assert header == NO_HEADER
 
 
-@given(frames=st.integers(0, 600), n_full_bytes=st.integers(0, 5))
-def test_a_recovery_point_is_found_behind_another_message_of_any_length(frames, n_full_bytes):
+@given(n_frames_until_right=st.integers(0, 600), n_full_bytes=st.integers(0, 5))
+def test_a_recovery_point_is_found_behind_another_message_of_any_length(n_frames_until_right, n_full_bytes):
     """H.264 has messages about pictures, each with its length before it, here a text and a recovery point.
 
-    The recovery point says that pictures are right after some `frames`; decoding can start where it is 0. The
-    text before it is so long that its length takes `n_full_bytes` bytes of 255 and one more.
+    The recovery point says that pictures are right after some frames; decoding can start there if it is 0 of
+    them. The text before it is so long that its length takes `n_full_bytes` bytes of 255 and one more.
     """
-    recovery_message = recovery_sei(frames)[1:]
+    unit_of_recovery_point = recovery_sei(n_frames_until_right)
+    recovery_message = unit_of_recovery_point[1:]  # behind the byte that begins a unit
 
     is_start, is_turned = read_sei(message_of_text(n_full_bytes) + recovery_message)
 
-    assert is_start == (frames == 0)
+    assert is_start == (n_frames_until_right == 0)
     assert not is_turned
 
 
@@ -147,8 +148,8 @@ def test_a_display_orientation_turns_a_picture_unless_it_is_none(orientation, is
     unit_of_h264 = H264_SEI + message + END_OF_UNIT
     unit_of_hevc = hevc_unit(PREFIX_SEI)[:2] + message + END_OF_UNIT
 
-    header_of_h264 = read_h264(with_lengths(unit_of_h264, H264_IDR), 4)
-    header_of_hevc = read_hevc(with_lengths(unit_of_hevc, hevc_unit(IDR_N_LP)), 4)
+    header_of_h264 = read_h264(with_lengths(unit_of_h264, H264_IDR), length_size=4)
+    header_of_hevc = read_hevc(with_lengths(unit_of_hevc, hevc_unit(IDR_N_LP)), length_size=4)
 
     assert header_of_h264.turned == is_turned
     assert header_of_hevc.turned == is_turned
@@ -235,12 +236,12 @@ IDR_OF_LAYER_1 = hevc_unit(IDR_N_LP, layer=1)
 def test_the_header_of_an_hevc_packet_is_that_of_the_base_layer(units, header):
     """A packet of HEVC has units of layers; the base layer, 0, says whether decoding starts at its picture.
 
-    It does at pictures of the types CRA and IDR_N_LP, and not at a TRAILING one, to which here no other
-    refers. Layer 1, such as the other view of a stereoscopic film, is passed over.
+    It does at the types CRA and IDR_N_LP, and not at TRAILING, a picture to which here no other refers. Layer
+    1, such as the other view of a stereoscopic film, is passed over; a temporal layer is no such layer.
     """
     packet = with_lengths(*units)
 
-    assert read_hevc(packet, 4) == header  # each length has 4 bytes
+    assert read_hevc(packet, length_size=4) == header
 
 
 def test_the_type_of_an_hevc_picture_says_what_depends_on_it():
@@ -248,7 +249,7 @@ def test_the_type_of_an_hevc_picture_says_what_depends_on_it():
     types_of_starts = []
     types_without_references = []
     for unit_type in range(64):
-        header = read_hevc(with_lengths(hevc_unit(unit_type)), 4)
+        header = read_hevc(with_lengths(hevc_unit(unit_type)), length_size=4)
         if header.start:
             types_of_starts.append(unit_type)
         if header.unreferenced:

@@ -299,8 +299,10 @@ def test_clicks_of_sound_that_begins_late_are_heard_at_their_times(flash_with_la
     """
     whole, film_with_late_sound = flash_with_late_sound
 
-    (samples,), missing_s = SoundTrack(film_with_late_sound).parts(0.0, 6.0, (), rate=RATE)
-    (samples_of_whole,), _missing_s = SoundTrack(whole).parts(0.0, 6.0, (), rate=RATE)
+    (samples,), missing_s = SoundTrack(film_with_late_sound).parts(
+        start_s=0.0, end_s=6.0, edges_s=(), rate=RATE
+    )
+    (samples_of_whole,), _missing_s = SoundTrack(whole).parts(start_s=0.0, end_s=6.0, edges_s=(), rate=RATE)
 
     assert missing_s == pytest.approx(3.0, abs=0.1)
     first_three_seconds = samples[: 3 * RATE]
@@ -318,7 +320,7 @@ def test_a_span_before_sound_that_begins_late_is_refused(flash_with_late_sound):
     _, film_with_late_sound = flash_with_late_sound
 
     with pytest.raises(VideoError):
-        SoundTrack(film_with_late_sound).parts(0.0, 2.0, (), rate=RATE)
+        SoundTrack(film_with_late_sound).parts(start_s=0.0, end_s=2.0, edges_s=(), rate=RATE)
 
 
 @pytest.mark.parametrize("suffix", ["ts", "vob"])
@@ -336,7 +338,7 @@ def test_sound_that_is_announced_and_begins_ten_seconds_later_is_heard(tmp_path,
         gap=(-1.0, 10.0),
     )
 
-    (samples,), missing_s = SoundTrack(film, track).parts(0.0, 12.0, (), rate=RATE)
+    (samples,), missing_s = SoundTrack(film, track).parts(start_s=0.0, end_s=12.0, edges_s=(), rate=RATE)
 
     assert missing_s == pytest.approx(10.0, abs=0.1)
     for click_s in (10.5, 11.5):
@@ -387,9 +389,11 @@ def test_a_track_from_the_beginning_is_preferred_to_one_that_begins_late(tmp_pat
     film.write_bytes(with_a_tenth_of_second_track(whole.read_bytes()))
     assert [stream.kind for stream in index_packets(film).late] == ["audio"]
 
-    chosen_track, _missing_s = SoundTrack(film).parts(0.0, 40.0, (), rate=RATE)
-    first_track, _missing_s = SoundTrack(whole, "0").parts(0.0, 40.0, (), rate=RATE)
-    _second_track, missing_in_second_s = SoundTrack(film, "1").parts(0.0, 40.0, (), rate=RATE)
+    chosen_track, _missing_s = SoundTrack(film).parts(start_s=0.0, end_s=40.0, edges_s=(), rate=RATE)
+    first_track, _missing_s = SoundTrack(whole, "0").parts(start_s=0.0, end_s=40.0, edges_s=(), rate=RATE)
+    _second_track, missing_in_second_s = SoundTrack(film, "1").parts(
+        start_s=0.0, end_s=40.0, edges_s=(), rate=RATE
+    )
 
     np.testing.assert_array_equal(chosen_track, first_track)
     assert missing_in_second_s == pytest.approx(36.0, abs=1.5)

@@ -439,9 +439,9 @@ def test_a_seek_that_failed_is_not_tried_again_and_the_other_one_is(films, monke
     track = SoundTrack(films["mp4"])
     seeks = record_seeks_of_which_those_by_sound_fail(monkeypatch)
 
-    (samples,), _missing_s = track.parts(31.0, 34.0, (), rate=16_000)
+    (samples,), _missing_s = track.parts(start_s=31.0, end_s=34.0, edges_s=(), rate=16_000)
     with pytest.raises(VideoError, match="no sound"):
-        track.parts(61.0, 62.0, (), rate=16_000)
+        track.parts(start_s=61.0, end_s=62.0, edges_s=(), rate=16_000)
 
     assert seeks == ["sound", "pictures", "pictures"]
     # The clicks at 31.5 and 33 s are at 0.5 and 2 s of what was read.

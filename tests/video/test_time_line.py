@@ -160,7 +160,7 @@ def test_sound_of_both_parts_is_read_at_its_times(film_with_clicks):
     """
     film, delay_s = film_with_clicks
 
-    (samples,), missing_s = SoundTrack(film).parts(0.0, 35.2, (), rate=READ_RATE)
+    (samples,), missing_s = SoundTrack(film).parts(start_s=0.0, end_s=35.2, edges_s=(), rate=READ_RATE)
 
     assert missing_s < 0.2
     for click_s in (0.5, 1.5, 32.2):
@@ -172,8 +172,8 @@ def test_sound_of_a_span_in_the_second_part_is_that_of_the_whole_film(film_with_
     """The film is joined of parts of 1.2 and 34 s; the span is from 31 to 33 s."""
     film, _delay_s = film_with_clicks
 
-    (whole,), _ = SoundTrack(film).parts(0.0, 35.2, (), rate=READ_RATE)
-    (span,), _ = SoundTrack(film).parts(31.0, 33.0, (), rate=READ_RATE)
+    (whole,), _ = SoundTrack(film).parts(start_s=0.0, end_s=35.2, edges_s=(), rate=READ_RATE)
+    (span,), _ = SoundTrack(film).parts(start_s=31.0, end_s=33.0, edges_s=(), rate=READ_RATE)
 
     assert np.array_equal(span, whole[31 * READ_RATE : 33 * READ_RATE])
 
@@ -591,7 +591,7 @@ def test_sound_of_another_rate_in_the_second_part_is_read(tmp_path):
         )
     film = joined(tmp_path / "ab.ts", [tmp_path / "a.ts", tmp_path / "b.ts"])
 
-    (samples,), missing_s = SoundTrack(film).parts(0, 4, (), rate=READ_RATE)
+    (samples,), missing_s = SoundTrack(film).parts(start_s=0, end_s=4, edges_s=(), rate=READ_RATE)
 
     assert missing_s < 0.2
     loudness = np.abs(np.nan_to_num(samples))
