@@ -62,7 +62,10 @@ def test_pictures_are_in_the_order_of_display(recording, codec, suffix):
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_packet_flagged_as_damaged_does_not_change_the_order(recording, tmp_path, codec):
-    """FFmpeg flags a packet of a transport stream whose counter is wrong."""
+    """Packets of a transport stream are counted; FFmpeg flags one whose counter is wrong as damaged.
+
+    Its picture, and the other 59, are whole.
+    """
     undamaged = recording(codec, ".ts").read_bytes()
     film = tmp_path / "film.ts"
     film.write_bytes(with_wrong_counter(undamaged, nth=31))
@@ -116,12 +119,20 @@ def beginning_seems_in_order(monkeypatch):
     monkeypatch.setattr(index, "reorders", lambda *_: False)
 
 
+def decode_one_by_one(monkeypatch):
+    """Let no film be decoded sparsely: by seeking, and decoding what is needed alone."""
+    monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
+
+
 @pytest.mark.usefixtures("beginning_seems_in_order")
 @pytest.mark.parametrize("is_sparse", [True, False], ids=["decoded sparsely", "decoded one by one"])
 def test_pictures_reordered_later_on_are_in_the_order_of_display(recording, monkeypatch, is_sparse):
-    """By its beginning, the film seems to have its pictures in order."""
+    """A film of 60 numbered pictures states when they are decoded in place of when they are shown.
+
+    By its beginning, pictures seem to be decoded in the order in which they are shown.
+    """
     if not is_sparse:
-        monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
+        decode_one_by_one(monkeypatch)
 
     assert_sixty_pictures_in_order_of_display(recording("hevc", ".ts"))
 
@@ -134,7 +145,7 @@ def test_an_undecodable_picture_shifts_no_numbers_without_a_note(recording, tmp_
     Before it, drawn numbers are those by which pictures are counted. From picture 42 on, where the damage has
     passed, they are one more if picture 31 was lost, and then a note says it.
     """
-    monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")  # no sparse decoding
+    decode_one_by_one(monkeypatch)
     film = spoiled(recording("h264", ".mkv"), tmp_path / "film.mkv", [31])
 
     frames = read_frames(film, uniform(20), start_s=start_s)
@@ -151,11 +162,9 @@ def test_an_undecodable_picture_shifts_no_numbers_without_a_note(recording, tmp_
         assert any("59 of 60 frames can be decoded" in note for note in frames.notes)
 
 
-def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recording, monkeypatch):
-    """Sorting pictures that are in order does no harm, and leaving others unsorted does.
-
-    The film cannot be read behind its first 20 packets. Picture 0 is its only key picture.
-    """
+@pytest.fixture
+def films_damaged_behind_20_packets(monkeypatch):
+    """No film can be read behind its first 20 packets."""
     number_packets = display_order.number_packets
 
     def fail_after_twenty(packets):
@@ -164,10 +173,17 @@ def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recordi
 
     monkeypatch.setattr(display_order, "number_packets", fail_after_twenty)
 
-    is_key = np.zeros(60, bool)
-    is_key[0] = True
 
-    assert display_order.reorders(recording("h264", ".ts"), is_key)
+@pytest.mark.usefixtures("films_damaged_behind_20_packets")
+def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recording):
+    """A film of 60 pictures, of which the first is the only key picture, cannot be read behind 20 packets.
+
+    To sort pictures that are in order does no harm, and to leave others unsorted does.
+    """
+    is_key_picture = np.zeros(60, bool)
+    is_key_picture[0] = True
+
+    assert display_order.reorders(recording("h264", ".ts"), is_key_picture)
 
 
 class LabelledFrame:

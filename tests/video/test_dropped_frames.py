@@ -30,10 +30,10 @@ def film_of(path, numbers, codec, options):
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("numbers", [PAUSE, SECOND_FRAME_LATE], ids=["pause", "late"])
 def test_a_pause_of_dropped_frames_comes_where_a_player_shows_it(tmp_path, codec, numbers):
-    """Entries are in the order of decoding, which runs ahead of that of display.
+    """An AVI has an entry for each 1/25 s, in the order of decoding, and an empty one for a dropped frame.
 
-    A decoder that reorders pictures holds some back, so the empty entries come that many pictures later than
-    the pause for which they stand.
+    A decoder that reorders pictures holds some back, so that empty entries come that many pictures later than
+    the pause for which they stand: frame n is shown at n / 25 s all the same.
     """
     film = film_of(tmp_path / "a.avi", numbers, *CODECS[codec])
 
@@ -59,7 +59,10 @@ def test_frames_that_were_dropped_regularly_have_their_times(tmp_path, codec):
 
 
 def test_the_last_picture_comes_the_usual_step_behind_the_one_before(tmp_path):
-    """A film of 25 pictures a second in a file of 100 entries a second: each picture has four entries."""
+    """A film of 30 pictures, 25 a second, is in a file of 100 entries a second.
+
+    So a picture comes every four entries, the last one too.
+    """
     numbers = list(range(30))
     film = encode(
         tmp_path / "a.avi",
@@ -77,7 +80,10 @@ def test_the_last_picture_comes_the_usual_step_behind_the_one_before(tmp_path):
 
 
 def test_a_span_behind_the_pause_has_the_frames_of_its_time(tmp_path):
-    """Frame 25 begins at 1 s; before it nothing is shown anew from 0.4 s on."""
+    """A film of 25 frames a second has lost the frames 10 to 24; frame 25 begins at 1 s.
+
+    So five frames from 0.9 to 1.2 s are those from frame 25 on.
+    """
     film = film_of(tmp_path / "a.avi", PAUSE, *CODECS["MPEG-4"])
 
     frames = read_frames(film, uniform(5), start_s=0.9, end_s=1.2)
@@ -116,7 +122,10 @@ def test_a_film_whose_last_frames_were_dropped_is_whole(tmp_path):
 
 
 def test_a_film_that_lost_its_last_pictures_is_cut_off(tmp_path):
-    """The same film, cut through behind its 45 pictures: the file is shorter than it states."""
+    """Of a film of 60 frames, 15 at the end were dropped, and then the file was cut through behind the others.
+
+    It lacks the empty entries of the dropped frames, and is shorter than it states.
+    """
     film = encode(tmp_path / "a.avi", map(draw_number, range(60)), "mpeg4", options={"qscale": "2"})
     data = without_last_pictures(film.read_bytes(), n_left=45)
     first_empty_entry = data.index(b"00dc" + bytes(4), data.index(b"movi"))

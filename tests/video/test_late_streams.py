@@ -347,11 +347,11 @@ def test_sound_that_is_announced_and_begins_ten_seconds_later_is_heard(tmp_path,
 
 @pytest.mark.usefixtures("little_is_probed")
 def test_sound_that_begins_too_late_is_refused_with_its_byte(flash_with_late_sound, monkeypatch):
-    """At most 200 kB may be read to find a stream, and the sound begins behind them.
+    """At most 200 kB may be read to find a stream (`MAX_PROBED`), and the film's sound begins behind them.
 
-    The 150 pictures are read all the same.
+    The error names the byte at which it begins. The 150 pictures are read all the same.
     """
-    _, film_with_late_sound = flash_with_late_sound
+    _whole, film_with_late_sound = flash_with_late_sound
     monkeypatch.setattr(late_streams, "MAX_PROBED", 200_000)
     (sound,) = index_packets(film_with_late_sound).late
 
@@ -500,12 +500,12 @@ NO_TIMES = b"\x0f"
 @pytest.mark.parametrize("buffer_size", [b"", BUFFER_SIZE])
 @pytest.mark.parametrize("times", [NO_TIMES, TIME_OF_MPEG1, TWO_TIMES_OF_MPEG1])
 def test_what_a_packet_of_mpeg1_carries_begins_behind_its_whole_header(stuffing, buffer_size, times):
-    """The byte tells which sound a packet has; ISO 11172-1, 2.4.3.3: stuffing, a buffer's size, and times.
+    """A packet has a header of filling bytes, the size of a buffer and times, each of which may be missing.
 
-    Else the place of a sound that begins late would not be found in a film of a Video CD.
+    The byte behind it tells which sound the packet carries, here 0x80, the first of a DVD; -1 says that there
+    is none (ISO 11172-1, 2.4.3.3).
     """
-    sound_of_dvd = b"\x80"
     header = stuffing + buffer_size + times
 
-    assert late_streams._first_carried(header + sound_of_dvd) == 0x80
+    assert late_streams._first_carried(header + b"\x80") == 0x80
     assert late_streams._first_carried(header) == -1
