@@ -122,7 +122,7 @@ def test_a_film_whose_last_frames_were_dropped_is_whole(tmp_path):
 
 
 def test_a_film_that_lost_its_last_pictures_is_cut_off(tmp_path):
-    """Of a film of 60 frames, 15 at the end were dropped, and then the file was cut through behind the others.
+    """Of a film of 60 frames, 15 at the end were dropped; then the file was cut through behind the others.
 
     It lacks the empty entries of the dropped frames, and is shorter than it states.
     """
