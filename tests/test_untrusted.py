@@ -8,7 +8,7 @@ import sys
 import tracemalloc
 from codecs import BOM_UTF8
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -225,6 +225,7 @@ def test_a_file_of_at_most_as_many_bytes_as_the_limit_is_read(tmp_path):
 
 
 def test_ends_of_lines_of_windows_become_those_of_python_in_text_but_not_in_bytes(tmp_path):
+    """Windows ends a line with two characters, a carriage return and the line feed that Python has alone."""
     path = tmp_path / "a"
     path.write_bytes(b"one\r\ntwo\n")
 
@@ -233,6 +234,7 @@ def test_ends_of_lines_of_windows_become_those_of_python_in_text_but_not_in_byte
 
 
 def test_a_folder_and_a_file_that_is_not_there_are_refused_by_name(tmp_path):
+    """Python's own errors say which of the two it is; their messages have the name."""
     with pytest.raises(IsADirectoryError, match=tmp_path.name):
         open_regular(tmp_path)
 
@@ -287,30 +289,36 @@ def test_a_socket_is_refused_by_its_name(tmp_path, monkeypatch):
             open_regular(tmp_path / "films.csv", maximum=1)
 
 
-@pytest.mark.parametrize("name", ["-", "/dev/stdin", "the pipe"])
-def test_standard_input_and_pipes_are_read_once_and_to_the_limit(monkeypatch, name):
-    """Five bytes wait there. What was read is kept: reading again gives the same.
-
-    A limit of four bytes refuses them, and one of five does not. Of a stream, one byte more than `MAX_BYTES`
-    is read, here 4 + 1: enough to see that there are too many.
-    """
+@contextmanager
+def stream_with(content, name, monkeypatch):
+    """Let bytes wait in standard input, or in a pipe, none of them read yet; give the name to read."""
     reading_end, writing_end = os.pipe()
-    os.write(writing_end, b"12345")
+    os.write(writing_end, content)
     os.close(writing_end)
-    path = Path(f"/dev/fd/{reading_end}" if name == "the pipe" else name)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"12345")))
-    monkeypatch.setattr(untrusted, "MAX_BYTES", 4)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     forget_what_was_read = untrusted._read_stream.cache_clear
     forget_what_was_read()
-
     try:
-        with pytest.raises(InputError):
-            read_bytes(path, maximum=4)
-        assert read_bytes(path, maximum=5) == b"12345"
-        assert read_bytes(path, maximum=5) == b"12345"
+        yield Path(f"/dev/fd/{reading_end}" if name == "the pipe" else name)
     finally:
         forget_what_was_read()
         os.close(reading_end)
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdin", "the pipe"])
+def test_standard_input_and_pipes_are_read_once_and_to_the_limit(monkeypatch, name):
+    """A stream can be read only once, so that what was read of it is kept, and given at each further reading.
+
+    Of any stream at most `MAX_BYTES` + 1 bytes are read, here 4 + 1: enough to see that it has too many for
+    a caller who allows four, and all that a caller who allows five asks for.
+    """
+    monkeypatch.setattr(untrusted, "MAX_BYTES", 4)
+
+    with stream_with(b"12345", name, monkeypatch) as stream:
+        with pytest.raises(InputError):
+            read_bytes(stream, maximum=4)
+        assert read_bytes(stream, maximum=5) == b"12345"
+        assert read_bytes(stream, maximum=5) == b"12345"
 
 
 @POSIX

@@ -209,9 +209,9 @@ def frames_by_hand(folder, frames):
 @without_gradients
 @pytest.mark.parametrize("model_type", UNLISTED_CONFIGS)
 def test_answers_of_types_that_are_not_listed_equal_the_probabilities_of_transformers(tmp_path, model_type):
-    """networks.toml lists types that were tried; others are read all the same, such as a ConvNeXt.
+    """Types of classifiers that nobody listed in networks.toml, as a ConvNeXt, are read by general rules.
 
-    A clip's answer is the mean of the probabilities of its frames.
+    Two clips are encoded by a tiny one; a clip's answer is the mean of the probabilities of its frames.
     """
     save_classifier(model_type, tmp_path)
     backbone = load(model_type, tmp_path, answers=True)
@@ -289,7 +289,10 @@ def test_classes_of_a_multi_label_network_are_independent(tmp_path, model_type):
 @without_gradients
 @pytest.mark.parametrize("model_type", ["clip", "metaclip_2"])
 def test_the_vector_of_a_clip_classifier_is_its_class_token(classifiers, model_type):
-    """A CLIP with a classifier has no projection into the space of texts."""
+    """A CLIP with a classifier lacks the projection (head) by which pictures come into the space of texts.
+
+    A frame's vector is then what the projection would get: the token that stands for the whole picture.
+    """
     folder = classifiers(model_type)
     backbone = load(model_type, folder)
 
@@ -309,18 +312,26 @@ def test_answers_of_a_type_without_a_classifier_are_refused():
         load_backbone("image", n_frames=1, weights="random:0:dinov3_vit", answers=True, compute=cpu())
 
 
+def save_without_classifier(model_type, network, folder):
+    """Write a tiny network of a type that may have a classifier, without one."""
+    config = AutoConfig.for_model(model_type, **(UNLISTED_CONFIGS.get(model_type) or CONFIGS[model_type]))
+    with quiet():
+        untrained(lambda: getattr(transformers, network)(config), 0).save_pretrained(folder)
+    processor = UNLISTED_PROCESSORS.get(model_type) or PROCESSORS[model_type]
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor))
+
+
 @pytest.mark.parametrize(
     ("model_type", "network"),
     [("vit", "ViTModel"), ("convnext", "ConvNextModel")],
     ids=["listed in networks.toml", "not listed"],
 )
 def test_answers_of_weights_without_a_classifier_are_refused(tmp_path, model_type, network):
-    """The type has a classifier, but the file holds the network alone."""
-    config = AutoConfig.for_model(model_type, **(UNLISTED_CONFIGS.get(model_type) or CONFIGS[model_type]))
-    with quiet():
-        untrained(lambda: getattr(transformers, network)(config), 0).save_pretrained(tmp_path)
-    processor = UNLISTED_PROCESSORS.get(model_type) or PROCESSORS[model_type]
-    (tmp_path / "preprocessor_config.json").write_text(json.dumps(processor))
+    """Answers are a classifier's probabilities. Weights may lack the classifier that their type may have.
+
+    The message names the missing tensor, and says that vectors can be had without the option --answers.
+    """
+    save_without_classifier(model_type, network, tmp_path)
 
     with pytest.raises(BackboneError, match=r"classifier\.weight.*without --answers"):
         load_backbone("image", n_frames=1, weights=str(tmp_path), answers=True, compute=cpu())
@@ -470,9 +481,10 @@ def test_answers_of_sound_equal_the_probabilities_of_transformers(tmp_path, mode
 # A classifier of Whisper is saved without a decoder, and without answers such a file is not read.
 @pytest.mark.parametrize("model_type", sorted({*SOUND_CLASSIFIERS} - {"whisper"}))
 def test_vectors_of_sound_are_the_same_with_answers_as_without(tmp_path, model_type):
-    """The clip has two frames, each with half a second of noise. Arrays of the first layer are the same, too.
+    """Answers, a classifier's probabilities, are further arrays beside the vectors and those of a layer.
 
-    The order of sums may differ, so rounding of float32 is allowed.
+    The clip has two frames, each with half a second of noise. Sums may have another order, hence the
+    rounding.
     """
     save_sound_classifier(model_type, tmp_path)
     options = {"weights": str(tmp_path), "layers": Layers((1,)), "compute": cpu()}
@@ -537,7 +549,11 @@ def run_command(line):
 
 @pytest.mark.long
 def test_answers_of_an_unlisted_type_are_extracted_audited_and_searched(classifiers, tmp_path):
-    """Four pictures are imported and extracted; the tiny ConvNeXt has three classes."""
+    """A tiny ConvNeXt, a type that networks.toml does not list, classifies pictures into three classes.
+
+    Its answers to four pictures are extracted. Their classes are the objects of an audit, and one of them is
+    found by its name.
+    """
     pictures = tmp_path / "pictures"
     pictures.mkdir()
     for number, frame in enumerate(FRAMES[0]):

@@ -120,9 +120,10 @@ def vector_by_hand(model_type, network, folder, frame):
 @without_gradients
 @pytest.mark.parametrize("model_type", TYPES_THAT_PASS_THE_CHECK)
 def test_an_unlisted_type_gives_what_its_class_gives_by_hand(save_network, networks, model_type):
-    """networks.toml does not list these types; general rules load them.
+    """Types of networks that nobody listed in networks.toml are loaded by general rules.
 
-    Each frame of two clips of three frames is given to transformers alone. A clip has the mean of its frames.
+    The expected vectors are of a tiny network, to which each frame of two clips of three frames is given by
+    transformers alone. A clip has the mean of its frames.
     """
     folder = save_network(model_type)
     backbone = load_backbone("image", n_frames=3, weights=str(folder), compute=cpu())
@@ -134,10 +135,11 @@ def test_an_unlisted_type_gives_what_its_class_gives_by_hand(save_network, netwo
     for clip in FRAMES:
         vectors = [vector_by_hand(model_type, networks[model_type], folder, frame) for frame in clip]
         vectors_of_clips.append(torch.stack(vectors))
-    expected = torch.stack(vectors_of_clips)  # [2, 3, D]
+    expected = torch.stack(vectors_of_clips)
+    n_clips, n_frames, width = expected.shape
+    assert (n_clips, n_frames) == (2, 3)
     assert_close(arrays["frames"], expected, NETWORK_ROUNDING)
     assert_close(arrays["pooled"], expected.mean(dim=1), NETWORK_ROUNDING)
-    width = expected.shape[2]
     stated_shapes = {output.name: output.shape for output in backbone.outputs}
     assert stated_shapes == {"frames": (3, width), "pooled": (width,)}
 
@@ -284,28 +286,37 @@ def test_a_network_without_a_stable_vector_for_each_picture_fails_the_weights_ch
 
 
 def test_a_network_that_gives_nan_for_a_clip_alone_fails_the_check_of_batches():
-    """The values of the batch are finite, so that only the comparison with a single clip shows it."""
+    """A clip must have the same vector alone as in a batch with others.
 
-    def give_nan_alone(clips):
+    This network gives ones for two clips, and NaN for one clip alone. NaN must not pass for close to 1.
+    """
+
+    def encode(clips):
         if len(clips) == 1:
             return {"pooled": torch.full((1, 4), float("nan"))}
         return {"pooled": torch.ones(len(clips), 4)}
 
-    two_clips = torch.zeros(2, 3, 3, 8, 8)
-    arrays_of_both = give_nan_alone(two_clips)
+    two_clips = torch.zeros(2, 3, 3, 8, 8)  # [clips, frames, colours, height, width]
+    arrays_of_both = encode(two_clips)
 
-    outcome = _is_batch_invariant(give_nan_alone, two_clips, arrays_of_both)
+    outcome = _is_batch_invariant(encode, two_clips, arrays_of_both)
 
     assert not outcome.passed
 
 
 def test_a_network_whose_second_run_gives_nan_is_not_deterministic():
-    """The NaN is in an array that comes after one that is equal in both runs."""
-    two_clips = torch.zeros(2, 3, 3, 8, 8)
+    """A network must give the same whenever it is run on the same two clips.
+
+    Of its two arrays, "pooled" is the same in both runs, and "frames" is all 1 and then all NaN.
+    """
+    two_clips = torch.zeros(2, 3, 3, 8, 8)  # [clips, frames, colours, height, width]
     arrays_of_first_run = {"pooled": torch.ones(2, 4), "frames": torch.ones(2, 3, 4)}
     arrays_of_second_run = {"pooled": torch.ones(2, 4), "frames": torch.full((2, 3, 4), float("nan"))}
 
-    outcome = _is_deterministic(lambda _clips: arrays_of_second_run, two_clips, arrays_of_first_run)
+    def run_again(_clips):
+        return arrays_of_second_run
+
+    outcome = _is_deterministic(run_again, two_clips, arrays_of_first_run)
 
     assert not outcome.passed
 
@@ -414,9 +425,9 @@ def test_a_damaged_record_of_a_passed_check_is_written_again(save_network, cache
 def test_weights_check_prints_its_findings_and_the_output_it_uses(
     save_network, model_type, passes, exit_code, vector
 ):
-    """The masked autoencoder fails (exit code 3), as it masks at random and is not deterministic.
+    """A ConvNeXt passes every check. A masked autoencoder hides patches at random: it is not deterministic.
 
-    `vector` is the name in transformers of the output that a vector is made of.
+    The command prints the name in transformers of the output that a vector is made of (`vector`).
     """
     folder = save_network(model_type)
 

@@ -61,8 +61,8 @@ MOTIONS = {
 def test_planted_motions_are_read_with_sign_and_unit(name, move, speed, pixel_width):
     """The camera moves in one way (`move`) between two pictures of 320 x 180 pixels, half a second apart.
 
-    32 pixels to the right are a tenth of the width, and a pan of .2 widths a second (`speed`). The other
-    motions are 0. Pixels may be twice as wide as high. Half of the points or more must agree (`inliers`).
+    So 32 pixels to the right are a pan of .2 widths a second (`speed`), and the other motions are 0. Pixels
+    may be twice as wide as high; the motion explains how most points moved (`inliers`).
     """
     before = squeezed(START, pixel_width)
     after = squeezed(filmed(SCENE, **move), pixel_width)
@@ -73,23 +73,29 @@ def test_planted_motions_are_read_with_sign_and_unit(name, move, speed, pixel_wi
     assert motion["inliers"] > 0.5
 
 
+def root_mean_square_distance_from_centre(height):
+    """Compute it from a grid of points of a picture, in widths; `height` is in widths too."""
+    x = np.linspace(-0.5, 0.5, 101)
+    y = np.linspace(-0.5, 0.5, 101) * height
+    x_of_points, y_of_points = np.meshgrid(x, y)
+    return np.sqrt((x_of_points**2 + y_of_points**2).mean())
+
+
 @pytest.mark.parametrize(
     ("name", "move", "speed"), [(name, *case) for name, case in MOTIONS.items()], ids=MOTIONS
 )
 def test_camera_is_the_root_mean_square_speed_of_all_points(name, move, speed):
-    """A pan or tilt moves all points alike; a zoom or roll moves a point by its distance from the centre.
+    """The camera makes one motion (`move`): a pan or tilt moves all points of the picture alike.
 
-    The root mean square distance is computed from a grid of points, in widths of the picture.
+    A zoom or roll moves a point the faster the further it is from the centre, so that their `speed` counts
+    times the root mean square distance of all points, in widths of the picture.
     """
-    x = np.linspace(-0.5, 0.5, 101)
-    y = np.linspace(-0.5, 0.5, 101) * 180 / 320  # the picture is 320 x 180
-    x_of_points, y_of_points = np.meshgrid(x, y)
-    mean_distance = np.sqrt((x_of_points**2 + y_of_points**2).mean())
+    distance = root_mean_square_distance_from_centre(height=180 / 320)
     expected = {
         "pan": speed,
         "tilt": speed,
-        "zoom": speed * mean_distance,
-        "roll": np.radians(speed) * mean_distance,
+        "zoom": speed * distance,
+        "roll": np.radians(speed) * distance,
     }
 
     motion = motion_between((START, filmed(SCENE, **move)))
@@ -122,9 +128,10 @@ def test_black_bars_above_and_below_do_not_count_as_picture():
     ("name", "move", "speed"), [(name, *MOTIONS[name]) for name in ("pan", "zoom", "roll")]
 )
 def test_a_dark_area_at_the_edge_counts_as_picture(dark, name, move, speed):
-    """A part of both pictures is a twelfth as bright. A black bar would not count as picture.
+    """Black bars at the edge are no part of a picture. A dark area, here a twelfth as bright, is.
 
-    The camera moves in one way, and stands still in the other two.
+    The camera pans, zooms or rolls at a `speed`, and makes no other motion; the darkness of a part of both
+    pictures changes nothing of that.
     """
     before = START.copy()
     after = filmed(SCENE, **move).copy()
@@ -197,7 +204,10 @@ def dots_that_move_at_random():
     ],
 )
 def test_pictures_that_do_not_show_how_the_camera_moved_have_no_motion(pair):
-    """The motion is unknown, not 0, so that nothing is read."""
+    """Two pictures half a second apart don't show by how much the camera moved between them.
+
+    The motion is then unknown, not 0: the table of what is read stays empty.
+    """
     assert motion_between(pair) == {}
 
 

@@ -84,26 +84,30 @@ def shorten(tensors, key):
     tensors[key] = tensors[key][..., :-1].clone()
 
 
-@pytest.mark.parametrize(("name", "key"), A_TENSOR_OF.items())
+@pytest.mark.parametrize(("name", "tensor"), A_TENSOR_OF.items())
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [(remove, "missing: .*{last}"), (add, "no place for: .*surprise"), (shorten, "another shape: .*{last}")],
+    [
+        (remove, "missing: .*LAST_PART"),
+        (add, "no place for: .*surprise"),
+        (shorten, "another shape: .*LAST_PART"),
+    ],
     ids=["missing", "in excess", "one number shorter in its last dimension"],
 )
-def test_a_tensor_that_does_not_fit_the_network_is_named(copy_with_tensors, name, key, change, reason):
-    """One tensor of a tiny checkpoint is removed, added or shortened.
+def test_a_tensor_that_does_not_fit_the_network_is_named(copy_with_tensors, name, tensor, change, reason):
+    """One tensor of a tiny checkpoint is removed or shortened, or another one, "surprise", is added.
 
-    A network with a missing tensor would be partly random. The message names the tensor (`key`), of which the
-    last part, such as `weight`, is the same in our network and in the file.
+    The message names it; only the last part of its name, such as `weight`, is the same in our network and in
+    the file. All other tensors fit, so that the message does not say that all names begin otherwise.
     """
-    folder = copy_with_tensors(name, lambda tensors: change(tensors, key))
-    last_part = key.split(".")[-1]
-    message = "1 tensors .*" + reason.format(last=last_part)
+    folder = copy_with_tensors(name, lambda tensors: change(tensors, tensor))
+    last_part_of_name = tensor.split(".")[-1]
+    message = "1 tensors .*" + reason.replace("LAST_PART", last_part_of_name)
 
     with pytest.raises(BackboneError, match=message) as refused:
         load(folder, name)
 
-    assert "begin with" not in str(refused.value)  # it does not blame a prefix of all names
+    assert "begin with" not in str(refused.value)
 
 
 def to_pickle(folder, change=None, save=None):

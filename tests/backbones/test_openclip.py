@@ -71,11 +71,12 @@ def test_vectors_of_pictures_are_those_of_the_package_open_clip(folders, opencli
 
     six_frames = normalised_frames(two_clips).flatten(0, 1)
     with torch.inference_mode():
-        vectors = openclip_networks[kind].encode_image(six_frames)
-    expected = vectors.view(2, 3, -1).numpy()
+        vectors_of_frames = openclip_networks[kind].encode_image(six_frames)
+    expected = vectors_of_frames.view(2, 3, -1).numpy()  # [clip, frame, number of a vector]
+    vectors_of_clips = expected.mean(axis=1)
     assert np.abs(expected).max() > 0.1  # far more than rounding
     np.testing.assert_allclose(arrays["frames"], expected, atol=NETWORK_ROUNDING)
-    np.testing.assert_allclose(arrays["pooled"], expected.mean(axis=1), atol=NETWORK_ROUNDING)
+    np.testing.assert_allclose(arrays["pooled"], vectors_of_clips, atol=NETWORK_ROUNDING)
 
 
 @pytest.mark.parametrize(("kind", "head"), [("resnet", "attention pooling"), ("vit", "visual projection")])
@@ -101,35 +102,45 @@ def blocks_of(kind, visual):
     return [block for stage in range(1, 5) for block in getattr(visual, f"layer{stage}")]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(folders, openclip_networks, two_clips, kind):
-    """A vision transformer's block gives a class token and patches, a ResNet's block a map.
-
-    The clips have three frames each; a layer has a vector for each frame, and their mean for the clip.
-    """
-    weights = str(folders[kind])
-    backbone = load_backbone(
-        "openclip", n_frames=3, weights=weights, layers=Layers(frames=True), compute=cpu()
-    )
-    visual = deepcopy(openclip_networks[kind].visual)
+def outputs_of_blocks(kind, network, clips):
+    """Run open_clip's network on the frames of clips, and return what each of its blocks gave."""
+    visual = deepcopy(network.visual)
     outputs = collect_outputs(blocks_of(kind, visual))
     with torch.inference_mode():
-        visual(normalised_frames(two_clips).flatten(0, 1))
+        visual(normalised_frames(clips).flatten(0, 1))
+    return outputs
+
+
+def mean_of_places(kind, output):
+    """Average what a block gave of each frame: patches behind a class token, or a map [.., height, width]."""
+    if kind == "vit":
+        patches = output[:, 1:]
+        return patches.mean(dim=1)
+    return output.mean(dim=(2, 3))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(folders, openclip_networks, two_clips, kind):
+    """A tiny network, a vision transformer or a ResNet, encodes two clips of three frames.
+
+    Each of its blocks is a layer, numbered from 1: for each frame the mean of the patches of a transformer,
+    or of the map of a ResNet, as open_clip computes them, and for a clip the mean of its frames.
+    """
+    backbone = load_backbone(
+        "openclip", n_frames=3, weights=str(folders[kind]), layers=Layers(frames=True), compute=cpu()
+    )
 
     arrays = backbone.encode(two_clips)
 
-    names = [layer.name for layer in backbone.side_groups]
-    assert names == [str(number) for number in range(1, len(outputs) + 1)]
-    for number, output in enumerate(outputs, start=1):
-        if kind == "vit":
-            patches = output[:, 1:]  # behind the class token
-            means = patches.mean(dim=1)
-        else:
-            means = output.mean(dim=(2, 3))  # over height and width
-        expected = means.view(2, 3, -1).numpy()
+    blocks = outputs_of_blocks(kind, openclip_networks[kind], two_clips)
+    names_of_layers = [layer.name for layer in backbone.side_groups]
+    assert names_of_layers == [str(number) for number in range(1, len(blocks) + 1)]
+    for name, block in zip(names_of_layers, blocks, strict=True):
+        expected = mean_of_places(kind, block).view(2, 3, -1).numpy()  # [clip, frame, number of a vector]
+        vectors_of_clips = expected.mean(axis=1)
         atol = NETWORK_ROUNDING * np.abs(expected).max()
-        np.testing.assert_allclose(arrays[f"{number}/frames"], expected, atol=atol)
-        np.testing.assert_allclose(arrays[f"{number}/pooled"], expected.mean(axis=1), atol=atol)
+        np.testing.assert_allclose(arrays[f"{name}/frames"], expected, atol=atol)
+        np.testing.assert_allclose(arrays[f"{name}/pooled"], vectors_of_clips, atol=atol)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -181,7 +192,10 @@ def test_a_normalisation_of_layers_of_a_resnet_is_refused(folders):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_vectors_of_texts_are_those_of_the_package_open_clip(open_clip, folders, openclip_networks, kind):
-    """Three short texts, and one that is cut as it has more tokens than the network reads."""
+    """A tiny network, a vision transformer or a ResNet, is loaded by us and by open_clip from one folder.
+
+    Both get three short texts, and one of 27 words, which is cut: the network reads 16 tokens.
+    """
     texts = ["a man", "a photo of a happy person", "an angry woman's face", TEXT_OF_27_WORDS]
     backbone = load_text_backbone("openclip-text", weights=str(folders[kind]), compute=cpu())
 
@@ -298,28 +312,31 @@ def test_a_named_model_without_a_configuration_is_that_of_open_clip(commit_of_ti
 
 
 @pytest.mark.parametrize(
-    ("part", "fields", "message"),
+    ("part", "changed_field", "message"),
     [
         ("vision_cfg", {"timm_model_name": "x"}, r"vision_cfg\.timm_model_name"),
         ("vision_cfg", {"layers": 1}, "no place for: visual"),
         ("text_cfg", {"context_length": 10**5}, "open_clip_config.json"),
         ("text_cfg", {"layers": 10**9}, "layers"),
-        (None, {"custom_text": True}, "custom_text"),
-        (None, {"new": 1}, "'new'"),
-        (None, {"embed_dim": 16}, "another shape: .*proj"),
-        (None, {"embed_dim": 10**9}, "open_clip_config.json"),
+        ("whole network", {"custom_text": True}, "custom_text"),
+        ("whole network", {"new": 1}, "'new'"),
+        ("whole network", {"embed_dim": 16}, "another shape: .*proj"),
+        ("whole network", {"embed_dim": 10**9}, "open_clip_config.json"),
     ],
 )
-def test_a_configuration_that_does_not_fit_the_weights_is_refused(copy_reconfigured, part, fields, message):
-    """Fields of the whole network are changed, or of its part for pictures or for texts.
+def test_a_configuration_that_does_not_fit_the_weights_is_refused(
+    copy_reconfigured, part, changed_field, message
+):
+    """The file open_clip_config.json beside the weights describes the network; one of its fields is changed.
 
-    A false field is named before a network is made, which could need any amount of memory.
+    It is of the whole network, or of its part for pictures (`vision_cfg`) or texts (`text_cfg`). A field that
+    cannot be right is named before a network is made, which could need any amount of memory.
     """
 
     def change(config):
         network = config["model_cfg"]
-        changed_part = network if part is None else network[part]
-        changed_part.update(fields)
+        changed_part = network if part == "whole network" else network[part]
+        changed_part.update(changed_field)
 
     weights = copy_reconfigured(change)
 
@@ -363,10 +380,10 @@ def copy_reconfigured(folders, tmp_path):
 @pytest.mark.usefixtures("grad_cam")
 @pytest.mark.parametrize("score", ["cosine", "dot"])
 def test_the_map_of_a_resnet_is_that_of_autograd(folders, openclip_networks, two_clips, score):
-    """Grad-CAM shows which places of a picture raise its score, the similarity to a text.
+    """Grad-CAM shows which places of a picture raise its score, the similarity to a text, and is 0 elsewhere.
 
-    A map shows only what raises the score; that of the opposite vector shows the rest. The expected map is
-    computed from the network's last activations, by torch's own gradients and in double precision.
+    The expected map is computed from what the network's last stage, `layer4`, gives, by torch's own gradients
+    and in double precision. A map of the opposite of the text's vector shows what lowers the score.
     """
     mapped, embed_text = openclip_to_map(str(folders["resnet"]), cpu())
     assert mapped.about["layer"] == "visual.layer4"
@@ -374,8 +391,7 @@ def test_the_map_of_a_resnet_is_that_of_autograd(folders, openclip_networks, two
     picture = mapped.pixels(two_clips[0, 0])
     text = embed_text("a photo of a happy person").double()
     visual = deepcopy(openclip_networks["resnet"].visual).double()
-    after_layer3 = visual.layer3(visual.layer2(visual.layer1(visual.stem(picture))))
-    activations = visual.layer4(after_layer3).detach().requires_grad_()
+    activations = output_of_layer4(visual, picture)
     assert activations.shape == (1, 256, 2, 2)  # [pictures, channels, height, width]
 
     sum_of_maps = 0.0
@@ -383,11 +399,18 @@ def test_the_map_of_a_resnet_is_that_of_autograd(folders, openclip_networks, two
         score_of_ours, map_of_ours = grad_cam_map(mapped, picture, similarity(vector, score))
 
         expected = grad_cam_by_autograd(visual.attnpool, activations, vector, score)
-        assert score_of_ours == pytest.approx(expected.score, rel=1e-9)
+        expected_map = np.maximum(expected.signed_map, 0)
         rounding = 1e-9 * np.abs(expected.signed_map).max()
-        np.testing.assert_allclose(map_of_ours, np.maximum(expected.signed_map, 0), atol=rounding)
+        assert score_of_ours == pytest.approx(expected.score, rel=1e-9)
+        np.testing.assert_allclose(map_of_ours, expected_map, atol=rounding)
         sum_of_maps += map_of_ours.sum()
     assert sum_of_maps > 0  # not both are empty
+
+
+def output_of_layer4(visual, picture):
+    """Return what the last of a ResNet's four stages gives of a picture, ready for gradients."""
+    after_layer3 = visual.layer3(visual.layer2(visual.layer1(visual.stem(picture))))
+    return visual.layer4(after_layer3).detach().requires_grad_()
 
 
 class GradCam(NamedTuple):
@@ -409,20 +432,11 @@ def grad_cam_by_autograd(pool, activations, vector, score):
     return GradCam(similarity_to_text.item(), weighted_sum.detach().numpy())
 
 
-@pytest.mark.usefixtures("grad_cam")
-def test_the_map_of_a_vision_transformer_is_that_of_autograd(folders, openclip_networks, two_clips):
-    """Grad-CAM shows which of the 4 x 4 patches of a picture raise its cosine with a text.
+def grad_cam_of_transformer(visual, frame, text):
+    """Weight the patches of a frame by the mean gradient of the cosine with a text, channel by channel.
 
-    The expected map is computed by torch's own gradients: the patches at the last block's first
-    normalisation, weighted by the mean gradient of each channel.
+    They are taken from the first normalisation of the last block of open_clip's network. A map is [4, 4].
     """
-    mapped, embed_text = openclip_to_map(str(folders["vit"]), cpu())
-    frame = two_clips[0, 0]
-    text = embed_text("a man")
-
-    _, map_of_ours = grad_cam_map(mapped, mapped.pixels(frame), similarity(text, "cosine"))
-
-    visual = openclip_networks["vit"].visual
     layer = visual.transformer.resblocks[-1].ln_1
     outputs = []
     handle = layer.register_forward_hook(lambda _layer, _inputs, output: outputs.append(output))
@@ -434,6 +448,21 @@ def test_the_map_of_a_vision_transformer_is_that_of_autograd(folders, openclip_n
     (gradient,) = torch.autograd.grad(cosine, output)
     patches = output[0, 1:]  # [16, width]
     weights_of_channels = gradient[0, 1:].mean(dim=0)  # [width]
-    expected_map = (patches @ weights_of_channels).relu().reshape(4, 4).detach().numpy()
+    return (patches @ weights_of_channels).relu().reshape(4, 4).detach().numpy()
+
+
+@pytest.mark.usefixtures("grad_cam")
+def test_the_map_of_a_vision_transformer_is_that_of_autograd(folders, openclip_networks, two_clips):
+    """Grad-CAM shows which of the 4 x 4 patches of a picture raise its cosine with a text.
+
+    The expected map is computed from open_clip's network by torch's own gradients.
+    """
+    mapped, embed_text = openclip_to_map(str(folders["vit"]), cpu())
+    frame = two_clips[0, 0]
+    text = embed_text("a man")
+
+    _score, map_of_ours = grad_cam_map(mapped, mapped.pixels(frame), similarity(text, "cosine"))
+
+    expected_map = grad_cam_of_transformer(openclip_networks["vit"].visual, frame, text)
     tolerance = NETWORK_ROUNDING * np.abs(expected_map).max() + 1e-9
     np.testing.assert_allclose(map_of_ours, expected_map, atol=tolerance)

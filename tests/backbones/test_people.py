@@ -213,13 +213,21 @@ def test_a_face_is_in_profile_where_its_nose_is_not_between_its_eyes(tmp_path, n
 
 @pytest.mark.parametrize(("height", "scale"), [(0.5, CLOSE_UP), (0.2, MEDIUM_SHOT), (0.05, LONG_SHOT)])
 @pytest.mark.parametrize(
-    "frame", [with_a_bright_cell(), with_a_bright_cell(height=1080, width=1920)], ids=["small", "large"]
+    "frame_with_face",
+    [with_a_bright_cell(), with_a_bright_cell(height=1080, width=1920)],
+    ids=["small", "large"],
 )
-def test_a_face_of_centerface_has_the_planted_height_and_scale(planted_centerface, height, scale, frame):
-    """The height is a share of the picture; a higher face is a closer shot."""
-    centerface = str(planted_centerface(height=height))
+def test_a_face_of_centerface_has_the_planted_height_and_scale(
+    planted_centerface, height, scale, frame_with_face
+):
+    """A stand-in for the detector CenterFace finds a face of `height` wherever a frame has a bright cell.
 
-    measures = measure_one([centerface], frame)
+    The height is a share of the picture's, so that frames of both sizes give the same; a higher face is a
+    closer shot.
+    """
+    detector = str(planted_centerface(height=height))
+
+    measures = measure_one([detector], frame_with_face)
 
     assert measures.persons == 1
     assert measures.face == pytest.approx(height, abs=2e-3)
@@ -458,7 +466,7 @@ def test_a_faceless_person_seen_to_the_ankles_makes_a_long_shot(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("height", "torso", "sure", "scale"),
+    ("height", "torso", "confidence", "scale"),
     [
         (1.0, 0.9, 0.8, CLOSE_UP),
         (1.0, 0.42, 0.8, MEDIUM_SHOT),
@@ -468,14 +476,21 @@ def test_a_faceless_person_seen_to_the_ankles_makes_a_long_shot(tmp_path):
     ],
     ids=["close", "medium", "long", "unsure", "between two scales"],
 )
-def test_the_height_of_the_torso_gives_the_scale_where_no_face_is_found(tmp_path, height, torso, sure, scale):
-    """A person of some height, whose torso is a share of it; `sure` is the confidence of the torso's joints.
+def test_the_height_of_the_torso_gives_the_scale_where_no_face_is_found(
+    tmp_path, height, torso, confidence, scale
+):
+    """A network finds the joints of one person, whose feet, or what is seen last, are at the lower edge.
 
-    The person ends at the picture's lower edge.
+    `height` is the person's share of the picture, and `torso` the torso's share of the person: the higher the
+    torso in the picture, the closer the shot. Where the network has little confidence in its joints, it is
+    not used.
     """
-    row = person_at(left=0.4, top=1 - height, right=0.6, bottom=1.0, torso=torso, sure=sure)
+    joints_of_person = person_at(
+        left=0.4, top=1 - height, right=0.6, bottom=1.0, torso=torso, sure=confidence
+    )
+    detector = with_joints(tmp_path, joints_of_person)
 
-    measures = measure_one([with_joints(tmp_path, row)])
+    measures = measure_one([detector])
 
     assert measures.persons == 1
     assert measures.scale == scale
@@ -630,20 +645,25 @@ def test_a_window_of_backs_has_a_height_and_no_face():
     assert variables["height"] == pytest.approx(0.9)
 
 
-@given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))
-def test_the_variables_of_any_window_agree_with_each_other(frames):
-    """A window is one to seven frames, whose measures are drawn at random (`frames`).
+ONE_TO_SEVEN_FRAMES = st.tuples(st.integers(1, 7), st.just(len(FEATURES)))
 
-    Somebody is present if persons are counted. Then at most one of three scales is 1, and otherwise none; and
-    somebody is seen in half of the frames at least, since `persons` is the median frame's number.
+
+@given(measures_of_frames=arrays(np.float32, ONE_TO_SEVEN_FRAMES, elements=st.integers(0, 3)))
+def test_the_variables_of_any_window_agree_with_each_other(measures_of_frames):
+    """A window is one to seven frames, whose measures of people are drawn at random.
+
+    Somebody is `present` if the frame in the middle, by its number of persons, has one. Then somebody is seen
+    in half of the frames or more (`screen`), and at most one of three scales is 1; otherwise none is.
     """
-    variables = people_values(frames)
+    variables = people_values(measures_of_frames)
 
     assert set(variables) <= set(COLUMNS)
     assert variables["present"] == (variables["persons"] > 0)
     n_scales = variables.get("close", 0) + variables.get("medium", 0) + variables.get("long", 0)
     assert n_scales <= variables["present"]
-    assert variables["screen"] >= variables["present"] / 2
+    share_of_frames_with_somebody = variables["screen"]
+    least_share = 0.5 if variables["present"] else 0.0
+    assert share_of_frames_with_somebody >= least_share
 
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))
@@ -654,22 +674,23 @@ def test_the_variables_of_a_window_do_not_depend_on_the_order_of_its_frames(fram
     assert people_values(in_reverse_order) == people_values(frames)
 
 
-@given(size=st.floats(0.01, 1), turned=st.floats(0, 6.28), share=st.floats(-1, 2))
-def test_the_place_of_the_nose_does_not_depend_on_size_and_turn(size, turned, share):
-    """The nose lies at a share of the way from the left eye to the right one, and 0.7 of it further down.
+@given(size=st.floats(0.01, 1), radians=st.floats(0, 6.28), share=st.floats(-1, 2))
+def test_the_place_of_the_nose_does_not_depend_on_size_and_turn(size, radians, share):
+    """A face has any size, and is turned in the picture by any angle.
 
-    The face has any size, and its line of the eyes any angle (`turned`, in radians).
+    Its nose is planted at a `share` of the way from the left eye to the right one, and below it. This share
+    is what is measured: .5 in a face that looks at the camera.
     """
-    from_eye_to_eye = size * np.array([np.cos(turned), np.sin(turned)])
-    downwards = np.array([-from_eye_to_eye[1], from_eye_to_eye[0]])  # a right angle further
+    from_eye_to_eye = size * np.array([np.cos(radians), np.sin(radians)])  # x and y
+    downwards = np.array([-from_eye_to_eye[1], from_eye_to_eye[0]])  # at a right angle to it
     left_eye = -from_eye_to_eye / 2
     right_eye = from_eye_to_eye / 2
     nose = left_eye + share * from_eye_to_eye + 0.7 * downwards
-    boxes = np.array([[0, 0, size, size, 1.0]])
-    joints = np.stack([left_eye, right_eye, nose])[None]  # [persons, joints, x and y]
-    width_over_height = 1.0
+    box_and_score = [0, 0, size, size, 1.0]
+    one_face = np.array([box_and_score])
+    points = np.stack([left_eye, right_eye, nose])[None]  # [faces, points, x and y]
 
-    (place_of_nose,) = noses_of(boxes, joints, width_over_height)
+    (place_of_nose,) = noses_of(one_face, points, height_by_width=1.0)
 
     assert place_of_nose == pytest.approx(share, abs=1e-6)
 
@@ -712,7 +733,10 @@ REAL = ("OBYGAZE_CENTERFACE", "OBYGAZE_MOVENET")
     any(name not in os.environ for name in REAL), reason=f"{' and '.join(REAL)} name no files"
 )
 def test_the_real_networks_find_who_is_in_films(shared_data):
-    """A talking head, somebody with a pancake, a woman who lifts weights, and an empty place are shown."""
+    """The true detectors of faces and of joints see a frame of each of four videos.
+
+    These show a talking head, somebody with a pancake, a woman who lifts weights, and an empty place.
+    """
     av = pytest.importorskip("av")
     wheel, joints = (os.environ[name] for name in REAL)
     people = load_people([wheel, f"onnx:{joints}"])

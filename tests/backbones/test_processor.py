@@ -97,36 +97,45 @@ def load_for_texts(folder):
 
 
 @pytest.mark.parametrize(
-    ("processor", "preset", "resize", "citation"),
+    ("number_of_filter", "preset", "resize", "citation"),
     [
-        (SIGLIP, "siglip", "pillow-bicubic", "Zhai et al."),
-        (SIGLIP2, "siglip2", "pillow-bilinear", "Tschannen et al."),
+        (3, "siglip", "pillow-bicubic", "Zhai et al."),
+        (2, "siglip2", "pillow-bilinear", "Tschannen et al."),
     ],
     ids=["siglip", "siglip2"],
 )
 def test_a_siglip_resizes_with_the_filter_that_its_processor_names(
-    tiny_with_processor, processor, preset, resize, citation
+    tiny_with_processor, number_of_filter, preset, resize, citation
 ):
-    """By this number alone the two are told apart: 3 is Pillow's bicubic filter, 2 the bilinear one.
+    """A file beside the weights says by Pillow's number with which filter pictures are resized.
 
-    What a store records of pixels gives those of transformers' own processor.
+    By this number alone a SigLIP, bicubic, is told from a SigLIP 2, bilinear, and cited.
     """
-    folder = tiny_with_processor("siglip", processor)
+    folder = tiny_with_processor("siglip", SIGLIP | {"resample": number_of_filter})
     backbone = load_for_pictures(folder)
 
     prepared = backbone.prepare(FRAME)
 
-    expected = Image.fromarray(FRAME).resize((224, 224), processor["resample"])
+    expected = Image.fromarray(FRAME).resize((224, 224), number_of_filter)
     assert np.array_equal(prepared, np.asarray(expected))
     record = backbone.provenance["preset"]
     assert record["name"] == preset
     assert record["resize"].endswith(resize)
     assert backbone.provenance["citation"].startswith(citation)
-    constants = record["constants"]
-    pixels = prepared * np.array(constants["scale"]) + np.array(constants["shift"])
+
+
+@pytest.mark.parametrize("processor", [SIGLIP, SIGLIP2], ids=["siglip", "siglip2"])
+def test_the_recorded_constants_give_the_pixels_of_a_siglip_in_transformers(tiny_with_processor, processor):
+    """A store records a scale and a shift, by which a prepared picture becomes what the network gets."""
+    folder = tiny_with_processor("siglip", processor)
+    backbone = load_for_pictures(folder)
+    constants = backbone.provenance["preset"]["constants"]
+
+    pixels = backbone.prepare(FRAME) * np.array(constants["scale"]) + np.array(constants["shift"])
+
     processor_of_transformers = SiglipImageProcessorPil.from_pretrained(folder)
-    expected_pixels = processor_of_transformers([FRAME], return_tensors="np")["pixel_values"][0]
-    assert np.abs(pixels.transpose(2, 0, 1) - expected_pixels).max() <= PIXEL_ROUNDING
+    expected = processor_of_transformers([FRAME], return_tensors="np")["pixel_values"][0]
+    assert np.abs(pixels.transpose(2, 0, 1) - expected).max() <= PIXEL_ROUNDING
 
 
 @pytest.mark.parametrize("class_name", ["SiglipImageProcessorFast", "SiglipImageProcessorPil", None])

@@ -10,8 +10,6 @@ from PIL import Image
 from obygaze_features.backbones import resize
 from obygaze_features.backbones.resize import antialiased_resize, box_resize, opencv_bilinear
 
-FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
-
 
 def noise(height, width, seed=0):
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
@@ -68,17 +66,26 @@ def test_the_installed_opencv_is_used_since_its_bits_are_ours():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(1, 500), st.integers(1, 500), st.integers(1, 80), st.integers(1, 80), st.integers(0, 9))
+@given(
+    height=st.integers(1, 500),
+    width=st.integers(1, 500),
+    new_height=st.integers(1, 80),
+    new_width=st.integers(1, 80),
+    seed=st.integers(0, 9),
+)
 def test_a_squash_to_any_size_has_the_bits_of_opencv(height, width, new_height, new_width, seed):
-    """Both as it is called, when OpenCV may do it, and by our code in numpy alone."""
-    image = noise(height, width, seed)
+    """To squash is to resize a picture without keeping its proportions.
 
-    as_called = opencv_bilinear(image, new_height, new_width)
-    by_numpy = resize._bilinear_by_numpy(image, new_height, new_width)
+    Our function leaves it to OpenCV where that is installed, and else to numpy; both must give the same bits.
+    """
+    picture = noise(height, width, seed)
 
-    expected = cv2.resize(image, (new_width, new_height))
-    assert np.array_equal(as_called, expected)
-    assert np.array_equal(by_numpy, expected)
+    by_installed_library = opencv_bilinear(picture, new_height, new_width)
+    by_numpy = resize._bilinear_by_numpy(picture, new_height, new_width)
+
+    by_opencv = cv2.resize(picture, (new_width, new_height))
+    assert np.array_equal(by_installed_library, by_opencv)
+    assert np.array_equal(by_numpy, by_opencv)
 
 
 def cell_of(size, n, i):
@@ -99,18 +106,32 @@ def means_of_cells(image, height, width):
     return result
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 12), st.integers(1, 12), st.integers(1, 4))
-def test_the_mean_of_cells_is_rounded_half_up_with_and_without_opencv(height, width, rows, columns, channels):
-    """A picture is divided into rows x columns of cells, and each becomes the mean of its pixels."""
-    image = np.random.default_rng(0).integers(0, 256, (height, width, channels), dtype=np.uint8)
-
-    with_opencv = box_resize(image, rows, columns)
+def box_resize_without_opencv(picture, rows, columns):
+    """Average the cells of a picture as if OpenCV were not installed."""
     with pytest.MonkeyPatch.context() as patch:
         pretend_opencv_is_not_installed(patch)
-        without_opencv = box_resize(image, rows, columns)
+        return box_resize(picture, rows, columns)
 
-    expected = means_of_cells(image, rows, columns)
+
+@settings(max_examples=40, deadline=None)
+@given(
+    height=st.integers(1, 60),
+    width=st.integers(1, 60),
+    rows=st.integers(1, 12),
+    columns=st.integers(1, 12),
+    channels=st.integers(1, 4),
+)
+def test_the_mean_of_cells_is_rounded_half_up_with_and_without_opencv(height, width, rows, columns, channels):
+    """A picture is divided into rows x columns of cells, and each becomes one pixel, the mean of its pixels.
+
+    The expected means are of one cell after the other, in Python's integers, and a mean of 7.5 becomes 8.
+    """
+    picture = np.random.default_rng(0).integers(0, 256, (height, width, channels), dtype=np.uint8)
+
+    with_opencv = box_resize(picture, rows, columns)
+    without_opencv = box_resize_without_opencv(picture, rows, columns)
+
+    expected = means_of_cells(picture, rows, columns)
     assert np.array_equal(with_opencv, expected)
     assert np.array_equal(without_opencv, expected)
 
@@ -146,16 +167,26 @@ SIDE, NEW_SIDE = st.integers(1, 300), st.integers(1, 90)
 
 
 @settings(max_examples=40, deadline=None)
-@given(SIDE, SIDE, NEW_SIDE, NEW_SIDE, st.sampled_from(sorted(FILTERS)))
-def test_a_resize_to_any_size_has_the_bits_of_pillow(height, width, new_height, new_width, name):
-    """`name` is the filter, bilinear or bicubic. The crop is the whole resized picture."""
-    image = noise(height, width)
+@given(
+    height=SIDE,
+    width=SIDE,
+    new_height=NEW_SIDE,
+    new_width=NEW_SIDE,
+    filter_name=st.sampled_from(["bicubic", "bilinear"]),
+)
+def test_a_resize_to_any_size_has_the_bits_of_pillow(height, width, new_height, new_width, filter_name):
+    """A picture of noise is resized by our code and by Pillow, with the same filter.
+
+    Ours also crops the result; here the crop is all of it.
+    """
+    picture = noise(height, width)
     whole = (0, 0, new_height, new_width)  # top, left, height, width
 
-    resized = antialiased_resize(image, (new_height, new_width), whole, name)
+    resized = antialiased_resize(picture, (new_height, new_width), whole, filter_name)
 
-    expected = resized_by_pillow(image, new_height, new_width, FILTERS[name])
-    assert np.array_equal(resized, expected)
+    filter_of_pillow = Image.Resampling[filter_name.upper()]
+    by_pillow = resized_by_pillow(picture, new_height, new_width, filter_of_pillow)
+    assert np.array_equal(resized, by_pillow)
 
 
 @pytest.mark.parametrize("name", ["bilinear", "bicubic"])

@@ -115,10 +115,10 @@ CLIPS_AT_ONCE = st.integers(1, 16)
     n_waiting=st.integers(0, 3),
 )
 def test_any_batches_give_the_bits_of_a_cpu_in_calls_of_one_size(sizes, at_once, late, compiled, n_waiting):
-    """Batches of so many clips (`sizes`) are encoded on a pretended card, `at_once` clips in a call.
+    """Batches of so many clips (`sizes`) are encoded on a pretended card, `at_once` clips in each call.
 
-    A batch that leaves places free is filled up. A `late` card works only when it is waited for. Each call
-    keeps the card busy for a second, and nothing that was uploaded is kept.
+    The last call of a batch is filled up to that number. A `late` card works only when it is waited for, and
+    each call keeps it busy for a second of its clock.
     """
     batches = [clips(n) for n in sizes]
     card = Card(late=late)
@@ -129,11 +129,13 @@ def test_any_batches_give_the_bits_of_a_cpu_in_calls_of_one_size(sizes, at_once,
 
     assert_same_bits(results, encode_on_cpu(batches))
     n_calls = sum(math.ceil(n / at_once) for n in sizes)
-    assert run.network.sizes == [at_once] * n_calls
+    sizes_of_calls = run.network.sizes
+    assert sizes_of_calls == [at_once] * n_calls
     for result in results:
         assert (result.at_once == at_once).all()
     assert run.busy_s == n_calls
-    assert len(card.uploads) == 0
+    uploads_that_are_kept = len(card.uploads)
+    assert uploads_that_are_kept == 0
 
 
 class PlannedFailures:
@@ -155,11 +157,14 @@ class PlannedFailures:
 
 
 FAILING_CALLS = {
-    "numbers": st.sets(st.integers(1, 120), max_size=6),
-    "calls": st.sets(st.sampled_from(CALLS_OF_A_CARD), min_size=1),
-    "kind": st.sampled_from(sorted(OUT_OF_MEMORY_ERRORS)),
+    "failing_numbers": st.sets(st.integers(1, 120), max_size=6),
+    "failing_calls": st.sets(st.sampled_from(CALLS_OF_A_CARD), min_size=1),
+    "error": st.sampled_from(sorted(OUT_OF_MEMORY_ERRORS)),
 }
-"""Arguments of PlannedFailures."""
+"""Which calls fail, by their numbers and kinds, and with the out-of-memory error of which library."""
+
+EVERY_CALL = range(1, 10_000)
+"""The numbers of all calls of a test."""
 
 
 @pytest.mark.long
@@ -172,15 +177,15 @@ FAILING_CALLS = {
     **FAILING_CALLS,
 )
 def test_out_of_memory_halves_the_clips_at_once_and_changes_no_bit(
-    sizes, at_once, late, n_waiting, numbers, calls, kind
+    sizes, at_once, late, n_waiting, failing_numbers, failing_calls, error
 ):
-    """Calls of a pretended card with some `numbers`, of some kinds (`calls`), run out of memory.
+    """Batches of so many clips (`sizes`) are encoded on a pretended card, `at_once` clips in each call.
 
-    They do so at most as often as clips at once can be halved. The allocator gives memory back after a
-    failure and only then, when no upload is kept any more.
+    Some of its calls, such as uploads, run out of memory, at most as often as `at_once` can be halved. After
+    each of these failures, and only then, PyTorch is told to give back memory, of which no upload is kept.
     """
     batches = [clips(n) for n in sizes]
-    failures = PlannedFailures(numbers, calls, kind, most=n_halvings_to_one(at_once))
+    failures = PlannedFailures(failing_numbers, failing_calls, error, most=n_halvings_to_one(at_once))
     card = Card(late=late, fails=failures)
 
     run, results = encode_on_card(batches, card, n_waiting=n_waiting, clips_at_once=at_once)
@@ -188,11 +193,11 @@ def test_out_of_memory_halves_the_clips_at_once_and_changes_no_bit(
     assert_same_bits(results, encode_on_cpu(batches))
     n_failures = failures.n_failures
     assert run.clips_at_once == halved(at_once, n_failures)
-    possible_sizes = {halved(at_once, n_times) for n_times in range(n_failures + 1)}
-    assert set(run.network.sizes) <= possible_sizes
+    sizes_of_calls = set(run.network.sizes)
+    assert sizes_of_calls <= {halved(at_once, n_times) for n_times in range(n_failures + 1)}
     uploads_kept_at_each_release = card.alive_at_release
-    was_released = len(uploads_kept_at_each_release) > 0
-    assert was_released == (n_failures > 0)
+    was_memory_given_back = len(uploads_kept_at_each_release) > 0
+    assert was_memory_given_back == (n_failures > 0)
     assert all(n_uploads == 0 for n_uploads in uploads_kept_at_each_release)
 
 
@@ -206,14 +211,15 @@ def test_out_of_memory_halves_the_clips_at_once_and_changes_no_bit(
     **FAILING_CALLS,
 )
 def test_a_single_clip_that_runs_out_of_memory_ends_the_run(
-    sizes, at_once, late, n_waiting, numbers, calls, kind
+    sizes, at_once, late, n_waiting, failing_numbers, failing_calls, error
 ):
-    """Every forward pass on the pretended card fails, and some other calls, so that no clip ever fits.
+    """Every forward pass on a pretended card runs out of memory, and some other calls, so that no clip fits.
 
-    There is one failure for every halving of the clips at once, and at least one more with a single clip.
+    Each failure halves the clips at once (`at_once` at first), until one is left. That one clip fails as
+    well, so that there is at least one failure more than halvings.
     """
-    forward_fails = PlannedFailures(range(1, 10_000), {"forward"}, kind)
-    others_fail = PlannedFailures(numbers, calls - {"forward"}, kind)
+    forward_fails = PlannedFailures(EVERY_CALL, {"forward"}, error)
+    others_fail = PlannedFailures(failing_numbers, failing_calls - {"forward"}, error)
 
     def fails(call, number):
         return forward_fails(call, number) or others_fail(call, number)
@@ -238,40 +244,41 @@ def halved(at_once, n_times):
 
 
 @pytest.mark.parametrize(
-    ("failing_call", "kind"),
+    ("failing_call", "error"),
     [
         *((call, "driver") for call in CALLS_OF_A_CARD),
-        *(("forward", kind) for kind in OUT_OF_MEMORY_ERRORS),
+        *(("forward", error) for error in OUT_OF_MEMORY_ERRORS),
     ],
 )
-@pytest.mark.parametrize(("n_failures", "at_once"), [(1, 2), (2, 1)])
-def test_each_failure_halves_the_clips_at_once(failing_call, kind, n_failures, at_once):
+@pytest.mark.parametrize(("n_failures", "clips_that_fit"), [(1, 2), (2, 1)])
+def test_each_failure_halves_the_clips_at_once(failing_call, error, n_failures, clips_that_fit):
     """Starting from 4 clips at once, one failure leaves 2, and two leave 1.
 
-    One kind of calls of the pretended card runs out of memory, with an error of the driver or a library.
+    One kind of calls of a pretended card, as uploads, runs out of memory so often, with the words of the
+    driver or of a library.
     """
-    failures = PlannedFailures(range(1, 10_000), {failing_call}, kind, most=n_failures)
+    failures = PlannedFailures(EVERY_CALL, {failing_call}, error, most=n_failures)
     ten_clips = clips(10)
 
     run, (result,) = encode_on_card([ten_clips], Card(fails=failures), clips_at_once=4)
 
     assert_same_bits([result], encode_on_cpu([ten_clips]))
-    assert run.clips_at_once == at_once
-    assert set(result.at_once.tolist()) == {at_once}  # as the result says of each clip
+    assert run.clips_at_once == clips_that_fit
+    assert result.at_once.tolist() == [clips_that_fit] * 10  # of each clip: with how many it was encoded
 
 
 @pytest.mark.parametrize("failing_call", CALLS_OF_A_CARD)
 def test_memory_that_never_suffices_ends_in_one_sentence(failing_call):
-    """If a single clip does not fit either, halving can't help. The error is one line that names the card."""
+    """Each call of one kind, as each upload to a pretended card, runs out of memory.
 
-    def fails(call, _number):
-        return out_of_memory("driver") if call == failing_call else None
-
+    Halving the clips at once from 4 on can't help, since a single clip does not fit either. The error is one
+    line that names the card.
+    """
+    always_fails = PlannedFailures(EVERY_CALL, {failing_call}, "driver")
     three_batches = [clips(9)] * 3
-    message = rf"not fit in the memory of cuda \({pretended_card.NAME}"
 
-    with pytest.raises(BackboneError, match=message) as refused:
-        encode_on_card(three_batches, Card(fails=fails), n_waiting=1, clips_at_once=4)
+    with pytest.raises(BackboneError, match=r"not fit in the memory of cuda \(NVIDIA Pretended") as refused:
+        encode_on_card(three_batches, Card(fails=always_fails), n_waiting=1, clips_at_once=4)
 
     assert "\n" not in str(refused.value)
 
@@ -289,18 +296,22 @@ def real_card():
 @given(sizes=SIZES_OF_BATCHES, at_once=CLIPS_AT_ONCE, n_waiting=st.integers(0, 3))
 @pytest.mark.usefixtures("real_card")
 def test_on_a_real_card_batches_that_overlap_give_the_bits_of_single_clips(sizes, at_once, n_waiting):
-    """A batch is started while earlier ones are still computed, which must not change their results."""
-    batches = [clips(n) for n in sizes]
-    run = runner("cuda", clips_at_once=at_once)
-    run_of_single_clips = runner("cuda", clips_at_once=at_once)
+    """A batch is started while up to `n_waiting` earlier ones are still computed.
 
-    results = encode_overlapping(run, batches, n_waiting)
+    This must not change the results of any: another runner, which encodes the same clips one after the other,
+    gives the same bits.
+    """
+    batches = [clips(n) for n in sizes]
+    overlapping = runner("cuda", clips_at_once=at_once)
+    one_after_the_other = runner("cuda", clips_at_once=at_once)
+
+    results = encode_overlapping(overlapping, batches, n_waiting)
 
     for result, batch in zip(results, batches, strict=True):
-        arrays_of_clips = [run_of_single_clips(clip[None]) for clip in batch]
-        for output in OUTPUTS:
-            expected = np.concatenate([arrays[output.name] for arrays in arrays_of_clips])
-            assert np.array_equal(result.arrays[output.name], expected)
+        arrays_of_clips = [one_after_the_other(clip[None]) for clip in batch]
+        for name in ("frames", "tokens", "pooled"):
+            expected = np.concatenate([arrays[name] for arrays in arrays_of_clips])
+            assert np.array_equal(result.arrays[name], expected)
 
 
 @pytest.mark.gpu
@@ -328,6 +339,12 @@ def encode_overlapping(run, batches, n_waiting):
 
 
 @pytest.fixture
+def no_pause_after_a_failure(monkeypatch):
+    """A call that ran out of memory is tried again at once."""
+    monkeypatch.setattr(running, "PAUSE_S", 0.0)
+
+
+@pytest.fixture
 def card_of_3_5_gb(real_card):
     """Let PyTorch take no more than 3.5 GB of the card."""
     total = torch.cuda.mem_get_info(real_card)[1]
@@ -336,11 +353,8 @@ def card_of_3_5_gb(real_card):
     torch.cuda.set_per_process_memory_fraction(1.0)
 
 
-@pytest.mark.gpu
-@pytest.mark.usefixtures("card_of_3_5_gb")
-def test_on_a_real_card_out_of_memory_halves_the_clips_at_once_until_they_fit(monkeypatch):
-    """Of clips that take 1 GB each, 8 and 4 don't fit in 3.5 GB, and 2 do."""
-    monkeypatch.setattr(running, "PAUSE_S", 0.0)
+def network_that_takes_a_gigabyte_for_every_clip():
+    """Make the tiny network, which reserves a gigabyte a clip, and fills it with nothing that counts."""
 
     class TakesAGigabyteForEveryClip(Network):
         def forward(self, pixels):
@@ -349,8 +363,18 @@ def test_on_a_real_card_out_of_memory_halves_the_clips_at_once_until_they_fit(mo
             zeros = gigabytes[:, 0].view(-1, 1, 1, 1, 1)
             return super().forward(pixels + zeros)
 
+    return TakesAGigabyteForEveryClip()
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("card_of_3_5_gb", "no_pause_after_a_failure")
+def test_on_a_real_card_out_of_memory_halves_the_clips_at_once_until_they_fit():
+    """Of clips that take 1 GB each, 8 and 4 don't fit in 3.5 GB, and 2 do.
+
+    There are five clips; a call that has fewer clips than it may have is filled up.
+    """
     five_clips = clips(5)
-    run = runner("cuda", network=TakesAGigabyteForEveryClip(), clips_at_once=8)
+    run = runner("cuda", network=network_that_takes_a_gigabyte_for_every_clip(), clips_at_once=8)
 
     result = run.start(five_clips).result()
 

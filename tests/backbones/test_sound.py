@@ -163,10 +163,10 @@ def pad_with_nan(parts):
 
 @given(n_steps_of_parts=st.lists(st.integers(1, 40), min_size=1, max_size=5), seed=st.integers(0, 2**32 - 1))
 def test_descriptors_of_a_part_are_means_over_its_steps_alone(n_steps_of_parts, seed):
-    """`measure` measures noise in steps of 20 ms, and `prepare` averages the steps of each part of a clip.
+    """Noise is measured in steps of 20 ms, and `prepare` averages the steps of each part of a clip.
 
-    Parts have different numbers of steps. The shorter ones are filled up with NaN, which must not count.
-    Loudness is left out here: it is the logarithm of such a mean.
+    Parts have different numbers of steps; the shorter ones are filled up with NaN, which must not count.
+    Loudness is left out here, since it is the logarithm of a mean.
     """
     n_samples = sum(n_steps_of_parts) * SAMPLES_A_STEP
     noise = np.random.default_rng(seed).normal(0, 0.1, n_samples).astype(np.float32)

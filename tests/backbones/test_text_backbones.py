@@ -66,14 +66,17 @@ def tokens_by_hand(folder, texts, padding=True):
 @pytest.mark.parametrize("eos_token_id", [2, END_TOKEN], ids=["as older files", "as newer files"])
 @pytest.mark.parametrize(("name", "network"), [("clip", "CLIPModel"), ("xclip", "XCLIPModel")])
 def test_vectors_of_texts_are_those_of_transformers(folders, tmp_path, name, network, eos_token_id):
-    """The end token is token 98. Older files state 2 in its place, and both mean the same.
+    """A text's vector is that of its end token, which is the token of number 98 in a tiny CLIP or X-CLIP.
 
-    One of the texts is cut, as it has more tokens than the network takes.
+    Older configurations state 2 in its place, and mean the same. One of the five texts is cut, as it has more
+    tokens than the network takes.
     """
+
+    def state_end_token(config):
+        config["text_config"]["eos_token_id"] = eos_token_id
+
     folder = shutil.copytree(folders[name], tmp_path / name)
-    change_json(
-        folder / "config.json", lambda config: config["text_config"].update(eos_token_id=eos_token_id)
-    )
+    change_json(folder / "config.json", state_end_token)
     backbone = load(f"{name}-text", folder)
     texts = ("a", "a photo of a man", "sad man", "A Sad Man", LONG_TEXT)
 
@@ -87,9 +90,10 @@ def test_vectors_of_texts_are_those_of_transformers(folders, tmp_path, name, net
 
 
 def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(folders, clips):
-    """X-CLIP's own scores, here of two videos and the four TEXTS, are cosines times a scale.
+    """The scores that X-CLIP in transformers gives of two videos and four texts are cosines times a scale.
 
-    It adapts texts to the video too; with alpha = 0 that part is switched off.
+    It would also adapt the texts to each video, times a number alpha, which our vectors of texts cannot, as
+    they know no video; so alpha is 0 here.
     """
     folder = folders["xclip"]
     text_backbone = load("xclip-text", folder)
@@ -100,13 +104,13 @@ def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(folders, clips):
     vectors_of_texts = vectors_of(text_backbone, TEXTS)
     cosines = unit(vectors_of_videos) @ unit(vectors_of_texts).T
 
-    model = transformers.XCLIPModel.from_pretrained(folder).eval()
-    model.prompts_generator.alpha.data.zero_()
+    x_clip = transformers.XCLIPModel.from_pretrained(folder).eval()
+    x_clip.prompts_generator.alpha.data.zero_()
     pixels = pixels_of_x_clip(two_clips)
     with torch.inference_mode():
-        logits = model(pixel_values=pixels, **tokens_by_hand(folder, TEXTS)).logits_per_video
-        expected = logits / model.logit_scale.exp()
-    np.testing.assert_allclose(cosines, expected, atol=NETWORK_ROUNDING)
+        scores = x_clip(pixel_values=pixels, **tokens_by_hand(folder, TEXTS)).logits_per_video
+        scale = x_clip.logit_scale.exp()
+    np.testing.assert_allclose(cosines, scores / scale, atol=NETWORK_ROUNDING)
 
 
 def pixels_of_x_clip(clips):
@@ -126,7 +130,7 @@ def test_lsmdc_text_reproduces_the_score_of_the_oracle(shared_data):
     """The authors' score is scale * (t M) v, where t is the unit vector of a text, and v that of a video.
 
     Our vector of a text is t M, so that its product with v is the score but for the scale. What the authors'
-    code gave for some texts and videos is kept.
+    code gave for some texts and videos is kept, as the oracle.
     """
     oracle = shared_data / "oracles" / "xclip_lsmdc_oracle"
     token_ids = np.load(oracle / "inputs.npz")["input_ids"]
@@ -134,34 +138,36 @@ def test_lsmdc_text_reproduces_the_score_of_the_oracle(shared_data):
     network, _ = load_lsmdc(find_weights(oracle / "weights.safetensors"))
     scale = float(network.logit_scale.detach().exp())
     matrix = network.global_mat_weight.detach().numpy()
+    encode_texts = TextRunner("xclip-lsmdc-text", network, sentence_vectors, cpu())
 
-    vectors = TextRunner("xclip-lsmdc-text", network, sentence_vectors, cpu())(token_ids)
+    vectors_of_texts = encode_texts(token_ids)
 
-    sentences = unit(original["sentence_output"][:, 0])
-    np.testing.assert_allclose(vectors, sentences @ matrix, atol=NETWORK_ROUNDING)
-    scores = scale * vectors @ original["video_embedding"].T
+    units_of_texts = unit(original["sentence_output"][:, 0])
+    np.testing.assert_allclose(vectors_of_texts, units_of_texts @ matrix, atol=NETWORK_ROUNDING)
+    scores = scale * vectors_of_texts @ original["video_embedding"].T
     np.testing.assert_allclose(scores, original["logits_video_sentence"], atol=NETWORK_ROUNDING * scale)
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_texts_of_siglip_are_padded_to_the_limit_as_by_transformers(folders, tmp_path, side):
-    """SigLIP was trained on texts padded to a fixed length, here 16, on the side its tokenizer states.
+    """SigLIP was trained on texts that are padded to a fixed length, on the side that its tokenizer states.
 
-    TEXTS are four texts of fewer tokens.
+    A tiny one takes 16 tokens, and each of the four short texts has fewer.
     """
     folder = shutil.copytree(folders["siglip"], tmp_path / "siglip")
     change_json(folder / "tokenizer_config.json", lambda config: config.update(padding_side=side))
     backbone = load("clip-text", folder)
 
-    for tokens in backbone.tokenize(TEXTS):
-        assert len(tokens.ids) == 16
-        assert not tokens.is_cut
+    tokens_of_texts = backbone.tokenize(TEXTS)
     vectors = vectors_of(backbone, TEXTS)
 
-    model = transformers.SiglipModel.from_pretrained(folder).eval()
-    padded = tokens_by_hand(folder, TEXTS, padding="max_length")
+    for tokens in tokens_of_texts:
+        assert len(tokens.ids) == 16
+        assert not tokens.is_cut
+    siglip = transformers.SiglipModel.from_pretrained(folder).eval()
+    padded_by_transformers = tokens_by_hand(folder, TEXTS, padding="max_length")
     with torch.inference_mode():
-        expected = model.get_text_features(input_ids=padded["input_ids"]).pooler_output
+        expected = siglip.get_text_features(input_ids=padded_by_transformers["input_ids"]).pooler_output
     np.testing.assert_allclose(vectors, expected, atol=NETWORK_ROUNDING)
 
 
@@ -179,9 +185,10 @@ def token_vectors_of_sentences(folder):
     "states_it", [True, False], ids=["where the files ask for it", "where no file says how"]
 )
 def test_a_sentence_is_the_mean_of_its_tokens_scaled_to_length_1(folders, tmp_path, states_it):
-    """The encoder is a tiny BERT in the files of sentence-transformers, which may say how tokens are pooled.
+    """A tiny BERT gives each token of a sentence a vector; files beside it may say how these become one.
 
-    TEXTS are four short texts; of each, the tokens are those of transformers without padding.
+    Here they ask for the mean, scaled to length 1, or are missing, and then the same is done. The expected
+    vectors of tokens, of four short texts, are those of transformers.
     """
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     if states_it:
@@ -357,36 +364,78 @@ DENSE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("modules", "files", "message"),  # options of write_modules; file -> its content, or None to remove it
-    [
-        ({}, {"vocab.txt": None, "tokenizer_config.json": None}, "tokenizer beside the weights"),
-        ({"mode": "max"}, {}, "pooling_mode_max_tokens"),
-        ({}, {MODULES: json.dumps(DENSE)}, "Dense in '2_Dense'"),
-        ({}, {"config_sentence_transformers.json": '{"default_prompt_name": "query"}'}, "'query'"),
-        ({}, {"config.json": None}, r"config\.json"),
-        ({}, {MODULES: "{"}, r"modules\.json"),
-        ({"max_seq_length": "5"}, {}, "max_seq_length .*'5'"),
-        ({"max_seq_length": 2}, {}, "2 tokens"),
-        ({}, {POOLING: '{"pooling_mode": 5}'}, "asks for 5"),
-        ({}, {POOLING: '{"pooling_mode": [["mean"]]}'}, r"\['mean'\]"),
-    ],
-)
-def test_a_sentence_encoder_that_cannot_be_followed_is_refused(folders, tmp_path, modules, files, message):
-    """Files beside the weights say how tokens become a vector; a file that says something else is an error.
-
-    `modules` changes what the usual files say, and `files` replaces or removes (None) some of them.
-    """
+@pytest.fixture
+def sentence_encoder(folders, tmp_path):
+    """The folder of a tiny sentence encoder, whose files ask for the mean of its tokens."""
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
-    write_modules(folder, **modules)
-    for name, content in files.items():
-        if content is None:
-            (folder / name).unlink()
-        else:
-            (folder / name).write_text(content)
+    write_modules(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("missing_files", "message"),
+    [
+        (["vocab.txt", "tokenizer_config.json"], "tokenizer beside the weights"),
+        (["config.json"], r"config\.json"),
+    ],
+    ids=["of the tokenizer", "of the network"],
+)
+def test_a_sentence_encoder_without_a_needed_file_is_refused(sentence_encoder, missing_files, message):
+    """A good folder has files beside the weights that describe the tokenizer and the network."""
+    for name in missing_files:
+        (sentence_encoder / name).unlink()
 
     with pytest.raises(BackboneError, match=message):
-        load("sentence", folder)
+        load("sentence", sentence_encoder)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        pytest.param(MODULES, json.dumps(DENSE), "Dense in '2_Dense'", id="a layer behind the mean"),
+        pytest.param(MODULES, "{", r"modules\.json", id="no JSON"),
+        pytest.param(
+            "config_sentence_transformers.json",
+            '{"default_prompt_name": "query"}',
+            "'query'",
+            id="words before each text",
+        ),
+        pytest.param(POOLING, '{"pooling_mode": 5}', "asks for 5", id="a number for how to pool"),
+        pytest.param(POOLING, '{"pooling_mode": [["mean"]]}', r"\['mean'\]", id="a list in a list"),
+    ],
+)
+def test_a_file_that_says_how_a_sentence_is_encoded_otherwise_is_refused(
+    sentence_encoder, file, content, message
+):
+    """Files beside the weights say how tokens become a vector of their text; one asks for what we can't do.
+
+    To leave it aside would give other vectors than those of sentence-transformers, without any error.
+    """
+    (sentence_encoder / file).write_text(content)
+
+    with pytest.raises(BackboneError, match=message):
+        load("sentence", sentence_encoder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        pytest.param({"mode": "max"}, "pooling_mode_max_tokens", id="the largest numbers of the tokens"),
+        pytest.param({"max_seq_length": "5"}, "max_seq_length .*'5'", id="a limit of tokens as a text"),
+        pytest.param({"max_seq_length": 2}, "2 tokens", id="a limit of two tokens"),
+    ],
+)
+def test_settings_of_a_sentence_encoder_that_cannot_be_followed_are_refused(
+    sentence_encoder, settings, message
+):
+    """The usual files ask for something else than the mean of the tokens, or limit texts to no words at all.
+
+    Two of a text's tokens mark its beginning and end.
+    """
+    write_modules(sentence_encoder, **settings)
+
+    with pytest.raises(BackboneError, match=message):
+        load("sentence", sentence_encoder)
 
 
 def test_code_beside_the_weights_is_never_run(folders, tmp_path):

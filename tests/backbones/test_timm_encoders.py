@@ -159,18 +159,26 @@ def save_perception_encoder(kind, fields, folder):
     return network
 
 
-@without_gradients
-@pytest.mark.parametrize("kind", ["pe_video_encoder", "pe_audio_video"])
-def test_a_perception_encoder_of_videos_gives_the_vectors_of_transformers(tmp_path, kind):
-    """A tiny network is saved; that of sound and video gives the vectors of its video encoder.
+def save_encoder_of_videos(folder):
+    """Write a tiny Perception Encoder of videos alone, and return it."""
+    return save_perception_encoder("pe_video_encoder", VIDEO, folder)
 
-    VIDEO and SOUND_AND_VIDEO are the configurations of the two types.
+
+def save_encoder_of_sound_and_videos(folder):
+    """Write a tiny Perception Encoder of both, and return its part for videos."""
+    network = save_perception_encoder("pe_audio_video", SOUND_AND_VIDEO, folder)
+    return network.video_model.video_encoder
+
+
+@without_gradients
+@pytest.mark.parametrize("save_encoder", [save_encoder_of_videos, save_encoder_of_sound_and_videos])
+def test_a_perception_encoder_of_videos_gives_the_vectors_of_transformers(tmp_path, save_encoder):
+    """The network is one of videos alone, or one of sound and videos, whose part for videos is then used.
+
+    The vectors of a clip of four frames, and of each of them, are those that transformers gives, with its own
+    processor of videos.
     """
-    if kind == "pe_audio_video":
-        joint = save_perception_encoder(kind, SOUND_AND_VIDEO, tmp_path)
-        video_encoder = joint.video_model.video_encoder
-    else:
-        video_encoder = save_perception_encoder(kind, VIDEO, tmp_path)
+    video_encoder = save_encoder(tmp_path)
     backbone = load_backbone("video", n_frames=4, weights=str(tmp_path), compute=cpu())
 
     arrays = backbone.encode(clip_of_four_frames(backbone))
@@ -185,11 +193,11 @@ def test_a_perception_encoder_of_videos_gives_the_vectors_of_transformers(tmp_pa
 
 @without_gradients
 def test_a_perception_encoder_of_sound_gives_the_steps_of_transformers(tmp_path):
-    """A step is 1920 samples, the product of the downsampling ratios 2, 8, 10 and 12.
+    """The network takes 48 000 samples a second, and makes a vector, a step, of each 1920 of them.
 
-    So a second of noise, at 48 kHz, has 25 steps.
+    So a second of noise has 25 steps, each with the place of its middle.
     """
-    joint = save_perception_encoder("pe_audio_video", SOUND_AND_VIDEO, tmp_path)
+    network = save_perception_encoder("pe_audio_video", SOUND_AND_VIDEO, tmp_path)
     encoder = load_backbone("waveform", n_frames=2, weights=str(tmp_path), compute=cpu()).encode
     assert encoder.rate == 48_000
     second_of_noise = np.random.default_rng(0).normal(0, 0.1, 48_000).astype(np.float32)
@@ -198,6 +206,6 @@ def test_a_perception_encoder_of_sound_gives_the_steps_of_transformers(tmp_path)
 
     extractor = transformers.PeAudioFeatureExtractor.from_pretrained(tmp_path)
     inputs = extractor(second_of_noise, sampling_rate=48_000, return_tensors="pt")
-    expected = joint.audio_model.audio_encoder(**inputs).last_hidden_state[0]
+    expected = network.audio_model.audio_encoder(**inputs).last_hidden_state[0]
     assert_close(steps, expected, NETWORK_ROUNDING)
-    assert len(middles) == 25
+    assert len(middles) == 48_000 / 1920

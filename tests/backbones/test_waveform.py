@@ -80,8 +80,8 @@ def steps_by_hand(model_type, folder, window):
 def test_steps_equal_those_of_transformers_for_each_window(folders, model_type, seconds):
     """A sound longer than the network takes is cut into windows of equal length, as few as possible.
 
-    Whisper takes 4 s here, a spectrogram transformer 1.28 s, and CLAP 2 s; others get 30 s at most. A step,
-    such as 20 ms, has a vector and a middle.
+    Of the tiny networks Whisper takes 4 s, a spectrogram transformer 1.28 s, and CLAP 2 s; others get 30 s at
+    most. A step, such as 20 ms, has a vector, and a middle as a number of samples.
     """
     folder = folders[model_type]
     encoder = load_backbone("waveform", n_frames=4, weights=str(folder)).encode
@@ -89,10 +89,10 @@ def test_steps_equal_those_of_transformers_for_each_window(folders, model_type, 
     n_windows = math.ceil(seconds / LONGEST_WINDOW_S.get(model_type, 30.0))
     size = len(sound) // n_windows
     windows = [sound[k * size : (k + 1) * size] for k in range(n_windows)]
-    expected = np.concatenate([steps_by_hand(model_type, folder, window) for window in windows])
 
     steps, middles = encoder.steps(sound)
 
+    expected = np.concatenate([steps_by_hand(model_type, folder, window) for window in windows])
     assert steps.shape == expected.shape
     assert np.abs(steps - expected).max() <= NETWORK_ROUNDING * max(np.abs(expected).max(), 1.0)
     assert (np.diff(middles) > 0).all()

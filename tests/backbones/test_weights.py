@@ -101,21 +101,32 @@ def test_a_failed_connection_is_not_reported_as_a_missing_file(monkeypatch, cach
         find_weights("lab/net")
 
 
-def test_where_the_hub_has_no_address_the_cache_alone_is_read(monkeypatch, cached_repository):
-    """The name of the hub's server has no address. Its client would try five times to connect."""
+@pytest.fixture
+def hub_without_an_address(monkeypatch):
+    """Downloads are on and there is no proxy, but no server is known by the name of Hugging Face's hub."""
 
     def find_no_address(*_):
         raise socket.gaierror(-2, "Name or service not known")
 
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(weights, "getproxies", dict)
+    monkeypatch.setattr(socket, "getaddrinfo", find_no_address)
+
+
+@pytest.mark.usefixtures("cached_repository", "hub_without_an_address")  # the first turns downloads off
+def test_where_the_hub_has_no_address_the_cache_alone_is_read(monkeypatch, cached_repository):
+    """The hub's client would try five times to connect, unless it is told to read its cache alone.
+
+    The cache has the configuration of lab/net and not its weights; the error says why they can't be had.
+    """
+
     def download_from_cache(_repository, name, *, local_files_only, **_options):
-        assert local_files_only  # otherwise the client would try to connect
+        is_told_to_read_the_cache_alone = local_files_only
+        assert is_told_to_read_the_cache_alone
         if name == "config.json":
             return f"/cache/{cached_repository.name}/config.json"
         raise LocalEntryNotFoundError("not in the cache")
 
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(weights, "getproxies", dict)  # there is no proxy
-    monkeypatch.setattr(socket, "getaddrinfo", find_no_address)
     monkeypatch.setattr("huggingface_hub.hf_hub_download", download_from_cache)
 
     with pytest.raises(BackboneError, match="Name or service not known"):
@@ -327,7 +338,10 @@ def test_the_licence_of_weights_is_read_from_the_readme_beside_them(
 def test_extract_warns_of_a_licence_that_is_wider_than_that_of_the_weights(
     checkpoints, tmp_path, shared_data, licence, n_warnings
 ):
-    """The weights may not be used commercially (CC-BY-NC-4.0), while CC0-1.0 would allow any use."""
+    """The README beside the weights says that they may not be used commercially (CC-BY-NC-4.0).
+
+    A store made with them gets that licence, or CC0-1.0, which would allow any use.
+    """
     from obygaze_features import Clip, Manifest, extract
 
     folder = shutil.copytree(checkpoints["clip"], tmp_path / "net")

@@ -163,18 +163,25 @@ def test_a_row_of_another_window_than_its_clip_is_refused(data_of_120_clips, tab
 
 
 @pytest.mark.parametrize(
-    ("clip", "columns"),
+    "clip",
     [
-        (of.Clip("f0-01", "F0", "", start_s=0, end_s=5.001), ["movie", "start_s", "end_s"]),
-        (of.Clip("f0-01", "f0"), ["movie", "start_s", "end_s"]),
-        (of.Clip("f0-01", "f1", "", start_s=0, end_s=4), []),
+        pytest.param(of.Clip("f0-01", "f0", "", start_s=0, end_s=5.001), id="within .01 s"),
+        pytest.param(of.Clip("f0-01", "F0", "", start_s=0, end_s=5), id="a film in another case"),
+        pytest.param(of.Clip("f0-01", "f0"), id="a clip without times"),
     ],
-    ids=["within a hundredth of a second", "a clip without times", "a table without films and times"],
 )
-def test_a_row_of_the_window_of_its_clip_is_read(data_of_120_clips, table_of_cuts, clip, columns):
-    """In the table f0-01 is of the film f0 and lasts from 0 to 5 s; one table lacks film and times."""
+def test_a_row_that_agrees_with_its_clip_on_film_and_times_is_read(data_of_120_clips, table_of_cuts, clip):
+    """In the table, whose variable is `cuts`, the clip f0-01 is of the film f0 and lasts from 0 to 5 s."""
+    measured, _ = with_variables(data_of_120_clips, table_of_cuts, [clip])
+
+    assert measured.variable_names == ("cuts",)
+
+
+def test_a_row_without_film_and_times_contradicts_no_clip(data_of_120_clips, table_of_cuts):
+    """The table has nothing but the clips' ids and cuts, so that the clip f0-01 may be of any film."""
     rows = pd.read_csv(table_of_cuts)
-    rows[["clip_id", *columns, "cuts"]].to_csv(table_of_cuts, index=False)
+    rows[["clip_id", "cuts"]].to_csv(table_of_cuts, index=False)
+    clip = of.Clip("f0-01", "f1", "", start_s=0, end_s=4)
 
     measured, _ = with_variables(data_of_120_clips, table_of_cuts, [clip])
 

@@ -361,17 +361,25 @@ def test_files_whose_features_would_be_read_in_part_or_wrongly_are_refused(
         load(kind, tmp_path / name)
 
 
-@pytest.mark.parametrize("column", ["x", "lab.x"])
-def test_a_parquet_column_that_is_too_large_is_refused_before_it_is_read(tmp_path, monkeypatch, column):
-    """A column may be far larger than its file. Here it must not have more than 100 bytes."""
-    matrices_in_parquet(tmp_path / "a.parquet", column)
+@pytest.fixture
+def columns_of_at_most_100_bytes(monkeypatch):
+    """A column of a table may have 100 bytes once it is unpacked; a compressed file may be far smaller."""
     monkeypatch.setattr(row_ids, "MAX_UNPACKED", 100)
 
-    without_options = TableOptions(ids=None, columns=(), no_features=frozenset())
-    rows = parquet_rows(tmp_path / "a.parquet", without_options)
 
-    with pytest.raises(StoreError, match=f"column '{column}'"), rows:
-        pytest.fail("it was opened")
+@pytest.mark.parametrize("column", ["x", "lab.x"], ids=["a plain name", "a name with a dot"])
+@pytest.mark.usefixtures("columns_of_at_most_100_bytes")
+def test_a_parquet_column_that_is_too_large_is_refused_before_it_is_read(tmp_path, column):
+    """The column holds three matrices, more than the 100 bytes allowed here.
+
+    It is refused on entering `with`, before any of its rows can be read.
+    """
+    matrices_in_parquet(tmp_path / "a.parquet", column)
+    without_options = TableOptions(ids=None, columns=(), no_features=frozenset())
+    rows_of_table = parquet_rows(tmp_path / "a.parquet", without_options)
+
+    with pytest.raises(StoreError, match=f"column '{column}'"), rows_of_table:
+        pytest.fail("the column was opened")
 
 
 @pytest.mark.parametrize(
@@ -691,6 +699,7 @@ def test_files_whose_arrays_have_different_names_are_refused(films, tmp_path):
     ids=["commas", "points", "both: a point might separate thousands"],
 )
 def test_a_table_has_decimal_points_or_commas_but_not_both(films, tmp_path, cells, is_read):
+    """Each row of a table has a clip's id and two features, between semicolons, as some spreadsheets do."""
     table = tmp_path / "table.csv"
     table.write_text("\n".join(["clip_id;f0;f1", *(f"{clip};{cells}" for clip in CLIPS)]))
     assert was_imported(films, table, "table") == is_read

@@ -361,19 +361,28 @@ def test_a_run_begun_on_gpus_can_be_queued_but_not_done_without_one(films):
         on_login_node.run()
 
 
+@pytest.fixture
+def empty_cache_of_weights(tmp_path, monkeypatch):
+    """The folder in which the Hugging Face Hub keeps downloaded weights is empty."""
+    pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+
+
 @pytest.mark.parametrize(
     "options",
     [{}, {"weights": "lab/net"}, {"weights": "lab/net@main"}],
     ids=["the usual weights", "others", "a branch of others"],
 )
-def test_an_examination_without_the_weights_says_how_to_get_them(monkeypatch, tmp_path, options):
-    """The cache of the Hugging Face Hub is an empty folder."""
-    pytest.importorskip("huggingface_hub")
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    recipe = Recipe("xclip", n_frames=None, options=options)
+@pytest.mark.usefixtures("empty_cache_of_weights")
+def test_an_examination_without_the_weights_says_how_to_get_them(options):
+    """Before jobs are queued, each backbone is built on the CPU of the login node, here X-CLIP.
+
+    Its weights were not downloaded, whichever the options ask for; the error names the command that does it.
+    """
+    x_clip = Recipe("xclip", n_frames=None, options=options)
 
     with pytest.raises(BackboneError, match="obygaze weights fetch"):
-        recipes_on_cpu([recipe])
+        recipes_on_cpu([x_clip])
 
 
 def test_an_examination_loads_a_network_for_the_gpu_on_the_cpu():

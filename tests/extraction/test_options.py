@@ -57,15 +57,18 @@ def test_a_value_is_for_all_backbones_and_a_named_one_for_its_own():
 
 
 def test_device_and_precision_go_to_backbones_that_compute():
-    """Backbone `one` is a network. Descriptors are none, and take none of these options."""
-    typed = ComputeOptions("cpu", "bf16-weights", tf32=True, compiled=True, clips_at_once=3)
+    """Backbone `one` is a network. Descriptors are none, and take none of these options.
 
-    descriptors, one = read_recipes(
-        ["descriptors", "one"], n_frames=None, texts_of_option=NO_OPTIONS, compute=typed
+    The command's short word "bf16-weights" is "bfloat16-weights" in a recipe.
+    """
+    typed_by_user = ComputeOptions("cpu", "bf16-weights", tf32=True, compiled=True, clips_at_once=3)
+
+    recipe_of_descriptors, recipe_of_network = read_recipes(
+        ["descriptors", "one"], n_frames=None, texts_of_option=NO_OPTIONS, compute=typed_by_user
     )
 
-    assert descriptors.options == {}
-    assert one.options["compute"] == Compute(
+    assert recipe_of_descriptors.options == {}
+    assert recipe_of_network.options["compute"] == Compute(
         "cpu", "bfloat16-weights", tf32=True, compiled=True, clips_at_once=3
     )
 
@@ -106,6 +109,7 @@ def test_a_stage_can_be_written_in_folders_that_are_not_there_yet(tmp_path):
 
 
 def test_writing_is_forbidden_by_a_file_in_the_place_of_a_folder(tmp_path):
+    """A stage is to be written into a folder whose name is that of a file."""
     file = tmp_path / "file"
     file.touch()
 

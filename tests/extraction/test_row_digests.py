@@ -45,27 +45,38 @@ def test_digests_are_those_of_the_parts_also_when_the_worker_is_killed(tmp_path,
     assert digests_by_worker(row_digests, file, parts) == expected_digests
 
 
-def test_digesting_rows_in_another_process_changes_no_byte(tmp_path, monkeypatch, row_digests):
+def seal_with_digests_of(digest_later, folder, n_clips):
+    """Seal a store of toy clips whose large rows `digest_later` digests: a function of a part of a file."""
+    path = folder / "toy"
+    stage = Stage.open(staging_path(path), plan(n_clips), [group()], CORPUS)
+    clip_ids = stage.missing()
+    with stage.writer(clip_ids, digest_later) as stage_writer:
+        for clip in clip_ids:
+            stage_writer.commit([result(clip, stage.groups, status_of(clip))])
+    return seal(stage_path=None, destination=path, **LICENSED)
+
+
+@pytest.fixture
+def rows_of_toy_stores_count_as_large(monkeypatch):
+    """A row of 16 bytes is large enough for its digest to be left to a worker."""
+    monkeypatch.setattr(writer, "WRITE_BLOCK", 16)
+
+
+@pytest.mark.usefixtures("rows_of_toy_stores_count_as_large")
+def test_digesting_rows_in_another_process_changes_no_byte(tmp_path, row_digests):
     """Two stores of the same 20 clips are sealed: rows of one are digested here, of the other by a worker.
 
-    Some of the clips have failed and have no rows.
+    Each clip has one large row, but for those that failed, which have none.
     """
-    monkeypatch.setattr(writer, "WRITE_BLOCK", 16)  # so that the rows of a toy store count as large
     parts_digested_by_worker = []
 
-    def digest_and_note(*part):
+    def digest_by_worker(*part):
         parts_digested_by_worker.append(part)
         return row_digests(*part)
 
     store_digested_here = make_sealed_store(tmp_path / "here", 20)
-    path = tmp_path / "elsewhere" / "toy"
-    stage = Stage.open(staging_path(path), plan(20), [group()], CORPUS)
-    clip_ids = stage.missing()
-    with stage.writer(clip_ids, digest_and_note) as stage_writer:
-        for clip in clip_ids:
-            stage_writer.commit([result(clip, stage.groups, status_of(clip))])
-    store_digested_by_worker = seal(stage_path=None, destination=path, **LICENSED)
+    store_digested_by_worker = seal_with_digests_of(digest_by_worker, tmp_path / "elsewhere", n_clips=20)
 
-    clips_with_rows = [clip for clip in clip_ids if status_of(clip) != "failed"]
+    clips_with_rows = [clip.clip_id for clip in plan(20) if status_of(clip.clip_id) != "failed"]
     assert len(parts_digested_by_worker) == len(clips_with_rows)
     assert tree(store_digested_by_worker) == tree(store_digested_here)

@@ -304,33 +304,36 @@ def test_a_difference_of_two_shares_is_at_most_1(distance):
 def test_a_judge_who_marks_less_makes_no_difference_of_groups():
     """If a stricter judge judged more of one group, this alone must not look like a difference of groups.
 
-    CD marks .15 less than AB, and judges 4 of the 20 films of group 0 and 16 of those of group 1.
+    CD marks .15 less than AB, and judges 4 of the 20 films of group 0 and 16 of those of group 1: if nobody
+    knew that CD judged them, the groups' difference would be .15 * (16 - 4) / 20 = .09 lower.
     """
     films = planted_films(seed=0, n_films=40, n_judged=40).samples
     group = alternating(40)
     # CD judges group 1, but for every fifth film, where it is the other way round.
     is_every_fifth = np.arange(40) % 5 == 0
     is_by_cd = np.where(is_every_fifth, group == 0, group == 1)
-    assert [is_by_cd[group == 0].sum(), is_by_cd[group == 1].sum()] == [4, 16]
+    assert is_by_cd[group == 0].sum() == 4
+    assert is_by_cd[group == 1].sum() == 16
 
-    def only_ab(_place):
+    def ab(_place):
         return {"AB": 1.0}
 
     def ab_or_cd(place):
         return {"AB": float(not is_by_cd[place]), "CD": float(is_by_cd[place])}
 
-    marked_less_by_cd = []
+    films_marked_less_by_cd = []
     for film, by_cd in zip(films, is_by_cd, strict=True):
-        marked_less_by_cd.append(replace(film, judged=film.judged - 0.15) if by_cd else film)
+        film_as_judged = replace(film, judged=film.judged - 0.15) if by_cd else film
+        films_marked_less_by_cd.append(film_as_judged)
 
-    without_cd = estimate_contrast(with_judges(films, only_ab), group)
-    accounted_for = estimate_contrast(with_judges(marked_less_by_cd, ab_or_cd), group)
-    unaccounted_for = estimate_contrast(with_judges(marked_less_by_cd, only_ab), group)
-    assert accounted_for.value == pytest.approx(without_cd.value, abs=0.05)
-    # CD lowers the difference by .15 * (16 - 4) / 20 = .09 on average.
-    assert unaccounted_for.value < without_cd.value - 0.07
-    # The account costs width: what judges do is estimated as well.
-    assert accounted_for.high - accounted_for.low > without_cd.high - without_cd.low
+    judged_by_ab_alone = estimate_contrast(with_judges(films, ab), group)
+    with_cd_known = estimate_contrast(with_judges(films_marked_less_by_cd, ab_or_cd), group)
+    with_cd_taken_for_ab = estimate_contrast(with_judges(films_marked_less_by_cd, ab), group)
+
+    assert with_cd_known.value == pytest.approx(judged_by_ab_alone.value, abs=0.05)
+    assert with_cd_taken_for_ab.value < judged_by_ab_alone.value - 0.07
+    # To know CD costs width: how much less CD marks is estimated as well.
+    assert with_cd_known.high - with_cd_known.low > judged_by_ab_alone.high - judged_by_ab_alone.low
 
 
 UNITS = pytest.mark.parametrize("unit", [1e-9, 1e4, 1e9])

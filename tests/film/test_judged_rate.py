@@ -811,10 +811,22 @@ def test_the_worth_of_a_model_is_rounded_once():
 
 
 def test_a_model_saves_nothing_where_all_windows_are_judged():
-    """Then both intervals have no width."""
-    zero, one = np.zeros(1), np.ones(1)
-    counted = Estimates(one, one, one, zero, one, one, one)
-    assert _n_needed_without_model(counted, 40, n_windows=40) is None
+    """All 40 windows of a film were judged, so that its share is counted, and no interval has a width.
+
+    None says that without the model no more judgements would be needed.
+    """
+    share = np.array([1.0])
+    counted = Estimates(
+        value=share,
+        low=share,
+        high=share,
+        gain=np.array([0.0]),
+        value_without_model=share,
+        low_without_model=share,
+        high_without_model=share,
+    )
+
+    assert _n_needed_without_model(counted, n=40, n_windows=40) is None
 
 
 @pytest.mark.parametrize("is_of_labels", [False, True], ids=["a model", "labels"])

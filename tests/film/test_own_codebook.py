@@ -141,23 +141,24 @@ def judged_blindly(film):
 @pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_page_of_an_own_codebook_is_in_one_language(scored, language):
-    """A lab's codebook, `OWN`, has texts in English and French.
+    """A lab's codebook has each of its texts in English and French; a page has those of its language alone.
 
-    A page has those of its own language alone: of the level violent with its meaning, of two concepts, and of
-    what the codebook is about.
+    AB decided that a passage is violent and shows a gun, and that another is calm. The page says that, what
+    violent means, what the codebook is about, and the model's other concept, dim light, which nobody marked.
     """
-    decided = [
+    decisions_of_people = [
         Decided(start_s=40.0, end_s=72.0, judges=("AB",), level="violent", concepts=("Gun",)),
         Decided(start_s=90.0, end_s=99.0, judges=("AB",), level="calm", is_blind=True),
     ]
 
-    page = film_page([scored], language=language, owned={"tt1": Owned(people=decided)})
+    page = film_page([scored], language=language, owned={"tt1": Owned(people=decisions_of_people)})
 
     text = text_that_people_read(page)
-    assert words_in(text, OTHER_WORDS[language]) == []
+    words_of_other_language = words_in(text, OTHER_WORDS[language])
     words_of_own_language = words_in(text, OWN_WORDS[language])
-    for by_language in (VIOLENT, GUN, DIM_LIGHT, CONSTRUCT, MEANING_OF_VIOLENT):
-        assert by_language[language] in words_of_own_language
+    assert words_of_other_language == []
+    for text_in in (VIOLENT, GUN, DIM_LIGHT, CONSTRUCT, MEANING_OF_VIOLENT):
+        assert text_in[language] in words_of_own_language
 
 
 @pytest.mark.long

@@ -130,21 +130,30 @@ def assert_page_calls_a_concept(film, name):
     assert f"<span>{name}</span>" in page
 
 
+def figure_of_first_minute(film):
+    """Draw the figure of a film's first minute, with its five strongest concepts."""
+    view = FilmView(film, "f", Words("en"), top=5)
+    return film_figure(view, start_s=0, end_s=60)
+
+
 def test_concepts_of_a_second_model_are_shown_with_its_name():
-    """The model "linear" decides and has no concepts; those of the second, "pcbm_lr", are shown."""
-    deciding = changed(MODEL, key="linear", concepts=[], by_concepts=False)
-    film = scored_by(MODEL, first=deciding)
-    figure = film_figure(FilmView(film, "f", Words("en"), top=5), start_s=0, end_s=60)
+    """The model "linear" decides and has no concepts; those of the second, "pcbm_lr", are shown.
+
+    "Type of shot" is one of them.
+    """
+    linear = changed(MODEL, key="linear", concepts=[], by_concepts=False)
+    film = scored_by(MODEL, first=linear)
+
     assert_page_calls_a_concept(film, "Type of shot (pcbm_lr)")
-    assert "(pcbm_lr)" in figure
+    assert "(pcbm_lr)" in figure_of_first_minute(film)
 
 
-def test_concepts_of_the_model_that_decides_name_no_model():
-    """The only model, "pcbm_lr", decides and has concepts."""
-    film = scored_by()
-    figure = film_figure(FilmView(film, "f", Words("en"), top=5), start_s=0, end_s=60)
-    assert_page_calls_a_concept(film, "Type of shot")
-    assert "(pcbm_lr)" not in figure
+def test_concepts_of_the_only_model_are_shown_without_its_name():
+    """One model, "pcbm_lr", scored the film, so that its concepts, as "Type of shot", can be of no other."""
+    film_with_one_model = scored_by()
+
+    assert_page_calls_a_concept(film_with_one_model, "Type of shot")
+    assert "(pcbm_lr)" not in figure_of_first_minute(film_with_one_model)
 
 
 OF_BODY = {

@@ -260,16 +260,25 @@ def test_stores_that_disagree_about_absences_are_not_merged(store, tmp_path):
         merge([store, complete], tmp_path / "merged")
 
 
-def test_a_merged_store_keeps_the_absences_of_its_parts(store, tmp_path):
-    """A store in which three of 20 clips are absent in a group is merged with a store of the one clip zz."""
+@pytest.fixture
+def store_of_clip_zz(tmp_path):
+    """A store of the one clip zz, which is absent in no group."""
     stage = Stage.open(staging_path(tmp_path / "other"), [PlannedClip("zz", "tt1")], KINDS, CORPUS)
     commit_clips(stage, ["zz"], lambda _: "ok")
-    second = open_store(seal(stage_path=None, destination=tmp_path / "other", **LICENSED))
+    return open_store(seal(stage_path=None, destination=tmp_path / "other", **LICENSED))
 
-    merged = open_store(merge([store, second], tmp_path / "merged"))
 
+def test_a_merged_store_keeps_the_absences_of_its_parts(store, store_of_clip_zz, tmp_path):
+    """Three of the 20 clips of a store have no features in group "wave", as they have no sound track.
+
+    Version 1.2 of the format is the first that knows such absences.
+    """
+    merged = open_store(merge([store, store_of_clip_zz], tmp_path / "merged"))
+
+    absences = {clip.clip_id: clip.absent for clip in merged.clips if clip.absent}
+    assert absences == {clip: {"wave": "no sound track"} for clip in CLIPS_WITHOUT_SOUND}
+    assert merged.clips[:20] == store.clips
     assert merged.attributes["spec_version"] == "1.2"
-    assert merged.clips[:N] == store.clips
     assert verify(merged.path, "full").ok
 
 

@@ -64,8 +64,8 @@ def headers_in_mp4_and_in_a_transport_stream(*units: bytes) -> list[PictureHeade
     The reader is told how many bytes the length before each unit has: 4 in MP4, and 0 in transport streams,
     where a start code stands in its place.
     """
-    header_in_mp4 = read_h264(with_lengths(*units), 4)
-    header_in_transport_stream = read_h264(with_start_codes(*units), 0)
+    header_in_mp4 = read_h264(with_lengths(*units), length_size=4)
+    header_in_transport_stream = read_h264(with_start_codes(*units), length_size=0)
     return [header_in_mp4, header_in_transport_stream]
 
 
@@ -92,21 +92,26 @@ def test_decoding_of_h264_does_not_start_at_other_packets(units):
         assert header == NO_HEADER
 
 
-@given(frames=st.integers(0, 600), n_full_bytes=st.integers(0, 5))
-def test_a_recovery_point_is_found_behind_another_message_of_any_length(frames, n_full_bytes):
-    """A message has a type (5 is a text), a length and its content.
+@given(n_frames_until_right=st.integers(0, 600), n_full_bytes=st.integers(0, 5))
+def test_a_recovery_point_is_found_behind_another_message_of_any_length(n_frames_until_right, n_full_bytes):
+    """H.264 has messages about pictures, each with its length before it, here a text and a recovery point.
 
-    Each byte 255 of a length says that it goes on in the next byte; the bytes are added. The recovery point
-    says that pictures are right after some frames: decoding can start there if it is at once.
+    The recovery point says that pictures are right after some frames; decoding can start there if it is 0 of
+    them. The text before it is so long that its length takes `n_full_bytes` bytes of 255 and one more.
     """
-    length = 255 * n_full_bytes + 3
-    other_message = b"\x05" + b"\xff" * n_full_bytes + b"\x03" + b"\x11" * length
-    recovery_message = recovery_sei(frames)[1:]
+    unit_of_recovery_point = recovery_sei(n_frames_until_right)
+    recovery_message = unit_of_recovery_point[1:]  # behind the byte that begins a unit
 
-    is_start, is_turned = read_sei(other_message + recovery_message)
+    is_start, is_turned = read_sei(message_of_text(n_full_bytes) + recovery_message)
 
-    assert is_start == (frames == 0)
+    assert is_start == (n_frames_until_right == 0)
     assert not is_turned
+
+
+def message_of_text(n_full_bytes: int) -> bytes:
+    """Make an SEI message of type 5, a text. A length is the sum of its bytes; 255 means that one follows."""
+    length = 255 * n_full_bytes + 3
+    return b"\x05" + b"\xff" * n_full_bytes + b"\x03" + b"\x11" * length
 
 
 def display_orientation(ends: str, flips: str, angle: int) -> bytes:
@@ -133,15 +138,18 @@ def display_orientation(ends: str, flips: str, angle: int) -> bytes:
     ids=["no turn", "flipped", "270 degrees", "the turn ends"],
 )
 def test_a_display_orientation_turns_a_picture_unless_it_is_none(orientation, is_turned):
-    """H.264 and HEVC use the same message to say that a player must turn or flip pictures."""
-    type_of_orientation = 47
-    length = 3
-    message = bytes([type_of_orientation, length]) + orientation
-    h264_sei = H264_SEI + message + END_OF_UNIT
-    hevc_sei = hevc_unit(PREFIX_SEI)[:2] + message + END_OF_UNIT
+    """In H.264 and HEVC, the same message before a picture may say that players must turn or flip it.
 
-    header_of_h264 = read_h264(with_lengths(h264_sei, H264_IDR), 4)
-    header_of_hevc = read_hevc(with_lengths(hevc_sei, hevc_unit(IDR_N_LP)), 4)
+    The message may also end an earlier one (`ends`); an angle is counted in 1/65,536 of a full turn.
+    """
+    type_of_orientation = 47
+    length_of_content = 3
+    message = bytes([type_of_orientation, length_of_content]) + orientation
+    unit_of_h264 = H264_SEI + message + END_OF_UNIT
+    unit_of_hevc = hevc_unit(PREFIX_SEI)[:2] + message + END_OF_UNIT
+
+    header_of_h264 = read_h264(with_lengths(unit_of_h264, H264_IDR), length_size=4)
+    header_of_hevc = read_hevc(with_lengths(unit_of_hevc, hevc_unit(IDR_N_LP)), length_size=4)
 
     assert header_of_h264.turned == is_turned
     assert header_of_hevc.turned == is_turned
@@ -226,14 +234,14 @@ IDR_OF_LAYER_1 = hevc_unit(IDR_N_LP, layer=1)
     ids=["start of the base layer", "start of layer 1", "temporal layer", "parameter sets", "no picture"],
 )
 def test_the_header_of_an_hevc_packet_is_that_of_the_base_layer(units, header):
-    """Units of layer 0, the base layer, say whether decoding starts and others refer to the picture.
+    """A packet of HEVC has units of layers; the base layer, 0, says whether decoding starts at its picture.
 
-    Layer 1 may hold the other view of a stereoscopic film. Temporal layers are something else. CRA and
-    IDR_N_LP are types of pictures at which decoding starts; a TRAILING one here has no others refer to it.
+    It does at the types CRA and IDR_N_LP, and not at TRAILING, a picture to which here no other refers. Layer
+    1, such as the other view of a stereoscopic film, is passed over; a temporal layer is no such layer.
     """
     packet = with_lengths(*units)
 
-    assert read_hevc(packet, 4) == header
+    assert read_hevc(packet, length_size=4) == header
 
 
 def test_the_type_of_an_hevc_picture_says_what_depends_on_it():
@@ -241,7 +249,7 @@ def test_the_type_of_an_hevc_picture_says_what_depends_on_it():
     types_of_starts = []
     types_without_references = []
     for unit_type in range(64):
-        header = read_hevc(with_lengths(hevc_unit(unit_type)), 4)
+        header = read_hevc(with_lengths(hevc_unit(unit_type)), length_size=4)
         if header.start:
             types_of_starts.append(unit_type)
         if header.unreferenced:
@@ -446,13 +454,14 @@ def order_by_offsets(*offsets: str) -> str:
     ],
 )
 def test_the_length_of_frame_numbers_is_found_behind_any_fields_of_a_sequence(fields):
-    """The settings of a sequence say how long numbers of frames are, behind fields that differ in length.
+    """Settings of a film in H.264 say how many bits the numbers of its frames have, here 7.
 
-    `sequence` writes such settings, with these fields and a length of 7 bits.
+    To find that, a reader must pass other fields, whose bits are more or fewer by what they say; `sequence`
+    writes settings with these fields and the usual others.
     """
-    settings = sequence(**fields)
+    settings_with_7_bits = sequence(**fields)
 
-    assert frame_number_bits(settings) == 7
+    assert frame_number_bits(settings_with_7_bits) == 7
 
 
 def test_a_stream_without_fields_needs_no_length_of_frame_numbers():

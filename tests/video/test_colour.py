@@ -155,45 +155,50 @@ def nearest_samples(n_samples: int, n_pixels: int) -> NDArray[np.int64]:
 @pytest.mark.parametrize(("width", "height"), [(32, 32), (33, 32), (32, 33), (33, 33)])
 @pytest.mark.parametrize("name", ["yuv420p10le", "nv12"])
 def test_chroma_of_half_the_size_is_stretched_over_pictures_of_odd_sizes(name, width, height):
-    """A picture of 33 pixels has 17 samples of colour; a pixel has that of the nearest sample.
+    """A pixel has a brightness of its own, and shares its colour, two numbers, with neighbours.
 
-    Luma is grey everywhere; samples of colour are random. The oracle computes RGB by the standard's formula.
+    A picture 33 pixels wide has 17 samples of colour a row, and a pixel has that of the nearest sample. Here
+    all are equally bright and colours are random; the oracle computes RGB by the standard's formula.
     """
     bits = bits_of(name)
     unit = 1 << (bits - 8)  # what is 1 in samples of 8 bits
     n_rows = math.ceil(height / 2)
     n_columns = math.ceil(width / 2)
-    grey = 126 * unit
-    luma = np.full((height, width), grey)
+    brightness = 126 * unit
     # Differences of colour up to 18 from 128, which is none; [rows, columns] each.
-    u, v = np.random.default_rng(0).integers(110 * unit, 146 * unit, (2, n_rows, n_columns))
-    if name == "nv12":
-        u_and_v_in_turn = np.stack([u, v], axis=-1).reshape(n_rows, -1)
-        chroma_planes = [u_and_v_in_turn]
-    else:
-        chroma_planes = [u, v]
+    blue, red = np.random.default_rng(0).integers(110 * unit, 146 * unit, (2, n_rows, n_columns))
+    frame = frame_of_one_brightness(name, brightness, blue, red, width, height)
 
-    frame = filled(name, [luma, *chroma_planes], width, height)
-    frame.colorspace = BT601
-    frame.color_range = LIMITED_RANGE
-
-    rgb = Converter()(frame).rgb  # [H, W, 3]
+    rgb = Converter()(frame).rgb  # [height, width, 3]
 
     rows = nearest_samples(n_rows, height)[:, np.newaxis]
     columns = nearest_samples(n_columns, width)[np.newaxis, :]
-    red_green_blue = oracle(grey, u[rows, columns], v[rows, columns], BT601, bits, full=False)  # [3, H, W]
+    red_green_blue = oracle(brightness, blue[rows, columns], red[rows, columns], BT601, bits, full=False)
     expected = np.stack(red_green_blue, axis=-1)
-
     assert np.abs(rgb - expected).max() < 1
+
+
+def frame_of_one_brightness(name, brightness, blue, red, width, height):
+    """Make a frame of BT.601 in a format; `nv12` has blue and red differences in turn in one plane."""
+    luma = np.full((height, width), brightness)
+    if name == "nv12":
+        in_turn = np.stack([blue, red], axis=-1).reshape(len(blue), -1)
+        chroma_planes = [in_turn]
+    else:
+        chroma_planes = [blue, red]
+    frame = filled(name, [luma, *chroma_planes], width, height)
+    frame.colorspace = BT601
+    frame.color_range = LIMITED_RANGE
+    return frame
 
 
 @pytest.mark.parametrize("order", ["le", "be"])
 @pytest.mark.parametrize("name", ["rgb565", "bgr565", "rgb555", "bgr555", "rgb444", "bgr444"])
 def test_colours_in_words_of_sixteen_bits_are_those_of_their_bits(name, order):
-    """A pixel is a word of 16 bits: in rgb565, 5 bits of red, then 6 of green, then 5 of blue.
+    """A pixel is a word of 16 bits: in rgb565, 5 bits of red, 6 of green, 5 of blue; in bgr565 blue is first.
 
-    In bgr565 blue comes first. A colour of n bits goes from 0 to 2^n - 1, and is scaled to 0 to 255. FFmpeg
-    rounds coarsely, by less than a step of the coarsest colours: those of 4 bits have 16 levels, 17 apart.
+    A colour of n bits goes from 0 to 2^n - 1, and is scaled to 0 to 255. FFmpeg rounds coarsely, by less than
+    a step of the coarsest colours: those of 4 bits have 16 levels, 17 apart.
     """
     red_bits, green_bits, blue_bits = (int(digit) for digit in name[3:])
     red = 7 if red_bits == 4 else 23  # of 15, or of 31
@@ -203,15 +208,7 @@ def test_colours_in_words_of_sixteen_bits_are_those_of_their_bits(name, order):
         colours_in_order = [(red, red_bits), (green, green_bits), (blue, blue_bits)]
     else:
         colours_in_order = [(blue, blue_bits), (green, green_bits), (red, red_bits)]
-    word = 0
-    for colour, n_bits in colours_in_order:
-        word = word * 2**n_bits + colour  # makes room for the next colour, and puts it there
-
-    frame = av.VideoFrame(16, 16, name + order)
-    n_words = frame.planes[0].buffer_size // 2  # of two bytes
-    little_or_big_endian = "<u2" if order == "le" else ">u2"
-    words = np.full(n_words, word, little_or_big_endian)
-    frame.planes[0].update(words.tobytes())
+    frame = frame_of_one_word(word_of(colours_in_order), name + order, is_little_endian=order == "le")
 
     converted = Converter()(frame).rgb[8, 8]
 
@@ -220,6 +217,23 @@ def test_colours_in_words_of_sixteen_bits_are_those_of_their_bits(name, order):
     expected_blue = 255 * blue / (2**blue_bits - 1)
     expected = np.array([expected_red, expected_green, expected_blue])
     assert np.abs(converted - expected).max() < 16
+
+
+def word_of(colours_in_order):
+    """Put colours into one word, the first into its highest bits; each is a value and its number of bits."""
+    word = 0
+    for colour, n_bits in colours_in_order:
+        word = word * 2**n_bits + colour  # makes room for the next colour, and puts it there
+    return word
+
+
+def frame_of_one_word(word, pixels, *, is_little_endian):
+    """Make a frame of 16 x 16 pixels, each of which is this word of two bytes."""
+    frame = av.VideoFrame(16, 16, pixels)
+    n_words = frame.planes[0].buffer_size // 2
+    words = np.full(n_words, word, "<u2" if is_little_endian else ">u2")
+    frame.planes[0].update(words.tobytes())
+    return frame
 
 
 @pytest.mark.parametrize(("stored", "expected"), [(16, 0), (128, 130), (235, 255)])

@@ -39,11 +39,12 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "suffix", "method"), CASES)
 def test_frames_of_every_encoder_equal_those_of_decoding_everything(tmp_path, name, suffix, method):
-    """Films of 20 pictures are read sparsely where the codec allows it, and in order otherwise.
+    """Seven of a film's 20 pictures are read sparsely where the codec allows it, else by decoding in order.
 
     `name` is an encoder's, such as "dpx:gray": before the colon the codec, behind it the format of pixels.
+    PyAV decodes all pictures.
     """
-    codec, _, pix_fmt = name.partition(":")
+    codec, _colon, pix_fmt = name.partition(":")
     if codec not in codecs_available:
         pytest.skip(f"this PyAV has no encoder {codec}")
     if not pix_fmt:
@@ -144,7 +145,10 @@ BT709, UNSPECIFIED = 1, 2
 def test_the_matrix_of_colours_is_recorded_and_noted_where_hd_states_none(
     tmp_path, height, stated_matrix, used_matrix, is_noted
 ):
-    """Where no matrix is stated, BT.601 is used. Films in HD are usually BT.709, so a note warns there."""
+    """A matrix says how a film's colours become RGB. Where the film states none, that of BT.601 is used.
+
+    Films in HD, here of 720 rows, usually have that of BT.709, so a note warns there.
+    """
     film = encode(tmp_path / "b.mp4", three_grey_pictures(height, height), colorspace=stated_matrix)
 
     frames = read_frames(film, uniform(1))

@@ -32,6 +32,8 @@ def written(folder: Path, name: str, data: bytes) -> Path:
 
 
 NOISE = np.random.default_rng(0).integers(0, 256, 50_000, np.uint8).tobytes()
+ANY_REASON = "."
+"""A pattern that any text but an empty one matches."""
 
 
 @pytest.mark.parametrize(
@@ -40,11 +42,15 @@ NOISE = np.random.default_rng(0).integers(0, 256, 50_000, np.uint8).tobytes()
         ("empty.mp4", b"", "empty"),
         ("zeros.mp4", bytes(5000), "zeros"),
         ("text.mp4", b"clip_id,movie\n" * 50, "not a video file"),
-        ("noise.avi", NOISE, "."),
+        ("noise.avi", NOISE, ANY_REASON),
     ],
-    ids=["empty", "zeros", "text", "noise: any reason"],
+    ids=["empty", "zeros", "text", "noise"],
 )
 def test_a_file_without_pictures_is_refused_with_its_reason(tmp_path, name, data, reason):
+    """A file is named like a video and has other bytes; the error says what is wrong with it.
+
+    Noise may look like many things, so any reason will do.
+    """
     path = written(tmp_path, name, data)
 
     assert re.search(reason, reason_of_refusal(path))
@@ -83,9 +89,10 @@ def test_what_is_no_file_of_pictures_is_refused_by_what_it_is(tmp_path, sound):
 
 @pytest.mark.long
 def test_a_film_with_a_damaged_index_gives_frames_or_a_reason(films, tmp_path):
-    """Each of 60 trials changes 12 bytes of the index, which begins with "moov" and ends with the file.
+    """An MP4 has an index of where its pictures are, from "moov" to its end, of which 12 bytes are changed.
 
-    Any other error than VideoError fails the test. More than two outcomes show that the trials differ.
+    Sixty times at random: any other error than VideoError fails the test, and more than two outcomes show
+    that the damages differ.
     """
     whole = films["b1.mp4"].read_bytes()
     start_of_index = whole.index(b"moov")

@@ -46,41 +46,44 @@ TOLERANCE_S = {".mkv": 0.0006, ".webm": 0.0006, ".vob": 0.09}
 """Matroska rounds to milliseconds; in this VOB not every picture has a time of its own."""
 
 
+def times_by_which_it_was_encoded(name: str) -> np.ndarray:
+    """Return the seconds at which the 100 pictures of a film of `films` are shown."""
+    how_it_was_encoded = HOW.get(name, {})
+    if "times" not in how_it_was_encoded:
+        return np.arange(100) / 25
+    ticks = np.array(how_it_was_encoded["times"])
+    return (ticks - ticks[0]) * float(how_it_was_encoded["time_base"])
+
+
 @pytest.mark.parametrize("name", [*SPARSE, *SEQUENTIAL])
 def test_every_frame_is_the_one_that_its_number_and_time_say(films, name):
     """Every film has 100 pictures, and each has its own number drawn in it.
 
-    Most films show 25 pictures a second; the others are encoded with times of their own.
+    Most films show 25 pictures a second; the others are encoded with times of their own. Films that are
+    decoded in order (SEQUENTIAL) state no times that can be relied on.
     """
-    shown_s = np.arange(100) / 25
-    how_it_was_encoded = HOW.get(name, {})
-    if "times" in how_it_was_encoded:
-        ticks = np.array(how_it_was_encoded["times"])
-        shown_s = (ticks - ticks[0]) * float(how_it_was_encoded["time_base"])
-
     frames = read_frames(films[name], at(range(100)), strict=True)
 
     assert read_drawn_numbers(frames.images) == list(range(100))
     assert frames.total == 100
     assert frames.status == "ok"
-    has_reliable_times = name in SPARSE
-    if has_reliable_times:
+    if name not in SEQUENTIAL:
         tolerance_s = TOLERANCE_S.get(films[name].suffix, 1e-9)
-        np.testing.assert_allclose(frames.time_s, shown_s, atol=tolerance_s)
+        np.testing.assert_allclose(frames.time_s, times_by_which_it_was_encoded(name), atol=tolerance_s)
 
 
 @pytest.mark.parametrize("name", SPARSE)
 def test_sparse_frames_are_bit_equal_to_those_of_sequential_decoding(films, name):
-    """PyAV decodes every picture in order; sparse decoding gives the same bytes of whatever is sampled."""
+    """PyAV decodes all 100 pictures of a film in order. Sparse decoding seeks, and decodes what is needed.
+
+    Both give the same bytes of whatever is sampled, such as 32 pictures spread evenly, or those of some
+    numbers.
+    """
     all_pictures = decoded_by_pyav(films[name])
-    for sampling in [
-        uniform(32),
-        uniform(7),
-        fps(rate=3),
-        keyframes(5),
-        at([99, 0, 50, 50, 23, 24, 25]),
-        at([97]),
-    ]:
+    spread_evenly = [uniform(32), uniform(7), fps(rate=3), keyframes(5)]
+    by_numbers = [at([99, 0, 50, 50, 23, 24, 25]), at([97])]
+
+    for sampling in [*spread_evenly, *by_numbers]:
         frames = read_frames(films[name], sampling)
 
         assert frames.method == "sparse"
@@ -176,7 +179,10 @@ def test_a_span_gives_frames_inside_it_alone(films, name):
     ],
 )
 def test_a_span_beyond_the_4_s_of_a_film_is_partial_with_a_note(films, start_s, end_s, words_of_note):
-    """The film has 100 pictures, 25 a second, from 0 to 4 s."""
+    """The film has 100 pictures, 25 a second, from 0 to 4 s. A span of it is asked for that reaches further.
+
+    The note says how much of the span has no pictures, or where the film ends.
+    """
     frames = read_frames(films["b1.mp4"], uniform(4), start_s=start_s, end_s=end_s)
 
     assert frames.status == "partial"
@@ -220,19 +226,27 @@ def test_an_error_of_the_callers_function_is_raised_as_it_is(films):
         read_frames(films["b1.mp4"], uniform(2), each=mistaken_function)
 
 
-@pytest.mark.parametrize("last_picture", [40, -1], ids=["after picture 40", "at once"])
-def test_a_film_whose_sparse_decoding_fails_on_the_way_is_decoded_in_order(films, monkeypatch, last_picture):
-    """The decoder is made to give sparse frames up to a picture, and then to fail."""
+def let_sparse_decoding_fail(monkeypatch, *, behind_picture: int) -> None:
+    """Let the decoder give pictures sparsely up to this one, and then fail."""
     decode_sparsely = Decoder.decode_sparsely
 
-    def fail_after_last_picture(decoder, targets):
+    def fail_behind_picture(decoder, targets):
         for number, frame in decode_sparsely(decoder, targets):
-            if number > last_picture:
+            if number > behind_picture:
                 break
             yield number, frame
         raise NotSafe("a frame did not come out of the decoder")
 
-    monkeypatch.setattr(Decoder, "decode_sparsely", fail_after_last_picture)
+    monkeypatch.setattr(Decoder, "decode_sparsely", fail_behind_picture)
+
+
+@pytest.mark.parametrize("last_picture", [40, -1], ids=["after picture 40", "at once"])
+def test_a_film_whose_sparse_decoding_fails_on_the_way_is_decoded_in_order(films, monkeypatch, last_picture):
+    """To decode sparsely is to seek, and to decode what is needed alone. Here that fails behind a picture.
+
+    The whole film is then decoded, and the reason is told; each picture has its own number drawn in it.
+    """
+    let_sparse_decoding_fail(monkeypatch, behind_picture=last_picture)
 
     frames = read_frames(films["pyramid.mp4"], uniform(8))
 
@@ -332,11 +346,14 @@ def film_with_held_picture(request, tmp_path):
 
 
 def test_a_film_lasts_as_long_as_its_last_picture_is_shown(film_with_held_picture):
-    """25 pictures last a second, and one more is shown for 5 s: 6 s for whatever asks for the film's end."""
+    """A film has 25 pictures in its first second, and one more that is shown for 5 s.
+
+    So it lasts 6 s for whatever asks for its end: its facts, the times of samples, its shots, and a span.
+    """
     film = film_with_held_picture
 
     facts = probe(film)
-    _, _, sampled_duration_s = sampled_times(film, uniform(4), start_s=None, end_s=None)
+    _numbers, _times, sampled_duration_s = sampled_times(film, uniform(4), start_s=None, end_s=None)
     last_shot = find_shots(film)[-1]
     frames_nearly_to_the_end = read_frames(film, uniform(4), start_s=0.0, end_s=5.9)
 

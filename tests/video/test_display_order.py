@@ -62,7 +62,10 @@ def test_pictures_are_in_the_order_of_display(recording, codec, suffix):
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_packet_flagged_as_damaged_does_not_change_the_order(recording, tmp_path, codec):
-    """FFmpeg flags a packet of a transport stream whose counter is wrong."""
+    """Packets of a transport stream are counted; FFmpeg flags one whose counter is wrong as damaged.
+
+    Its picture, and the other 59, are whole.
+    """
     undamaged = recording(codec, ".ts").read_bytes()
     film = tmp_path / "film.ts"
     film.write_bytes(with_wrong_counter(undamaged, nth=31))
@@ -78,7 +81,11 @@ def test_a_packet_flagged_as_damaged_does_not_change_the_order(recording, tmp_pa
 def test_pictures_of_joined_films_of_which_some_state_right_times_are_in_the_order_of_display(
     recording, tmp_path, is_first_right, is_second_right
 ):
-    """Two films of 60 pictures, numbered from 0 and from 100 on, state right times or those of decoding."""
+    """Some films state in place of times of display those of decoding, which has another order.
+
+    Two films of 60 pictures, numbered from 0 and from 100 on, are joined, of which neither or one states
+    right times.
+    """
     if is_first_right:
         first = with_right_times(tmp_path / "right-0.ts", "h264", first=0)
     else:
@@ -112,12 +119,20 @@ def beginning_seems_in_order(monkeypatch):
     monkeypatch.setattr(index, "reorders", lambda *_: False)
 
 
+def decode_one_by_one(monkeypatch):
+    """Let no film be decoded sparsely: by seeking, and decoding what is needed alone."""
+    monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
+
+
 @pytest.mark.usefixtures("beginning_seems_in_order")
 @pytest.mark.parametrize("is_sparse", [True, False], ids=["decoded sparsely", "decoded one by one"])
 def test_pictures_reordered_later_on_are_in_the_order_of_display(recording, monkeypatch, is_sparse):
-    """By its beginning, the film seems to have its pictures in order."""
+    """A film of 60 numbered pictures states when they are decoded in place of when they are shown.
+
+    By its beginning, pictures seem to be decoded in the order in which they are shown.
+    """
     if not is_sparse:
-        monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
+        decode_one_by_one(monkeypatch)
 
     assert_sixty_pictures_in_order_of_display(recording("hevc", ".ts"))
 
@@ -125,32 +140,31 @@ def test_pictures_reordered_later_on_are_in_the_order_of_display(recording, monk
 @pytest.mark.usefixtures("beginning_seems_in_order")
 @pytest.mark.parametrize("start_s", [0.0, 1.6], ids=["from the beginning", "behind the error"])
 def test_an_undecodable_picture_shifts_no_numbers_without_a_note(recording, tmp_path, monkeypatch, start_s):
-    """Picture 31, at 31 / 25 = 1.24 s, is damaged; pictures are decoded one by one.
+    """Picture 31 of a film of 60 numbered pictures, 25 a second, is damaged; pictures are decoded one by one.
 
-    Before it, the numbers drawn in pictures are those by which they are counted. From picture 42 on, where
-    the damage has passed, they are one more if picture 31 was lost: then a note says it.
+    Before it, drawn numbers are those by which pictures are counted. From picture 42 on, where the damage has
+    passed, they are one more if picture 31 was lost, and then a note says it.
     """
-    monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
+    decode_one_by_one(monkeypatch)
     film = spoiled(recording("h264", ".mkv"), tmp_path / "film.mkv", [31])
 
     frames = read_frames(film, uniform(20), start_s=start_s)
 
     drawn_numbers = np.array(read_drawn_numbers(frames.images))
     assert drawn_numbers.tolist() == sorted(drawn_numbers)
-    is_before = frames.index < 31
-    assert np.array_equal(drawn_numbers[is_before], frames.index[is_before])
-    (shift,) = set((drawn_numbers - frames.index)[drawn_numbers >= 42].tolist())
-    n_decoded = 60 - shift
-    assert shift in (0, 1)
-    assert shift == 0 or frames.status == "partial"
-    assert shift == 0 or any(f"{n_decoded} of 60 frames can be decoded" in note for note in frames.notes)
+    is_before_damage = frames.index < 31
+    assert np.array_equal(drawn_numbers[is_before_damage], frames.index[is_before_damage])
+    is_behind_damage = drawn_numbers >= 42
+    (n_lost,) = set((drawn_numbers - frames.index)[is_behind_damage].tolist())
+    assert n_lost in (0, 1)
+    if n_lost == 1:
+        assert frames.status == "partial"
+        assert any("59 of 60 frames can be decoded" in note for note in frames.notes)
 
 
-def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recording, monkeypatch):
-    """Sorting pictures that are in order does no harm, and leaving others unsorted does.
-
-    The film cannot be read behind its first 20 packets. Picture 0 is its only key picture.
-    """
+@pytest.fixture
+def films_damaged_behind_20_packets(monkeypatch):
+    """No film can be read behind its first 20 packets."""
     number_packets = display_order.number_packets
 
     def fail_after_twenty(packets):
@@ -159,10 +173,17 @@ def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recordi
 
     monkeypatch.setattr(display_order, "number_packets", fail_after_twenty)
 
-    is_key = np.zeros(60, bool)
-    is_key[0] = True
 
-    assert display_order.reorders(recording("h264", ".ts"), is_key)
+@pytest.mark.usefixtures("films_damaged_behind_20_packets")
+def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recording):
+    """A film of 60 pictures, of which the first is the only key picture, cannot be read behind 20 packets.
+
+    To sort pictures that are in order does no harm, and to leave others unsorted does.
+    """
+    is_key_picture = np.zeros(60, bool)
+    is_key_picture[0] = True
+
+    assert display_order.reorders(recording("h264", ".ts"), is_key_picture)
 
 
 class LabelledFrame:
@@ -195,11 +216,15 @@ def test_frames_have_the_numbers_of_their_packets_until_these_step_back(labels, 
     assert [number for number, *_ in numbered_frames] == numbers
 
 
-def test_labels_may_step_back_where_stamps_do():
-    """Packets 0, 2 and 1 are pictures 0, 1 and 2 here: the stamps of this film do not rise."""
+def test_packets_that_are_not_in_the_order_of_display_give_frames_their_numbers():
+    """A film has three pictures in the packets 0, 2 and 1, which is the order of display.
+
+    By their time stamps (not `rising`) the packets are in another order than the pictures. So a decoder that
+    gives out the frame of packet 2 before that of packet 1 is right, and each frame has its packet's number.
+    """
     frames = [LabelledFrame(packet=0), LabelledFrame(packet=2), LabelledFrame(packet=1)]
     picture_of_packet = {0: 0, 2: 1, 1: 2}
 
     numbered_frames = number_frames(frames, picture_of_packet, rising=False)
 
-    assert [number for number, *_ in numbered_frames] == [0, 1, 2]
+    assert [numbered.number for numbered in numbered_frames] == [0, 1, 2]

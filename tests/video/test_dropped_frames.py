@@ -12,7 +12,6 @@ from tests.video.encoding import encode
 PAUSE = [*range(10), *range(25, 75)]
 """Frames that were not dropped: the pause goes from frame 10 to frame 24."""
 SECOND_FRAME_LATE = [0, *range(10, 70)]
-EVERY_THIRD_DROPPED = [number for number in range(90) if number % 3 != 2]
 
 CODECS = {
     "no B-pictures": ("mpeg4", {"qscale": "2"}),
@@ -31,10 +30,10 @@ def film_of(path, numbers, codec, options):
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("numbers", [PAUSE, SECOND_FRAME_LATE], ids=["pause", "late"])
 def test_a_pause_of_dropped_frames_comes_where_a_player_shows_it(tmp_path, codec, numbers):
-    """Entries are in the order of decoding, which runs ahead of that of display.
+    """An AVI has an entry for each 1/25 s, in the order of decoding, and an empty one for a dropped frame.
 
-    A decoder that reorders pictures holds some back, so the empty entries come that many pictures later than
-    the pause for which they stand.
+    A decoder that reorders pictures holds some back, so that empty entries come that many pictures later than
+    the pause for which they stand: frame n is shown at n / 25 s all the same.
     """
     film = film_of(tmp_path / "a.avi", numbers, *CODECS[codec])
 
@@ -46,16 +45,24 @@ def test_a_pause_of_dropped_frames_comes_where_a_player_shows_it(tmp_path, codec
 
 @pytest.mark.parametrize("codec", ["MPEG-4", "MPEG-2"])
 def test_frames_that_were_dropped_regularly_have_their_times(tmp_path, codec):
-    film = film_of(tmp_path / "a.avi", EVERY_THIRD_DROPPED, *CODECS[codec])
+    """A film of 90 numbered frames, 25 a second, has an empty entry in place of every third.
 
-    frames = read_frames(film, uniform(len(EVERY_THIRD_DROPPED)))
+    Frame n is still shown at n / 25 s.
+    """
+    numbers_left = [number for number in range(90) if number % 3 != 2]
+    film = film_of(tmp_path / "a.avi", numbers_left, *CODECS[codec])
 
-    assert read_drawn_numbers(frames.images) == EVERY_THIRD_DROPPED
-    np.testing.assert_allclose(frames.time_s, np.array(EVERY_THIRD_DROPPED) / 25, atol=1e-6)
+    frames = read_frames(film, uniform(60))
+
+    assert read_drawn_numbers(frames.images) == numbers_left
+    np.testing.assert_allclose(frames.time_s, np.array(numbers_left) / 25, atol=1e-6)
 
 
 def test_the_last_picture_comes_the_usual_step_behind_the_one_before(tmp_path):
-    """A film of 25 pictures a second in a file of 100 entries a second: each picture has four entries."""
+    """A film of 30 pictures, 25 a second, is in a file of 100 entries a second.
+
+    So a picture comes every four entries, the last one too.
+    """
     numbers = list(range(30))
     film = encode(
         tmp_path / "a.avi",
@@ -73,7 +80,10 @@ def test_the_last_picture_comes_the_usual_step_behind_the_one_before(tmp_path):
 
 
 def test_a_span_behind_the_pause_has_the_frames_of_its_time(tmp_path):
-    """Frame 25 begins at 1 s; before it nothing is shown anew from 0.4 s on."""
+    """A film of 25 frames a second has lost the frames 10 to 24; frame 25 begins at 1 s.
+
+    So five frames from 0.9 to 1.2 s are those from frame 25 on.
+    """
     film = film_of(tmp_path / "a.avi", PAUSE, *CODECS["MPEG-4"])
 
     frames = read_frames(film, uniform(5), start_s=0.9, end_s=1.2)
@@ -112,7 +122,10 @@ def test_a_film_whose_last_frames_were_dropped_is_whole(tmp_path):
 
 
 def test_a_film_that_lost_its_last_pictures_is_cut_off(tmp_path):
-    """The same film, cut through behind its 45 pictures: the file is shorter than it states."""
+    """Of a film of 60 frames, 15 at the end were dropped; then the file was cut through behind the others.
+
+    It lacks the empty entries of the dropped frames, and is shorter than it states.
+    """
     film = encode(tmp_path / "a.avi", map(draw_number, range(60)), "mpeg4", options={"qscale": "2"})
     data = without_last_pictures(film.read_bytes(), n_left=45)
     first_empty_entry = data.index(b"00dc" + bytes(4), data.index(b"movi"))
@@ -122,13 +135,13 @@ def test_a_film_that_lost_its_last_pictures_is_cut_off(tmp_path):
 
 
 def test_a_pause_in_a_packed_stream_comes_where_its_entries_have_it(tmp_path):
-    """XviD puts a B-picture into one entry with the picture behind it, so nothing is held back."""
-    plain = encode(
-        tmp_path / "plain.avi", map(draw_number, range(60)), *CODECS["MPEG-4"][:1], options={"bf": "2"}
-    )
+    """An AVI file has an entry for each 1/25 s. XviD packs a picture that is needed early with one before it.
+
+    So entries are in the order of display: 25 pictures, then 15 empty entries, then the other 35 pictures.
+    """
+    plain = encode(tmp_path / "plain.avi", map(draw_number, range(60)), "mpeg4", options={"bf": "2"})
 
     def pack_with_pause(packets):
-        """Pack the pictures, and leave 15 entries empty behind the first 25."""
         packed = pack(packets)
         for packet in packed[25:]:
             packet.pts = packet.dts = packet.pts + 15
@@ -138,5 +151,5 @@ def test_a_pause_in_a_packed_stream_comes_where_its_entries_have_it(tmp_path):
 
     frames = read_frames(film, uniform(probe(film).frames))
 
-    right = np.append(np.arange(25), np.arange(40, 75)) / 25
-    np.testing.assert_allclose(frames.time_s, right, atol=1e-6)
+    entries_with_pictures = [*range(25), *range(25 + 15, 60 + 15)]
+    np.testing.assert_allclose(frames.time_s, np.array(entries_with_pictures) / 25, atol=1e-6)

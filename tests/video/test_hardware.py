@@ -45,6 +45,13 @@ def random_gpu_frame(pixels, width, height, seed) -> av.VideoFrame:
     return frame
 
 
+def samples_of_gpu(frame, pixels) -> list[np.ndarray]:
+    """Return the samples of each plane of a frame in the GPU's format, moved to the low bits."""
+    _gpu_format, bits, bits_in_memory = DEPTHS[pixels]
+    empty_low_bits = bits_in_memory - bits
+    return [samples_of(plane, sample_type(bits)) >> empty_low_bits for plane in frame.planes]
+
+
 def sample_type(bits) -> np.dtype:
     return np.dtype("u1") if bits == 8 else np.dtype("<u2")
 
@@ -56,12 +63,12 @@ def sample_type(bits) -> np.dtype:
     seed=st.integers(0, 9),
 )
 def test_every_sample_of_a_gpu_becomes_that_of_a_core(pixels, width, height, seed):
-    """A GPU holds luma, and then blue and red differences in turn, of half the width and height.
+    """A picture has a brightness for each pixel, and a blue and a red difference for each 2 x 2 of them.
 
-    A core holds three planes: luma, blue and red. A GPU's samples of 10 or 12 bits are in the high bits of
-    16, a core's in the low ones. Rows are padded, so samples are compared up to the width of the picture.
+    A GPU has blue and red in turn in one plane, and samples in the high bits of their 16 (or all of 8) bits;
+    a core has three planes, and samples in the low bits. Rows are padded behind the picture's width.
     """
-    gpu_format, bits, bits_in_memory = DEPTHS[pixels]
+    gpu_format, bits, _bits_in_memory = DEPTHS[pixels]
     gpu_frame = random_gpu_frame(pixels, width, height, seed)
 
     core_frame = to_core_format(gpu_frame, gpu_format, pixels)
@@ -69,16 +76,14 @@ def test_every_sample_of_a_gpu_becomes_that_of_a_core(pixels, width, height, see
     assert core_frame.format.name == pixels
     half_width = math.ceil(width / 2)
     half_height = math.ceil(height / 2)
-    empty_low_bits = bits_in_memory - bits
-    luma_plane, chroma_plane = gpu_frame.planes
-    luma = samples_of(luma_plane, sample_type(bits)) >> empty_low_bits
-    chroma = samples_of(chroma_plane, sample_type(bits)) >> empty_low_bits
-    chroma = chroma[:half_height, : 2 * half_width]
-    blue = chroma[:, 0::2]
-    red = chroma[:, 1::2]
-
-    core_luma, core_blue, core_red = (samples_of(plane, sample_type(bits)) for plane in core_frame.planes)
-    np.testing.assert_array_equal(core_luma[:, :width], luma[:, :width])
+    brightness, blue_and_red_in_turn = samples_of_gpu(gpu_frame, pixels)
+    blue_and_red_in_turn = blue_and_red_in_turn[:half_height, : 2 * half_width]
+    blue = blue_and_red_in_turn[:, 0::2]
+    red = blue_and_red_in_turn[:, 1::2]
+    core_brightness, core_blue, core_red = (
+        samples_of(plane, sample_type(bits)) for plane in core_frame.planes
+    )
+    np.testing.assert_array_equal(core_brightness[:, :width], brightness[:, :width])
     np.testing.assert_array_equal(core_blue[:, :half_width], blue)
     np.testing.assert_array_equal(core_red[:, :half_width], red)
 
@@ -167,12 +172,16 @@ def test_what_is_missing_to_decode_on_a_gpu_is_named(monkeypatch, libraries_of_d
 @pytest.mark.gpu
 @pytest.mark.parametrize("codec", ["libx264", "libx265", "libvpx-vp9"])
 def test_on_a_real_gpu_all_bits_are_those_of_a_core(tmp_path, codec):
-    """A film of 60 numbered pictures, four times as wide and high as usual: GPUs refuse small pictures."""
+    """A film of 60 numbered pictures is decoded by a GPU and by a core; "" says that no bit differs.
+
+    Pictures are four times as wide and high as usual, since GPUs refuse small ones.
+    """
     gpu = NvidiaGpu(min_pixels=0)
     if gpu.missing():
         pytest.skip(gpu.missing())
     pictures = (draw_number(number).repeat(4, axis=0).repeat(4, axis=1) for number in range(60))
-    film = encode(tmp_path / "f.mkv", pictures, codec, options={"g": "25"})
+    a_key_picture_every_25 = {"g": "25"}
+    film = encode(tmp_path / "f.mkv", pictures, codec, options=a_key_picture_every_25)
 
     try:
         difference = find_difference(film, range(60), gpu)

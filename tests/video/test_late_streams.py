@@ -115,10 +115,11 @@ def film_with_packet(large, tmp_path):
 @pytest.mark.parametrize(("name", "kind", "place"), [*film_kind_and_place()])
 @pytest.mark.usefixtures("little_is_probed")
 def test_a_packet_of_a_stream_that_begins_late_costs_no_picture(film_with_packet, name, kind, place):
-    """FFmpeg lists a stream that begins far behind the start of a file only when it gets there.
+    """FFmpeg knows a stream that begins far behind the start of a file only when it gets there.
 
-    A film of 220 numbered pictures gets one packet of another stream behind a share `place` of its bytes.
-    Streams that FFmpeg knows as sound or subtitles are listed, with the byte at which they begin.
+    A film of 220 numbered pictures gets one packet of another stream (`kind`) behind a share `place` of its
+    bytes: all pictures are found, and streams of sound or subtitles are listed with the byte at which they
+    begin.
     """
     film = film_with_packet(name, kind, place)
 
@@ -180,9 +181,9 @@ def test_a_film_in_which_very_many_streams_begin_late_is_read_with_few_notes(lar
 
 @pytest.mark.parametrize("programme", ["1", "2"], ids=["the same programme", "another programme"])
 def test_a_recording_is_partial_where_pictures_move_to_another_stream(tmp_path, programme):
-    """In its middle a new map of the programme says that the pictures are in stream 512, not 256.
+    """A recording of 100 pictures says in its middle that pictures are in stream 512 from now on, not 256.
 
-    Only the 50 pictures of the first half are read; a note names the byte at which the new map stands.
+    Only the 50 pictures of the first half are read; a note names the byte at which that is said.
     """
     in_stream_256 = {"mpegts_start_pid": "256"}
     in_stream_512 = {
@@ -291,16 +292,21 @@ def test_sound_that_begins_late_is_listed_and_costs_no_picture(flash_with_late_s
 
 @pytest.mark.usefixtures("little_is_probed")
 def test_clicks_of_sound_that_begins_late_are_heard_at_their_times(flash_with_late_sound):
-    """The sound of a film of 6 s begins at 3 s: the clicks at 3.5, 4.5 and 5.5 s are left of six."""
+    """A film of 6 s has a click in each second, at .5. Of a copy the sound of the first 3 s is taken away.
+
+    The clicks at 3.5, 4.5 and 5.5 s are heard there as in the whole film, but for what the clock of a file is
+    moved by: it begins with what comes first, pictures or sound.
+    """
     whole, film_with_late_sound = flash_with_late_sound
 
-    (samples,), missing_s = SoundTrack(film_with_late_sound).parts(0.0, 6.0, (), rate=RATE)
-    (samples_of_whole,), _ = SoundTrack(whole).parts(0.0, 6.0, (), rate=RATE)
+    (samples,), missing_s = SoundTrack(film_with_late_sound).parts(
+        start_s=0.0, end_s=6.0, edges_s=(), rate=RATE
+    )
+    (samples_of_whole,), _missing_s = SoundTrack(whole).parts(start_s=0.0, end_s=6.0, edges_s=(), rate=RATE)
 
     assert missing_s == pytest.approx(3.0, abs=0.1)
     first_three_seconds = samples[: 3 * RATE]
     assert np.abs(first_three_seconds).max() < 0.01
-    # The clock of a file begins with what comes first, pictures or sound.
     moved_s = frame_times(film_with_late_sound)[0] - frame_times(whole)[0]
     for click_s in (3.5, 4.5, 5.5):
         heard_s = time_of_click(samples, RATE, click_s)
@@ -314,15 +320,15 @@ def test_a_span_before_sound_that_begins_late_is_refused(flash_with_late_sound):
     _, film_with_late_sound = flash_with_late_sound
 
     with pytest.raises(VideoError):
-        SoundTrack(film_with_late_sound).parts(0.0, 2.0, (), rate=RATE)
+        SoundTrack(film_with_late_sound).parts(start_s=0.0, end_s=2.0, edges_s=(), rate=RATE)
 
 
 @pytest.mark.parametrize("suffix", ["ts", "vob"])
-@pytest.mark.parametrize("track", ["", "0"])
+@pytest.mark.parametrize("track", ["", "0"], ids=["the usual track", "the first track"])
 def test_sound_that_is_announced_and_begins_ten_seconds_later_is_heard(tmp_path, suffix, track):
-    """FFmpeg looks through a recording's first seconds for the settings of its sound: they come later.
+    """A film of 12 s announces sound, which begins at 10 s and has clicks at 10.5 and 11.5 s.
 
-    The film has 12 s, its sound begins at 10 s and has clicks at 10.5 and 11.5 s.
+    FFmpeg looks for the settings of sound in the first seconds, where they are not yet.
     """
     film = write_film(
         tmp_path / f"late.{suffix}",
@@ -332,7 +338,7 @@ def test_sound_that_is_announced_and_begins_ten_seconds_later_is_heard(tmp_path,
         gap=(-1.0, 10.0),
     )
 
-    (samples,), missing_s = SoundTrack(film, track).parts(0.0, 12.0, (), rate=RATE)
+    (samples,), missing_s = SoundTrack(film, track).parts(start_s=0.0, end_s=12.0, edges_s=(), rate=RATE)
 
     assert missing_s == pytest.approx(10.0, abs=0.1)
     for click_s in (10.5, 11.5):
@@ -341,11 +347,11 @@ def test_sound_that_is_announced_and_begins_ten_seconds_later_is_heard(tmp_path,
 
 @pytest.mark.usefixtures("little_is_probed")
 def test_sound_that_begins_too_late_is_refused_with_its_byte(flash_with_late_sound, monkeypatch):
-    """At most 200 kB may be read to find a stream, and the sound begins behind them.
+    """At most 200 kB may be read to find a stream (`MAX_PROBED`), and the film's sound begins behind them.
 
-    The 150 pictures are read all the same.
+    The error names the byte at which it begins. The 150 pictures are read all the same.
     """
-    _, film_with_late_sound = flash_with_late_sound
+    _whole, film_with_late_sound = flash_with_late_sound
     monkeypatch.setattr(late_streams, "MAX_PROBED", 200_000)
     (sound,) = index_packets(film_with_late_sound).late
 
@@ -371,39 +377,48 @@ def with_a_tenth_of_second_track(data: bytes) -> bytes:
 @pytest.mark.long
 @pytest.mark.usefixtures("little_is_probed")
 def test_a_track_from_the_beginning_is_preferred_to_one_that_begins_late(tmp_path):
-    """A film of 40 s has two tracks of sound, numbered 0 and 1.
+    """A film of 40 s has two tracks of sound, "0" with one click and "1" with one in each half second.
 
-    The second has sound only from 20 to 30 % of the film: 36 s of it are missing. It has more clicks than the
-    first, so that the two are told apart.
+    The second has sound only from 20 to 30 % of the film, so that 36 s of it are missing. If no track is
+    asked for, the first is read.
     """
-    tracks = {"a": clicks([0.5], seconds=40.0), "b": clicks(np.arange(0.25, 40, 0.5), seconds=40.0)}
-    whole = write_film(tmp_path / "film.vob", tracks, seconds=40.0, codec="ac3")
+    one_click = clicks([0.5], seconds=40.0)
+    many_clicks = clicks(np.arange(0.25, 40, 0.5), seconds=40.0)
+    whole = write_film(tmp_path / "film.vob", {"a": one_click, "b": many_clicks}, seconds=40.0, codec="ac3")
     film = tmp_path / "late.vob"
     film.write_bytes(with_a_tenth_of_second_track(whole.read_bytes()))
     assert [stream.kind for stream in index_packets(film).late] == ["audio"]
 
-    chosen_track, _ = SoundTrack(film).parts(0.0, 40.0, (), rate=RATE)
-    first_track, _ = SoundTrack(whole, "0").parts(0.0, 40.0, (), rate=RATE)
-    _, missing_in_second_s = SoundTrack(film, "1").parts(0.0, 40.0, (), rate=RATE)
+    chosen_track, _missing_s = SoundTrack(film).parts(start_s=0.0, end_s=40.0, edges_s=(), rate=RATE)
+    first_track, _missing_s = SoundTrack(whole, "0").parts(start_s=0.0, end_s=40.0, edges_s=(), rate=RATE)
+    _second_track, missing_in_second_s = SoundTrack(film, "1").parts(
+        start_s=0.0, end_s=40.0, edges_s=(), rate=RATE
+    )
 
     np.testing.assert_array_equal(chosen_track, first_track)
     assert missing_in_second_s == pytest.approx(36.0, abs=1.5)
 
 
+def flash_that_announces_and_begins_with_sound(film_of_pictures: Path, folder: Path) -> Path:
+    """Write a Flash film of 20 s of noise, more than 100 kB, and of the pictures of a film behind it."""
+    tags_of_pictures = inserting.flash_tags(film_of_pictures.read_bytes())  # Flash calls its packets tags
+    noise = np.random.default_rng(0).normal(0, 0.1, 20 * RATE).astype(np.float32)
+    sound = write_film(folder / "a.flv", {"": noise}, seconds=20.0).read_bytes()
+    tags_of_sound = [tag for tag in inserting.flash_tags(sound) if tag[0] == SOUND_TAG]
+    assert len(b"".join(tags_of_sound)) > 100_000
+    header = flash_header(sound, ANNOUNCES_SOUND)
+    film = folder / "film.flv"
+    film.write_bytes(header + b"".join([*tags_of_sound, *tags_of_pictures]))
+    return film
+
+
 @pytest.mark.usefixtures("little_is_probed")
 def test_pictures_that_begin_behind_what_is_probed_are_read(large, tmp_path):
-    """A Flash film announces sound alone, and begins with 20 s of it; its packets are called tags.
+    """A Flash film announces sound alone and begins with it; behind it come 220 numbered pictures.
 
-    This sound has more than the 100 kB that are read to find streams; behind it come 220 numbered pictures.
+    The sound has more than the 100 kB of a file that FFmpeg reads here to find streams.
     """
-    tags_of_pictures = inserting.flash_tags(large("h264.flv").read_bytes())
-    noise = np.random.default_rng(0).normal(0, 0.1, 20 * RATE).astype(np.float32)
-    sound = write_film(tmp_path / "a.flv", {"": noise}, seconds=20.0).read_bytes()
-    tags_of_sound = [tag for tag in inserting.flash_tags(sound) if tag[0] == SOUND_TAG]
-    header = flash_header(sound, ANNOUNCES_SOUND)
-    film = tmp_path / "film.flv"
-    film.write_bytes(header + b"".join([*tags_of_sound, *tags_of_pictures]))
-    assert len(b"".join(tags_of_sound)) > 100_000
+    film = flash_that_announces_and_begins_with_sound(large("h264.flv"), tmp_path)
 
     frames = read_frames(film, uniform(4))
 
@@ -485,12 +500,12 @@ NO_TIMES = b"\x0f"
 @pytest.mark.parametrize("buffer_size", [b"", BUFFER_SIZE])
 @pytest.mark.parametrize("times", [NO_TIMES, TIME_OF_MPEG1, TWO_TIMES_OF_MPEG1])
 def test_what_a_packet_of_mpeg1_carries_begins_behind_its_whole_header(stuffing, buffer_size, times):
-    """The byte tells which sound a packet has; ISO 11172-1, 2.4.3.3: stuffing, a buffer's size, and times.
+    """A packet has a header of filling bytes, the size of a buffer and times, each of which may be missing.
 
-    Else the place of a sound that begins late would not be found in a film of a Video CD.
+    The byte behind it tells which sound the packet carries, here 0x80, the first of a DVD; -1 says that there
+    is none (ISO 11172-1, 2.4.3.3).
     """
-    sound_of_dvd = b"\x80"
     header = stuffing + buffer_size + times
 
-    assert late_streams._first_carried(header + sound_of_dvd) == 0x80
+    assert late_streams._first_carried(header + b"\x80") == 0x80
     assert late_streams._first_carried(header) == -1

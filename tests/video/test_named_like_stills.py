@@ -14,7 +14,12 @@ def test_a_picture_that_is_not_there_is_missing_whatever_is_asked_of_it(tmp_path
 
 
 def test_a_film_named_like_a_picture_is_refused_as_a_film(tmp_path):
-    film = encode(tmp_path / "a.mp4", map(draw_number, range(12))).rename(tmp_path / "a.jpg")
+    """An MP4 of 12 pictures is renamed to a.jpg, and frames of it are asked for.
 
-    assert "film" in reason_of_refusal(film, uniform(8))
-    assert "film" in reason_of_refusal(film, uniform(1))
+    Even if that is one frame, the reason of the refusal says that the file is a film.
+    """
+    film = encode(tmp_path / "a.mp4", map(draw_number, range(12)))
+    named_like_picture = film.rename(tmp_path / "a.jpg")
+
+    assert "film" in reason_of_refusal(named_like_picture, uniform(8))
+    assert "film" in reason_of_refusal(named_like_picture, uniform(1))

@@ -99,23 +99,23 @@ def joins(draw):
 def test_pictures_of_joined_files_are_those_of_their_times_or_it_is_noted(parts, tmp_path_factory, join):
     """Recordings are often joined byte by byte, and then times jump or overlap.
 
-    Two or three parts of a drawn codec and container have drawn lengths and starts; each picture has its own
-    number drawn in it, part n from 80 n on. The end of the first part may be cut off. Each check holds, or
-    the film is said to be partial, or its times to be estimates.
+    A random join has two or three parts of numbered pictures, with lengths and starts of their own; the end
+    of the first may be cut off. Each check holds, or the film is said to be partial or its times to be
+    estimates.
     """
     files = []
-    for part_number, (count, start_s) in enumerate(zip(join.lengths, join.starts_s, strict=True)):
+    for part_number, (n_pictures, start_s) in enumerate(zip(join.lengths, join.starts_s, strict=True)):
         first_number = PART * part_number
-        files.append(parts(join.kind, count, start_s, first_number))
-    path = joined(tmp_path_factory.mktemp("joined") / f"film-{join.kind}", files, join.cut_bytes)
+        files.append(parts(join.kind, n_pictures, start_s, first_number))
+    film = joined(tmp_path_factory.mktemp("joined") / f"film-{join.kind}", files, join.cut_bytes)
 
-    frames = read_all_frames(path, join)
+    frames = read_all_frames(film, join)
 
     check_order(frames, join)
     check_that_times_rise(frames)
     check_that_no_picture_is_lost(frames, join)
     check_spacing(frames, join)
-    check_that_a_time_gives_its_picture(path, frames)
+    check_that_a_time_gives_its_picture(film, frames)
 
 
 def read_all_frames(path: Path, join: Join) -> Frames:

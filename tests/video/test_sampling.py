@@ -20,7 +20,10 @@ def video_with_frames_at(times, key_frames=None) -> FrameTimes:
 
 @given(n_frames=st.integers(1, 5000), n_wanted=st.integers(1, 200))
 def test_uniform_is_the_published_rule_sorted_and_in_range(n_frames, n_wanted):
-    """The rule: of T frames, the i-th of n is floor(i T / n)."""
+    """The rule: if n of T frames are wanted, the i-th of them, from 0 on, is frame floor(i T / n).
+
+    Where more frames are wanted than there are, some are taken several times.
+    """
     video = video_with_frames_at(np.arange(n_frames) / 25)
 
     chosen = choose(uniform(n_wanted), video)
@@ -80,20 +83,19 @@ def test_fps_takes_every_frame_of_a_video_of_that_rate_whose_times_are_rounded()
 
 @pytest.mark.parametrize(("seconds", "rate"), [(8, 24), (0.5, 24), (8, 4), (0.2, 24), (0.04, 25)])
 def test_pairs_are_spread_and_their_frames_as_far_apart_as_asked(seconds, rate):
-    """Six frames are three pairs, whose frames are 0.3 s apart, as well as the rate allows.
+    """Three pairs of frames are asked for, 0.3 s apart, of a video of so many seconds and frames a second.
 
-    The time in which a pair can begin is divided into thirds, and each pair begins in the middle of one. In a
-    video shorter than 0.3 s, a pair is its first and last frame.
+    The time in which a pair can begin is divided into thirds, and each pair begins in the middle of one, but
+    for the nearest frame. In a video shorter than 0.3 s, a pair is its first and last frame.
     """
     video = video_with_frames_at(np.arange(round(seconds * rate)) / rate)
+    last_frame_s = video.time_s[-1]
+    half_a_frame_s = 0.5 / rate + 1e-9
 
     six_frames = choose(pairs(6, gap_s=0.3), video)
 
     first_times = video.time_s[six_frames[0::2]]
     second_times = video.time_s[six_frames[1::2]]
-    half_a_frame_s = 0.5 / rate + 1e-9  # the nearest frames are taken
-    last_frame_s = video.time_s[-1]
-
     expected_gap_s = min(0.3, last_frame_s)
     gaps_s = second_times - first_times
     assert np.abs(gaps_s - expected_gap_s).max() <= half_a_frame_s
@@ -160,7 +162,10 @@ def test_senseless_samplings_are_refused(sampling, value):
     ],
 )
 def test_a_span_that_has_no_frames_is_refused(times, start_s, end_s, message):
-    """The video has two frames, at these seconds; NaN is a time that is not known."""
+    """The video has two frames, at `times` in seconds, of which NaN says that they are not known.
+
+    A span of it must end behind its start, and hold a frame.
+    """
     video = video_with_frames_at(times)
 
     with pytest.raises(VideoError, match=message):

@@ -302,7 +302,11 @@ def scene(rng: np.random.Generator, seconds: int) -> list[np.ndarray]:
     ids=["rolling at the end", "cards at the beginning", "cards at the end"],
 )
 def test_credits_that_roll_and_credits_on_cards_are_found(tmp_path, draw_credits, come_first):
-    """12 s of credits stand before or behind 12 s of film; more than 11 s of them must be found."""
+    """12 s of credits, which roll or stand on one card after the other, come before or behind 12 s of film.
+
+    Shots of credits are flagged as such; they begin and end where the credits do, and more than 11 s of these
+    are found.
+    """
     rng = np.random.default_rng(9)
     credit_pictures = draw_credits(rng, 12)
     scene_pictures = scene(rng, seconds=12)

@@ -242,58 +242,65 @@ def test_a_film_without_sound_is_refused(tmp_path):
 
 @pytest.mark.parametrize("n_left_out", [-200, 300, 900])
 def test_sound_is_where_its_times_say_behind_a_wrong_first_packet(tmp_path, n_left_out):
-    """Phones state that the first packet has fewer samples than it holds (so many are left out), or more.
+    """A phone states that its first packet of sound has `n_left_out` samples fewer than it holds (or more).
 
-    The click is at 2 s of the film, and all behind the first packet is earlier by the samples left out.
+    So the packets behind it come by so many samples earlier, and with them the click at 2 s of the film.
     """
 
-    def state_another_length(packets):
+    def state_earlier_times_behind_the_first(packets):
         packets_of_sound = [packet for packet in packets if packet.stream.type == "audio"]
         for packet in packets_of_sound[1:]:
             packet.pts = packet.dts = packet.pts - round(n_left_out / RATE / packet.time_base)
         return packets
 
     film = write_film(tmp_path / "film.mp4", {"eng": clicks([2.0], seconds=4.0)}, seconds=4.0)
-    phone = remux(film, tmp_path / "phone.mp4", state_another_length, kinds=("video", "audio"))
+    film_of_phone = remux(
+        film, tmp_path / "phone.mp4", state_earlier_times_behind_the_first, kinds=("video", "audio")
+    )
 
-    (samples,), _ = read_sound(phone, RATE, start_s=0.0, end_s=4.0)
+    (samples,), _missing_s = read_sound(film_of_phone, RATE, start_s=0.0, end_s=4.0)
 
     place_of_click = int(np.abs(samples).argmax())
     assert place_of_click == pytest.approx(2 * RATE - n_left_out, abs=2)
+
+
+def take_times_of_first_packets(monkeypatch, n_packets):
+    """Let the first packets of sound of any film state no time from now on."""
+    timed_packets = sound.timed_packets
+
+    def without_first_times(*settings):
+        for number, timed_packet in enumerate(timed_packets(*settings)):
+            packet = timed_packet[1]
+            if number < n_packets:
+                packet.pts = packet.dts = None
+            yield timed_packet
+
+    monkeypatch.setattr(sound, "timed_packets", without_first_times)
 
 
 @pytest.mark.parametrize(
     ("kind", "n_without_time"), [("mp4", 1), ("mp4", 6), ("mkv", 6), ("ts", 6), ("avi", 1)]
 )
 def test_the_first_frames_of_sound_may_state_no_time(films, monkeypatch, kind, n_without_time):
-    """In WMA Pro they state none. A frame without a time ends where the one behind it begins.
+    """Some codecs, as WMA Pro, state no time of the first packets; each ends where the next one begins.
 
-    The times of the first packets are taken away; the samples must be those that are read with all times.
+    So the sound must be the same as with all times. It is read of a copy, since what is known of a file is
+    kept.
     """
-    (samples_with_times,), _ = read_sound(films[kind], RATE, start_s=0.0, end_s=3.0)
-    timed_packets = sound.timed_packets
+    film = films[kind]
+    copy = shutil.copy(film, film.with_name(f"{n_without_time}.{kind}"))
 
-    def without_first_times(*settings):
-        for number, timed_packet in enumerate(timed_packets(*settings)):
-            packet = timed_packet[1]
-            if number < n_without_time:
-                packet.pts = packet.dts = None
-            yield timed_packet
-
-    monkeypatch.setattr(sound, "timed_packets", without_first_times)
-
-    path = shutil.copy(films[kind], films[kind].with_name(f"{n_without_time}.{kind}"))
-    (samples,), missing_s = read_sound(path, RATE, start_s=0.0, end_s=3.0)
+    (samples_with_times,), _missing_s = read_sound(film, RATE, start_s=0.0, end_s=3.0)
+    take_times_of_first_packets(monkeypatch, n_without_time)
+    (samples,), missing_s = read_sound(copy, RATE, start_s=0.0, end_s=3.0)
 
     assert np.abs(samples - samples_with_times).max() < 0.01
     assert missing_s < 0.1
 
 
-def test_sound_behind_a_damaged_place_is_counted_as_missing(films, monkeypatch):
-    """A film of 36 s, with a click at 1 s, cannot be read behind 900 packets.
-
-    It has about 1,550 packets of sound, and 900 pictures among them: between 5 and 20 s of sound are missing.
-    """
+@pytest.fixture
+def films_damaged_behind_900_packets(monkeypatch):
+    """No film can be read behind its first 900 packets of sound and pictures."""
 
     def break_off_behind_900_packets(source, *streams):
         for number, packet in enumerate(demux(source.container, *streams)):
@@ -303,6 +310,13 @@ def test_sound_behind_a_damaged_place_is_counted_as_missing(films, monkeypatch):
 
     monkeypatch.setattr(Source, "demux", break_off_behind_900_packets)
 
+
+@pytest.mark.usefixtures("films_damaged_behind_900_packets")
+def test_sound_behind_a_damaged_place_is_counted_as_missing(films):
+    """A film of 36 s, with a click at 1 s, has about 1,550 packets of sound, and 900 pictures among them.
+
+    It cannot be read behind 900 packets, so that between 5 and 20 s of its sound are missing.
+    """
     (samples,), missing_s = read_sound(films["mp4"], RATE, start_s=0.0, end_s=36.0)
 
     assert 5 < missing_s < 20
@@ -403,12 +417,8 @@ class SeekableByPictures:
         self._source.container.seek(*place, **options)
 
 
-def test_a_seek_that_failed_is_not_tried_again_and_the_other_one_is(films, monkeypatch):
-    """FFmpeg can seek in this film of 36 s by its pictures, and not by its sound, which is tried first.
-
-    Sound is read in blocks. Seconds 31 to 34 lie in one block, and second 61 in another, where the film has
-    ended: there only the seek by pictures is tried.
-    """
+def record_seeks_of_which_those_by_sound_fail(monkeypatch):
+    """Let FFmpeg seek by the times of pictures alone from now on; return the list of what is tried."""
     seeks = []
 
     @contextmanager
@@ -416,12 +426,22 @@ def test_a_seek_that_failed_is_not_tried_again_and_the_other_one_is(films, monke
         with opened_to(*arguments) as source:
             yield replace(source, container=SeekableByPictures(source, seeks))
 
-    track = SoundTrack(films["mp4"])
     monkeypatch.setattr(sound, "opened_to", open_seekable_by_pictures)
+    return seeks
 
-    (samples,), _ = track.parts(31.0, 34.0, (), rate=16_000)
+
+def test_a_seek_that_failed_is_not_tried_again_and_the_other_one_is(films, monkeypatch):
+    """To read seconds 31 to 34 of a film of 36 s, FFmpeg is asked to seek by the sound's times, which fails.
+
+    It is then asked to seek by the pictures' times. Where it is to seek again, to a second behind the film's
+    end, only that is tried.
+    """
+    track = SoundTrack(films["mp4"])
+    seeks = record_seeks_of_which_those_by_sound_fail(monkeypatch)
+
+    (samples,), _missing_s = track.parts(start_s=31.0, end_s=34.0, edges_s=(), rate=16_000)
     with pytest.raises(VideoError, match="no sound"):
-        track.parts(61.0, 62.0, (), rate=16_000)
+        track.parts(start_s=61.0, end_s=62.0, edges_s=(), rate=16_000)
 
     assert seeks == ["sound", "pictures", "pictures"]
     # The clicks at 31.5 and 33 s are at 0.5 and 2 s of what was read.

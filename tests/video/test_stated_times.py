@@ -19,17 +19,21 @@ from tests.video.encoding import encode
 from tests.video.joining import KINDS, MPEG, VPX, X264, joined, part
 
 
+def without_times_of_display(film: Path, target: Path) -> Path:
+    """Copy an MP4; its table of times from decoding to display, and its edit list, become free space."""
+    target.write_bytes(film.read_bytes().replace(b"ctts", b"free").replace(b"edts", b"free"))
+    return target
+
+
 @pytest.mark.parametrize("kind", ["h264.mkv", "hevc.mkv"], ids=["H.264", "HEVC"])
 def test_an_mp4_without_times_of_display_is_in_the_decoders_order(tmp_path, kind):
-    """A decoder puts pictures in the order of display by itself; at 25 a second they are 1/25 s apart.
+    """A film of 30 numbered pictures, 25 a second, has lost its table of when pictures are displayed.
 
-    Each of 30 pictures has its own number drawn in it. From 0.4 to 0.8 s these are pictures 10 to 19.
+    A decoder puts them in the order of display all the same, 1/25 s apart: from 0.4 to 0.8 s these are
+    pictures 10 to 19, of which every other one is taken.
     """
     film = encode(tmp_path / "a.mp4", map(draw_number, range(30)), **KINDS[kind])
-    # The table of what is between decoding and display, and the edit list, are made free space.
-    without_times = film.read_bytes().replace(b"ctts", b"free").replace(b"edts", b"free")
-    film_without_times = tmp_path / "b.mp4"
-    film_without_times.write_bytes(without_times)
+    film_without_times = without_times_of_display(film, tmp_path / "b.mp4")
 
     frames = read_frames(film_without_times, at(range(30)))
     window = read_frames(film_without_times, uniform(5), start_s=0.4, end_s=0.8)
@@ -60,18 +64,12 @@ SHOW_FRAME = 2
 
 
 def test_pictures_of_vp9_that_are_not_shown_are_not_counted(tmp_path):
-    """Pictures 0, 10 and 20 of the film's 30 are key pictures; 10 and 20 are made to be not shown.
+    """VP9 may hold pictures that others are made from and that are not shown themselves.
 
-    A bit of the first byte of each picture says whether it is shown.
+    Of a film of 30 pictures, 25 a second, the key pictures 10 and 20 are made such pictures.
     """
     film = encode(tmp_path / "a.webm", map(draw_number, range(30)), "libvpx-vp9", options=VPX)
-    key_pictures = [bytes(packet) for packet in packets_of(film) if packet.is_keyframe]
-    data = film.read_bytes()
-    for picture in key_pictures[1:]:
-        hidden = bytes([picture[0] & ~SHOW_FRAME]) + picture[1:]
-        data = data.replace(picture, hidden)
-    film_with_hidden_pictures = tmp_path / "hidden.webm"
-    film_with_hidden_pictures.write_bytes(data)
+    film_with_hidden_pictures = with_hidden_key_pictures(film, tmp_path / "hidden.webm")
 
     frames = read_frames(film_with_hidden_pictures, at(range(28)))
 
@@ -80,6 +78,17 @@ def test_pictures_of_vp9_that_are_not_shown_are_not_counted(tmp_path):
     shown = [*range(10), *range(11, 20), *range(21, 30)]
     assert read_drawn_numbers(frames.images) == shown
     np.testing.assert_allclose(frames.time_s, np.array(shown) / 25, atol=0.0015)
+
+
+def with_hidden_key_pictures(film: Path, target: Path) -> Path:
+    """Copy a VP9, and hide its key pictures but the first: a bit of each one says whether it is shown."""
+    key_pictures = [bytes(packet) for packet in packets_of(film) if packet.is_keyframe]
+    data = film.read_bytes()
+    for picture in key_pictures[1:]:
+        hidden = bytes([picture[0] & ~SHOW_FRAME]) + picture[1:]
+        data = data.replace(picture, hidden)
+    target.write_bytes(data)
+    return target
 
 
 def stop_the_clock_of_pictures(data: bytearray) -> None:
@@ -131,16 +140,16 @@ def zero_transport_times(data: bytearray) -> None:
 def test_pictures_whose_times_are_all_zero_get_times_by_their_rate(
     tmp_path, suffix, codec, options, make_times_zero
 ):
-    """The file states a rate of 25 a second, and a note says that times were made from it.
+    """All times of a good film of 30 numbered pictures are overwritten with zeros (`make_times_zero`).
 
-    The times of a good film are overwritten: `make_times_zero` changes its bytes.
+    The file also states a rate of 25 pictures a second, and a note says that times were made from it.
     """
-    path = encode(tmp_path / f"zero.{suffix}", map(draw_number, range(30)), codec, options=options)
-    data = bytearray(path.read_bytes())
+    film = encode(tmp_path / f"zero.{suffix}", map(draw_number, range(30)), codec, options=options)
+    data = bytearray(film.read_bytes())
     make_times_zero(data)
-    path.write_bytes(data)
+    film.write_bytes(data)
 
-    frames = read_frames(path, at(range(30)))
+    frames = read_frames(film, at(range(30)))
 
     assert read_drawn_numbers(frames.images) == list(range(30))
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25)
@@ -205,26 +214,39 @@ def changed_film(film: Path, target: Path, change: Callable[[EditList], None]) -
 
 
 @pytest.mark.parametrize(
-    ("change", "is_noted"),
+    "change",
     [
-        pytest.param(lambda edits: edits.set_speed(0), True, id="a picture that is held"),
-        pytest.param(lambda edits: edits.set_speed(2), True, id="double speed"),
-        pytest.param(show_nothing_between_two_edits, True, id="a hole"),
-        pytest.param(lambda _edits: None, False, id="a cut, which FFmpeg follows"),
-        pytest.param(EditList.tear, False, id="a list that ends before its edits"),
+        pytest.param(lambda edits: edits.set_speed(0), id="a picture that is held"),
+        pytest.param(lambda edits: edits.set_speed(2), id="double speed"),
+        pytest.param(show_nothing_between_two_edits, id="a hole"),
     ],
 )
-def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, change, is_noted):
-    """The edit list of an MP4 says which parts of a film are shown, and how.
+def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, change):
+    """The edit list of an MP4 says which parts of a film a player shows, how fast, and with which pauses.
 
-    FFmpeg follows cuts, and neither held pictures nor speeds nor holes.
+    FFmpeg, with which we read, shows the parts, and neither holds pictures nor follows speeds nor holes.
     """
     film = changed_film(cut_film, tmp_path / "odd.mp4", change)
 
     notes = read_frames(film, uniform(2)).notes
 
-    has_note = any("edit list" in note for note in notes)
-    assert has_note == is_noted
+    assert any("edit list" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda _edits: None, id="a cut, which FFmpeg follows"),
+        pytest.param(EditList.tear, id="a list that ends before its edits"),
+    ],
+)
+def test_edit_lists_that_ffmpeg_follows_or_that_say_nothing_are_not_noted(cut_film, tmp_path, change):
+    """The edit list of the film cuts off its beginning; in a copy the list is damaged and has no edits."""
+    film = changed_film(cut_film, tmp_path / "odd.mp4", change)
+
+    notes = read_frames(film, uniform(2)).notes
+
+    assert not any("edit list" in note for note in notes)
 
 
 def test_a_single_picture_at_zero_has_no_note_that_the_file_states_no_times(tmp_path):
@@ -315,9 +337,9 @@ def test_avi_without_a_rate_is_read_at_25_pictures_a_second_with_a_note(tmp_path
 
 @pytest.mark.parametrize("kind", ["ts", "vob"])
 def test_pictures_of_soft_telecine_are_24_a_second_and_none_is_repeated(tmp_path, kind):
-    """DVDs of films have 24000/1001 pictures a second, nearly 24, and are shown at 29.97 pictures a second.
+    """A DVD of a film has nearly 24 pictures a second (24000/1001), and states 29.97, at which TVs show it.
 
-    The header states 29.97, and every other picture that its first field is repeated.
+    To fill the time, every other picture asks players to show a half of it (a field) once more; we don't.
     """
     rate = Fraction(24000, 1001)
     plain = encode(tmp_path / "plain.mkv", map(draw_number, range(48)), "mpeg2video", options=MPEG, rate=rate)

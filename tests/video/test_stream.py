@@ -131,6 +131,7 @@ def box(kind: bytes, content: bytes) -> bytes:
 
 BT709 = 1
 UNSPECIFIED = 2
+BT601_OF_PAL = 5
 BT601_OF_NTSC = 6
 BT2020 = 9
 PQ = 16
@@ -252,13 +253,14 @@ def test_a_turn_that_a_picture_states_by_itself_is_noted(plain, tmp_path):
 
 
 def test_what_the_stream_and_its_pictures_both_state_is_noted_once(tmp_path):
-    """Both say that the pictures are stereoscopic, with the two views side by side."""
-    pictures_say = {"x264-params": "frame-packing=3"}
-    version = bytes(4)
-    side_by_side = b"\x02"
-    stream_says = box(b"st3d", version + side_by_side)
-    film = encode(tmp_path / "a.mp4", [draw_number(255)] * 3, options=X264 | pictures_say)
-    film = with_box(film, tmp_path / "b.mp4", b"avc1", stream_says)
+    """Pictures say that they are stereoscopic, with the two views side by side, and the file says it too.
+
+    H.264 has the number 3 for that, and MP4 the number 2 in a box of four zeros and a byte.
+    """
+    pictures_say_side_by_side = {"x264-params": "frame-packing=3"}
+    stream_says_side_by_side = box(b"st3d", bytes(4) + b"\x02")
+    film = encode(tmp_path / "a.mp4", [draw_number(255)] * 3, options=X264 | pictures_say_side_by_side)
+    film = with_box(film, tmp_path / "b.mp4", b"avc1", stream_says_side_by_side)
 
     notes = read_frames(film, uniform(2)).notes
 
@@ -372,9 +374,10 @@ def test_a_scrambled_transport_stream_is_refused_as_encrypted(tmp_path, bytes_be
 
 
 def test_a_recording_scrambled_from_its_middle_on_is_partial(tmp_path):
-    """Decoding ends at the middle, and the damage is told to be encryption.
+    """Broadcasters scramble (encrypt) recordings, here one from the middle of the file on.
 
-    In a file of less than 3 MiB, all of it would be searched for the mark of scrambling.
+    Decoding ends there, and encryption is named as the damage. The file has more than the 3 MiB that would be
+    searched for the mark of scrambling as a whole.
     """
     noise = np.random.default_rng(0).integers(0, 255, (60, 192, 256, 3), np.uint8)
     film = encode(tmp_path / "a.ts", noise, options=X264 | {"crf": "4"})
@@ -583,10 +586,10 @@ HALF_TRANSPARENT[32:, :48, 3] = 0
     ids=["png", "qtrle", "ffv1 in RGB", "ffv1 in YUV", "prores", "utvideo"],
 )
 def test_transparent_pictures_lie_over_white_as_stills_do(tmp_path, name, codec, pixels):
-    """The lower left quarter of a picture of 96 x 64 pixels is transparent, and becomes white.
+    """Picture number 3, of 96 x 64 pixels, is encoded with its lower left quarter transparent.
 
-    Codecs lose a little: 2 of 255 levels of white, and 6 in the mean elsewhere. The upper half, which holds
-    the picture's number, is opaque.
+    That quarter becomes white, and the rest, whose upper half holds the number, stays. Codecs lose a little:
+    2 of 255 levels of white, and less than 6 in the mean elsewhere.
     """
     rgba = av.VideoFrame.from_ndarray(HALF_TRANSPARENT, format="rgba")
     film = encode(tmp_path / name, [rgba.reformat(format=pixels)] * 3, codec, pix_fmt=pixels)
@@ -607,9 +610,10 @@ def test_transparent_pictures_lie_over_white_as_stills_do(tmp_path, name, codec,
 
 
 def test_the_fourth_byte_of_a_pixel_in_avi_is_no_alpha(tmp_path):
-    """Windows' uncompressed pixels have four bytes, of which the last means nothing.
+    """Windows' uncompressed pixels have four bytes: blue, green, red, and one that means nothing.
 
-    In a quarter of this picture the last byte is 0, which would be transparent if it were alpha.
+    In a quarter of this picture it is 0. If it were transparency (alpha), that quarter would become white,
+    and a note would say so.
     """
     bgra = av.VideoFrame.from_ndarray(HALF_TRANSPARENT, format="rgba").reformat(format="bgra")
     film = encode(tmp_path / "a.avi", [bgra] * 2, "rawvideo", pix_fmt="bgra")
@@ -702,19 +706,30 @@ def test_the_command_frames_describes_the_stream_in_its_json(plain):
 
 
 def test_a_title_that_looks_like_side_data_does_not_crop_pictures(tmp_path):
-    """The titles of a film and its stream hold lines as FFmpeg prints them where a file states a crop."""
-    path = tmp_path / "named.mkv"
+    """A file may state how much is to be cropped from its pictures, which FFmpeg prints as "side data".
+
+    Here the titles of the film and of its stream hold such lines, and are titles all the same.
+    """
+    title = "x\n    Side data:\n      Frame Cropping: 10/10/10/10"
+    film = write_film_with_title(tmp_path / "named.mkv", title)
+
+    facts_of_stream = read_frames(film, uniform(1)).stream
+
+    assert "crop" not in facts_of_stream
+
+
+def write_film_with_title(path: Path, title: str) -> Path:
+    """Write a film of one picture, which has a title, as its stream has."""
     with av.open(str(path), "w") as output:
-        output.metadata["title"] = "x\n    Side data:\n      Frame Cropping: 10/10/10/10"
+        output.metadata["title"] = title
         stream = output.add_stream("libvpx", rate=Fraction(25), options=VPX)
         stream.width = 96
         stream.height = 64
         stream.pix_fmt = "yuv420p"
-        stream.metadata["title"] = "x\n    Side data:\n      Frame Cropping: 10/10/10/10"
+        stream.metadata["title"] = title
         output.mux(stream.encode(av.VideoFrame.from_ndarray(draw_number(1))))
         output.mux(stream.encode(None))
-
-    assert "crop" not in read_frames(path, uniform(1)).stream
+    return path
 
 
 def test_another_version_of_the_conversion_to_rgb_is_another_decoder():
@@ -738,11 +753,12 @@ def encode_with_tags_of_colours(path: Path, first: int, **tags: int) -> Path:
 
 
 def test_a_matrix_that_changes_within_a_clip_is_noted(tmp_path):
-    """A clip is converted by the matrix of its first picture.
+    """A matrix says how the colours of a film become RGB; a clip is converted by that of its first picture.
 
-    Of 40 numbered pictures, 25 a second, the first 20 are of BT.601; at 0.8 s, BT.709 begins.
+    Of 40 numbered pictures, 25 a second, the first 20 state BT.601; at 0.8 s, BT.709 begins. A span from 0.9
+    s on has the second matrix alone.
     """
-    bt601 = encode_with_tags_of_colours(tmp_path / "bt601.webm", first=0, colorspace=5)
+    bt601 = encode_with_tags_of_colours(tmp_path / "bt601.webm", first=0, colorspace=BT601_OF_PAL)
     bt709 = encode_with_tags_of_colours(tmp_path / "bt709.webm", first=20, colorspace=BT709)
     film = joined(tmp_path / "both.webm", [bt601, bt709])
 
@@ -757,13 +773,21 @@ def test_a_matrix_that_changes_within_a_clip_is_noted(tmp_path):
 
 
 def test_a_change_of_the_shape_of_pixels_is_noted(tmp_path):
-    """A film of square pixels is joined with one of pixels that are 16/11 as wide as high."""
-    square, wide = Fraction(1), Fraction(16, 11)
+    """A film states how wide its pixels are. One of square pixels is joined with one of pixels 16/11 as wide.
+
+    The pictures would have to be stretched in the second half alone, so that a note says it.
+    """
     square_film = encode(
-        tmp_path / "square.mpg", map(draw_number, range(20)), codec="mpeg2video", sample_aspect_ratio=square
+        tmp_path / "square.mpg",
+        map(draw_number, range(20)),
+        codec="mpeg2video",
+        sample_aspect_ratio=Fraction(1),
     )
     wide_film = encode(
-        tmp_path / "wide.mpg", map(draw_number, range(20)), codec="mpeg2video", sample_aspect_ratio=wide
+        tmp_path / "wide.mpg",
+        map(draw_number, range(20)),
+        codec="mpeg2video",
+        sample_aspect_ratio=Fraction(16, 11),
     )
     both = joined(tmp_path / "both.mpg", [square_film, wide_film])
 
@@ -803,34 +827,55 @@ def test_colours_of_an_ordinary_screen_have_no_note(tmp_path):
     assert notes == ()
 
 
+def film_whose_container_states(colours, folder: Path) -> Path:
+    """Write an MP4 whose pictures state no colours; its container states these (`colour_box`)."""
+    film = encode(folder / "a.mp4", [draw_number(5)] * 3, "libx265", options=QUIET_X265, codec_tag="hvc1")
+    return with_box(film, folder / "b.mp4", b"hvc1", colours)
+
+
 @pytest.mark.parametrize(
-    ("colours_of_container", "matrix", "words_of_note"),
+    ("colours", "used_matrix"),
     [
-        (colour_box(BT709, BT709, BT709), "bt709", None),
-        (colour_box(UNSPECIFIED, UNSPECIFIED, UNSPECIFIED), "bt601 (untagged)", None),
-        (colour_box(BT2020, PQ, BT2020), "bt2020", "HDR"),
-        # The pictures state limited range. They are read so, as most players do.
-        (colour_box(BT709, BT709, BT709, full_range=True), "bt709", "another"),
+        (colour_box(primaries=BT709, transfer=BT709, matrix=BT709), "bt709"),
+        (
+            colour_box(primaries=UNSPECIFIED, transfer=UNSPECIFIED, matrix=UNSPECIFIED),
+            "bt601 (untagged)",
+        ),
     ],
-    ids=["BT.709", "unspecified", "HDR", "full range"],
+    ids=["BT.709", "unspecified"],
 )
-def test_colours_that_the_container_alone_states_are_used(
-    tmp_path, colours_of_container, matrix, words_of_note
-):
-    """The container states primaries, transfer and matrix, in this order; the pictures state no colours.
+def test_colours_that_the_container_alone_states_are_used(tmp_path, colours, used_matrix):
+    """The matrix, by which colours become RGB, is that of the container where the pictures state none.
 
-    They are numbers of H.273, of which PQ is a transfer of HDR films. `matrix` is the one that is used.
+    Where the container says that it is not specified, BT.601 is used.
     """
-    film = encode(tmp_path / "a.mp4", [draw_number(5)] * 3, "libx265", options=QUIET_X265, codec_tag="hvc1")
-    film = with_box(film, tmp_path / "b.mp4", b"hvc1", colours_of_container)
+    frames = read_frames(film_whose_container_states(colours, tmp_path), uniform(1))
 
-    frames = read_frames(film, uniform(1))
+    assert frames.matrix == used_matrix
+    assert frames.notes == ()
 
-    assert frames.matrix == matrix
-    if words_of_note is None:
-        assert frames.notes == ()
-    else:
-        assert any(words_of_note in note for note in frames.notes)
+
+def test_hdr_that_the_container_alone_states_is_noted(tmp_path):
+    """PQ is the brightness curve of films of high dynamic range; the pictures themselves state nothing."""
+    hdr = colour_box(primaries=BT2020, transfer=PQ, matrix=BT2020)
+
+    frames = read_frames(film_whose_container_states(hdr, tmp_path), uniform(1))
+
+    assert frames.matrix == "bt2020"
+    assert any("HDR" in note for note in frames.notes)
+
+
+def test_a_container_that_states_another_range_of_colours_than_the_pictures_is_noted(tmp_path):
+    """The pictures state the limited range, and the container the full one.
+
+    They are read as limited, as most players do.
+    """
+    full_range = colour_box(primaries=BT709, transfer=BT709, matrix=BT709, full_range=True)
+
+    frames = read_frames(film_whose_container_states(full_range, tmp_path), uniform(1))
+
+    assert frames.matrix == "bt709"
+    assert any("another" in note for note in frames.notes)
 
 
 @pytest.mark.parametrize(
@@ -843,15 +888,20 @@ def test_a_container_that_states_another_matrix_than_the_pictures_is_noted(
 ):
     """A film states in its pictures by which matrix colours become RGB; its container may state it too.
 
-    Its pictures state BT.601 by the number for PAL, 5, whose name in the encoder is bt470bg; the number for
-    NTSC, 6, is of the same matrix. Where the two differ, the pictures are believed.
+    These pictures state BT.601 by its number for PAL, which the encoder calls bt470bg; its number for NTSC is
+    of the same matrix. Where the two differ, the pictures are believed.
     """
-    matrix_of_pictures = "bt470bg"
-    as_pal = {
+    bt601_by_its_number_for_pal = {
         "preset": "ultrafast",
-        "x265-params": f"log-level=none:pools=none:colormatrix={matrix_of_pictures}",
+        "x265-params": "log-level=none:pools=none:colormatrix=bt470bg",
     }
-    film = encode(tmp_path / "a.mp4", [draw_number(5)] * 3, "libx265", options=as_pal, codec_tag="hvc1")
+    film = encode(
+        tmp_path / "a.mp4",
+        [draw_number(5)] * 3,
+        "libx265",
+        options=bt601_by_its_number_for_pal,
+        codec_tag="hvc1",
+    )
     colours_of_container = colour_box(primaries=BT709, transfer=BT709, matrix=matrix_of_container)
     film = with_box(film, tmp_path / "b.mp4", b"hvc1", colours_of_container)
 
@@ -863,16 +913,18 @@ def test_a_container_that_states_another_matrix_than_the_pictures_is_noted(
 
 
 def test_a_matrix_that_the_container_alone_names_makes_the_colours(tmp_path):
-    """A red picture is converted by BT.709, which the container states, and the pictures do not.
+    """A matrix says how RGB becomes the colours of a film, and back; red is encoded by that of BT.709.
 
-    It comes back to within 5 of 255 levels; by BT.601, its green would be off by more.
+    The container names it, and the pictures name none. Red comes back to within 5 of 255 levels; by the usual
+    matrix, BT.601, its green would be off by more.
     """
     fine_and_quiet = {"preset": "ultrafast", "crf": "1", "x265-params": "log-level=none:pools=none"}
     red = np.full((64, 96, 3), (200, 30, 30), np.uint8)
     frame = av.VideoFrame.from_ndarray(red, format="rgb24").reformat(format="yuv420p", dst_colorspace=BT709)
     frame.colorspace = UNSPECIFIED  # so that the encoder states no matrix
     film = encode(tmp_path / "a.mp4", [frame] * 3, "libx265", options=fine_and_quiet, codec_tag="hvc1")
-    film = with_box(film, tmp_path / "b.mp4", b"hvc1", colour_box(BT709, BT709, BT709))
+    colours_of_container = colour_box(primaries=BT709, transfer=BT709, matrix=BT709)
+    film = with_box(film, tmp_path / "b.mp4", b"hvc1", colours_of_container)
 
     (picture,) = read_frames(film, uniform(1)).images
 

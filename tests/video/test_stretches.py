@@ -77,17 +77,17 @@ def read_in_four_stretches(path, windows, requests=REQUESTS, edges=EDGES):
 def test_reading_in_stretches_gives_the_same_windows_and_shots_and_decodes_each_frame_once(films, name):
     """Workers decode stretches of one film at the same time; a window may reach over several stretches.
 
-    A film of four seconds is read in four stretches, and five windows of it (WINDOWS) in the frames that
-    REQUESTS ask for. `measured` is what was measured of each frame of a stretch to find shots.
+    A film of four seconds is read in four stretches. Five windows of it have the same frames as if they were
+    read of the whole film, and what was measured of each frame gives the same shots.
     """
-    path = films[name]
-    n_frames = len(decoded_by_pyav(path))
+    film = films[name]
+    n_frames = len(decoded_by_pyav(film))
 
-    in_stretches = read_in_four_stretches(path, WINDOWS)
+    in_stretches = read_in_four_stretches(film, WINDOWS)
 
-    for number, window_read_of_whole_film in read_windows(path, WINDOWS, REQUESTS):
-        assert_same(in_stretches.windows[number], window_read_of_whole_film)
-    assert joined_shots(in_stretches.measured) == find_shots(path)
+    for number, window_of_whole_film in read_windows(film, WINDOWS, REQUESTS):
+        assert_same(in_stretches.windows[number], window_of_whole_film)
+    assert joined_shots(in_stretches.measured) == find_shots(film)
     n_measured = sum(len(stretch.frames) for stretch in in_stretches.measured)
     assert n_measured == n_frames
     n_decoded_twice_at_most = 3  # the key frame at which each stretch but the first begins

@@ -123,19 +123,20 @@ def copied_packets(stream, copy):
     ],
 )
 def test_a_text_track_has_the_words_of_its_file(shared_data, tmp_path, kind, text, expected):
-    """Marks of style go, and what only looks like a mark stays.
+    """A file of one subtitle is read by itself, and as the text track of a film.
 
-    A file of one subtitle is read by itself, and as the text track of a film.
+    In both its marks of style, such as <i>, are left out; what only looks like a mark in its format (`kind`)
+    stays.
     """
     file = tmp_path / f"a.{kind}"
     file.write_text(FILES[kind].format(text), "utf-8")
     film = tmp_path / "film.mkv"
     write_film_with_text_tracks(film, shared_data / "videos" / "nasa_13013.mp4", {file: None})
 
-    ((_start_s, _end_s, text_of_film),) = read_subtitle_track(film)
+    ((_start_s, _end_s, text_of_track),) = read_subtitle_track(film)
     (line_of_file,) = read_subtitles(file)
 
-    assert text_of_film == expected
+    assert text_of_track == expected
     assert line_of_file.text == expected
 
 

@@ -160,7 +160,7 @@ def test_sound_of_both_parts_is_read_at_its_times(film_with_clicks):
     """
     film, delay_s = film_with_clicks
 
-    (samples,), missing_s = SoundTrack(film).parts(0.0, 35.2, (), rate=READ_RATE)
+    (samples,), missing_s = SoundTrack(film).parts(start_s=0.0, end_s=35.2, edges_s=(), rate=READ_RATE)
 
     assert missing_s < 0.2
     for click_s in (0.5, 1.5, 32.2):
@@ -172,8 +172,8 @@ def test_sound_of_a_span_in_the_second_part_is_that_of_the_whole_film(film_with_
     """The film is joined of parts of 1.2 and 34 s; the span is from 31 to 33 s."""
     film, _delay_s = film_with_clicks
 
-    (whole,), _ = SoundTrack(film).parts(0.0, 35.2, (), rate=READ_RATE)
-    (span,), _ = SoundTrack(film).parts(31.0, 33.0, (), rate=READ_RATE)
+    (whole,), _ = SoundTrack(film).parts(start_s=0.0, end_s=35.2, edges_s=(), rate=READ_RATE)
+    (span,), _ = SoundTrack(film).parts(start_s=31.0, end_s=33.0, edges_s=(), rate=READ_RATE)
 
     assert np.array_equal(span, whole[31 * READ_RATE : 33 * READ_RATE])
 
@@ -207,7 +207,10 @@ def test_sound_with_other_parts_than_the_pictures_is_refused(tmp_path):
 
 
 def test_shots_and_subtitles_of_a_joined_film_lie_on_one_time_line(tmp_path):
-    """Each part is one scene of 30 pictures, 1.2 s, with a subtitle at 0.2 s."""
+    """Two films are joined: each is one shot of 30 pictures, 1.2 s, with a subtitle at 0.2 s of its own.
+
+    So the second shot begins at 1.2 s of the whole, and the second subtitle at 1.4 s.
+    """
     parts = []
     rng = np.random.default_rng(0)
     subtitles = tmp_path / "a.srt"
@@ -253,17 +256,18 @@ def with_subtitles(film: Path, subtitles: Path, path: Path) -> Path:
     ],
 )
 def test_a_second_file_that_ffmpeg_does_not_read_is_damage_behind_the_first(tmp_path, kind, codec):
-    """FFmpeg stops at the end of the first file; of Matroska it reads two, so that three are joined.
+    """Files of 1.2 s are joined; FFmpeg stops at the end of the first, of Matroska (mkv) of the second.
 
-    The first file lasts 1.2 s. Of RealMedia (rm), FFmpeg mixes the times of both files.
+    The whole is then partial, and a span within the first file is not. In RealMedia (rm) there is no such
+    span, as FFmpeg mixes the times of both files.
     """
     n_files = 3 if kind == "mkv" else 2
-    parts = [encode(tmp_path / f"{n}.{kind}", map(draw_number, range(30)), codec) for n in range(n_files)]
-    film = joined(tmp_path / f"film.{kind}", parts)
+    files = [encode(tmp_path / f"{n}.{kind}", map(draw_number, range(30)), codec) for n in range(n_files)]
+    film = joined(tmp_path / f"film.{kind}", files)
 
     assert read_frames(film, uniform(4)).status == "partial"
     assert "second file" in probe(film).damage
-    assert probe(parts[0]).damage == ""
+    assert probe(files[0]).damage == ""
     if kind != "rm":
         assert read_frames(film, uniform(4), start_s=0.0, end_s=0.5).status == "ok"
 
@@ -289,20 +293,21 @@ def test_a_second_file_of_another_format_is_damage(tmp_path, kinds):
 @pytest.mark.parametrize("n_before", [11, 17], ids=["a key picture is near", "in a group"])
 @pytest.mark.parametrize("kind", ["h264.mkv", "hevc.mkv", "mpeg4.mkv", "vp8.webm", "vp9.webm"])
 def test_a_picture_cut_through_at_a_joint_is_left_out_and_noted(halves, tmp_path, kind, n_before):
-    """The first film ends in the middle of a packet, behind `n_before` whole ones in decoding order.
+    """A film that ends in the middle of a packet, behind `n_before` whole ones, is joined with a second film.
 
-    Its pictures are numbered from 0 on, 25 a second; those of the second film are 100 to 130.
+    A packet holds one picture, in the order of decoding. Pictures are numbered from 0 on, 25 a second, in the
+    first film, and from 100 to 130 in the second.
     """
     first, second = halves[kind]
     packets = packets_of(first)
     cut_packet = bytes(packets[n_before])
     data = first.read_bytes()
     middle_of_cut_packet = data.index(cut_packet) + len(cut_packet) // 2
-    path = tmp_path / f"cut-{kind}"
-    path.write_bytes(data[:middle_of_cut_packet] + second.read_bytes())
+    film = tmp_path / f"cut-{kind}"
+    film.write_bytes(data[:middle_of_cut_packet] + second.read_bytes())
     numbers_before_cut = sorted(round(25 * packet.pts * packet.time_base) for packet in packets[:n_before])
 
-    frames = read_frames(path, at(range(probe(path).frames)))
+    frames = read_frames(film, at(range(probe(film).frames)))
 
     assert read_drawn_numbers(frames.images) == [*numbers_before_cut, *range(100, 131)]
     assert (np.diff(frames.time_s) > 0).all()
@@ -373,16 +378,25 @@ def picture_tags_of_flash(data: bytes) -> list[int]:
     return tags
 
 
-def test_a_step_back_of_times_in_flash_begins_a_part(tmp_path):
-    """From picture 15 on, times are earlier by ten pictures, 400 ms; on one line they go on rising."""
-    film = encode(tmp_path / "a.flv", map(draw_number, range(30)), options=X264 | {"bf": "0"})
+def set_back_times_of_flash(film: Path, first: int, by_ms: int) -> None:
+    """Let a Flash film state earlier times of its pictures, from the first one on."""
     data = bytearray(film.read_bytes())
     _tag_of_settings, *tags = picture_tags_of_flash(data)
-    for tag in tags[15:]:
+    for tag in tags[first:]:
         place_of_time = slice(tag + 4, tag + 7)
         time_ms = int.from_bytes(data[place_of_time], "big")
-        data[place_of_time] = (time_ms - 400).to_bytes(3, "big")
+        data[place_of_time] = (time_ms - by_ms).to_bytes(3, "big")
     film.write_bytes(data)
+
+
+def test_a_step_back_of_times_in_flash_begins_a_part(tmp_path):
+    """A film of 30 numbered pictures, 25 a second, states times that step back by 400 ms at picture 15.
+
+    It is read as two parts, the second behind the first, so that times go on rising by 1/25 s.
+    """
+    no_reordering = {"bf": "0"}
+    film = encode(tmp_path / "a.flv", map(draw_number, range(30)), options=X264 | no_reordering)
+    set_back_times_of_flash(film, first=15, by_ms=400)
 
     frames = read_frames(film, at(range(30)))
 
@@ -442,7 +456,7 @@ def test_times_that_start_again_very_often_are_refused():
 
 
 def test_vp9_whose_size_changes_gives_all_pictures_and_a_note(tmp_path):
-    """The first part has 12 pictures of 64 rows, and the second 12 of 48."""
+    """A film of 12 pictures of 64 rows is joined with one of 12 pictures of 48 rows, both 25 a second."""
     high_pictures = [draw_number(number) for number in range(12)]
     low_pictures = [draw_number(number)[:48] for number in range(16, 28)]
     high = encode(tmp_path / "high.webm", high_pictures, "libvpx-vp9", options=VPX)
@@ -477,10 +491,10 @@ OPEN_GROUPS = X264 | {
 def test_pictures_whose_references_were_cut_off_are_counted_in_a_note(
     tmp_path, kind, codec, options, first_decodable
 ):
-    """Parts have pictures 0 to 29 and 100 to 139. The second part lacks its first group.
+    """A film of pictures 0 to 29 is joined with one of 100 to 139, of which the first group was cut off.
 
-    It begins at the key picture of its second group, the first that can be decoded. Those shown before this
-    picture refer to the group that was cut off.
+    Its second group begins with `first_decodable`, the first picture that needs no other. A few pictures are
+    shown before that one and made from the lost group: they come out torn, and are counted.
     """
     first = encode(tmp_path / f"a.{kind}", map(draw_number, range(30)), codec, options=options)
     second = encode(tmp_path / f"b.{kind}", map(draw_number, range(100, 140)), codec, options=options)
@@ -517,7 +531,10 @@ def test_pictures_too_small_to_have_times_of_their_own_begin_no_part(tmp_path):
 
 @pytest.mark.parametrize(("first_rate", "second_rate"), [(25, 30), (25, 50), (24, 50), (50, 25)])
 def test_parts_of_a_joined_program_stream_each_keep_their_rate(tmp_path, first_rate, second_rate):
-    """Both parts have 30 pictures, numbered from 0 and from 100 on; rates are in pictures a second."""
+    """Two films of 30 pictures, numbered from 0 and from 100 on, have their own rates, in pictures a second.
+
+    A program stream, as a DVD has it (VOB), states a time of some pictures only; the rate gives the others.
+    """
     first = encode(
         tmp_path / "a.vob", map(draw_number, range(30)), codec="mpeg2video", options=MPEG, rate=first_rate
     )
@@ -544,11 +561,12 @@ def test_parts_of_a_joined_program_stream_each_keep_their_rate(tmp_path, first_r
     ("range_of_second", "status"), [(1, "ok"), (2, "partial")], ids=["the same range", "full range"]
 )
 def test_a_second_matroska_file_of_another_colour_range_is_not_read(tmp_path, range_of_second, status):
-    """FFmpeg keeps the colour range of the first file, so pictures of the second would get wrong colours.
+    """Two files of 0.8 s are joined. The first has the limited range of colours, 16 to 235 and not 0 to 255.
 
-    The first file has the limited range and lasts 0.8 s.
+    FFmpeg keeps this range for all that follows, so that pictures of a second file of full range would get
+    wrong colours; the film is then partial, and only the first file is read.
     """
-    limited_range = 1
+    limited_range = 1  # 2 is the full range
     first = encode(tmp_path / "a.mkv", map(draw_number, range(20)), options=X264, color_range=limited_range)
     second = encode(
         tmp_path / "b.mkv", map(draw_number, range(20)), options=X264, color_range=range_of_second
@@ -563,14 +581,17 @@ def test_a_second_matroska_file_of_another_colour_range_is_not_read(tmp_path, ra
 
 
 def test_sound_of_another_rate_in_the_second_part_is_read(tmp_path):
-    """Each part of 2 s has a click at 1 s: at 1 and 3 s of the film."""
+    """Two films of 2 s, whose sound has 44,100 and 48,000 samples a second, are joined.
+
+    Each has a click at 1 s of its own, which is at 1 and 3 s of the whole.
+    """
     for name, rate in (("a.ts", 44_100), ("b.ts", 48_000)):
         write_film(
             tmp_path / name, {"": clicks([1.0], seconds=2, rate=rate)}, seconds=2, codec="mp2", rate=rate
         )
     film = joined(tmp_path / "ab.ts", [tmp_path / "a.ts", tmp_path / "b.ts"])
 
-    (samples,), missing_s = SoundTrack(film).parts(0, 4, (), rate=READ_RATE)
+    (samples,), missing_s = SoundTrack(film).parts(start_s=0, end_s=4, edges_s=(), rate=READ_RATE)
 
     assert missing_s < 0.2
     loudness = np.abs(np.nan_to_num(samples))
@@ -581,9 +602,9 @@ def test_sound_of_another_rate_in_the_second_part_is_read(tmp_path):
 
 
 def test_a_recording_that_goes_on_in_another_stream_is_partial(tmp_path):
-    """The pictures of the second part are in stream 400 and not 256, and are not read.
+    """Two films of 0.8 s are joined. Pictures of the second are in a stream of another number, and not read.
 
-    A span within the first part, of 0.8 s, is whole.
+    So the whole is partial, and a span within the first film is not.
     """
     in_stream_256 = {"mpegts_start_pid": "256"}
     in_stream_400 = {"mpegts_start_pid": "400"}

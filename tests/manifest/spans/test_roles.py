@@ -321,7 +321,10 @@ def test_a_tier_with_another_text_in_one_file_holds_texts_in_all(import_files):
 
 
 def test_tiers_of_one_name_by_several_annotators_have_one_role(import_files):
-    """The tier "gaze" of AB says S alone, and that of CD EN alone. Together they have two levels."""
+    """A tier is read as levels if it has two of them or more: one word alone may mean anything.
+
+    The tier "gaze" of AB says S alone, and that of CD EN alone; they count as one tier with both levels.
+    """
     textgrid = textgrid_of(
         Mark("gaze@AB", start=1, end=5, text="S"), Mark("gaze@CD", start=1, end=5, text="EN")
     )

@@ -70,6 +70,7 @@ def test_pixels_are_the_presets_and_no_more_than_asked_for(shared_data):
 
 @pytest.mark.long
 def test_a_damaged_video_gives_what_can_be_decoded_and_says_so(shared_data):
+    """Of corrupted.mp4 some frames can't be decoded; a note says it, and the others are sampled."""
     frames = sample_frames(shared_data / "videos" / "corrupted.mp4", PRESET.geometry, max_frames=12)
     assert len(frames.images)
     assert frames.status == "partial"
@@ -120,15 +121,28 @@ def copy_of_cache(filled_once, tmp_path):
 
 
 @pytest.mark.long
-def test_a_cache_has_one_frame_a_second_of_each_clip_or_says_why_not(filled_once, copy_of_cache, videos):
-    """Of 4 and 7 frames, two a second, it has 2 and 4. A cache that is filled decodes no clip again."""
-    assert filled_once.n_decoded == 3
+def test_a_cache_has_one_frame_a_second_of_each_clip_or_says_why_not(filled_once, videos):
+    """Videos `a` and `b` have 4 and 7 frames, two a second: the cache has each second one, 2 and 4.
+
+    The file `broken` cannot be decoded, and the cache notes why.
+    """
     n_frames = {name: entry.frames for name, entry in filled_once.entries.items()}
     assert n_frames == {"a": 2, "b": 4, "broken": 0}
-    expected = sample_frames(videos["b"], PRESET.geometry, max_frames=12).images
-    assert np.array_equal(filled_once.cache.read("b"), expected)
-    assert filled_once.entries["broken"].note
-    assert fill(copy_of_cache, videos).n_decoded == 0
+    reason = filled_once.entries["broken"].note
+    assert reason != ""
+
+    taken_from_video = sample_frames(videos["b"], PRESET.geometry, max_frames=12).images
+    assert np.array_equal(filled_once.cache.read("b"), taken_from_video)
+
+
+@pytest.mark.long
+def test_a_cache_that_is_filled_decodes_no_clip_again(filled_once, copy_of_cache, videos):
+    """Decoding was tried of all three videos, of which one is broken; that one is not tried again either."""
+    assert filled_once.n_decoded == 3
+
+    filled_again = fill(copy_of_cache, videos)
+
+    assert filled_again.n_decoded == 0
 
 
 @pytest.mark.long
@@ -171,15 +185,21 @@ def test_a_cache_of_another_size_or_with_a_damaged_recipe_is_refused(videos, tmp
 
 
 def test_a_folder_with_files_of_something_else_does_not_become_a_cache(videos, tmp_path):
+    """A cache of frames is to be made in a folder that holds somebody's thesis."""
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
     with pytest.raises(TrainError, match="full"):
         fill(tmp_path / "full", videos)
 
 
-def test_a_video_without_a_rate_or_without_pictures_is_an_error_in_words(videos):
+def test_an_error_names_the_video_that_is_not_there():
+    """No file has this name."""
     with pytest.raises(VideoError, match=r"nowhere\.avi"):
         sample_frames(Path("nowhere.avi"), PRESET.geometry, max_frames=12)
+
+
+def test_an_error_names_the_video_that_states_no_frame_rate(videos):
+    """The file broken.avi has the first letters of an AVI file and no video."""
     with pytest.raises(VideoError, match=r"broken\.avi"):
         frame_rate(videos["broken"])
 
