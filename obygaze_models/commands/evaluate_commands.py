@@ -11,7 +11,6 @@ import click
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.io import NO_LICENCE, file_sha256, refuse_existing
-from obygaze_features.manifest.identity import same_films
 from obygaze_features.options import Answer, Output
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, Json, argument, command, option
@@ -863,6 +862,8 @@ def differing_clips(
 
 def _is_of_other_film(in_store: str, in_manifest: str) -> bool:
     """Tell whether two names of a clip's film are of different films; a store may not know the film ("")."""
+    from obygaze_features.manifest.identity import same_films
+
     if in_store in ("", in_manifest):
         return False
     return not same_films([in_manifest, in_store])  # one in another spelling
