@@ -291,13 +291,14 @@ def counted(number: int, singular: str, many: str = "") -> str:
 def rounded(value: float, digits: int = 0) -> str:
     """Round a number as written in decimals, with halves away from zero: 42.5 becomes 43.
 
-    From `LARGEST_ROUNDED` on, a number is written with a power of ten: 1e+30. Files may state any number.
+    What rounds to 0 has no sign. From `LARGEST_ROUNDED` on, a number is written with a power of ten: 1e+30.
+    Files may state any number.
 
     Examples
     --------
     >>> from obygaze_features.text import rounded
-    >>> rounded(42.5), rounded(0.125, 2), rounded(-0.125, 2)
-    ('43', '0.13', '-0.13')
+    >>> rounded(42.5), rounded(0.125, 2), rounded(-0.125, 2), rounded(-0.001, 2)
+    ('43', '0.13', '-0.13', '0.00')
     """
     if not math.isfinite(value):
         return str(value)
@@ -307,4 +308,5 @@ def rounded(value: float, digits: int = 0) -> str:
     # twelve digits it is 28.5, which is rounded up.
     decimal = Decimal(f"{value:.12g}")
     unit_of_last_digit = Decimal(1).scaleb(-digits)  # 0.01 for two digits
-    return f"{decimal.quantize(unit_of_last_digit, ROUND_HALF_UP):f}"
+    result = decimal.quantize(unit_of_last_digit, ROUND_HALF_UP)
+    return f"{result.copy_abs() if result == 0 else result:f}"

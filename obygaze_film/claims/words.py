@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
+from obygaze_features.screen import MIN_WRITTEN_P
 from obygaze_features.text import rounded
 from obygaze_film.claims.kinds import Bounds
 from obygaze_film.codebook_names import InLanguages, told_in
@@ -26,9 +27,6 @@ VOWELS: Final = frozenset("aeiouyhœæ")
 
 MAY_ELIDE: Final = {"fr": re.compile(r"\b([dDqQ]u?)e \{(\w+)\}")}
 """Language -> "de" or "que" in a text, without its e, and the name of the placeholder behind it."""
-
-MIN_WRITTEN_P: Final = 0.005
-"""A probability below it would be written as 0.00: "below 0.01" is written in its place."""
 
 ROUNDING_OF_SHARES: Final = 1e-9
 """A share this near to 0 or 1 is 0 or 1 but for the rounding of sums."""
@@ -143,11 +141,7 @@ class Words:
     # -----------------------------------------------------------------------
     def number(self, value: float, digits: int = 2) -> str:
         """Write a number with some decimals, and a true minus where it doesn't round to 0."""
-        text = rounded(value, digits)
-        if float(text) == 0:
-            # What rounds to 0 has no sign.
-            text = text.removeprefix("-")
-        return text.replace(".", self._texts["decimal"]).replace("-", "−")
+        return rounded(value, digits).replace(".", self._texts["decimal"]).replace("-", "−")
 
     def signed(self, value: float) -> str:
         """Write a number with its sign (a true minus); a number that rounds to 0 has no sign."""
