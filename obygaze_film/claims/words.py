@@ -255,8 +255,7 @@ class Words:
 
     def _signed_points(self, difference: float) -> str:
         """Write a difference of shares in percentage points, always with a sign: 0 is `+0.0`."""
-        text = self.number(100 * difference, 1)
-        return text if text.startswith("−") else f"+{text}"
+        return _with_sign(self.number(100 * difference, 1))
 
     def points_text(self, key: str, value: float, interval: Bounds | None, **values: object) -> str:
         """Fill a text of a difference in percentage points.
@@ -286,8 +285,7 @@ class Words:
 
     def _signed_thousandths(self, difference: float) -> str:
         """Write a difference with three decimals and always a sign: what rounds to 0 is `+0.000`."""
-        to_thousandths = round(difference, 3) + 0.0  # -0.0 + 0.0 is 0.0
-        return f"{to_thousandths:+.3f}".replace("-", "−").replace(".", self._texts["decimal"])
+        return _with_sign(self.number(difference, 3))
 
     def duration(self, seconds: float) -> str:
         """Write a length of time in minutes, or in whole seconds."""
@@ -402,6 +400,11 @@ def clock_span(start_s: float, end_s: float) -> str:
         start = _clock_with_decimals(start_s, digits)
         end = _clock_with_decimals(end_s, digits)
     return f"{start}–{end}"
+
+
+def _with_sign(number: str) -> str:
+    """Put a plus before a written number without a minus."""
+    return number if number.startswith("−") else f"+{number}"
 
 
 def _clock_with_decimals(seconds: float, digits: int) -> str:

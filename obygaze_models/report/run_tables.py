@@ -369,7 +369,7 @@ def _format_ends(low: float, high: float) -> str:
     """Format the ends of an interval; a dash if it is undefined."""
     if math.isnan(low):
         return NOTHING
-    return f"[{low:.3f}, {high:.3f}]"
+    return f"[{number(low)}, {number(high)}]"
 
 
 def _seed_spread_table(run: Run, metrics: Mapping[str, Metric]) -> Block:
