@@ -141,14 +141,9 @@ def _exclusion_remarks(run: "Run") -> list[str]:
 
 def _seen_scores_remark(run: "Run") -> list[str]:
     """Write how many clips are not tested because they were judged in sight of a model's score, if any."""
-    n_clips = run.record.get("clips", {}).get("seen_score")
-    if not n_clips:
-        return []
-    remark = (
-        f"{counted(n_clips, 'clip')} judged with a model's score in sight: trained on, not tested "
-        "(--test-seen-scores tests on them too)"
-    )
-    return [remark]
+    from obygaze_models.report.run_notes import seen_scores_note
+
+    return [f"{note} (--test-seen-scores tests on them too)" for note in seen_scores_note(run.record)]
 
 
 def _noise_remark(annotator: str, rates: Mapping[str, float]) -> str:

@@ -423,6 +423,7 @@ def record_of(
     folds: list[FoldRecord],
     seen: bool,
     left_out: Mapping[str, str],
+    is_in_sight: NDArray[np.bool_],
     origin: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Make the record of an evaluation, as JSON values.
@@ -440,6 +441,8 @@ def record_of(
         Whether folds are blocks of scenes of movies that are also trained on, instead of whole movies.
     left_out : mapping of str to str
         Name of each model that was not trained -> the reason.
+    is_in_sight : ndarray of bool, shape [N]
+        Marks the clips of a test's levels that are not tested in it, as they were judged in sight of a score.
     origin : mapping, optional
         Further values of the record, on where the labels come from.
     """
@@ -448,7 +451,8 @@ def record_of(
     is_trained = target.of(data.labels) != NOT_ASKED
     clips = {
         **data.counts,
-        "other_levels": int((~is_tested & ~is_trained).sum()),  # neither trained on nor tested
+        # Neither trained on nor asked for by a test
+        "other_levels": int((~is_tested & ~is_trained & ~is_in_sight).sum()),
         "tested": int(is_tested.sum()),
     }
     n_movies_tested = len(np.unique(data.movies[is_tested]))
