@@ -449,10 +449,13 @@ def record_of(
     # `NOT_ASKED` is the label of clips that are not in a task.
     is_tested = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
     is_trained = target.of(data.labels) != NOT_ASKED
+    excluded = _excluded(data, target, tests)
+    # Neither trained on nor asked for by a test
+    is_of_other_level = ~is_tested & ~is_trained & ~is_in_sight
+    n_of_other_levels_excluded = len(data.excluded) - len(excluded)  # such clips lack features too
     clips = {
         **data.counts,
-        # Neither trained on nor asked for by a test
-        "other_levels": int((~is_tested & ~is_trained & ~is_in_sight).sum()),
+        "other_levels": int(is_of_other_level.sum()) + n_of_other_levels_excluded,
         "tested": int(is_tested.sum()),
     }
     n_movies_tested = len(np.unique(data.movies[is_tested]))
@@ -474,7 +477,7 @@ def record_of(
         clips=cast("ClipCounts", clips),
         movies_tested=n_movies_tested,
         prevalence={test.target.name: _prevalence(test, target.n_classes) for test in tests},
-        excluded=_excluded(data, target, tests),
+        excluded=excluded,
         models_left_out=dict(left_out),
         folds=folds,
         models={spec.name: spec.settings() for spec in specs},

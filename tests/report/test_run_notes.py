@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from obygaze_models import evaluate
+from obygaze_models.dataset.dataset import Exclusion
 from obygaze_models.report.run_notes import limits, notes
 from tests.conftest import dataset
 
@@ -49,6 +50,25 @@ def test_clips_of_videos_that_could_be_read_in_part_are_a_limit(run):
     (line,) = set(limits(replace(run, record=run.record | {"clips": clips}))) - set(of_whole_clips)
 
     assert line.startswith("3 clips are partial")
+
+
+def test_the_counts_of_clips_add_up_to_those_of_the_manifest():
+    """Of 84 clips 40 are tested (S and HN) and 40 are of EN; one of S and three of EN have no features.
+
+    A clip of EN is of another level than those asked for, with features or without.
+    """
+    rng = np.random.default_rng(0)
+    movies = np.repeat([f"tt{number}" for number in range(4)], 20)
+    data = dataset(rng.normal(size=(80, 6)), np.tile(["EN", "S", "EN", "HN"], 20), movies)
+    excluded = tuple(
+        Exclusion(f"x{number}", level, "not in the store") for number, level in enumerate(["S", *["EN"] * 3])
+    )
+    data = replace(data, excluded=excluded, counts={"manifest": 84, "unlabelled": 0, "in_no_task": 0})
+
+    run = evaluate(data, ["linear"], task="hn_s")
+
+    assert run.record["clips"]["tested"] == 40
+    assert "left out of 84 clips in the manifest: 43 of other levels, 1 without features" in notes(run)
 
 
 def test_a_name_with_control_characters_stays_one_line(run):
