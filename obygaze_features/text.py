@@ -17,6 +17,9 @@ _OTHERS = "\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 _NOT_IN_A_LINE = re.compile(f"[\0-\x1f\u2028\u2029{_OTHERS}]")
 _NOT_IN_LINES = re.compile(f"[\0-\x08\x0b\x0c\x0e-\x1f{_OTHERS}]")
 _NOT_SHOWN = re.compile(f"[\0-\x08\x0b-\x1f\u2028\u2029{_OTHERS}]")
+ROUNDING_OF_SHARES = 1e-9
+"""A share this near to 0 or 1 is 0 or 1 but for the rounding of sums."""
+
 LARGEST_ROUNDED = 1e15
 """Size from which on numbers are not rounded.
 
@@ -310,3 +313,23 @@ def rounded(value: float, digits: int = 0) -> str:
     unit_of_last_digit = Decimal(1).scaleb(-digits)  # 0.01 for two digits
     result = decimal.quantize(unit_of_last_digit, ROUND_HALF_UP)
     return f"{result.copy_abs() if result == 0 else result:f}"
+
+
+def percentage(share: float, rounded_to: str = "") -> str:
+    """Write a share as a whole percentage, without its sign; "<1" or ">99" for what rounds to 0 or 100.
+
+    Only a share that is 0 or 1, but for the rounding of sums, is "0" or "100". `rounded_to` is the percentage
+    to write if it is not the nearest, as of shares that must add up to 100.
+
+    Examples
+    --------
+    >>> from obygaze_features.text import percentage
+    >>> percentage(0.165), percentage(0.001), percentage(0.999), percentage(1.0)
+    ('17', '<1', '>99', '100')
+    """
+    text = rounded_to or rounded(100 * share)
+    if text == "0" and share > ROUNDING_OF_SHARES:
+        return "<1"
+    if text == "100" and share < 1 - ROUNDING_OF_SHARES:
+        return ">99"
+    return text

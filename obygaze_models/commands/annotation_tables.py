@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from obygaze_features.screen import table
-from obygaze_features.text import counted
+from obygaze_features.text import counted, percentage
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import BlindLabels, Manifest
@@ -171,7 +171,7 @@ def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
             _format_coefficient(alphas.segments),
             _format_coefficient(alphas.marked),
             _format_coefficient(alphas.values),
-            f"{alphas.coverage:.0%}",
+            f"{percentage(alphas.coverage)}%",
         ]
         rows.append(row)
     headings = [
