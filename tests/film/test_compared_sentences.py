@@ -8,7 +8,7 @@ import pytest
 
 from obygaze_features.manifest import Manifest
 from obygaze_film import compare_films, score_film
-from obygaze_film.claims import Words, rate_claims, sentences
+from obygaze_film.claims import Words, group_claims, phrases, rate_claims, sentences
 from obygaze_film.claims.kinds import ClaimTime, TimelineAgreement
 from obygaze_film.claims.of_groups import timeline_agreement
 from obygaze_film.claims.of_judgements import judged_share
@@ -169,6 +169,16 @@ def test_a_difference_is_rounded_in_a_table_as_in_its_sentence():
     assert signed(0.0625, -0.0004, 0.2845) == "+0.063 [+0.000, +0.285]"
     assert interval(0.2845, 0.0625, 0.5) == "0.285 [0.063, 0.500]"
     assert (number(0.2845), number(-0.0625, 3), number(-0.0004)) == ("0.285", "-0.063", "0.000")
+
+
+@pytest.mark.long
+def test_the_worth_of_a_groups_judgements_is_one_number_in_report_and_page(compared):
+    """30.5 windows would be needed without the model: 31 in the report's table and on the page."""
+    compared = replace(compared, groups=compared.groups.assign(worth=30.5))
+    of_group, *_ = group_claims(compared)
+    table, *_ = comparison_report(compared).blocks
+    assert {row[table.headers.index("worth")] for row in table.rows} == {"31"}
+    assert phrases.worth_value(of_group) == "31"
 
 
 def test_a_kappa_of_timelines_that_are_all_or_nothing_is_undefined():
