@@ -315,6 +315,19 @@ def rounded(value: float, digits: int = 0) -> str:
     return f"{result.copy_abs() if result == 0 else result:f}"
 
 
+def signed(value: float, digits: int = 0) -> str:
+    """Round a number (`rounded`) and write it with its sign; what rounds to 0 has a plus.
+
+    Examples
+    --------
+    >>> from obygaze_features.text import signed
+    >>> signed(0.125, 2), signed(-0.125, 2), signed(-0.001, 2)
+    ('+0.13', '-0.13', '+0.00')
+    """
+    text = rounded(value, digits)
+    return text if text.startswith("-") or math.isnan(value) else f"+{text}"
+
+
 def percentage(share: float, rounded_to: str = "") -> str:
     """Write a share as a whole percentage, without its sign; "<1" or ">99" for what rounds to 0 or 100.
 

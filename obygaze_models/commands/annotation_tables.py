@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from obygaze_features.screen import table
-from obygaze_features.text import counted, percentage
+from obygaze_features.text import counted, percentage, signed
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import BlindLabels, Manifest
@@ -345,7 +345,7 @@ def _alt_test_table(result: "Alternative") -> list[str]:
     for comparison in result.comparisons:
         for form, title in TITLES_OF_FORMS.items():
             advantage = f"{comparison.advantage:.2f}" if form == "clips" else ""
-            shortfall = f"{comparison.mean_shortfall(form):+.3f}"
+            shortfall = signed(comparison.mean_shortfall(form), 3)
             winning_rates = [f"{comparison.winning_rate(form, margin):.2f}" for margin in MARGINS]
             rows.append([comparison.name, title, advantage, shortfall, *winning_rates])
     return table(rows, headings, right=range(2, len(headings))).split("\n")

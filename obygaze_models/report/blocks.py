@@ -15,6 +15,7 @@ from tabulate import tabulate
 from obygaze_features.arguments import checked, made_by
 from obygaze_features.templates import filled
 from obygaze_features.text import rounded
+from obygaze_features.text import signed as signed_number
 
 NOTHING = "-"
 """Cell of a number that is undefined."""
@@ -197,8 +198,7 @@ def interval(value: float, low: float, high: float, *, signed: bool = False) -> 
 
 def _three_decimals(value: float, *, signed: bool) -> str:
     """Format a number with three decimals and, with `signed`, a sign; 0 is always positive."""
-    text = rounded(value, digits=3)
-    return f"+{text}" if signed and not text.startswith("-") else text
+    return signed_number(value, digits=3) if signed else rounded(value, digits=3)
 
 
 @checked

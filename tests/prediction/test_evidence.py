@@ -140,6 +140,15 @@ def test_an_explanation_writes_its_threshold_as_a_probability(skilled):
     assert "; threshold below 0.01\n" in text
 
 
+def test_an_explanation_writes_no_minus_before_what_rounds_to_0(skilled):
+    """A logit of -0.0001 is 0.000, as the numbers of tables and sentences are."""
+    explanation = explain(skilled.model, [skilled.new_films], clip_id="new1-03", set_to={})
+    text = describe(
+        replace(explanation, decision=replace(explanation.decision, logit=-0.0001)), skilled.model
+    )
+    assert "  logit        0.000; threshold" in text
+
+
 def test_a_table_of_predictions_writes_a_probability_as_its_explanation_does(skilled):
     """0.004 is no 0.00, and 0.285 is 0.29."""
     predictions = predict(skilled.model, [skilled.new_films])
