@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from obygaze_features.screen import table
-from obygaze_features.text import counted, percentage, signed
+from obygaze_features.text import counted, percentage, rounded, signed
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import BlindLabels, Manifest
@@ -192,12 +192,16 @@ def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
 
 
 def time_left_out(labels: "Manifest") -> list[str]:
-    """Say how many seconds of segments do not count, as not all annotators of the film answered for them."""
+    """Say how many seconds of segments do not count, as not all annotators of the film answered for them.
+
+    Rows without a label, such as those in sight of a score (`blind_labels`), are no segments.
+    """
     from obygaze_features.manifest import in_common_stretches
 
-    marked_s = sum(clip.duration_s or 0.0 for clip in labels)
-    counted_s = sum(clip.duration_s or 0.0 for clip in in_common_stretches(labels))
-    left_out_s = round(marked_s - counted_s)
+    marked_s = sum(clip.duration_s or 0.0 for clip in labels if clip.level is not None)
+    in_common = in_common_stretches(labels)
+    counted_s = sum(clip.duration_s or 0.0 for clip in in_common if clip.level is not None)
+    left_out_s = int(rounded(marked_s - counted_s))
     if left_out_s < 1:
         return []
     reason = "somebody who marks the lowest level too had not begun there, or had stopped"
