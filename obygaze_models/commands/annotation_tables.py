@@ -110,7 +110,7 @@ def _table_with_means(
 
 def _format_coefficient(value: float | None) -> str:
     """Format a coefficient with three decimals; "undefined" for None."""
-    return "undefined" if value is None else f"{value:.3f}"
+    return "undefined" if value is None else rounded(value, digits=3)
 
 
 def alphas_of_levels(

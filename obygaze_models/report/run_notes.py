@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from obygaze_features.manifest import counted
-from obygaze_features.text import visible
+from obygaze_features.text import rounded, visible
 from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.run import SEEN_MOVIES, Run
 from obygaze_models.models.joined_model import ALONE
@@ -127,7 +127,7 @@ def _tested_clips_note(record: Mapping[str, Any]) -> str:
     """Write how many clips were tested, and the share of positive ones."""
     n_clips = counted(record["clips"]["tested"], "clip")
     line = f"{n_clips} of {counted(record['movies_tested'], 'movie')} tested"
-    shares = [f"{share:.3f}" for share in record["prevalence"].values() if share is not None]
+    shares = [rounded(share, digits=3) for share in record["prevalence"].values() if share is not None]
     if shares:
         line += f", prevalence {', '.join(shares)}"
     return line

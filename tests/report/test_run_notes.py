@@ -7,6 +7,7 @@ import pytest
 
 from obygaze_models import evaluate
 from obygaze_models.dataset.dataset import Exclusion
+from obygaze_models.report import number
 from obygaze_models.report.run_notes import limits, notes
 from tests.conftest import dataset
 
@@ -40,6 +41,13 @@ def test_notes_say_how_numbers_were_computed(run, record, note):
 
     assert any(note in line for line in notes(replace(run, record=run.record | record)))
     assert not any(note in line for line in notes(replace(run, record=run.record | other)))
+
+
+def test_a_prevalence_is_rounded_as_in_the_tables_below(run):
+    """One clip of 16 is positive: .0625, of which tables write 0.063."""
+    of_few = run.record | {"prevalence": {"en_s": 0.0625}}
+    assert number(0.0625) == "0.063"
+    assert any(note.endswith("prevalence 0.063") for note in notes(replace(run, record=of_few)))
 
 
 def test_clips_of_videos_that_could_be_read_in_part_are_a_limit(run):
