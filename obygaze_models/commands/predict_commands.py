@@ -203,7 +203,8 @@ def localise(
     FRAMES is a table that `obygaze predict --frames` wrote, MANIFEST has the segments. Only clips with
     frames both inside and outside of segments are measured. Two measures are printed for each annotator, as
     means over movies: the average precision of the ranking of a clip's frames, and pointing, the share of
-    clips whose highest frame lies in a segment.
+    clips whose highest frame lies in a segment. An annotator who saw a model's score in a film (column
+    seen_score) is left out of this film.
 
     Chance is the mean if a clip gets the scores of the movie's other clips. p tests whether the mean
     differs from chance, by circular shifts of the clips' scores within each movie. --json also has the
@@ -215,6 +216,7 @@ def localise(
       obygaze localise frames.csv marked.csv --positive S
       obygaze localise concepts.csv marked.csv --concept Body --score Body_value
     """
+    from obygaze_models.commands.annotation_tables import in_sight
     from obygaze_models.evaluation.localise import SEED, marked_segments, read_frames, trained_on
     from obygaze_models.evaluation.predictions import records
 
@@ -237,6 +239,7 @@ def localise(
             "seed": SEED,
         }
         remarks.append(f"{annotator}: {counted(result.n_left_out, 'clip')} without a boundary left out")
+    remarks += in_sight(manifests.blind_labels(clips, whole_films=True), whole_films=True)
     if trained_films:
         films = ", ".join(trained_films)
         remarks.append(f"the model was trained on {films}: what it says of their frames is no prediction")

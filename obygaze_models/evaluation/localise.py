@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
-from obygaze_features.manifest import Manifest, read_table
+from obygaze_features.manifest import Manifest, blind_labels, read_table
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.intervals import t_interval
 from obygaze_models.evaluation.significance import circular_shifts
@@ -308,6 +308,9 @@ def marked_segments(
 ) -> dict[str, dict[str, list[tuple[float, float]]]]:
     """Collect the segments that each annotator marked with one of some levels, or with a concept.
 
+    Whoever saw a model's score in a film is left out of this film, as in agreement on free segments
+    (`blind_labels`): people who see where a model scores high tend to mark there.
+
     Parameters
     ----------
     manifest : Manifest
@@ -338,8 +341,9 @@ def marked_segments(
     levels = [manifest.codebook.level_spelled(name) for name in positive]
     name_of_concept = None if concept is None else manifest.codebook.concept_spelled(concept)
 
+    blind = blind_labels(manifest, whole_films=True)
     segments: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for clip in manifest:
+    for clip in blind.manifest:
         has_level = clip.level in levels
         has_concept = name_of_concept in clip.concepts
         if not has_level and not has_concept:
@@ -353,6 +357,7 @@ def marked_segments(
     if not segments:
         raise ProtocolError(
             f"no clip of the manifest is marked {', '.join(positive) or concept}: nothing to find"
+            f"{blind.reason()}"
         )
     return dict(sorted(segments.items()))
 

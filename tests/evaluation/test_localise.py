@@ -293,6 +293,22 @@ def test_marked_segments_are_listed_by_annotator(levels, concept):
     assert segments == {"ann": {"a": [(0.0, 4.0)]}, "bob": {"a": [(0.0, 4.0)]}}
 
 
+def test_segments_marked_in_sight_of_a_score_are_no_truth():
+    """Ann marked two films, and one of two segments of film a with the model's score in sight.
+
+    She may have marked there what the model finds. So only film b counts, of which she saw no score.
+    """
+    clips = []
+    for movie, start_s, seen_score in (("a", 0.0, "1"), ("a", 10.0, "0"), ("b", 0.0, "0")):
+        extras = {"seen_score": seen_score}
+        clips.append(Clip(f"{movie}{start_s:g}", movie, "", start_s, start_s + 4, "S", (), "ann", extras))
+    manifest = Manifest(tuple(clips), Path(), builtin_codebook("obygaze12"))
+
+    assert marked_segments(manifest, ["S"]) == {"ann": {"b": [(0.0, 4.0)]}}
+    with pytest.raises(ProtocolError, match="2 judgements in sight of a model's score"):
+        marked_segments(manifest.with_clips(clips[:2]), ["S"])
+
+
 @pytest.mark.parametrize(
     ("levels", "concept", "message"),
     [((), None, "found"), (("S",), "Body", "found"), (("loud",), None, "'loud'"), (("HN",), None, "HN")],
