@@ -19,13 +19,17 @@ NARROWEST = 8
 """Columns are wrapped to no fewer characters than this."""
 
 
+MIN_WRITTEN_P: Final = 0.005
+"""A probability below it would be written as 0.00: "below 0.01" is written in its place."""
+
+
 def probability(p: float, under: str = "below ") -> str:
     """Write a probability with two decimals; one that would round to 0.00 is written as "below 0.01".
 
     `under` is what stands before 0.01 then, such as "below " or "< ".
     """
-    is_written_out = p >= 0.005
-    return rounded(p, 2) if is_written_out else f"{under}0.01"
+    is_written_out = p >= MIN_WRITTEN_P
+    return rounded(p, digits=2) if is_written_out else f"{under}0.01"
 
 
 def terminal_width() -> int:

@@ -17,6 +17,9 @@ _OTHERS = "\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 _NOT_IN_A_LINE = re.compile(f"[\0-\x1f\u2028\u2029{_OTHERS}]")
 _NOT_IN_LINES = re.compile(f"[\0-\x08\x0b\x0c\x0e-\x1f{_OTHERS}]")
 _NOT_SHOWN = re.compile(f"[\0-\x08\x0b-\x1f\u2028\u2029{_OTHERS}]")
+ROUNDING_OF_SHARES = 1e-9
+"""A share this near to 0 or 1 is 0 or 1 but for the rounding of sums."""
+
 LARGEST_ROUNDED = 1e15
 """Size from which on numbers are not rounded.
 
@@ -312,13 +315,14 @@ def three_digits(value: float) -> str:
 def rounded(value: float, digits: int = 0) -> str:
     """Round a number as written in decimals, with halves away from zero: 42.5 becomes 43.
 
-    From `LARGEST_ROUNDED` on, a number is written with a power of ten: 1e+30. Files may state any number.
+    What rounds to 0 has no sign. From `LARGEST_ROUNDED` on, a number is written with a power of ten: 1e+30.
+    Files may state any number.
 
     Examples
     --------
     >>> from obygaze_features.text import rounded
-    >>> rounded(42.5), rounded(0.125, 2), rounded(-0.125, 2)
-    ('43', '0.13', '-0.13')
+    >>> rounded(42.5), rounded(0.125, 2), rounded(-0.125, 2), rounded(-0.001, 2)
+    ('43', '0.13', '-0.13', '0.00')
     """
     if not math.isfinite(value):
         return str(value)
@@ -328,4 +332,38 @@ def rounded(value: float, digits: int = 0) -> str:
     # twelve digits it is 28.5, which is rounded up.
     decimal = Decimal(f"{value:.12g}")
     unit_of_last_digit = Decimal(1).scaleb(-digits)  # 0.01 for two digits
-    return f"{decimal.quantize(unit_of_last_digit, ROUND_HALF_UP):f}"
+    result = decimal.quantize(unit_of_last_digit, ROUND_HALF_UP)
+    return f"{result.copy_abs() if result == 0 else result:f}"
+
+
+def signed(value: float, digits: int = 0) -> str:
+    """Round a number (`rounded`) and write it with its sign; what rounds to 0 has a plus.
+
+    Examples
+    --------
+    >>> from obygaze_features.text import signed
+    >>> signed(0.125, 2), signed(-0.125, 2), signed(-0.001, 2)
+    ('+0.13', '-0.13', '+0.00')
+    """
+    text = rounded(value, digits)
+    return text if text.startswith("-") or math.isnan(value) else f"+{text}"
+
+
+def percentage(share: float, rounded_to: str = "") -> str:
+    """Write a share as a whole percentage, without its sign; "<1" or ">99" for what rounds to 0 or 100.
+
+    Only a share that is 0 or 1, but for the rounding of sums, is "0" or "100". `rounded_to` is the percentage
+    to write if it is not the nearest, as of shares that must add up to 100.
+
+    Examples
+    --------
+    >>> from obygaze_features.text import percentage
+    >>> percentage(0.165), percentage(0.001), percentage(0.999), percentage(1.0)
+    ('17', '<1', '>99', '100')
+    """
+    text = rounded_to or rounded(100 * share)
+    if text == "0" and share > ROUNDING_OF_SHARES:
+        return "<1"
+    if text == "100" and share < 1 - ROUNDING_OF_SHARES:
+        return ">99"
+    return text

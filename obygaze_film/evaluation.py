@@ -195,8 +195,9 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
     """Collect what annotators say of films: movie -> annotator -> answers.
 
     An annotator who labelled clips of a film, but none as positive, has no positive span. Left out are clips
-    that are not annotated (`Positive.is_labelled`) and, if a concept is positive, annotators who name no
-    concept in any clip (`Positive.lacks_labels_in`).
+    that are not annotated (`Positive.is_labelled`), labels that were given in sight of a model's score
+    (`_blind_clips`) and, if a concept is positive, annotators who name no concept in any clip
+    (`Positive.lacks_labels_in`).
 
     Parameters
     ----------
@@ -244,11 +245,26 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
 
     answers: dict[str, dict[str, Answers]] = {}
     for movie, by_annotator in clips_of.items():
-        answers[movie] = {
-            annotator: _answers_in(clips, positive, truth.codebook)
-            for annotator, clips in by_annotator.items()
-        }
+        for annotator, clips in by_annotator.items():
+            if _blind_clips(clips, truth.codebook):
+                answers_of_film = answers.setdefault(movie, {})
+                answers_of_film[annotator] = _answers_in(clips, positive, truth.codebook)
     return answers
+
+
+def _blind_clips(clips: Sequence[Clip], codebook: Codebook) -> list[Clip]:
+    """Select the labels that can be compared with a model, of one annotator in one film (`clips`).
+
+    People who see a model's score tend to agree with it: as in every measure of agreement (`blind_labels`),
+    labels that were given in sight of one are left out. Of an annotator who delimits only what they find none
+    can be missing, since unmarked time would then count as negative: all their labels of the film are left
+    out.
+    """
+    blind_clips = [clip for clip in clips if clip.extras.get(SEEN_SCORE) != "1"]
+    is_incomplete = len(blind_clips) < len(clips)
+    if is_incomplete and not marks_every_answer(clips, codebook):
+        return []
+    return blind_clips
 
 
 def _answers_in(clips: Sequence[Clip], positive: Positive, codebook: Codebook) -> Answers:
@@ -257,7 +273,7 @@ def _answers_in(clips: Sequence[Clip], positive: Positive, codebook: Codebook) -
     Parameters
     ----------
     clips : sequence of Clip
-        The clips of the film that they labelled, with times.
+        The clips of the film that they labelled, with times; those that do not count too (`_blind_clips`).
     positive : Positive
         What the model calls positive.
     codebook : Codebook
@@ -266,7 +282,7 @@ def _answers_in(clips: Sequence[Clip], positive: Positive, codebook: Codebook) -
     positive_spans = []
     unsure_spans = []
     spans = []
-    for clip in clips:
+    for clip in _blind_clips(clips, codebook):
         span = (clip.start_s or 0.0, clip.end_s or 0.0)
         spans.append(span)
         is_positive = positive.is_positive(clip, codebook.labels)
@@ -302,15 +318,24 @@ def count_without_concepts(truth: Manifest, positive: Positive) -> dict[str, int
 
 
 def count_in_sight(truth: Manifest, positive: Positive, movies: Collection[str]) -> dict[str, int]:
-    """Count the clips of these films that each annotator labelled while seeing a model's score.
+    """Count the labels of these films that are left out as a model's score was in sight (`_blind_clips`).
 
-    Annotators without such clips are left out. People who see a score tend to agree with it.
+    Annotators without such labels are not listed; nor are those who name no concept, none of whose labels
+    count (`count_without_concepts`).
     """
-    n_of: dict[str, int] = {}
+    without_concepts = count_without_concepts(truth, positive)
+    clips_of: dict[tuple[str, str], list[Clip]] = {}  # annotator and movie -> labelled clips
     for clip in truth.spelled_as(list(movies)):
-        if clip.movie in movies and positive.is_labelled(clip) and clip.extras.get(SEEN_SCORE) == "1":
-            annotator = clip.annotator or UNNAMED
-            n_of[annotator] = n_of.get(annotator, 0) + 1
+        if clip.movie in movies and positive.is_labelled(clip):
+            clips_of.setdefault((clip.annotator or UNNAMED, clip.movie), []).append(clip)
+
+    n_of: dict[str, int] = {}
+    for (annotator, _), clips in clips_of.items():
+        if annotator in without_concepts:
+            continue
+        n_left_out = len(clips) - len(_blind_clips(clips, truth.codebook))
+        if n_left_out:
+            n_of[annotator] = n_of.get(annotator, 0) + n_left_out
     return n_of
 
 
@@ -437,8 +462,9 @@ def evaluate_films(
     count that have a probability by the model and an answer by each annotator of the film, in films that the
     reference watched. They are positive where the reference marked a clip as what the model finds
     (`positive.positive_of`), and negative elsewhere. Where an annotator is not sure there is no answer; nor
-    where one marked nothing who else marks what is negative too (`marks_every_answer`). Films that the model
-    was trained on are left out.
+    where one marked nothing who else marks what is negative too (`marks_every_answer`). Labels that were
+    given in sight of a model's score do not count; nor does any other label of such a film by an annotator
+    who marks only what they find. Films that the model was trained on are left out.
 
     Parameters
     ----------
@@ -455,9 +481,9 @@ def evaluate_films(
     Raises
     ------
     FilmError
-        Different models scored the films; no film is annotated, the model was trained on all that are, or it
-        can judge no second of them; the codebook lacks the positive levels, a clip has no span, or a clip
-        begins after the end of its film.
+        Different models scored the films; no film is annotated, or only in sight of a model's score; the
+        model was trained on all that are, or it can judge no second of them; the codebook lacks the positive
+        levels, a clip has no span, or a clip begins after the end of its film.
 
     Examples
     --------
@@ -471,7 +497,14 @@ def evaluate_films(
     """
     model = shared_model(films, key)
     positive = positive_of(model)
-    answers_by_film = answers_of(truth, positive, [film.movie for film in films])
+    movies = [film.movie for film in films]
+    answers_by_film = answers_of(truth, positive, movies)
+    in_sight = count_in_sight(truth, positive, movies)
+    if in_sight and not any(movie in answers_by_film for movie in movies):
+        raise FilmError(
+            "all labels of these films were given in sight of a model's score (seen_score 1), by "
+            f"{', '.join(in_sight)}: judge blindly to compare"
+        )
     selected = _select_films(films, answers_by_film, key)
 
     collected = _CollectedMarks()
@@ -493,9 +526,9 @@ def evaluate_films(
         "trained_on": selected.trained_on,
         "unjudged_marks_s": collected.unjudged_marks_s,
         "unanswered_s": collected.unanswered_s,
-        "unlabelled": count_unlabelled(truth, positive, [film.movie for film in films]),
+        "unlabelled": count_unlabelled(truth, positive, movies),
         "without_concepts": count_without_concepts(truth, positive),
-        "in_sight": count_in_sight(truth, positive, list(collected.of_model)),
+        "in_sight": in_sight,
         "not_judged": collected.not_judged,
         "not_answered": collected.not_answered,
         "not_scored": selected.not_scored,
@@ -1365,13 +1398,17 @@ def _notes_on_marks_left_out(record: Mapping[str, Any]) -> Iterator[str]:
             where = f"lie where {record['model']} cannot judge, and do not count"
             yield f"{annotator}: {rounded(seconds)} s marked as {positive} {where}"
     for annotator, n_seconds in record["unanswered_s"].items():
+        saw_score = "labelled with a model's score in sight, " if annotator in record["in_sight"] else ""
         yield (
-            f"{annotator}: {n_seconds} s have no answer, and do not count, for anybody: not sure, or not "
-            "marked by somebody who marks what is negative too"
+            f"{annotator}: {n_seconds} s have no answer, and do not count, for anybody: not sure, {saw_score}"
+            "or not marked by somebody who marks what is negative too"
         )
-    for annotator, n_clips in record["in_sight"].items():
-        clips = "1 clip was" if n_clips == 1 else f"{n_clips} clips were"
-        yield f"{annotator}: {clips} labelled with a model's score in sight, which makes people agree with it"
+    for annotator, n_labels in record["in_sight"].items():
+        labels = "1 label was" if n_labels == 1 else f"{n_labels} labels were"
+        yield (
+            f"{annotator}: {labels} left out: given with a model's score in sight, which makes people agree "
+            "with it, or beside such ones in a film of which only what is found was marked"
+        )
     for annotator, n in record["without_concepts"].items():
         yield left_out_message(n, message("why_no_concept", who=annotator, concept=positive))
     lacking = "neither level nor concept" if record["is_concept"] else "no level"

@@ -24,7 +24,7 @@ from obygaze_features.manifest import (
     same_films,
 )
 from obygaze_features.manifest import Row as TableRow
-from obygaze_features.text import composed, number_of, unsuitable
+from obygaze_features.text import composed, number_of, rounded, unsuitable
 from obygaze_film.cells import Cells, annotator_of, cells_by, cells_of
 from obygaze_film.comparison import (
     MIN_FILMS,
@@ -1248,7 +1248,7 @@ def _n_needed_without_model(n_windows: int, estimate: Estimate) -> float:
     NaN if that is no more than `n_windows`, the number that was judged: the model does not help.
     """
     n_needed = n_windows * estimate.sample_size_ratio
-    if np.isnan(n_needed) or round(n_needed) <= n_windows:
+    if np.isnan(n_needed) or float(rounded(n_needed)) <= n_windows:
         return np.nan
     return n_needed
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.manifest import DEFINITION, Manifest
+from obygaze_features.text import rounded
 from obygaze_features.untrusted import decoded
 from obygaze_film.cells import Cells, Floats, annotator_of, cells_by, cells_of
 from obygaze_film.draws import SUCCESSIVE
@@ -577,7 +578,7 @@ def _n_needed_without_model(estimates: Estimates, n: int, n_windows: int) -> flo
         return None
     squared_ratio = (width / width_without_model) ** 2
     n_needed = 1 / (1 / n_windows + (1 / n - 1 / n_windows) * squared_ratio)
-    return n_needed if round(n_needed) > n else None
+    return n_needed if float(rounded(n_needed)) > n else None
 
 
 def _with_agreement(rate: CorrectedRate, pairs: "JudgePairs") -> CorrectedRate:

@@ -15,6 +15,7 @@ from obygaze_features.manifest import (
     Clip,
     place_in,
 )
+from obygaze_features.text import rounded
 from obygaze_film.cells import Cells, cells_of
 from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import LAW, SEED, SUCCESSIVE, Draw
@@ -335,7 +336,7 @@ def _next_with_scores(films: Sequence[Timeline], candidates: Sequence["_Candidat
     for window in sorted([*uncertain, *drawn]):  # by film and time
         cells = candidates[window.film].cells
         reason = UNCERTAIN if window in uncertain else RANDOM
-        extras = {DRAW: reason, SEEN_SCORE: "1", "p": f"{cells.p[window.cell]:.2f}"}
+        extras = {DRAW: reason, SEEN_SCORE: "1", "p": rounded(cells.p[window.cell], digits=2)}
         clips.append(_clip(films[window.film].movie, cells, window.cell, extras))
     return clips
 

@@ -21,6 +21,15 @@ def test_a_huge_number_is_written_with_a_power_of_ten(value, written):
     assert rounded(value) == written
 
 
+def test_what_rounds_to_0_has_no_sign():
+    assert [rounded(value, digits=2) for value in (-0.0, -0.004, 0.004, -0.006)] == [
+        "0.00",
+        "0.00",
+        "0.00",
+        "-0.01",
+    ]
+
+
 @pytest.mark.parametrize("digits", [0, 2, 6])
 def test_every_finite_number_can_be_rounded(digits):
     """Decimals of Python have 28 digits: from 1e26 on they could not hold two behind the point."""

@@ -11,10 +11,20 @@ import obygaze_models as om
 from obygaze.safe_output import safe_streams
 from obygaze_features import screen
 from obygaze_features.screen import progress_bar
+from obygaze_film.claims import Words
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models import linear_probe
 from tests.conftest import planted
 from tests.process import python
+
+
+def test_a_probability_is_rounded_as_in_the_sentences_on_films():
+    """Halves go up, of the digits that are written: 0.285 is 0.29, although its float lies a little below."""
+    words = Words("en")
+    thousandths = [n / 1000 for n in range(1001)]
+    assert screen.probability(0.285) == "0.29"
+    assert screen.probability(0.004) == "below 0.01"
+    assert [screen.probability(p) for p in thousandths] == [words.probability(p) for p in thousandths]
 
 
 def pretend_that_stderr_is_a_terminal(monkeypatch):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from obygaze_features.arguments import checked
+from obygaze_features.text import rounded
 from obygaze_film.claims.kinds import (
     AGREE_BY_CHANCE,
     AGREE_LESS,
@@ -193,7 +194,7 @@ def count_value(claim: FilmClaim) -> str:
 
 def worth_value(claim: GroupShare) -> str:
     """Write how many judged windows would be needed without the model; a dash where that is not known."""
-    return NO_NUMBER if claim.worth is None else str(round(claim.worth))
+    return NO_NUMBER if claim.worth is None else rounded(claim.worth)
 
 
 def number_value(claim: FilmClaim, words: Words) -> str:
@@ -1348,7 +1349,7 @@ def judged_share_line(claim: JudgedShare, words: Words) -> str:
     """
     parts = [judged_share_sentence(claim, words)]
     if claim.interval is not None and claim.worth is not None:
-        parts.append(words.say("rate_worth", model=claim.model, worth=round(claim.worth)))
+        parts.append(words.say("rate_worth", model=claim.model, worth=rounded(claim.worth)))
     if claim.expected is not None and claim.expected_s is not None:
         key = "rate_marked" if claim.is_of_labels else "rate_expected"
         share = words.share(claim.expected)
@@ -1396,7 +1397,7 @@ def _interval_sentences(claim: JudgedShare, words: Words) -> list[str]:
         return [words["judged_all_panel" if claim.is_of_panel else "judged_all_judge"]]
     sentences = [words.say("interval_of", level=words.share(claim.interval.level))]
     if claim.worth is not None:
-        sentences.append(words.say("worth", worth=round(claim.worth)))
+        sentences.append(words.say("worth", worth=rounded(claim.worth)))
     return sentences
 
 

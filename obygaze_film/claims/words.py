@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-from obygaze_features.text import rounded
+from obygaze_features.screen import MIN_WRITTEN_P
+from obygaze_features.text import percentage, rounded
 from obygaze_film.claims.kinds import Bounds
 from obygaze_film.codebook_names import InLanguages, told_in
 from obygaze_film.notes import Message
@@ -26,12 +27,6 @@ VOWELS: Final = frozenset("aeiouyhœæ")
 
 MAY_ELIDE: Final = {"fr": re.compile(r"\b([dDqQ]u?)e \{(\w+)\}")}
 """Language -> "de" or "que" in a text, without its e, and the name of the placeholder behind it."""
-
-MIN_WRITTEN_P: Final = 0.005
-"""A probability below it would be written as 0.00: "below 0.01" is written in its place."""
-
-ROUNDING_OF_SHARES: Final = 1e-9
-"""A share this near to 0 or 1 is 0 or 1 but for the rounding of sums."""
 
 ROUNDING_OF_TIMES: Final = 1e-6
 """Times this little below a half are halves but for floating point, and are rounded up too."""
@@ -143,11 +138,7 @@ class Words:
     # -----------------------------------------------------------------------
     def number(self, value: float, digits: int = 2) -> str:
         """Write a number with some decimals, and a true minus where it doesn't round to 0."""
-        text = rounded(value, digits)
-        if float(text) == 0:
-            # What rounds to 0 has no sign.
-            text = text.removeprefix("-")
-        return text.replace(".", self._texts["decimal"]).replace("-", "−")
+        return rounded(value, digits).replace(".", self._texts["decimal"]).replace("-", "−")
 
     def signed(self, value: float) -> str:
         """Write a number with its sign (a true minus); a number that rounds to 0 has no sign."""
@@ -190,18 +181,11 @@ class Words:
         """
         if math.isnan(value):
             return "–"
-        return self._percentage(rounded(100 * value), value)
+        return self._percent(percentage(value))
 
-    def _percentage(self, text: str, share: float) -> str:
-        """Write a rounded percentage with its sign in this language: "17%".
-
-        "0" and "100" become "<1" and ">99" if the share that was rounded, from 0 to 1, is not exactly 0 or 1.
-        """
-        if text == "0" and share > ROUNDING_OF_SHARES:
-            text = "<1"
-        elif text == "100" and share < 1 - ROUNDING_OF_SHARES:
-            text = ">99"
-        return self._texts["percent"].format(text)
+    def _percent(self, written: str) -> str:
+        """Write a percentage with its sign in this language: "17%"."""
+        return self._texts["percent"].format(written)
 
     def shares_of_whole(self, parts: Sequence[float]) -> list[str]:
         """Write the shares of the parts of one whole, rounded so that the percentages add up to 100.
@@ -217,22 +201,22 @@ class Words:
         """
         whole = sum(parts)
         if whole == 0:
-            return [self._percentage("0", 0.0) for _ in parts]
+            return [self._percent("0") for _ in parts]
 
         # Round all down.
         exact = [round(100 * part / whole, 6) for part in parts]  # rounded, so that 33.999999999 is 34
         percentages = [math.floor(share) for share in exact]
 
         # Round up those with the largest remainders, as many as are missing from 100.
-        remainders = [share - percentage for share, percentage in zip(exact, percentages, strict=True)]
+        remainders = [share - floor for share, floor in zip(exact, percentages, strict=True)]
         by_remainder = sorted(range(len(parts)), key=lambda index: remainders[index], reverse=True)
         n_to_round_up = 100 - sum(percentages)
         for index in by_remainder[:n_to_round_up]:
             percentages[index] += 1
 
         written = []
-        for part, percentage in zip(parts, percentages, strict=True):
-            written.append(self._percentage(str(percentage), part / whole))
+        for part, rounded_share in zip(parts, percentages, strict=True):
+            written.append(self._percent(percentage(part / whole, str(rounded_share))))
         return written
 
     def distance(self, value: float) -> str:
@@ -261,8 +245,7 @@ class Words:
 
     def _signed_points(self, difference: float) -> str:
         """Write a difference of shares in percentage points, always with a sign: 0 is `+0.0`."""
-        text = self.number(100 * difference, 1)
-        return text if text.startswith("−") else f"+{text}"
+        return _with_sign(self.number(100 * difference, 1))
 
     def points_text(self, key: str, value: float, interval: Bounds | None, **values: object) -> str:
         """Fill a text of a difference in percentage points.
@@ -292,8 +275,7 @@ class Words:
 
     def _signed_thousandths(self, difference: float) -> str:
         """Write a difference with three decimals and always a sign: what rounds to 0 is `+0.000`."""
-        to_thousandths = round(difference, 3) + 0.0  # -0.0 + 0.0 is 0.0
-        return f"{to_thousandths:+.3f}".replace("-", "−").replace(".", self._texts["decimal"])
+        return _with_sign(self.number(difference, 3))
 
     def duration(self, seconds: float) -> str:
         """Write a length of time in minutes, or in whole seconds."""
@@ -408,6 +390,11 @@ def clock_span(start_s: float, end_s: float) -> str:
         start = _clock_with_decimals(start_s, digits)
         end = _clock_with_decimals(end_s, digits)
     return f"{start}–{end}"
+
+
+def _with_sign(number: str) -> str:
+    """Put a plus before a written number without a minus."""
+    return number if number.startswith("−") else f"+{number}"
 
 
 def _clock_with_decimals(seconds: float, digits: int) -> str:

@@ -198,13 +198,8 @@ class Exported:
 
     @property
     def definition(self) -> str:
-        """Digest of the codebook's definitions by which people gave the levels in the file.
-
-        Empty if it is not known, or if they gave them by several definitions.
-        """
-        decided = [span.decided for _, span in self.spans if span.decided]
-        definitions = {decision.definition for decision in decided if decision.level}
-        return definitions.pop() if len(definitions) == 1 else ""
+        """Digest of the definitions by which people gave the levels in the file (`definition_of_people`)."""
+        return definition_of_people([span.decided for _, span in self.spans if span.decided])
 
     @property
     def heading(self) -> str:
@@ -391,13 +386,28 @@ def _tier(kind: str, name: str, spans: Sequence[TierSpan]) -> Tier:
     return Tier(kind, f"{PREFIX}{name}", tuple(spans))
 
 
+def definition_of_people(decided: Sequence[Decided]) -> str:
+    """Return the digest of the definitions under which people gave levels; "" if unknown, or if several.
+
+    Decisions that do not say theirs are ignored, as where judgements are counted (`Judgements.under`): they
+    are no other definition, and whoever changes a level in an export reads the one that it names.
+    """
+    definitions = {decision.definition for decision in decided if decision.level and decision.definition}
+    return definitions.pop() if len(definitions) == 1 else ""
+
+
 def codebook_of_people(decided: Sequence[Decided]) -> Codebook | None:
-    """Return the codebook under which people gave levels; None if it is not known, or if they are several."""
-    book_of_definition = {}
+    """Return the codebook of the definitions under which people gave levels (`definition_of_people`).
+
+    It is None if these are not known, or if they are several.
+    """
+    definition = definition_of_people(decided)
+    if not definition:
+        return None
     for decision in decided:
-        if decision.level and decision.codebook is not None:
-            book_of_definition[decision.codebook.definition()] = decision.codebook
-    return book_of_definition.popitem()[1] if len(book_of_definition) == 1 else None
+        if decision.level and decision.definition == definition:
+            return decision.codebook
+    return None
 
 
 def levels_of(model: ModelRecord) -> tuple[str, ...]:

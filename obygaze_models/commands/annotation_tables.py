@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from obygaze_features.screen import table
-from obygaze_features.text import counted
+from obygaze_features.text import counted, percentage, rounded, signed
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import BlindLabels, Manifest
@@ -110,7 +110,7 @@ def _table_with_means(
 
 def _format_coefficient(value: float | None) -> str:
     """Format a coefficient with three decimals; "undefined" for None."""
-    return "undefined" if value is None else f"{value:.3f}"
+    return "undefined" if value is None else rounded(value, digits=3)
 
 
 def alphas_of_levels(
@@ -171,7 +171,7 @@ def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
             _format_coefficient(alphas.segments),
             _format_coefficient(alphas.marked),
             _format_coefficient(alphas.values),
-            f"{alphas.coverage:.0%}",
+            f"{percentage(alphas.coverage)}%",
         ]
         rows.append(row)
     headings = [
@@ -192,12 +192,16 @@ def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
 
 
 def time_left_out(labels: "Manifest") -> list[str]:
-    """Say how many seconds of segments do not count, as not all annotators of the film answered for them."""
+    """Say how many seconds of segments do not count, as not all annotators of the film answered for them.
+
+    Rows without a label, such as those in sight of a score (`blind_labels`), are no segments.
+    """
     from obygaze_features.manifest import in_common_stretches
 
-    marked_s = sum(clip.duration_s or 0.0 for clip in labels)
-    counted_s = sum(clip.duration_s or 0.0 for clip in in_common_stretches(labels))
-    left_out_s = round(marked_s - counted_s)
+    marked_s = sum(clip.duration_s or 0.0 for clip in labels if clip.level is not None)
+    in_common = in_common_stretches(labels)
+    counted_s = sum(clip.duration_s or 0.0 for clip in in_common if clip.level is not None)
+    left_out_s = int(rounded(marked_s - counted_s))
     if left_out_s < 1:
         return []
     reason = "somebody who marks the lowest level too had not begun there, or had stopped"
@@ -350,7 +354,7 @@ def _alt_test_table(result: "Alternative") -> list[str]:
     for comparison in result.comparisons:
         for form, title in TITLES_OF_FORMS.items():
             advantage = f"{comparison.advantage:.2f}" if form == "clips" else ""
-            shortfall = f"{comparison.mean_shortfall(form):+.3f}"
+            shortfall = signed(comparison.mean_shortfall(form), 3)
             winning_rates = [f"{comparison.winning_rate(form, margin):.2f}" for margin in MARGINS]
             rows.append([comparison.name, title, advantage, shortfall, *winning_rates])
     return table(rows, headings, right=range(2, len(headings))).split("\n")

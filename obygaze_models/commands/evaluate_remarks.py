@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from obygaze_features.text import counted, visible
+from obygaze_features.text import counted, percentage, visible
 from obygaze_models.persistence.evidence import evidence_line
 
 if TYPE_CHECKING:
@@ -141,14 +141,9 @@ def _exclusion_remarks(run: "Run") -> list[str]:
 
 def _seen_scores_remark(run: "Run") -> list[str]:
     """Write how many clips are not tested because they were judged in sight of a model's score, if any."""
-    n_clips = run.record.get("clips", {}).get("seen_score")
-    if not n_clips:
-        return []
-    remark = (
-        f"{counted(n_clips, 'clip')} judged with a model's score in sight: trained on, not tested "
-        "(--test-seen-scores tests on them too)"
-    )
-    return [remark]
+    from obygaze_models.report.run_notes import seen_scores_note
+
+    return [f"{note} (--test-seen-scores tests on them too)" for note in seen_scores_note(run.record)]
 
 
 def _noise_remark(annotator: str, rates: Mapping[str, float]) -> str:
@@ -195,7 +190,7 @@ def _equal_films_warnings(pairs: Sequence[tuple[str, str, float]]) -> list[str]:
 
     lines = []
     for movie, other, share in pairs[:MAX_EQUAL_FILMS]:
-        equal = f"warning: {movie} and {other} have equal features in {share:.0%} of their clips"
+        equal = f"warning: {movie} and {other} have equal features in {percentage(share)}% of their clips"
         if share > SAME_FILM_SHARE:
             lines.append(f"{equal}: one film under two names is trained on and tested; leave one out")
         else:
@@ -218,8 +213,9 @@ def _near_films_warnings(pairs: Sequence[tuple[str, str, float]]) -> list[str]:
     lines = []
     for movie, other, share in pairs[:MAX_EQUAL_FILMS]:
         lines.append(
-            f"warning: {movie} and {other} have nearly equal features in {share:.0%} of their clips, as of "
-            "another codec or card: one film under two names is trained on and tested; leave one out"
+            f"warning: {movie} and {other} have nearly equal features in {percentage(share)}% of their "
+            "clips, as of another codec or card: one film under two names is trained on and tested; leave "
+            "one out"
         )
     n_more = len(pairs) - MAX_EQUAL_FILMS
     if n_more > 0:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from obygaze_features.manifest import counted
-from obygaze_features.text import visible
+from obygaze_features.text import percentage, visible
 from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
 from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON, labels_line
 from obygaze_models.prediction.reading import WITHOUT
@@ -137,7 +137,7 @@ def _recognised_films_remarks(predicted: "Predicted") -> list[str]:
             continue
         line = f"{film.movie} is {film.trained_as} by its {film.by}"
         if film.by != "name":
-            line += f": {film.share:.0%} of their clips are the same"
+            line += f": {percentage(film.share)}% of their clips are the same"
         lines.append(line)
     # `recognition.clips` are of films that were not recognised as a whole.
     n_single_clips = int(predicted.table["clip_id"].isin(list(recognition.clips)).sum())

@@ -15,7 +15,7 @@ from obygaze_features.lines import csv_line
 from obygaze_features.options import FILE, Answer
 from obygaze_features.screen import table
 from obygaze_features.signatures import Force, argument, command, option
-from obygaze_features.text import composed, counted
+from obygaze_features.text import composed, counted, signed
 from obygaze_models.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -173,7 +173,8 @@ def _format_drift(drift: "Drift") -> str:
     """
     if math.isnan(drift.value):
         return f"{counted(drift.films, 'film')}: too few"
-    return f"{drift.value:+.2f} [{drift.low:+.2f}, {drift.high:+.2f}], {counted(drift.films, 'film')}"
+    low, high = signed(drift.low, 2), signed(drift.high, 2)
+    return f"{signed(drift.value, 2)} [{low}, {high}], {counted(drift.films, 'film')}"
 
 
 # --- rank

@@ -168,6 +168,7 @@ def evaluate(
         folds=list(results.records.values()),
         seen=seen,
         left_out=plan.models_left_out,
+        is_in_sight=plan.is_in_sight,
         origin=origin,
     )
     _add_annotators(record, plan, experts, denoised)
@@ -520,8 +521,8 @@ def _add_annotators(
 ) -> None:
     """Add to a run's record what was done with the judgements of several annotators."""
     # Clips that are not tested, because an annotator saw a model's score.
-    if plan.n_seen_scores:
-        record["clips"]["seen_score"] = plan.n_seen_scores
+    if plan.is_in_sight.any():
+        record["clips"]["seen_score"] = int(plan.is_in_sight.sum())
     # How models were trained on the labels of several annotators.
     if plan.label_plan.by_annotator:
         record["experts"] = experts or "merged"

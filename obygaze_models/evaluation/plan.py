@@ -23,6 +23,7 @@ from obygaze_models.protocol.folds import GAP, FoldTable, Split, leave_movies_ou
 from obygaze_models.protocol.selection import inner_folds
 from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets
 
+Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
 
@@ -55,8 +56,8 @@ class Plan:
     tests_left_out : dict of str to str
         Tests of annotators' labels that lack a class -> which one.
     seeds : range
-    n_seen_scores : int
-        Number of clips that are not tested because annotators saw a model's score when they judged them.
+    is_in_sight : ndarray of bool, shape [N]
+        Marks the clips that some test leaves out because annotators saw a score when they judged them.
     """
 
     target: Target
@@ -69,7 +70,7 @@ class Plan:
     models_left_out: Mapping[str, str]
     tests_left_out: Mapping[str, str]
     seeds: range
-    n_seen_scores: int
+    is_in_sight: Bools
 
 
 def make_plan(
@@ -134,7 +135,7 @@ def make_plan(
         models_left_out=models_left_out,
         tests_left_out=usable.tests_left_out,
         seeds=seeds,
-        n_seen_scores=usable.n_seen_scores,
+        is_in_sight=usable.is_in_sight,
     )
 
 
@@ -150,15 +151,15 @@ class _UsableLabels(NamedTuple):
         Suffix of the models' names -> the class that these training labels lack, so that they are left out.
     tests_left_out : dict of str to str
         Name of a test's target -> the class that its labels lack, so that it is left out.
-    n_seen_scores : int
-        Number of clips that are not tested because annotators saw a model's score when they judged them.
+    is_in_sight : ndarray of bool, shape [N]
+        Marks the clips that some test leaves out because annotators saw a score when they judged them.
     """
 
     first_labels: dict[str, Ints]
     tests: list[Tested]
     why_not_trained: dict[str, str]
     tests_left_out: dict[str, str]
-    n_seen_scores: int
+    is_in_sight: Bools
 
 
 def _usable_labels(
@@ -183,12 +184,12 @@ def _usable_labels(
 
     # --- tests
     tests = label_plan.tests
-    n_seen_scores = 0
+    is_in_sight = np.zeros(len(data.clip_ids), dtype=np.bool_)
     if not test_seen_scores:
-        tests, n_seen_scores = _without_seen_scores(tests)
+        tests, is_in_sight = _without_seen_scores(tests)
     tests_left_out = _tests_without_a_class(tests, needed, data.levels)
     tests = _without_tests(tests, tests_left_out, by_annotator=label_plan.by_annotator)
-    return _UsableLabels(first_labels, tests, why_not_trained, tests_left_out, n_seen_scores)
+    return _UsableLabels(first_labels, tests, why_not_trained, tests_left_out, is_in_sight)
 
 
 def _find_target(task: str | Target, data: Dataset) -> Target:
@@ -249,7 +250,7 @@ def _first_label(arrays: Sequence[Ints]) -> Ints:
     return np.select(has_label, arrays, default=NOT_ASKED)
 
 
-def _without_seen_scores(tests: list[Tested]) -> tuple[list[Tested], int]:
+def _without_seen_scores(tests: list[Tested]) -> tuple[list[Tested], Bools]:
     """Remove from each test the clips whose label was given in sight of a model's score.
 
     Who sees a score tends to agree with the model, so that such labels would flatter it. The clips stay in
@@ -258,11 +259,11 @@ def _without_seen_scores(tests: list[Tested]) -> tuple[list[Tested], int]:
     Returns
     -------
     tests : list of Tested
-    n_left_out : int
-        Number of clips removed from some test.
+    is_left_out : ndarray of bool, shape [N]
+        Marks the clips that were removed from some test.
     """
     remaining_tests = []
-    is_left_out = np.zeros(len(tests[0].labels), dtype=np.bool_)  # of some test, [N]
+    is_left_out: Bools = np.zeros(len(tests[0].labels), dtype=np.bool_)
     for test in tests:
         if test.seen_score is None:
             remaining_tests.append(test)
@@ -270,7 +271,7 @@ def _without_seen_scores(tests: list[Tested]) -> tuple[list[Tested], int]:
         labels = np.where(test.seen_score, NOT_ASKED, test.labels)
         remaining_tests.append(test._replace(labels=labels))
         is_left_out |= test.seen_score & (test.labels != NOT_ASKED)
-    return remaining_tests, int(is_left_out.sum())
+    return remaining_tests, is_left_out
 
 
 # --- folds

@@ -423,6 +423,7 @@ def record_of(
     folds: list[FoldRecord],
     seen: bool,
     left_out: Mapping[str, str],
+    is_in_sight: NDArray[np.bool_],
     origin: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Make the record of an evaluation, as JSON values.
@@ -440,15 +441,21 @@ def record_of(
         Whether folds are blocks of scenes of movies that are also trained on, instead of whole movies.
     left_out : mapping of str to str
         Name of each model that was not trained -> the reason.
+    is_in_sight : ndarray of bool, shape [N]
+        Marks the clips of a test's levels that are not tested in it, as they were judged in sight of a score.
     origin : mapping, optional
         Further values of the record, on where the labels come from.
     """
     # `NOT_ASKED` is the label of clips that are not in a task.
     is_tested = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
     is_trained = target.of(data.labels) != NOT_ASKED
+    excluded = _excluded(data, target, tests)
+    # Neither trained on nor asked for by a test
+    is_of_other_level = ~is_tested & ~is_trained & ~is_in_sight
+    n_of_other_levels_excluded = len(data.excluded) - len(excluded)  # such clips lack features too
     clips = {
         **data.counts,
-        "other_levels": int((~is_tested & ~is_trained).sum()),  # neither trained on nor tested
+        "other_levels": int(is_of_other_level.sum()) + n_of_other_levels_excluded,
         "tested": int(is_tested.sum()),
     }
     n_movies_tested = len(np.unique(data.movies[is_tested]))
@@ -470,7 +477,7 @@ def record_of(
         clips=cast("ClipCounts", clips),
         movies_tested=n_movies_tested,
         prevalence={test.target.name: _prevalence(test, target.n_classes) for test in tests},
-        excluded=_excluded(data, target, tests),
+        excluded=excluded,
         models_left_out=dict(left_out),
         folds=folds,
         models={spec.name: spec.settings() for spec in specs},

@@ -1,6 +1,6 @@
 """Explain the decision about one clip, and show what would change it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from obygaze_features.store import (
     likely_classes,
 )
 from obygaze_features.templates import filled
+from obygaze_features.text import rounded, signed
 from obygaze_models.concepts.explanations import Contribution, Explanation
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.predictions import records
@@ -617,7 +618,8 @@ def describe(explained: Explained, model: Model) -> str:
         "concepts": _concepts_table(shown_concepts),
         "frames": _frames_table(explained, concepts_of_frames),
     }
-    text = filled("obygaze_models.prediction", "explained.txt.jinja", values, filters={"p": probability})
+    filters: dict[str, Callable[..., object]] = {"p": probability, "rounded": rounded, "signed": signed}
+    text = filled("obygaze_models.prediction", "explained.txt.jinja", values, filters=filters)
     return text.removesuffix("\n")
 
 
@@ -627,7 +629,7 @@ def _contribution_text(contribution: float | None) -> str:
         return "absent"
     if contribution == 0:
         return "no weight"
-    return f"{contribution:+.3f}"
+    return signed(contribution, 3)
 
 
 def _frames_table(explained: Explained, concepts: Sequence[str]) -> str:
@@ -653,7 +655,7 @@ def _frames_table(explained: Explained, concepts: Sequence[str]) -> str:
 
 def _decimal(value: float | None, decimals: int) -> str:
     """Format a number with this many decimals; "" for None."""
-    return "" if value is None else f"{value:.{decimals}f}"
+    return "" if value is None else rounded(value, decimals)
 
 
 def _concepts_table(concepts: Sequence[_ConceptRow]) -> str:
@@ -679,11 +681,11 @@ def _concepts_table(concepts: Sequence[_ConceptRow]) -> str:
         low, high = concept.ends
         row = [
             concept.part.concept,
-            f"{concept.part.value:.2f}",
+            rounded(concept.part.value, 2),
             f"{concept.part.percentile:.0f} %",
             _probability(concept.p),
             "" if concept.p is None else probability(concept.threshold),
-            f"{concept.part.contribution:+.3f}",
+            signed(concept.part.contribution, 3),
             _probability(low.p),
             _probability(high.p),
         ]

@@ -14,6 +14,8 @@ from tabulate import tabulate
 
 from obygaze_features.arguments import checked, made_by
 from obygaze_features.templates import filled
+from obygaze_features.text import rounded
+from obygaze_features.text import signed as signed_number
 
 NOTHING = "-"
 """Cell of a number that is undefined."""
@@ -154,13 +156,15 @@ def _html_table(block: Block) -> str:
 
 @checked
 def number(value: float | None, digits: int = 3) -> str:
-    """Format a number with a fixed number of decimals; "undefined" for NaN, a dash for None."""
+    """Format a number with a fixed number of decimals; "undefined" for NaN, a dash for None.
+
+    Halves go up, as in sentences (`rounded`).
+    """
     if value is None:
         return NOTHING
     if math.isnan(value):
         return "undefined"
-    rounded = round(value, digits) + 0.0  # -0.0 + 0.0 is 0.0, which is printed without its sign
-    return f"{rounded:.{digits}f}"
+    return rounded(value, digits)
 
 
 @checked
@@ -197,8 +201,7 @@ def interval(value: float, low: float, high: float, *, signed: bool = False) -> 
 
 def _three_decimals(value: float, *, signed: bool) -> str:
     """Format a number with three decimals and, with `signed`, a sign; 0 is always positive."""
-    rounded = round(value, 3) + 0.0  # -0.0 + 0.0 is 0.0
-    return f"{rounded:+.3f}" if signed else f"{rounded:.3f}"
+    return signed_number(value, digits=3) if signed else rounded(value, digits=3)
 
 
 @checked

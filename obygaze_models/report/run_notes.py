@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from obygaze_features.manifest import counted
-from obygaze_features.text import visible
+from obygaze_features.text import rounded, visible
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.by_modality import ConceptsByModality
 from obygaze_models.concepts.in_time import ConceptsInTime
@@ -33,7 +33,7 @@ def notes(run: Run) -> tuple[str, ...]:
         _seeds_note(record["seeds"]),
         _tested_clips_note(record),
         _clips_left_out_note(record),
-        *_seen_scores_note(record["clips"]),
+        *seen_scores_note(record),
         *_starts_notes(run),
         *_limits(run),
         *_unlearnable_concepts_note(record),
@@ -142,7 +142,7 @@ def _tested_clips_note(record: Mapping[str, Any]) -> str:
     """Write how many clips were tested, and the share of positive ones."""
     n_clips = counted(record["clips"]["tested"], "clip")
     line = f"{n_clips} of {counted(record['movies_tested'], 'movie')} tested"
-    shares = [f"{share:.3f}" for share in record["prevalence"].values() if share is not None]
+    shares = [rounded(share, digits=3) for share in record["prevalence"].values() if share is not None]
     if shares:
         line += f", prevalence {', '.join(shares)}"
     return line
@@ -162,15 +162,23 @@ def _clips_left_out_note(record: Mapping[str, Any]) -> str:
     return f"left out of {counted(n_clips, 'clip')} in the manifest: {', '.join(left_out) or 'none'}"
 
 
-def _seen_scores_note(clips: Mapping[str, Any]) -> list[str]:
+def seen_scores_note(record: Mapping[str, Any]) -> list[str]:
     """Write how many clips were judged while a model's score was shown; nothing if none were.
 
-    `clips` are the counts of clips in a run's record.
+    `record` is that of a run. A test may ask for levels that models are not trained on.
     """
-    n_clips = clips.get("seen_score")
+    n_clips = record.get("clips", {}).get("seen_score")
     if not n_clips:
         return []
-    return [f"{counted(n_clips, 'clip')} judged with a model's score in sight: trained on, not tested"]
+    trained_levels = _levels(record["train"])
+    all_are_trained_on = all(_levels(test) <= trained_levels for test in record["tests"])
+    trained_on = "trained on" if all_are_trained_on else "trained on if the task has their level"
+    return [f"{counted(n_clips, 'clip')} judged with a model's score in sight: {trained_on}, not tested"]
+
+
+def _levels(target: Mapping[str, Any]) -> set[str]:
+    """Return the levels of the clips that a target uses, from its record."""
+    return {level for levels_of_class in target["classes"] for level in levels_of_class}
 
 
 def _starts_notes(run: Run) -> list[str]:

@@ -1,5 +1,6 @@
 """Labels that were given in sight of a model's score are tested nowhere, and each output says how many."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,26 @@ def test_projected_labels_that_were_given_in_sight_are_not_tested(tmp_path, monk
 
     remarks = capsys.readouterr().err
     assert "60 clips judged with a model's score in sight: trained on, not tested" in remarks
+
+
+def test_clips_in_sight_of_a_score_that_only_the_test_asks_for_are_not_of_other_levels(tmp_path):
+    """AB judged 15 of the 20 clips of each of four films in sight of a score: S, HN and EN in turn.
+
+    Models learn S against HN, and are tested on EN too. Each clip of EN in sight, 5 of a film, is asked for
+    by the test, but neither trained on nor tested. No clip is of another level.
+    """
+    rows = judged("AB", n_in_sight=15)
+    levels = ["S", "HN", "EN"] * len(rows)
+    rows = [replace(row, level=level) for row, level in zip(rows, levels, strict=False)]
+    store = of.open_store(plant_store(tmp_path))
+
+    run = om.evaluate(om.load_dataset(store, Manifest(tuple(rows), Path())), ["linear"], "hn_s", "enhn_s")
+
+    assert run.record["clips"]["tested"] == 4 * 5
+    assert run.record["clips"]["seen_score"] == 4 * 15
+    assert run.record["clips"]["other_levels"] == 0
+    (note,) = [note for note in om.run_report(run).notes if "in sight" in note]
+    assert note.endswith("in sight: trained on if the task has their level, not tested")
 
 
 @pytest.mark.parametrize(("first", "second"), [("AB", "CD"), ("CD", "AB")])

@@ -153,21 +153,51 @@ def test_annotators_without_a_second_in_common_are_refused(film):
         compare([film], [*by_ab, *by_cd])
 
 
-def test_labels_given_with_the_score_in_sight_are_counted(film):
-    """AB saw the model's score (`seen_score` is 1) at the first 45 of 60 labels.
+def test_labels_given_with_the_score_in_sight_are_no_answers(film):
+    """AB labels all 60 rows of 10 s, the first 45 with the model's score in sight (`seen_score` is 1).
 
-    Whoever saw the score may follow it, so that readers must know.
+    There AB says what the model says, and in the last 15 rows, without the score, the opposite everywhere.
+    Whoever saw the score may follow it: only the last 150 s are compared. Kappa there is far below 0, and
+    over all rows it would be above 0.
     """
     annotations = []
     for row in range(60):
-        seen_score = 1 if row < 45 else 0
-        annotations.append(annotation(row, level_like_the_model(row), seen_score=seen_score))
+        level = level_like_the_model(row)
+        if row < 45:
+            annotations.append(annotation(row, level, seen_score=1))
+        else:
+            annotations.append(annotation(row, "EN" if level == "S" else "S", seen_score=0))
 
     measured = compare([film], annotations)
 
+    assert compared_seconds(measured) == 150
+    assert kappa_with_ab(measured) < 0
     assert measured.record["in_sight"] == {"AB": 45}
     notes = evaluation_report(measured).notes
-    assert any(note.startswith("AB: 45 clips were labelled with a model's score in sight") for note in notes)
+    told = "AB: 45 labels were left out: given with a model's score in sight"
+    assert any(note.startswith(told) for note in notes)
+
+
+def test_who_marks_only_what_they_find_is_left_out_of_a_film_where_they_saw_the_score(film):
+    """AB marks as S what the model calls, one mark of 20 with the score in sight; CD marks it blindly.
+
+    Without its one mark AB would say that there is nothing there. So AB is no annotator of this film.
+    """
+    by_ab = [annotation(row, "S", "AB", seen_score=int(row == 0)) for row in range(0, 60, 3)]
+    by_cd = [annotation(row, "S", "CD", seen_score=0) for row in range(0, 60, 3)]
+
+    measured = compare([film], [*by_ab, *by_cd])
+
+    assert set(measured.summary["truth"]) == {"CD"}
+    assert compared_seconds(measured) == 600
+    assert measured.record["in_sight"] == {"AB": 20}
+
+
+def test_films_that_were_labelled_in_sight_of_the_score_alone_are_refused(film):
+    """AB labelled all rows with the model's score in sight: no label says how far the two agree."""
+    annotations = [annotation(row, level_like_the_model(row), seen_score=1) for row in range(60)]
+    with pytest.raises(FilmError, match=r"in sight of a model's score .* by AB: judge blindly"):
+        compare([film], annotations)
 
 
 def test_the_models_rate_is_of_the_seconds_that_are_compared(film):

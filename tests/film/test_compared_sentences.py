@@ -8,7 +8,7 @@ import pytest
 
 from obygaze_features.manifest import Manifest
 from obygaze_film import compare_films, score_film
-from obygaze_film.claims import rate_claims, sentences
+from obygaze_film.claims import Words, group_claims, phrases, rate_claims, sentences
 from obygaze_film.claims.kinds import ClaimTime, TimelineAgreement
 from obygaze_film.claims.of_groups import timeline_agreement
 from obygaze_film.claims.of_judgements import judged_share
@@ -16,7 +16,7 @@ from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_rate import rates_by_definition
 from obygaze_film.page.side_by_side import comparison_page
 from obygaze_film.windows_to_judge import choose_next
-from obygaze_models.report import plain
+from obygaze_models.report import interval, number, plain, signed
 from tests.film.films import film_store
 from tests.planted_models import codebook
 
@@ -156,6 +156,29 @@ def test_a_kappa_of_timelines_is_of_the_time_that_the_model_can_judge():
     (french,) = sentences([KAPPA_OF_280_S], "fr")
     assert "mean of 2 films, in the 280 s that m can judge of 408 s" in english
     assert "moyenne de 2 films, sur les 280 s que m peut juger de 408 s" in french
+
+
+def test_a_difference_is_rounded_in_a_table_as_in_its_sentence():
+    """A trend of .0625, of films at 1/16 and 2/16: +6.3 points in a sentence, +0.063 in a table.
+
+    Halves go up. What rounds to 0 is +0.000 in tables, and never -0.000.
+    """
+    words = Words("en")
+    assert words.points(0.0625, None) == "+6.3"
+    assert words.difference(0.0625, None) == "+0.063"
+    assert signed(0.0625, low=-0.0004, high=0.2845) == "+0.063 [+0.000, +0.285]"
+    assert interval(0.2845, low=0.0625, high=0.5) == "0.285 [0.063, 0.500]"
+    assert (number(0.2845), number(-0.0625, digits=3), number(-0.0004)) == ("0.285", "-0.063", "0.000")
+
+
+@pytest.mark.long
+def test_the_worth_of_a_groups_judgements_is_one_number_in_report_and_page(compared):
+    """30.5 windows would be needed without the model: 31 in the report's table and on the page."""
+    compared = replace(compared, groups=compared.groups.assign(worth=30.5))
+    of_group, *_ = group_claims(compared)
+    table, *_ = comparison_report(compared).blocks
+    assert {row[table.headers.index("worth")] for row in table.rows} == {"31"}
+    assert phrases.worth_value(of_group) == "31"
 
 
 def test_a_kappa_of_timelines_that_are_all_or_nothing_is_undefined():

@@ -13,6 +13,7 @@ from sklearn.metrics import cohen_kappa_score
 from obygaze_features.manifest import Clip, Manifest, krippendorff_alpha
 from obygaze_film import compare_films
 from obygaze_film.cells import cells_of
+from obygaze_film.claims import Words
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import (
@@ -193,6 +194,13 @@ def test_a_third_of_the_windows_to_judge_in_sight_is_random(timeline):
     for clip in clips:
         assert clip.extras["seen_score"] == "1"
         assert clip.duration_s == 8.0
+
+
+def test_the_probability_beside_a_window_to_judge_is_that_of_the_films_page(timeline):
+    """Halves go up: of a film with .285 everywhere the page and the list of windows say 0.29."""
+    everywhere = replace(timeline, table=timeline.table.assign(p=0.285))
+    clips = choose_next([everywhere], 9)
+    assert {clip.extras["p"] for clip in clips} == {Words("en").probability(0.285)} == {"0.29"}
 
 
 def test_random_windows_in_sight_are_not_those_to_judge_blindly(timeline):

@@ -16,6 +16,7 @@ from obygaze_features.manifest import (
     unitised_alphas,
     write_manifest,
 )
+from obygaze_models.commands.annotation_tables import time_left_out
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.alttest import compare_machines
 from obygaze_models.evaluation.unitising import unitised_agreement
@@ -170,6 +171,27 @@ def test_of_free_segments_a_reading_of_a_film_is_left_out_whole():
     assert [alpha.movie for alpha in alphas] == ["b"]
     assert [gamma.movie for gamma in gammas] == ["b"]
     assert blind.n_left_out == 2
+
+
+def test_segments_in_sight_of_a_score_are_counted_once_among_those_left_out():
+    """AB marked 0 to 100 s and CD 50 to 150 s, both what is negative too: they have 50 s in common.
+
+    So 50 s of segments of each do not count. EF marked 0 to 200 s in sight of a score, which has a count of
+    its own: 20 segments.
+    """
+    rows = []
+    for annotator, first_s, end_s, seen_score in (("AB", 0, 100, 0), ("CD", 50, 150, 0), ("EF", 0, 200, 1)):
+        for start_s in range(first_s, end_s, 10):
+            level = "S" if start_s // 10 % 2 else "EN"
+            span = (float(start_s), float(start_s + 10))
+            row_id = f"{annotator}{start_s}"
+            rows.append(Clip(row_id, "a", "", *span, level, (), annotator, {"seen_score": str(seen_score)}))
+
+    blind = blind_labels(manifest(*rows), whole_films=True)
+
+    assert blind.n_left_out == 20
+    (told,) = time_left_out(blind.manifest)
+    assert told.startswith("100 s of segments left out")
 
 
 def test_a_machine_may_not_stand_in_by_judgements_that_were_made_in_sight_of_a_score():

@@ -21,7 +21,8 @@ from obygaze_features.manifest import (
     unitised_alpha,
     unitised_alphas,
 )
-from obygaze_features.manifest.krippendorff import GAP, without_overlaps
+from obygaze_features.manifest.krippendorff import GAP, LevelAlphas, without_overlaps
+from obygaze_models.commands.annotation_tables import alphas_of_levels
 
 
 def table_of_labels(*rows):
@@ -364,3 +365,12 @@ def test_films_of_one_annotator_are_refused():
     of_ab_alone = manifest_of(("AB", 0, 10, "S"))
     with pytest.raises(ManifestError, match="two annotators"):
         unitised_alphas(of_ab_alone)
+
+
+def test_an_alpha_is_printed_as_in_other_tables():
+    """Halves go up, and what rounds to 0 has no minus."""
+    alphas = LevelAlphas(
+        annotators=2, n_clips=16, n_labels=32, nominal=-0.0003, ordinal=0.0625, interval=None
+    )
+    (line,) = alphas_of_levels(alphas, alphas, excluded_levels=[])
+    assert "nominal 0.000, ordinal 0.063, interval undefined" in line

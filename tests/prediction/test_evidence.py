@@ -1,5 +1,6 @@
 """What films left out show travels with a model, to every door that states its numbers."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.testing import seal_arrays
+from obygaze_models.commands.predict_commands import _predictions_table
 from obygaze_models.dataset import load_dataset
 from obygaze_models.evaluation import Run
 from obygaze_models.evaluation.evaluate import evaluate
@@ -129,6 +131,30 @@ def test_an_explanation_begins_with_the_evidence(request, name):
     first_line = describe(explanation, saved.model).split("\n")[0]
     assert first_line == evidence_line(card.evidence, card.levels_left_out)
     assert explanation.no_skill == card.no_skill
+
+
+def test_an_explanation_writes_its_threshold_as_a_probability(skilled):
+    """A threshold of 0.004 is below 0.01, and not 0.00, which any clip would reach."""
+    explanation = explain(skilled.model, [skilled.new_films], clip_id="new1-03", set_to={})
+    text = describe(replace(explanation, threshold_p=0.004), skilled.model)
+    assert "; threshold below 0.01\n" in text
+
+
+def test_an_explanation_writes_no_minus_before_what_rounds_to_0(skilled):
+    """A logit of -0.0001 is 0.000, as the numbers of tables and sentences are."""
+    explanation = explain(skilled.model, [skilled.new_films], clip_id="new1-03", set_to={})
+    text = describe(
+        replace(explanation, decision=replace(explanation.decision, logit=-0.0001)), skilled.model
+    )
+    assert "  logit        0.000; threshold" in text
+
+
+def test_a_table_of_predictions_writes_a_probability_as_its_explanation_does(skilled):
+    """0.004 is no 0.00, and 0.285 is 0.29."""
+    predictions = predict(skilled.model, [skilled.new_films])
+    row = predictions.table.head(1).assign(p=0.285, p_low=0.004, p_high=0.3)
+    cells = _predictions_table(replace(predictions, table=row)).split("\n")[-1].split()
+    assert cells[2:5] == ["0.29", "<0.01", "0.30"]
 
 
 def test_where_the_auc_of_all_films_is_1_or_0_the_other_bound_makes_this_2_5_percent_probable():

@@ -14,6 +14,7 @@ from benchmarks.planted.known_films import film as drawn_film
 from obygaze_features.same_pictures import VIEWS
 from obygaze_features.signature_likeness import SKETCH_BYTES, sketches
 from obygaze_features.store.testing import seal_arrays
+from obygaze_models.commands.evaluate_remarks import _equal_films_warnings
 from obygaze_models.persistence.card import DIGEST_BYTES
 from obygaze_models.prediction import training_films
 from obygaze_models.prediction.training_films import (
@@ -323,6 +324,13 @@ def test_evaluate_says_which_films_share_a_recap(films, tmp_path, capsys):
 
     warning = "b and c have equal features in 33% of their clips, which are trained on and tested"
     assert warning in capsys.readouterr().err
+
+
+def test_films_that_share_few_clips_or_nearly_all_do_not_share_none_or_all():
+    """Of 1,000 clips two films share 4 (a shot), and two others all but 4."""
+    shot, copy = _equal_films_warnings([("a", "b", 0.004), ("c", "d", 0.996)])
+    assert "a and b have equal features in <1% of their clips" in shot
+    assert "c and d have equal features in >99% of their clips" in copy
 
 
 # --- films and rows that are planted by number

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from obygaze_models import evaluate
+from obygaze_models.dataset.dataset import Exclusion
+from obygaze_models.report import number
 from obygaze_models.report.run_notes import limits, notes
 from tests.conftest import dataset
 
@@ -41,6 +43,13 @@ def test_notes_say_how_numbers_were_computed(run, record, note):
     assert not any(note in line for line in notes(replace(run, record=run.record | other)))
 
 
+def test_a_prevalence_is_rounded_as_in_the_tables_below(run):
+    """One clip of 16 is positive: .0625, of which tables write 0.063."""
+    of_few = run.record | {"prevalence": {"en_s": 0.0625}}
+    assert number(0.0625) == "0.063"
+    assert any(note.endswith("prevalence 0.063") for note in notes(replace(run, record=of_few)))
+
+
 def test_clips_of_videos_that_could_be_read_in_part_are_a_limit(run):
     """Three clips have fewer frames than they should."""
     clips = run.record["clips"] | {"partial": 3}
@@ -49,6 +58,25 @@ def test_clips_of_videos_that_could_be_read_in_part_are_a_limit(run):
     (line,) = set(limits(replace(run, record=run.record | {"clips": clips}))) - set(of_whole_clips)
 
     assert line.startswith("3 clips are partial")
+
+
+def test_the_counts_of_clips_add_up_to_those_of_the_manifest():
+    """Of 84 clips 40 are tested (S and HN) and 40 are of EN; one of S and three of EN have no features.
+
+    A clip of EN is of another level than those asked for, with features or without.
+    """
+    rng = np.random.default_rng(0)
+    movies = np.repeat([f"tt{number}" for number in range(4)], 20)
+    data = dataset(rng.normal(size=(80, 6)), np.tile(["EN", "S", "EN", "HN"], 20), movies)
+    excluded = tuple(
+        Exclusion(f"x{number}", level, "not in the store") for number, level in enumerate(["S", *["EN"] * 3])
+    )
+    data = replace(data, excluded=excluded, counts={"manifest": 84, "unlabelled": 0, "in_no_task": 0})
+
+    run = evaluate(data, ["linear"], task="hn_s")
+
+    assert run.record["clips"]["tested"] == 40
+    assert "left out of 84 clips in the manifest: 43 of other levels, 1 without features" in notes(run)
 
 
 def test_a_name_with_control_characters_stays_one_line(run):

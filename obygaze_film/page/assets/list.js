@@ -25,10 +25,11 @@ const ROWS = {
  undecided: undecidedOf,
  blind: ({decisions}) => decisions.filter((one) => one.blind),
 };
-// What has no probability comes last, whatever the order.
+// What has no probability comes last, whatever the order. Passages have ranks: their probabilities are rounded here.
+const ranked = (a, b) => (a.rank && b.rank ? a.rank - b.rank : 0);
 const ORDERS = {
  time: (a, b) => a.start - b.start,
- strength: (a, b) => (b.p ?? -1) - (a.p ?? -1),
+ strength: (a, b) => ranked(a, b) || (b.p ?? -1) - (a.p ?? -1),
  doubt: (a, b, threshold) => Math.abs((a.p ?? 9) - threshold) - Math.abs((b.p ?? 9) - threshold),
 };
 export const rowsOf = (store, {filter = "all", order = "time", threshold = .5} = {}) => [...ROWS[filter](store)].sort((a, b) => ORDERS[order](a, b, threshold) || a.start - b.start);

@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 from typing import NamedTuple
 
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -622,6 +623,34 @@ def test_an_imported_judgement_keeps_the_definitions_of_its_file(decisions_of_tw
     assert changed.row["level"] == "calm"
     assert decisions.definition_of(changed) == earlier_codebook.definition()
     assert not decisions.is_current(changed.id)
+
+
+def test_a_label_of_unknown_definition_in_a_file_leaves_the_others_theirs(decisions_of_two):
+    """As above, but EF's row was pasted into the film's table of judgements, and says no definition.
+
+    AB's changed level was still given by the earlier meaning of "calm", and is not current.
+    """
+    earlier_codebook = decisions_of_two.codebook
+    folder, film = decisions_of_two.folder, decisions_of_two.film
+    table = pd.read_csv(folder / JUDGEMENTS, dtype=str, keep_default_na=False)
+    pasted = dict.fromkeys(table.columns, "") | {"clip_id": "pasted", "movie": "tt1", "annotator": "EF"}
+    pasted |= {"start_s": "70", "end_s": "80", "level": "calm", "seen_score": "1"}
+    pd.concat([table, pd.DataFrame([pasted])]).to_csv(folder / JUDGEMENTS, index=False)
+    with_pasted = Decisions(folder, film, earlier_codebook)
+    definitions = {with_pasted.definition_of(line) for line in with_pasted.lines.values()}
+    assert definitions == {earlier_codebook.definition(), ""}
+
+    path = export_file(with_pasted, "eaf")
+    change_violent_at_40_s_to_calm(path, "eaf")
+    _, *other_levels = earlier_codebook.levels
+    newer_codebook = replace(earlier_codebook, levels=(Level("calm", means="now otherwise"), *other_levels))
+    decisions = Decisions(folder, film, newer_codebook)
+    import_file(decisions, path)
+
+    lines_of_ab = [line for line in decisions.lines.values() if line.annotator == "AB"]
+    (changed,) = [line for line in lines_of_ab if line.row["start_s"] == "40"]
+    assert changed.row["level"] == "calm"
+    assert decisions.definition_of(changed) == earlier_codebook.definition()
 
 
 def remove_all_decisions(folder):

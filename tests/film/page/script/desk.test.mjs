@@ -155,6 +155,13 @@ test("a level of what differs is what they agree on; of what is agreed, another"
  assert.equal(store.judged.length, 1); // what is agreed is no judgement of one's own
 });
 
+test("passages are in the order of their ranks where their rounded probabilities are alike", () => {
+ const passage = (number, start, p, rank) => ({number, start, end: start + 8, p, rank});
+ const passages = [passage("1", 10, .7, 3), passage("2", 20, .7, 1), passage("3", 30, .7, 2)];
+ const store = {passages, weak: [], own: [], decisions: [], differ: [], name: "AB"};
+ assert.deepEqual(rowsOf(store, {filter: "passages", order: "strength"}).map((one) => one.number), ["2", "3", "1"]);
+});
+
 test("rows are of one kind, in an order of one's own", () => {
  const own = kept({id: "a-9", start: 50, end: 60, p: .6}), note = kept({id: "n-1", who: "CD", level: "", start: 1, end: 2, p: null});
  const store = made([note, ...both(3, 60), own, ...both(9, 90)], {differ: [differ(3, 60)]});
