@@ -40,8 +40,11 @@ judge), and for a kappa of two judges."""
 JUDGED_AT: Final = "judged_at"
 """Column of judgements: when they were made, for people (ISO 8601, in UTC)."""
 
-MAX_CHANCE_OF_LABELS: Final = 0.01
-"""Labels depend on the draw if a smaller chance than this would leave so few judged windows without one."""
+MAX_CHANCE_OF_LABELS: Final = 0.0001
+"""Labels depend on the draw if a smaller chance than this would leave so few judged windows without one.
+
+So small, because a comparison asks it of each film: labels of a hundred films that miss windows by chance are
+refused in one of a hundred comparisons."""
 
 MIN_LABELLED: Final = 0.1
 """Part of a window's content below which labels miss it: rounded times of its neighbours reach into it."""
@@ -294,7 +297,8 @@ def refuse_labels_of_drawn_windows(labelled: Cells, windows: JudgedWindows, movi
     model that knows the whole film, and the interval would be far too narrow. Labels of windows that do not
     depend on the draw, such as of all windows but those that a machine refused, are right.
 
-    The labels are taken to depend on the draw if fewer judged windows lack one than would in 99 of 100 draws.
+    The labels are taken to depend on the draw if fewer judged windows lack one than would in 9,999 of 10,000
+    draws.
     Draws are in proportion to content: labels that leave out windows of a few seconds, beside a black screen
     or credits, leave out few judged ones in any draw.
 

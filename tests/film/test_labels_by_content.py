@@ -48,6 +48,18 @@ def test_labels_of_drawn_windows_are_refused_where_their_times_were_rounded():
         refuse_labels_of_drawn_windows(labelled, windows, "tt0000001")
 
 
+def test_labels_that_miss_windows_by_chance_are_accepted_of_a_hundred_films():
+    """A machine did not answer 20 windows of each film. A film that is refused stops the whole comparison."""
+    rng = np.random.default_rng(1)
+    content_s = np.full(N_WINDOWS, 46.0)
+
+    for seed in range(100):
+        windows = drawn_windows(content_s, 60, seed)
+        labelled_s = content_s.copy()
+        labelled_s[rng.permutation(N_WINDOWS)[:20]] = 0
+        refuse_labels_of_drawn_windows(replace(windows.cells, counted_s=labelled_s), windows, f"tt{seed}")
+
+
 @pytest.mark.parametrize("n", [0, 2, 5])
 def test_windows_of_equal_content_have_the_hypergeometric_distribution(n):
     """Of 30 windows 8 are marked, and 12 are drawn."""
