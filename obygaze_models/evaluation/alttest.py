@@ -77,7 +77,8 @@ class MachineComparison:
     ----------
     name : str
         The machine's name, or a control's: ``constant`` always gives the label that annotators give most
-        often; ``shuffled`` has the machine's answers in another order within films.
+        often; ``shuffled`` has the machine's answers in another order within films (films of one clip
+        exchange theirs).
     advantage : float
         Average advantage probability: the share of clips on which the machine agrees with the other
         annotators at least as well as the annotator who is left out, averaged over these annotators.
@@ -324,15 +325,21 @@ def _shuffles(machine: Ints, film: Ints) -> list[Ints]:
     """Shuffle a machine's answers [N] within films [N], `N_SHUFFLES` times, always in the same way.
 
     Shuffled answers are as frequent in each film as the machine's, but ignore the clips: a control of the
-    test. Clips must be sorted by film.
+    test. Films of one clip exchange their answers with each other: within such a film there is no other
+    order, and the control would be the machine itself. Clips must be sorted by film.
     """
+    n_clips_of_film = np.bincount(film)[film]  # of the film of each clip
+    block = np.where(n_clips_of_film == 1, -1, film)  # clips of one block exchange their answers
+    places = np.argsort(block, kind="stable")  # of the clips, block after block
     rng = np.random.default_rng(0)
     shuffles = []
     for _ in range(N_SHUFFLES):
         random_numbers = rng.random(len(film))
-        # Sorted by film, then by the random number: films stay in place, and their clips are shuffled.
-        order = np.lexsort((random_numbers, film))
-        shuffles.append(machine[order])
+        # Sorted by block, then by the random number: blocks stay in place, and their clips are shuffled.
+        order = np.lexsort((random_numbers, block))
+        shuffled = np.empty_like(machine)
+        shuffled[places] = machine[order]
+        shuffles.append(shuffled)
     return shuffles
 
 
