@@ -21,6 +21,7 @@ from obygaze_features.manifest import Manifest, blind_labels, machines_of, why_u
 from obygaze_features.text import composed
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import Target, find_target
+from obygaze_models.protocol.exchanges import rows_that_exchange
 from obygaze_models.protocol.targets import NOT_ASKED, all_levels, labels_of
 
 Ints = NDArray[np.int64]
@@ -325,11 +326,12 @@ def _shuffles(machine: Ints, film: Ints) -> list[Ints]:
     """Shuffle a machine's answers [N] within films [N], `N_SHUFFLES` times, always in the same way.
 
     Shuffled answers are as frequent in each film as the machine's, but ignore the clips: a control of the
-    test. Films of one clip exchange their answers with each other: within such a film there is no other
-    order, and the control would be the machine itself. Clips must be sorted by film.
+    test. Films of one clip exchange their answers with each other (`rows_that_exchange`). Clips must be
+    sorted by film.
     """
-    n_clips_of_film = np.bincount(film)[film]  # of the film of each clip
-    block = np.where(n_clips_of_film == 1, -1, film)  # clips of one block exchange their answers
+    block = np.empty_like(film)  # clips of one block exchange their answers
+    for number, rows in enumerate(rows_that_exchange(film)):
+        block[rows] = number
     places = np.argsort(block, kind="stable")  # of the clips, block after block
     rng = np.random.default_rng(0)
     shuffles = []
