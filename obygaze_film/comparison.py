@@ -137,9 +137,9 @@ def sample_of(
     # Means over the judged cells, each weighted by content / chance of being drawn (Hájek's estimator).
     drawn = np.concatenate([judged, np.array(unsure, dtype=np.int64)])
     chances = inclusion_chances(cells.content_s, len(drawn), sampling)[drawn]
-    weights_of_drawn = cells.content_s[drawn] / chances
-    weights_of_drawn = weights_of_drawn / weights_of_drawn.sum()
-    weights = weights_of_drawn[:n] / weights_of_drawn[:n].sum()  # of those that judges were sure of
+    raw_weights = cells.content_s[drawn] / chances
+    weights_of_drawn = raw_weights / raw_weights.sum()
+    weights = raw_weights[:n] / raw_weights[:n].sum()  # of those that judges were sure of
     p = cells.p[judged]
     mean_y = float(weights @ y)
     mean_p_of_drawn = float(weights_of_drawn @ cells.p[drawn])

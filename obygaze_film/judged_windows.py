@@ -26,7 +26,7 @@ from obygaze_features.manifest import (
 from obygaze_features.text import counted, first_few, number_of
 from obygaze_film.cells import Cells, Floats, cells_of
 from obygaze_film.coverage import SLACK_S
-from obygaze_film.draws import LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Sampling
+from obygaze_film.draws import LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Sampling, inclusion_chances
 from obygaze_film.errors import FilmError
 from obygaze_film.notes import Message, counted_message, judge_name, message
 from obygaze_film.positive import Positive, positive_of
@@ -40,8 +40,14 @@ judge), and for a kappa of two judges."""
 JUDGED_AT: Final = "judged_at"
 """Column of judgements: when they were made, for people (ISO 8601, in UTC)."""
 
-MAX_CHANCE_OF_LABELS: Final = 0.01
-"""Labels depend on the draw if a smaller chance than this would leave so few judged windows without one."""
+MAX_CHANCE_OF_LABELS: Final = 0.0001
+"""Labels depend on the draw if a smaller chance than this would leave so few judged windows without one.
+
+So small, because a comparison asks it of each film: labels of a hundred films that miss windows by chance are
+refused in one of a hundred comparisons."""
+
+MIN_LABELLED: Final = 0.1
+"""Part of a window's content below which labels miss it: rounded times of its neighbours reach into it."""
 
 AnswersByCell = dict[int, dict[str, bool]]
 """Cell -> judge -> whether it is positive, of the judges who were sure; cells in the order of the draw."""
@@ -291,7 +297,10 @@ def refuse_labels_of_drawn_windows(labelled: Cells, windows: JudgedWindows, movi
     model that knows the whole film, and the interval would be far too narrow. Labels of windows that do not
     depend on the draw, such as of all windows but those that a machine refused, are right.
 
-    The labels are taken to depend on the draw if fewer judged windows lack one than would in 99 of 100 draws.
+    The labels are taken to depend on the draw if fewer judged windows lack one than would in 9,999 of 10,000
+    draws.
+    Draws are in proportion to content: labels that leave out windows of a few seconds, beside a black screen
+    or credits, leave out few judged ones in any draw.
 
     Parameters
     ----------
@@ -302,21 +311,53 @@ def refuse_labels_of_drawn_windows(labelled: Cells, windows: JudgedWindows, movi
     movie : str
         The film, for the message.
     """
-    from scipy.stats import hypergeom  # noqa: PLC0415 - slow, and few rates are estimated by labels
-
-    has_content = windows.cells.content_s > 0
-    lacks_label = has_content & (labelled.counted_s <= 0)
+    content_s = windows.cells.content_s
+    has_content = content_s > 0
+    lacks_label = has_content & (labelled.counted_s < MIN_LABELLED * content_s)
     judged = [*windows.by_cell, *windows.unsure]
     n_windows = int(has_content.sum())
     n_unlabelled = int(lacks_label.sum())
     n_judged_unlabelled = int(lacks_label[judged].sum())
-    chance_of_so_few = hypergeom.cdf(n_judged_unlabelled, n_windows, n_unlabelled, len(judged))
+    chances = inclusion_chances(content_s, len(judged), windows.sampling)
+    chance_of_so_few = _chance_of_at_most(n_judged_unlabelled, lacks_label, chances, n_drawn=len(judged))
     if n_unlabelled and chance_of_so_few < MAX_CHANCE_OF_LABELS:
         raise FilmError(
             f"film {movie}: the labels in place of the model's are of the windows that were drawn: "
             f"{n_judged_unlabelled} of {counted(len(judged), 'judged window')} and {n_unlabelled} of all "
             f"{n_windows} have none; label all windows, or leave out --labels"
         )
+
+
+def _chance_of_at_most(n: int, is_marked: NDArray[np.bool_], chances: Floats, *, n_drawn: int) -> float:
+    """Compute the chance that at most n of the windows drawn are marked ones.
+
+    The windows are taken as drawn independently, on condition that `n_drawn` are drawn in all (conditional
+    Poisson sampling: Hájek 1981). If all have the same chance, the distribution is the hypergeometric one.
+
+    Parameters
+    ----------
+    n : int
+    is_marked : ndarray of bool, shape [C]
+    chances : ndarray, shape [C]
+        Chance of each window to be drawn (`inclusion_chances`); 0 for those without content.
+    n_drawn : int
+    """
+    of_marked = _distribution_of_number(chances[is_marked])
+    of_others = _distribution_of_number(chances[~is_marked])
+    chance_of_number = np.zeros(n_drawn + 1)  # of marked windows among those drawn, from 0 to all of them
+    for n_marked in range(n_drawn + 1):
+        n_others = n_drawn - n_marked
+        if n_marked < len(of_marked) and n_others < len(of_others):
+            chance_of_number[n_marked] = of_marked[n_marked] * of_others[n_others]
+    return float(chance_of_number[: n + 1].sum() / chance_of_number.sum())
+
+
+def _distribution_of_number(chances: Floats) -> Floats:
+    """Compute the chances that 0, 1, ... C of C independent events happen, by the chance of each [C]."""
+    distribution = np.ones(1)
+    for chance in chances[chances > 0]:
+        distribution = np.convolve(distribution, [1 - chance, chance])
+    return distribution
 
 
 def _first_gap(places: Collection[int]) -> int:

@@ -299,7 +299,8 @@ class _ProbeRows(NamedTuple):
     by_fitted_films
         Accuracies of the probe that is fitted on the films that the eraser was fitted on.
     by_other_films
-        Accuracies of the probes that predict each of the other films from the remaining ones of them.
+        Mean accuracies within films of the probes that predict each of the other films from the remaining
+        ones of them.
     """
 
     by_fitted_films: dict[str, Any]
@@ -338,8 +339,9 @@ def _probe_rows(
             codes, film_of_item, sides["others"], vectors
         )
     accuracy = partial(_balanced_accuracy, codes)
+    accuracy_within_films = partial(_balanced_accuracy_within_films, codes, film_of_item)
     by_fitted_films = _before_and_after(predicted_by_fitted_films, sides, accuracy)
-    by_other_films = _before_and_after(predicted_by_other_films, sides, accuracy)
+    by_other_films = _before_and_after(predicted_by_other_films, sides, accuracy_within_films)
     return _ProbeRows(
         by_fitted_films={"measure": f"probe of {column}", "of": kind, **by_fitted_films},
         by_other_films={"measure": f"probe of {column} by other films", "of": kind, **by_other_films},
@@ -448,6 +450,25 @@ def _balanced_accuracy(y: Codes, predictions: Codes, rows: Mask) -> float:
     if (predicted < 0).any():
         return np.nan
     return METRICS["balanced_accuracy"].point(y[rows], predicted)
+
+
+def _balanced_accuracy_within_films(
+    y: Codes, film: NDArray[np.str_], predictions: Codes, rows: Mask
+) -> float:
+    """Average the balanced accuracy of predictions [N] over the films of some items that have both classes.
+
+    Each film is predicted by a probe of its own, from the other ones. A probe that knows nothing calls all
+    items of a film by the class that most items of the other films have: of two films with shares of .8 and
+    .2 it is wrong in both, and has a balanced accuracy of .2 over all their items. Within a film it has .5.
+
+    NaN if no film has both classes, or an item has no prediction (-1).
+    """
+    accuracies = []
+    for name in np.unique(film[rows]):
+        rows_of_film = rows & (film == name)
+        if len(np.unique(y[rows_of_film])) == 2:
+            accuracies.append(_balanced_accuracy(y, predictions, rows_of_film))
+    return float(np.mean(accuracies)) if accuracies else np.nan
 
 
 def _effect_size(targets: Sequence[Mask], a: Floats, b: Floats, X: Floats, rows: Mask) -> float:

@@ -38,6 +38,8 @@ MIN_DEVIATION = 1e-12
 """Added to standard deviations, so that none is 0 where all outcomes are equal."""
 MIN_VARIANCE = 1e-12
 """Smallest variance of the items of a cell, for outcomes that are equal within every cell."""
+ROUNDING_OF_OUTCOME = 1e-12
+"""Outcomes that differ by no more, in parts of their largest distance from the median, are equal."""
 MIN_OUTCOME = 1e-300
 """Smallest number that outcomes are divided by, where all of them are 0."""
 
@@ -263,7 +265,9 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
 
     Returns
     -------
-    A row for each cell: `cell`, the values of its attributes, `n`, `mean`, `estimate`, `low`, `high`.
+    A row for each cell: `cell`, the values of its attributes, `n`, `mean`, `estimate`, `low`, `high`. The
+    ends of intervals are None if the outcome is a number and the items of each cell are equal: of few items
+    with few possible values this is chance, and tells nothing of how far the items of a cell differ.
 
     Raises
     ------
@@ -286,6 +290,7 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     design = np.column_stack([np.ones(len(cells)), effects])
 
     scaled_y = table["y"].to_numpy()
+    has_intervals = True
     if is_share:
         estimates = _shrunken_shares(means, n, float(scaled_y.mean()), design)
     else:
@@ -293,8 +298,9 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
             raise AuditError("no cell has two items, so how far the items of a cell differ is unknown")
         # The items of all cells are taken to have the same variance around the mean of their cell.
         degrees_of_freedom = len(scaled_y) - len(cells)
-        squared_residuals = (scaled_y - outcomes_of_cell.transform("mean")) ** 2
-        variance_within = max(float(squared_residuals.sum()) / degrees_of_freedom, MIN_VARIANCE)
+        residuals = scaled_y - outcomes_of_cell.transform("mean").to_numpy()
+        has_intervals = bool(np.abs(residuals).max() > ROUNDING_OF_OUTCOME)
+        variance_within = max(float(residuals @ residuals) / degrees_of_freedom, MIN_VARIANCE)
         estimates = shrunken(means, variance_within / n, design, degrees_of_freedom)
 
     rows: list[dict[str, Any]] = []
@@ -305,8 +311,8 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
                 "n": int(n[k]),
                 "mean": scale.unscaled(means[k]),
                 "estimate": scale.unscaled(estimates.estimate[k]),
-                "low": scale.unscaled(estimates.low[k]),
-                "high": scale.unscaled(estimates.high[k]),
+                "low": scale.unscaled(estimates.low[k]) if has_intervals else None,
+                "high": scale.unscaled(estimates.high[k]) if has_intervals else None,
             }
         )
     return rows
@@ -395,8 +401,14 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
     for estimated in estimate_cells(np.array(values), attributes):
         value_of_attribute = dict(zip(by, estimated["cell"], strict=True))
         rows.append({**estimated, "cell": " ".join(estimated["cell"]), **value_of_attribute})
+    notes = []
+    if any(row["low"] is None for row in rows):
+        notes.append(
+            f"no intervals: the items of each cell have one {outcome}, so how far items differ is unknown"
+        )
     return Finding(
         rows=rows,
+        notes=notes,
         sentence_values={
             "extremes": _extremes(rows),
             "n_cells": len(rows),

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes, Kind
 from obygaze_models.models.parameters import Positive
+from obygaze_models.protocol.exchanges import rows_that_exchange
 
 Directions = Literal["shuffled", "random"]
 """The directions of a control (`ControlBank`)."""
@@ -71,11 +72,12 @@ class ControlBank(ConceptBank):
 def exchange_within_movies(movies: NDArray[Any], seed: int) -> NDArray[np.intp]:
     """Draw a random permutation of clips [N] that exchanges them within their movies only.
 
+    Movies of one clip exchange theirs with each other (`rows_that_exchange`).
+
     `movies` [N] is the movie of each clip.
     """
-    rows = np.arange(len(movies))
+    exchanged = np.arange(len(movies))
     rng = np.random.default_rng(seed)
-    for movie in np.unique(movies):
-        rows_of_movie = np.flatnonzero(movies == movie)
-        rows[rows_of_movie] = rng.permutation(rows_of_movie)
-    return rows
+    for rows in rows_that_exchange(movies):
+        exchanged[rows] = rng.permutation(rows)
+    return exchanged

@@ -21,6 +21,7 @@ from obygaze_features.manifest import Manifest, blind_labels, machines_of, why_u
 from obygaze_features.text import composed
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import Target, find_target
+from obygaze_models.protocol.exchanges import rows_that_exchange
 from obygaze_models.protocol.targets import NOT_ASKED, all_levels, labels_of
 
 Ints = NDArray[np.int64]
@@ -77,7 +78,8 @@ class MachineComparison:
     ----------
     name : str
         The machine's name, or a control's: ``constant`` always gives the label that annotators give most
-        often; ``shuffled`` has the machine's answers in another order within films.
+        often; ``shuffled`` has the machine's answers in another order within films (films of one clip
+        exchange theirs).
     advantage : float
         Average advantage probability: the share of clips on which the machine agrees with the other
         annotators at least as well as the annotator who is left out, averaged over these annotators.
@@ -324,15 +326,22 @@ def _shuffles(machine: Ints, film: Ints) -> list[Ints]:
     """Shuffle a machine's answers [N] within films [N], `N_SHUFFLES` times, always in the same way.
 
     Shuffled answers are as frequent in each film as the machine's, but ignore the clips: a control of the
-    test. Clips must be sorted by film.
+    test. Films of one clip exchange their answers with each other (`rows_that_exchange`). Clips must be
+    sorted by film.
     """
+    block = np.empty_like(film)  # clips of one block exchange their answers
+    for number, rows in enumerate(rows_that_exchange(film)):
+        block[rows] = number
+    places = np.argsort(block, kind="stable")  # of the clips, block after block
     rng = np.random.default_rng(0)
     shuffles = []
     for _ in range(N_SHUFFLES):
         random_numbers = rng.random(len(film))
-        # Sorted by film, then by the random number: films stay in place, and their clips are shuffled.
-        order = np.lexsort((random_numbers, film))
-        shuffles.append(machine[order])
+        # Sorted by block, then by the random number: blocks stay in place, and their clips are shuffled.
+        order = np.lexsort((random_numbers, block))
+        shuffled = np.empty_like(machine)
+        shuffled[places] = machine[order]
+        shuffles.append(shuffled)
     return shuffles
 
 

@@ -16,6 +16,7 @@ from obygaze_models.models.linear import PENALTIES, make_frames_probe
 from obygaze_models.models.neural_classifiers import NetworkClassifier
 from obygaze_models.models.parameters import Count, Positive
 from obygaze_models.models.spec import ModelSpec
+from obygaze_models.protocol.exchanges import rows_that_exchange
 
 Disturb = Literal["none", "exchange", "shuffle"]
 
@@ -171,13 +172,14 @@ def _exchange_frames(
 ) -> Floats:
     """Permute the frames [N, F, D] among the clips of the same movie and label (y [N], movies [N]).
 
-    Each position in the clip is permuted on its own, so that a clip's frames come from several clips. What
-    the frames of one clip have in common is lost; the mean over a movie's clips of one label is kept.
+    Movies of one clip exchange theirs with each other (`rows_that_exchange`). Each position in the clip is
+    permuted on its own, so that a clip's frames come from several clips. What the frames of one clip have in
+    common is lost; the mean over a movie's clips of one label is kept.
     """
     exchanged = frames.copy()
-    for movie in np.unique(movies):
+    for rows_of_movie in rows_that_exchange(movies):
         for label in (0, 1):
-            rows = np.flatnonzero((movies == movie) & (y == label))
+            rows = rows_of_movie[y[rows_of_movie] == label]
             for position in range(frames.shape[1]):
                 exchanged[rows, position] = frames[rng.permutation(rows), position]
     return exchanged
