@@ -338,8 +338,8 @@ def test_sentences_on_effects_are_judged_by_the_tables_that_the_audited_paper_pr
 def test_words_of_smiles_are_more_frequent_for_objectified_than_for_other_persons(table, parts, shared_data):
     """Words of smiles are counted in captions of happy persons; rare ones, of fewer than 100 uses, are not.
 
-    The ratio of the counts for objectified and other persons is the third part of the sentence `words`, which is undecided as a whole because another part
-    is. Chance exchanges the two conditions, so that the median of its ratios, printed first, is near 1.
+    Their ratio, of objectified to other persons, is the third part of the sentence `words`, of which another
+    part is undecided. Chance exchanges the conditions; the median of its ratios, printed first, is near 1.
     """
     counts = pd.read_csv(shared_data / WORDS)
     happy = counts[counts["emotion"].str.startswith("HA")]

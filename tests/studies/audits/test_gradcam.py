@@ -235,7 +235,7 @@ def test_no_hook_of_a_map_stays_on_the_network(number):
 
 
 def test_a_text_of_more_tokens_than_clip_takes_is_not_mapped(clip_folder):
-    """The tokenizer makes a token of each of the 16 letters, a first and a last one: 18, and CLIP takes 16."""
+    """The tokenizer makes 18 tokens, of 16 letters, a begin and an end. This CLIP takes 16."""
     _, embed = activation.clip_to_map(str(clip_folder), cpu())
 
     sixteen_letters = "cat cat cat cat cat s"
