@@ -154,29 +154,41 @@ def test_examples_show_the_gender_that_was_estimated_beside_the_posters_examples
 
 
 def test_the_posters_ratios_by_object_are_those_of_its_tables(shared_data):
-    for row in rows_of(shared_data / "audits/paper_tables/genderscore_poster_objects.csv"):
-        ratios_of_captioner = TOTALS[row["model"]]
-        method = "score" if row["method"] == "Gender Score" else "object"
-        assert ratios_of_captioner[f"{method}_to_man"][row["object"]] == float(row["to_m"])
-        assert ratios_of_captioner[f"{method}_to_woman"][row["object"]] == float(row["to_w"])
+    """The package has numbers of the Gender Score's poster (`TOTALS`), and so has a table copied from it.
+
+    They are ratios to man and to woman, by captioner, method and object; a method is scores or counts.
+    """
+    for printed in rows_of(shared_data / "audits/paper_tables/genderscore_poster_objects.csv"):
+        ours = TOTALS[printed["model"]]
+        method = "score" if printed["method"] == "Gender Score" else "object"
+
+        assert ours[f"{method}_to_man"][printed["object"]] == float(printed["to_m"])
+        assert ours[f"{method}_to_woman"][printed["object"]] == float(printed["to_w"])
 
 
 @pytest.mark.parametrize(
-    ("prior", "similarity", "confidence", "message"),
+    ("name", "value"),
     [
-        (0.0, 0.5, 0.5, "prior"),
-        (1.5, 0.5, 0.5, "prior"),
-        (math.nan, 0.5, 0.5, "prior"),
-        (0.2, -1.0, 0.5, "similarity"),
-        (0.2, 1.1, 0.5, "similarity"),
-        (0.2, math.nan, 0.5, "similarity"),
-        (0.2, 0.5, -0.1, "confidence"),
-        (0.2, 0.5, 1.1, "confidence"),
+        ("prior", 0.0),
+        ("prior", 1.5),
+        ("prior", math.nan),
+        ("similarity", -1.0),
+        ("similarity", 1.1),
+        ("similarity", math.nan),
+        ("confidence", -0.1),
+        ("confidence", 1.1),
     ],
 )
-def test_a_prior_similarity_or_confidence_out_of_range_is_refused(prior, similarity, confidence, message):
-    with pytest.raises(AuditError, match=message):
-        revise(prior, similarity, confidence)
+def test_a_prior_similarity_or_confidence_out_of_range_is_refused(name, value):
+    """A prior is a probability above 0, a confidence one from 0 on, and a similarity a cosine above -1.
+
+    One of them is out of its range, and the two others are in theirs.
+    """
+    arguments = {"prior": 0.2, "similarity": 0.5, "confidence": 0.5}
+    arguments[name] = value
+
+    with pytest.raises(AuditError, match=name):
+        revise(**arguments)
 
 
 def test_a_caption_names_the_genders_that_are_whole_words_of_it():
@@ -190,34 +202,48 @@ def test_the_other_gender_is_put_in_for_whole_words_or_for_masks_alone_and_keeps
 
 
 def test_estimation_takes_the_gender_of_the_higher_score_and_counts_those_that_are_right():
-    """In the first caption a man is the more similar, and in the third, which is of a woman, too.
+    """Each caption is scored with "man" and with "woman" put in, by its similarity to the image's object.
 
-    The second is masked, with equal similarities: a tie goes to man, and is neither right nor wrong.
+    That of a man is higher in the first caption and in the third, which is of a woman. The second one is
+    masked and as similar with either word: a tie goes to man, and is neither right nor wrong.
     """
     captions = [caption("c1", "a man runs"), caption("c2", "a <MASK> sits"), caption("c3", "a woman naps")]
-    sims = {"a man runs": 0.5, "a woman runs": 0.1, "a man sits": 0.3, "a woman sits": 0.3}
-    sims |= {"a man naps": 0.4, "a woman naps": 0.2}
+    similarities = {
+        "a man runs": 0.5,
+        "a woman runs": 0.1,
+        "a man sits": 0.3,
+        "a woman sits": 0.3,
+        "a man naps": 0.4,
+        "a woman naps": 0.2,
+    }
     objects = {"i": (Detected("shoe", confidence=0.2),)}
 
-    report = audit_gender_score(captions, objects, scorer(sims, prior=0.2), mode="ge")
+    report = audit_gender_score(captions, objects, scorer(similarities, prior=0.2), mode="ge")
 
-    man, masked, woman = records(report.data)
-    assert man["gs_man"] == revise(prior=0.2, similarity=0.5, confidence=0.2)
-    assert man["gs_woman"] == revise(prior=0.2, similarity=0.1, confidence=0.2)
-    assert man["to_man"] == share(man["gs_man"], man["gs_woman"])
-    assert man["to_woman"] == 1 - man["to_man"]
-    assert (man["predicted"], man["correct"]) == ("man", True)
-    assert (masked["gender"], masked["to_man"]) == ("masked", 0.5)
-    assert (masked["predicted"], masked["correct"]) == ("man", None)
-    assert (woman["predicted"], woman["correct"]) == ("man", False)
+    of_a_man, masked, of_a_woman = records(report.data)
+    assert of_a_man["gs_man"] == revise(prior=0.2, similarity=0.5, confidence=0.2)
+    assert of_a_man["gs_woman"] == revise(prior=0.2, similarity=0.1, confidence=0.2)
+    assert of_a_man["to_man"] == share(of_a_man["gs_man"], of_a_man["gs_woman"])
+    assert of_a_man["to_woman"] == 1 - of_a_man["to_man"]
+    assert of_a_man["predicted"] == "man"
+    assert of_a_man["correct"] is True
+
+    assert masked["gender"] == "masked"
+    assert masked["to_man"] == 0.5
+    assert masked["predicted"] == "man"
+    assert masked["correct"] is None
+
+    assert of_a_woman["predicted"] == "man"
+    assert of_a_woman["correct"] is False
 
     summary = report.record["summary"]
-    of_man, of_woman = summary["by_gender"]["man"], summary["by_gender"]["woman"]
-    assert of_man["n_captions"] == 1  # that name a man
-    assert of_man["n_scored"] == 3  # with "man" put in
-    assert of_man["n_predicted"] == 3
-    assert of_man["n_correct"] == 1
-    assert of_woman["n_correct"] == 0
+    counts_of_man = summary["by_gender"]["man"]
+    counts_of_woman = summary["by_gender"]["woman"]
+    assert counts_of_man["n_captions"] == 1  # that name a man
+    assert counts_of_man["n_scored"] == 3  # with "man" put in
+    assert counts_of_man["n_predicted"] == 3
+    assert counts_of_man["n_correct"] == 1
+    assert counts_of_woman["n_correct"] == 0
     assert summary["to_man_by_n_correct"] == 1 / (1 + 0)
 
 
@@ -261,43 +287,60 @@ def test_objects_may_be_joined_to_one_of_both_labels_and_of_their_mean_confidenc
 
 
 def test_a_caption_that_lacks_something_has_no_score_and_says_what():
-    """Captions are named for what each lacks. Those without a score are counted, and never as 0."""
+    """A score needs the caption's prior, an object in its image with a confidence, and their similarity.
+
+    Captions are named for what each lacks. Those without a score are left out and counted, and never as 0.
+    """
     captions = [
-        caption("nothing", "a man", image="of a shoe"),
-        caption("a prior", "a woman", image="of a shoe"),
-        caption("an object", "a man", image="of nothing"),
-        caption("a similarity", "one man", image="of a shoe"),
-        caption("a confidence", "a man", image="of a shoe at 1.2"),
+        caption("lacks nothing", "a man", image="of a shoe"),
+        caption("lacks a prior", "a woman", image="of a shoe"),
+        caption("lacks an object", "a man", image="of nothing"),
+        caption("lacks a similarity", "one man", image="of a shoe"),
+        caption("lacks a confidence", "a man", image="of a shoe at 1.2"),
     ]
     objects = {
         "of a shoe": (Detected("shoe", confidence=0.2),),
         "of a shoe at 1.2": (Detected("shoe", confidence=1.2),),
     }
-    sims = {"a man": 0.5}
+    similarities = {"a man": 0.5}
     priors = {"a man": 0.2, "one man": 0.2}
-    known = Scorer(priors, lambda text, label: sims.get(text, f"no {text!r}, {label!r}"))
+    scorer_that_lacks_some = Scorer(
+        priors, lambda text, label: similarities.get(text, f"no {text!r}, {label!r}")
+    )
 
-    report = audit_gender_score(captions, objects, known)
+    report = audit_gender_score(captions, objects, scorer_that_lacks_some)
 
-    of_nothing, *incomplete = records(report.data)
-    assert of_nothing["left_out"] is None
-    words = {"a prior": "a woman", "an object": "image of nothing"}
-    words |= {"a similarity": "one man", "a confidence": "shoe"}
-    assert {row["caption_id"] for row in incomplete} == words.keys()
+    complete, *incomplete = records(report.data)
+    assert complete["left_out"] is None
+    word_of_reason = {
+        "lacks a prior": "a woman",
+        "lacks an object": "image of nothing",
+        "lacks a similarity": "one man",
+        "lacks a confidence": "shoe",
+    }
+    assert {row["caption_id"] for row in incomplete} == word_of_reason.keys()
     for row in incomplete:
-        assert words[row["caption_id"]] in row["left_out"]
+        assert word_of_reason[row["caption_id"]] in row["left_out"]
         assert row["gs"] is None
+
     summary = report.record["summary"]
     assert summary["n_left_out"] == 4
     assert summary["by_gender"]["woman"]["mean"] is None
 
 
 def test_estimation_leaves_out_captions_of_both_genders_or_none():
+    """Estimation puts "man" and "woman" in the place of the one gender that a caption names."""
     captions = [caption("c1", "a man"), caption("c2", "a man and a woman"), caption("c3", "a dog")]
-    sims = {"a man": 0.5, "a woman": 0.4}
-    results = audit_gender_score(captions, {"i": (Detected("x", confidence=0.2),)}, scorer(sims), mode="ge")
-    assert [bool(row["left_out"]) for row in records(results.data)] == [False, True, True]
-    assert results.record["summary"]["genders_named"] == {"man": 1, "man and woman": 1, "none": 1}
+    objects = {"i": (Detected("shoe", confidence=0.2),)}
+    similarities = {"a man": 0.5, "a woman": 0.4}
+
+    report = audit_gender_score(captions, objects, scorer(similarities), mode="ge")
+
+    of_one_gender, of_both, of_none = records(report.data)
+    assert not of_one_gender["left_out"]
+    assert of_both["left_out"]
+    assert of_none["left_out"]
+    assert report.record["summary"]["genders_named"] == {"man": 1, "man and woman": 1, "none": 1}
 
 
 def test_nothing_to_score_is_an_error_with_the_first_reason():
@@ -324,13 +367,27 @@ def test_the_texts_that_need_embeddings_are_listed_once():
     assert as_one == ["a man", "a woman", "shoe sock"]
 
 
-def test_only_an_estimation_of_a_published_captioner_has_published_counts():
-    captions, objects = [caption("c", "a man")], {"i": (Detected("x", confidence=0.2),)}
-    of_both = scorer({"a man": 0.1, "a woman": 0.2})
-    summary = audit_gender_score(captions, objects, of_both, mode="ge", model="Vilbert").record["summary"]
+def audit_of_one_caption(mode, model):
+    """Audit "a man", said to be by a captioner, by Gender Scores ("gs") or by estimation ("ge")."""
+    objects = {"i": (Detected("shoe", confidence=0.2),)}
+    similarities = {"a man": 0.1, "a woman": 0.2}
+    return audit_gender_score([caption("c", "a man")], objects, scorer(similarities), mode=mode, model=model)
+
+
+def test_an_estimation_of_a_published_captioner_has_its_published_counts():
+    """By the poster, 526 captions of the captioner Vilbert are estimated to be of a man, 161 of a woman."""
+    summary = audit_of_one_caption(mode="ge", model="Vilbert").record["summary"]
+
     assert summary["by_gender"]["man"]["published"] == 526
     assert summary["to_man_by_published"] == share(part=526, remainder=161)
+
+
+@pytest.mark.parametrize(
+    ("mode", "model"),
+    [("ge", "GPT"), ("gs", "Vilbert")],
+    ids=["an estimation of an unpublished captioner", "scores of a published one"],
+)
+def test_published_counts_of_an_unknown_captioner_or_of_scores_are_refused(mode, model):
+    """The poster has counts of estimation ("ge") alone, and of a few captioners, of which GPT is none."""
     with pytest.raises(AuditError):
-        audit_gender_score(captions, objects, of_both, mode="ge", model="GPT")
-    with pytest.raises(AuditError):
-        audit_gender_score(captions, objects, of_both, mode="gs", model="Vilbert")  # of scores there are none
+        audit_of_one_caption(mode=mode, model=model)

@@ -39,8 +39,15 @@ def test_a_map_is_stretched_from_0_to_1_as_the_oracle_does(oracle):
     ("rows", "name_in_oracle"), [((0, 2), "face_rows0_1"), ((2, 4), "chest_rows2_3")], ids=["face", "chest"]
 )
 def test_the_share_of_a_map_in_a_region_is_the_oracles(oracle, rows, name_in_oracle):
+    """The oracle has a map of 4 x 4 places, and the share of its sum in each half.
+
+    The upper one is called face there, the lower one chest.
+    """
     case = oracle["gradcam"]["cases"]["cosine"]
-    share = energy_share(np.array(case["cam"]), region(rows, columns=(0, 4)))
+    half_of_the_map = region(rows, columns=(0, 4))
+
+    share = energy_share(np.array(case["cam"]), half_of_the_map)
+
     assert share == pytest.approx(case["roi"][name_in_oracle], rel=1e-9)
 
 
@@ -129,14 +136,17 @@ def test_the_same_maps_are_stored_as_the_same_bytes(planted, tmp_path):
 
 
 def test_maps_that_were_stored_are_read_as_they_were_and_give_the_same_audit(planted, tmp_path):
+    """The planted maps are of the images `top`, `low` and `dark`. An audit adds up a map in regions."""
     write_maps(planted, tmp_path / "maps.zarr")
 
     maps = read_maps(tmp_path / "maps.zarr")
 
-    assert (maps.pairs, maps.about) == (planted.pairs, planted.about)
+    assert maps.pairs == planted.pairs
+    assert maps.about == planted.about
     np.testing.assert_array_equal(maps.raw, planted.raw)
+
     whole_image = region(rows=(0, SIDE), columns=(0, SIDE))
-    regions = {image: [whole_image] for image in ("top", "low", "dark")}
+    regions = {"top": [whole_image], "low": [whole_image], "dark": [whole_image]}
     assert to_json(audit_maps(maps, regions)) == to_json(audit_maps(planted, regions))
 
 
