@@ -34,22 +34,24 @@ def test_the_clip_and_the_sentence_of_a_line_are_read(write_training_file, endin
 
 
 @pytest.mark.parametrize(
-    "line",
+    "bad_line",
     [
-        "a\tb\tc\td\te\n",
-        "a\tb\tc\td\te\tf\tg\n",
-        f"a\t{TIMES}\t\n",
-        "\n",
-        f"../a\t{TIMES}\tA man.\n",
+        b"a\tb\tc\td\te\n",
+        b"a\tb\tc\td\te\tf\tg\n",
+        f"a\t{TIMES}\t\n".encode(),
+        b"\n",
+        f"../a\t{TIMES}\tA man.\n".encode(),
         f"a\t{TIMES}\tcaf\xe9\n".encode("latin-1"),
     ],
     ids=["five fields", "seven fields", "no sentence", "empty", "a path as clip", "not UTF-8"],
 )
-def test_a_bad_line_is_refused_with_its_number(write_training_file, line):
+def test_a_bad_line_is_refused_with_its_number(write_training_file, bad_line):
+    """A line has six fields between tabs: the clip, four times and the sentence. The first line is good."""
+    good_line = GOOD_LINE.encode()
+    path = write_training_file(good_line + bad_line)
+
     with pytest.raises(TrainError, match=r"LSMDC16_annos_training\.csv line 2"):
-        read_captions(
-            write_training_file(GOOD_LINE.encode() + (line if isinstance(line, bytes) else line.encode()))
-        )
+        read_captions(path)
 
 
 def test_missing_and_empty_files_are_named(tmp_path, write_training_file):
