@@ -29,10 +29,10 @@ def draw_associations(seed, n, m):
 
 @pytest.mark.parametrize("name", ["small_5v5", "paper_shape_20v20_30_30"])
 def test_associations_effect_sizes_and_p_are_the_oracles(oracle, name):
-    """Are images X nearer to texts A than to B, more so than images Y? Each of them is a set of vectors.
+    """The oracle has four sets of vectors: of images X and Y, and of texts A and B.
 
-    The oracle has the four sets, and computed from them each vector's association, the effect size d, and two
-    values of p. The exact one is the share of all partitions of the images into two sets that give as much.
+    A test asks whether X are nearer to A than to B, more so than Y: each image has an association, both sets
+    an effect size d. The exact p is the share of partitions of the images into two sets that give as much.
     """
     expected = oracle["eat"]["fixtures"][name]
     of_x, of_y = associations(*(np.array(expected[side]) for side in "XYAB"))

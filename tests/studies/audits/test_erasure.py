@@ -119,10 +119,11 @@ GENDER_TEST = EatTest("gender", {"gender": "w"}, {"gender": "m"}, ("a",), ("b",)
 
 
 def test_erasing_a_gender_hides_it_from_probes_and_leaves_most_of_a_task_that_goes_with_it():
-    """The features of 600 images hold a gender and a task, which often go together. LEACE erases the gender.
+    """The features of 600 images hold a gender and a task, which often go together.
 
-    It is fitted on some films; the measures are of the others, before and after. Probes are models that are
-    trained to tell the gender or the task (balanced accuracy, .5 by chance), and d is of a test with texts.
+    LEACE, fitted on some films, erases the gender; the measures are mostly of the other films. Probes are
+    models that are trained to tell the gender or the task (balanced accuracy, .5 by chance); d is of a test
+    with texts.
     """
     _, _, items, images = planted_items()
     columns = {"attribute": "gender", "films": "film", "task": "task"}
