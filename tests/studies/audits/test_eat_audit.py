@@ -313,6 +313,7 @@ def test_a_store_that_names_no_space_is_not_compared(tmp_path, save_vectors):
     ],
 )
 def test_a_bad_file_of_tests_is_refused(tmp_path, text, message):
+    """A test in the file has a name, two sets of images, X and Y, and two lists of words, A and B."""
     path = tmp_path / "tests.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(AuditError, match=rf"tests\.json.*{message}"):

@@ -32,6 +32,10 @@ def scorer(sims, prior=0.2):
 
 
 def test_gender_scores_of_published_examples_are_those_of_the_authors_code_to_the_last_bit(oracle):
+    """A score is computed from the caption's prior, its similarity to an object, and the object's confidence.
+
+    Those of edge cases, such as a confidence of 1, may differ in the last digits.
+    """
     for case in oracle["gender_score"]["exact_cases"]:
         assert revise(case["lm"], case["sim"], case["p_c"]) == case["gs"], case["name"]
     for case in oracle["gender_score"]["edge_cases"]:
@@ -248,17 +252,30 @@ def test_estimation_takes_the_gender_of_the_higher_score_and_counts_those_that_a
 
 
 def test_objects_of_any_classifier_and_detector_are_read_several_at_once(tmp_path):
-    (tmp_path / "clip.csv").write_text("image_id,object,p_c\ni,shoe,0.2\nj,car,0.5\n")
-    (tmp_path / "rcnn.csv").write_text("image,x0,class,score\ni,1,shoe,0.9\ni,2,shoe,0.4\ni,3,sock,0.6\n")
-    rows = read_objects((tmp_path / "clip.csv", tmp_path / "rcnn.csv"))
+    """The tables of a classifier and of a detector call their columns otherwise.
+
+    A shoe is found in image i by the classifier, and twice by the detector: the highest confidence counts.
+    """
+    by_classifier = tmp_path / "clip.csv"
+    by_classifier.write_text("image_id,object,p_c\ni,shoe,0.2\nj,car,0.5\n")
+    by_detector = tmp_path / "rcnn.csv"
+    by_detector.write_text("image,x0,class,score\ni,1,shoe,0.9\ni,2,shoe,0.4\ni,3,sock,0.6\n")
+
+    rows = read_objects((by_classifier, by_detector))
+
     assert objects_by_image(rows) == {
         "i": (Detected("shoe", confidence=0.9), Detected("sock", confidence=0.6)),
         "j": (Detected("car", confidence=0.5),),
     }
-    (tmp_path / "bad.csv").write_text("image,thing,score\ni,shoe,0.9\n")
+
+
+def test_a_table_without_a_column_of_objects_is_refused(tmp_path):
+    """The column of objects is called `thing`, which no classifier or detector calls it."""
+    table = tmp_path / "bad.csv"
+    table.write_text("image,thing,score\ni,shoe,0.9\n")
 
     with pytest.raises(AuditError, match="no column object, nor one of label"):
-        read_objects((tmp_path / "bad.csv",))
+        read_objects((table,))
 
 
 def score_of_shoe_and_sock(**options):
@@ -349,22 +366,35 @@ def test_nothing_to_score_is_an_error_with_the_first_reason():
 
 
 def test_similarities_come_from_a_text_store_or_there_is_the_reason_why_not(tmp_path, save_vectors):
-    path = save_vectors(
-        tmp_path / "texts", ["t1", "t2", "t3"], [[1, 0], [3, 4], [0, 2]], failed={"t3": "too long"}
-    )
-    similarity = embedded_similarity(read_embeddings(path), {"a man": "t1", "shoe": "t2", "sock": "t3"})
-    assert similarity("a man", "shoe") == pytest.approx(0.6)  # the cosine of (1, 0) and (3, 4)
-    assert "hat" in similarity("a man", "hat")  # a text without an id
+    """In the store "a man" has the vector (1, 0) and "shoe" (3, 4), whose cosine is .6.
+
+    "sock", the text t3, has failed, and "hat" is not in the store.
+    """
+    vectors = [[1, 0], [3, 4], [0, 2]]
+    path = save_vectors(tmp_path / "texts", ["t1", "t2", "t3"], vectors, failed={"t3": "too long"})
+    id_of_text = {"a man": "t1", "shoe": "t2", "sock": "t3"}
+
+    similarity = embedded_similarity(read_embeddings(path), id_of_text)
+
+    assert similarity("a man", "shoe") == pytest.approx(0.6)
+    assert "hat" in similarity("a man", "hat")
     assert "t3" in similarity("a man", "sock")
 
 
 def test_the_texts_that_need_embeddings_are_listed_once():
+    """Three captions are of one image, in which a shoe and a sock were found.
+
+    Estimation ("ge") needs both genders of the captions that name one, and scores ("gs") need all captions.
+    The labels of objects are needed each, or joined to one.
+    """
     captions = [caption("c1", "a man"), caption("c2", "a woman"), caption("c3", "a dog")]
     objects = [{"image_id": "i", "object": label, "p_c": 0.4} for label in ("shoe", "sock")]
-    each = needed_texts(captions, objects, "gs", "each")
-    assert each == ["a man", "a woman", "a dog", "shoe", "sock"]
-    as_one = needed_texts(captions, objects, "ge", "joined")
-    assert as_one == ["a man", "a woman", "shoe sock"]
+
+    for_scores_by_each_object = needed_texts(captions, objects, "gs", "each")
+    for_estimation_by_joined_objects = needed_texts(captions, objects, "ge", "joined")
+
+    assert for_scores_by_each_object == ["a man", "a woman", "a dog", "shoe", "sock"]
+    assert for_estimation_by_joined_objects == ["a man", "a woman", "shoe sock"]
 
 
 def audit_of_one_caption(mode, model):

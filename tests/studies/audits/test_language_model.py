@@ -65,16 +65,26 @@ def probabilities_one_by_one(model, text):
 
 
 def test_the_four_reductions_are_those_of_the_oracle(shared_data):
+    """The oracle has the logarithms of the probabilities of three tokens.
+
+    Their mean, product, geometric mean and harmonic mean are given.
+    """
     oracle = json.loads((shared_data / "audits/oracle.json").read_text(encoding="utf-8"))
     (case,) = oracle["gender_score"]["lm_reduce_cases"]
+
     result = means_of_probabilities(np.array(case["token_logprobs"]))
+
     assert result["n_tokens"] == 3
-    for name in ("mean", "prod", "gmean", "hmean"):
-        assert result[f"lm_{name}"] == pytest.approx(case[name], rel=1e-12)
+    assert result["lm_mean"] == pytest.approx(case["mean"], rel=1e-12)
+    assert result["lm_prod"] == pytest.approx(case["prod"], rel=1e-12)
+    assert result["lm_gmean"] == pytest.approx(case["gmean"], rel=1e-12)
+    assert result["lm_hmean"] == pytest.approx(case["hmean"], rel=1e-12)
 
 
 def test_a_probability_next_to_nothing_is_no_division_by_zero():
+    """Two tokens have the log probabilities -800 and -1. The power e^-800 is too small for a float, so 0."""
     result = means_of_probabilities(np.array([-800.0, -1.0]))
+
     assert result["lm_mean"] == pytest.approx(math.exp(-1) / 2)
     assert result["lm_prod"] == 0
     assert result["lm_hmean"] == pytest.approx(2 * math.exp(-800), abs=5e-324)

@@ -256,9 +256,14 @@ def test_a_complete_run_is_resumed_without_a_change_and_not_overwritten_or_resum
 
 
 def test_a_training_that_is_stopped_while_videos_are_decoded_makes_no_folder(settings, tmp_path):
-    of_a_run = settings(cache=tmp_path / "cache")
+    """Videos are decoded into an empty cache before the first step, where the training is told to stop."""
+    of_a_run = settings(cache=tmp_path / "empty_cache")
+
     outcome = train(of_a_run, stopped=lambda: True)
-    assert (outcome.steps, outcome.total, outcome.complete) == (0, 0, False)
+
+    assert outcome.steps == 0
+    assert outcome.total == 0
+    assert not outcome.complete
     assert not of_a_run.out.exists()
 
 
@@ -287,14 +292,25 @@ def test_a_damaged_state_is_refused_by_its_name(settings):
         train(resumed)
 
 
-def test_a_full_disk_is_an_error_in_words(tmp_path, monkeypatch):
-    def full(*_, **__):
+@pytest.fixture
+def disk_is_full(monkeypatch):
+    """Let tensors be written to a disk that is full: as the library safetensors says it."""
+
+    def fail(*_, **__):
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(state, "save_file", full)
+    monkeypatch.setattr(state, "save_file", fail)
+
+
+@pytest.mark.usefixtures("disk_is_full")
+def test_a_full_disk_is_an_error_in_words(tmp_path):
+    """The error names the file that was to be written, of which nothing is left."""
+    folder = RunFolder(tmp_path)
+
     with pytest.raises(TrainError, match=r"epoch-0\.safetensors.*No space left"):
-        RunFolder(tmp_path).write_model("epoch-0.safetensors", {}, {})
-    assert not any(tmp_path.iterdir())
+        folder.write_model("epoch-0.safetensors", {}, {})
+
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
@@ -410,6 +426,7 @@ def test_clips_without_a_readable_video_are_left_out_and_listed(settings, corpus
 
 @pytest.mark.long
 def test_a_corpus_without_a_readable_validation_clip_is_refused(settings, corpus_to_spoil):
+    """The videos of all four validation clips are removed, whose names have 00.01 as their time."""
     for video_of_validation_clip in (corpus_to_spoil / "videos").glob("*_00.01.*"):
         video_of_validation_clip.unlink()
     with pytest.raises(TrainError, match="validation"):

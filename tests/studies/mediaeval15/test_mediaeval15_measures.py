@@ -73,7 +73,12 @@ def test_average_precision_is_that_of_trec_eval_9_in_every_case(oracle):
 
 
 def test_scores_that_are_equal_in_single_precision_are_tied():
+    """The task's program keeps scores as floats of 32 bits, in which .5 and .5 + 1e-9 are the same number.
+
+    Tied clips are ordered by name, the last one first: the only relevant clip, a, is in the second place.
+    """
     run = {"b": 0.5, "a": 0.5 + 1e-9}
+
     assert tie_share(run) == 1.0
     assert ranked(run) == ["b", "a"]
     assert average_precision(run, {"a": 1, "b": 0}) == 0.5
@@ -147,12 +152,20 @@ def test_precisions_at_a_recall_are_those_of_version_9_of_trec_eval(shared_data)
     assert f"{mean_of_topics['iprec_at_recall_0.60']:.4f}" == "0.0822"
 
 
-def test_measures_are_1_where_the_only_relevant_clip_is_ranked_first_and_bpref_counts_those_above():
+@pytest.mark.parametrize("measure", ["map", "Rprec", "bpref", "recip_rank", "recall_5"])
+def test_measures_are_1_where_the_only_relevant_clip_is_ranked_first(measure):
+    """Clip a has the highest score and is the only relevant one."""
     perfect = measures({"a": 2.0, "b": 1.0}, {"a": 1, "b": 0})
-    for measure in ("map", "Rprec", "bpref", "recip_rank", "recall_5"):
-        assert perfect[measure] == 1.0
-    # One of two relevant clips has no irrelevant clip above it (1), the other has the only one (0).
-    assert measures({"a": 3.0, "b": 2.0, "c": 1.0}, {"a": 1, "b": 0, "c": 1})["bpref"] == (1 + 0) / 2
+
+    assert perfect[measure] == 1.0
+
+
+def test_bpref_counts_irrelevant_clips_above_each_relevant_one():
+    """Of the relevant clips, a has no irrelevant clip above it, which gives 1, and c has the only one, 0."""
+    scores = {"a": 3.0, "b": 2.0, "c": 1.0}
+    is_relevant = {"a": 1, "b": 0, "c": 1}
+
+    assert measures(scores, is_relevant)["bpref"] == (1 + 0) / 2
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, 1e300])
