@@ -269,6 +269,7 @@ def test_a_clip_has_one_file_and_a_file_one_clip(names, message):
 
 
 def test_npy_files_are_found_below_a_folder(tmp_path):
+    """The folder has a folder m1 with an array, x.npy, and with a file of text, which is passed over."""
     (tmp_path / "m1").mkdir()
     np.save(tmp_path / "m1/x.npy", values_of("x"))
     (tmp_path / "m1/notes.txt").touch()

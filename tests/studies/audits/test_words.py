@@ -216,10 +216,14 @@ def test_a_ratio_to_a_condition_that_no_image_has_is_refused():
         audit_words(words_of_image_i, {"i": item_of_condition_c}, ratio=("c", "d"))
 
 
-@pytest.mark.parametrize("message", ["{", "[]", "[]]", '["Glad"]', '["very glad"]', '["glad", "glad"]'])
-def test_lists_of_words_that_could_not_be_found_are_refused(tmp_path, message):
+@pytest.mark.parametrize("bad_list", ["{", "[]", "[]]", '["Glad"]', '["very glad"]', '["glad", "glad"]'])
+def test_lists_of_words_that_could_not_be_found_are_refused(tmp_path, bad_list):
+    """The file is of JSON: a list of small single words for each emotion, as in {"joy": ["glad"]}."""
     path = tmp_path / "lists.json"
-    for text in (message, f'{{"joy": {message}}}'):
+
+    without_an_emotion = bad_list
+    of_joy = f'{{"joy": {bad_list}}}'
+    for text in (without_an_emotion, of_joy):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(AuditError, match=r"lists\.json"):
             read_lists(path)

@@ -68,13 +68,15 @@ def difference_of_processors(expected, case, dtype):
 
 
 def test_the_schedule_is_the_originals(oracle):
-    expected = json.loads((oracle.folder / "data_order.json").read_text())["schedule"]
-    total = expected["total"]
-    for step, factor in expected["factors"].items():
-        assert rules.schedule(int(step), total) == factor
-    assert sum(rules.schedule(step, total) for step in range(total)) == pytest.approx(
-        expected["sum"], abs=1e-9
-    )
+    """The learning rate is multiplied by a factor in each step; some factors and the sum of all are known."""
+    original = json.loads((oracle.folder / "data_order.json").read_text())["schedule"]
+    n_steps = original["total"]
+
+    factors = [rules.schedule(step, n_steps) for step in range(n_steps)]
+
+    for step, factor in original["factors"].items():
+        assert rules.schedule(int(step), n_steps) == factor
+    assert sum(factors) == pytest.approx(original["sum"], abs=1e-9)
 
 
 def test_the_first_step_changes_moments_but_no_parameter_as_its_rate_is_0():

@@ -85,5 +85,12 @@ CLIP_OF_SENTENCE = np.array([0, 0, 1])
 def test_the_rank_of_a_clip_with_two_sentences_is_that_of_the_better_one(
     score_of_sentence_2_and_clip_0, ranks
 ):
-    matrix = np.array([[0.9, 0.1], [0.2, 0.3], [score_of_sentence_2_and_clip_0, 0.4]])  # sentences, clips
-    assert retrieval.video_to_text(matrix, CLIP_OF_SENTENCE)["mean"].tolist() == ranks
+    """Sentences 0 and 1 are of clip 0, and sentence 2 is of clip 1. Ranks are counted from 0.
+
+    A row of the matrix has the scores of a sentence with both clips.
+    """
+    scores = np.array([[0.9, 0.1], [0.2, 0.3], [score_of_sentence_2_and_clip_0, 0.4]])
+
+    ranks_of_clips = retrieval.video_to_text(scores, CLIP_OF_SENTENCE)["mean"]
+
+    assert ranks_of_clips.tolist() == ranks

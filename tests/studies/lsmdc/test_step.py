@@ -123,12 +123,16 @@ def test_losses_norms_parameters_and_moments_of_three_steps_are_the_originals(or
 
 
 def test_the_rates_of_the_four_groups_are_the_originals(oracle):
-    for step, expected in enumerate(oracle.run["learning_rates"]):
+    """The groups are of tensors of CLIP, which learn more slowly, and of others, and of weights and biases.
+
+    The original recorded the four rates in each step.
+    """
+    names = ("clip.weight", "weight", "clip.bias", "bias")
+    groups = [rules.group_of(name, rate=oracle.run["lr"], clip_scale=oracle.run["coef_lr"]) for name in names]
+
+    for step, expected_rates in enumerate(oracle.run["learning_rates"]):
         factor = rules.schedule(step, oracle.run["total_steps"])
-        names = ("clip.weight", "weight", "clip.bias", "bias")
-        groups = [rules.group_of(name, oracle.run["lr"], oracle.run["coef_lr"]) for name in names]
-        rates = [group.rate * factor for group in groups]
-        assert rates == expected
+        assert [group.rate * factor for group in groups] == expected_rates
 
 
 def test_half_of_the_gathered_gradient_is_that_of_two_processes(oracle):
