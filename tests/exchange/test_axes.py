@@ -153,16 +153,18 @@ def test_the_axis_of_a_single_frame_is_kept(shape, axes):
 def test_frames_imported_as_one_vector_are_refused_with_the_options_that_read_them(
     save_frames, capfd, axes, form
 ):
-    """Labs save the frames of a clip with their axes in different orders.
+    """Each of the clips a, b and c has 7 frames of 16 numbers, and they are imported as one vector a clip.
 
-    TD is [frames, features], DT is [features, frames], and 1 is an axis of length one. Here each of clips a,
-    b and c has 7 frames of 16 numbers. The import ends at the first clip; with the named options it works.
+    Labs save the axes of frames in different orders, such as TD, [frames, features], or DT, the other
+    way round. The refusal names the options for either; with those for 7 frames the import works.
     """
     folder = save_frames(form)
 
-    assert import_frames(folder, "--array", "pooled") == 1
+    as_one_vector = ("--array", "pooled")
+    assert import_frames(folder, *as_one_vector) == 1
     refusal = capfd.readouterr().err
-    assert "c.npy" not in refusal
+    last_clip = "c.npy"  # the import has ended before it
+    assert last_clip not in refusal
 
     named_options = options_named_for(refusal, "7 frames of 16 numbers")
     assert named_options[-2:] == ["--axes", axes]
@@ -172,8 +174,8 @@ def test_frames_imported_as_one_vector_are_refused_with_the_options_that_read_th
     assert "7 frames of 16 numbers" in output.out
     assert "--axes" not in output.err
     store = open_store(folder / "lab")
-    for clip, values in EXPECTED_ARRAYS.items():
-        assert store["lab"].read(clip, "frames").tobytes() == values.tobytes()
+    for clip, frames in EXPECTED_ARRAYS.items():
+        assert store["lab"].read(clip, "frames").tobytes() == frames.tobytes()
     assert verify(store, "full").ok
 
 

@@ -46,12 +46,14 @@ def number_columns(prefix, n, first=0):
     ids=["f0", "from 1 on", "bare numbers", "out of order", "zeros", "beside texts", "one column of lists"],
 )
 def test_without_an_option_the_numbered_columns_are_the_features(kinds, features):
-    """A series such as f0, f1, f2 is taken for features, and so is one column of lists.
+    """Columns of numbers that are called f0, f1, f2 and so on are taken for features; so is one of lists.
 
-    Nothing else in the table may have numbers. `kinds` says of each column whether it has numbers, lists or
-    texts; `number_columns("f", 3)` is the columns of numbers f0, f1 and f2.
+    A table has columns, each of a kind: of numbers, lists or texts. `number_columns("f", 3)` makes the
+    columns f0, f1 and f2 of numbers.
     """
-    assert features_among(kinds) == features
+    no_option = ()
+
+    assert features_among(kinds, *no_option) == features
 
 
 @pytest.mark.parametrize(
@@ -67,9 +69,9 @@ def test_without_an_option_the_numbered_columns_are_the_features(kinds, features
     ids=["f*", "all but the label", "the label too", "f* but f0", "all", "a column of lists"],
 )
 def test_columns_that_are_asked_for_are_the_features(kinds, patterns, features):
-    """Patterns name columns with wildcards; those that begin with "!" leave columns out.
+    """The option --columns has patterns with wildcards; one that begins with "!" leaves columns out.
 
-    `kinds` says of each column of a table whether it has numbers or lists.
+    A table has columns, each of a kind: of numbers or lists. `number_columns("f", 2)` makes f0 and f1.
     """
     assert features_among(kinds, *patterns) == features
 
@@ -104,17 +106,21 @@ def test_columns_that_are_not_clearly_one_numbered_series_are_refused(kinds):
 some_other_columns = st.sets(st.from_regex(r"[a-z_]{1,6}[0-9]{0,2}", fullmatch=True), min_size=1)
 
 
-@given(some_other_columns, st.integers(2, 40))
-def test_any_column_of_numbers_beside_a_series_must_be_left_out_by_name(others, n):
-    """A table has the columns feature0, feature1, ... and others of numbers, with names drawn at random."""
-    features = number_columns("feature", n)
-    kinds = dict.fromkeys(others, NUMBERS) | features
+@given(names_of_others=some_other_columns, n_features=st.integers(2, 40))
+def test_any_column_of_numbers_beside_a_series_must_be_left_out_by_name(names_of_others, n_features):
+    """A table has the columns feature0, feature1, ... and others of numbers, with names drawn at random.
+
+    Each of the others might be a label. They are left out by patterns such as "!year".
+    """
+    features = number_columns("feature", n_features)
+    others = dict.fromkeys(names_of_others, NUMBERS)
+    table = others | features
 
     with pytest.raises(StoreError, match="--columns"):
-        features_among(kinds)
+        features_among(table)
 
-    without_others = [f"!{name}" for name in others]
-    assert features_among(kinds, *without_others) == list(features)
+    patterns_without_others = [f"!{name}" for name in names_of_others]
+    assert features_among(table, *patterns_without_others) == list(features)
 
 
 def test_the_pattern_that_a_refusal_names_matches_the_numbered_columns_alone():

@@ -52,63 +52,86 @@ def test_a_store_does_not_differ_from_itself_sealed_again(tmp_path):
     assert difference.arrays[0].min_cosine == 1
 
 
-def test_differences_of_values_are_measured_and_described_with_the_clip_that_differs_most(tmp_path):
-    """Clip c005 has another vector, and the second frame of c066 is doubled.
+def measured(array, *, changed, max_abs, max_abs_clip, min_cosine):
+    """Make the difference of an array of all 70 clips, none of which has another number of frames."""
+    return ArrayDiff(
+        array,
+        unlike="",
+        clips=70,
+        changed=changed,
+        resized=0,
+        max_abs=max_abs,
+        max_abs_clip=max_abs_clip,
+        min_cosine=min_cosine,
+    )
 
-    [3, 0, 0, 0] becomes [3, 4, 0, 0]: the largest change is 4, and the cosine 3/5. A doubled frame has the
-    same direction, and changes by as much as its largest number is.
+
+def test_another_vector_is_measured_and_described_with_its_clip(tmp_path):
+    """Of 70 clips in both stores, c005 has the vector [3, 0, 0, 0] in one and [3, 4, 0, 0] in the other.
+
+    The largest change is 4, and the cosine of the two 3/5. The times of frames are the same.
     """
-    vectors, frames = planted_arrays()
+    vectors, _ = planted_arrays()
     vectors[5] = [3, 0, 0, 0]
-    first = seal_store(tmp_path, "a", vectors.copy(), frames.copy())
+    first = seal_store(tmp_path, "a", pooled=vectors.copy())
     vectors[5] = [3, 4, 0, 0]
-    largest = np.abs(frames[66, 1].astype(float)).max()
-    frames[66, 1] *= np.float16(2)
-    second = seal_store(tmp_path, "b", vectors, frames)
+    second = seal_store(tmp_path, "b", pooled=vectors)
 
     difference = diff(first, second)
 
     assert not difference.equal
     of_array = {array.array: array for array in difference.arrays}
-    assert of_array["toy/pooled"] == ArrayDiff(
-        "toy/pooled",
-        unlike="",
-        clips=70,
-        changed=1,
-        resized=0,
-        max_abs=4,
-        max_abs_clip="c005",
-        min_cosine=pytest.approx(0.6),
+    assert of_array["toy/pooled"] == measured(
+        "toy/pooled", changed=1, max_abs=4, max_abs_clip="c005", min_cosine=pytest.approx(0.6)
     )
-    assert of_array["toy/frames"] == ArrayDiff(
+    assert of_array["toy/time_s"] == measured(
+        "toy/time_s", changed=0, max_abs=0, max_abs_clip="", min_cosine=None
+    )
+    assert describe_differences(difference, "a", "b") == [
+        "values of toy/pooled: 1 of 70 clips differ, by at most 4 (c005), smallest cosine 0.600000000"
+    ]
+
+
+def test_a_doubled_frame_is_measured_and_described_with_its_clip(tmp_path):
+    """Of 70 clips of two frames in both stores, the second frame of c066 is doubled in one.
+
+    It keeps its direction, so the cosine is 1, and it changes by as much as its largest number is.
+    """
+    _, frames = planted_arrays()
+    first = seal_store(tmp_path, "a", frames=frames.copy())
+    second_frame_of_c066 = frames[66, 1]
+    largest = np.abs(second_frame_of_c066.astype(float)).max()
+    second_frame_of_c066 *= np.float16(2)
+    second = seal_store(tmp_path, "b", frames=frames)
+
+    difference = diff(first, second)
+
+    assert not difference.equal
+    of_array = {array.array: array for array in difference.arrays}
+    assert of_array["toy/frames"] == measured(
         "toy/frames",
-        unlike="",
-        clips=70,
         changed=1,
-        resized=0,
         max_abs=largest,
         max_abs_clip="c066",
         min_cosine=pytest.approx(1, abs=1e-12),
     )
-    assert of_array["toy/time_s"] == ArrayDiff(
-        "toy/time_s",
-        unlike="",
-        clips=70,
-        changed=0,
-        resized=0,
-        max_abs=0,
-        max_abs_clip="",
-        min_cosine=None,
-    )
-
-    of_pooled, of_frames = describe_differences(difference, "a", "b")
-    assert of_pooled == (
-        "values of toy/pooled: 1 of 70 clips differ, by at most 4 (c005), smallest cosine 0.600000000"
-    )
-    assert of_frames == (
+    (description,) = describe_differences(difference, "a", "b")
+    assert description == (
         f"values of toy/frames: 1 of 70 clips differ, by at most {largest:.6g} (c066), "
         "smallest cosine 1.000000000"
     )
+
+
+def test_differences_of_several_arrays_are_described_one_after_the_other(tmp_path):
+    """All vectors and all frames of the second store are doubled, its times are the same."""
+    vectors, frames = planted_arrays()
+    first = seal_store(tmp_path, "a")
+    second = seal_store(tmp_path, "b", pooled=2 * vectors, frames=2 * frames)
+
+    of_vectors, of_frames = describe_differences(diff(first, second), "a", "b")
+
+    assert of_vectors.startswith("values of toy/pooled: 70 of 70 clips differ")
+    assert of_frames.startswith("values of toy/frames: 70 of 70 clips differ")
 
 
 def test_clips_are_compared_by_id_and_those_of_one_store_alone_are_named(tmp_path):
@@ -200,19 +223,19 @@ def test_ragged_frames_of_unlike_width_are_named(tmp_path):
 
 
 def test_clips_whose_number_of_frames_differs_are_counted_and_not_compared(tmp_path):
-    """Clip a is the same in both stores, and clip b has a frame less in the second.
+    """Clip `same` has the same two frames in both stores, and clip `shorter` has 5 in one and 4 in the other.
 
-    Clip c has frames of ones in the first and of twos in the second: they differ by 1, in the same direction.
+    Clip `doubled` has ones in one and twos in the other: its frames differ by 1 and have the same direction.
     """
     frames = {
-        "a": np.ones((2, 4), np.float32),
-        "b": np.ones((5, 4), np.float32),
-        "c": np.ones((3, 4), np.float32),
+        "same": np.ones((2, 4), np.float32),
+        "shorter": np.ones((5, 4), np.float32),
+        "doubled": np.ones((3, 4), np.float32),
     }
     other_frames = {
-        "a": np.ones((2, 4), np.float32),
-        "b": np.ones((4, 4), np.float32),
-        "c": np.full((3, 4), 2, np.float32),
+        "same": np.ones((2, 4), np.float32),
+        "shorter": np.ones((4, 4), np.float32),
+        "doubled": np.full((3, 4), 2, np.float32),
     }
     store = seal_ragged(tmp_path / "x", frames)
     other_store = seal_ragged(tmp_path / "y", other_frames)
@@ -221,16 +244,16 @@ def test_clips_whose_number_of_frames_differs_are_counted_and_not_compared(tmp_p
 
     of_frames = difference.arrays[0]
     assert of_frames.clips == 3
-    assert of_frames.changed == 2  # b and c
-    assert of_frames.resized == 1  # b
+    assert of_frames.changed == len(["shorter", "doubled"])
+    assert of_frames.resized == len(["shorter"])
     assert of_frames.max_abs == 1.0
-    assert of_frames.max_abs_clip == "c"
+    assert of_frames.max_abs_clip == "doubled"
     assert of_frames.min_cosine == pytest.approx(1)
 
     first_sentence = describe_differences(difference, "x", "y")[0]
     assert first_sentence == (
-        "values of toy/frames: 2 of 3 clips differ, 1 of them in their number of frames, by at most 1 (c), "
-        "smallest cosine 1.000000000"
+        "values of toy/frames: 2 of 3 clips differ, 1 of them in their number of frames, "
+        "by at most 1 (doubled), smallest cosine 1.000000000"
     )
 
 

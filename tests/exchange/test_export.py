@@ -25,27 +25,35 @@ def clips_with_features(store):
 
 
 def test_an_export_to_hdf5_has_a_group_for_each_clip_with_features(store, tmp_path):
-    """Of 20 clips, 17 have features and 3 have failed. Arrays are compared with the planted features.
+    """Of 20 clips in a store, 17 have features and 3 have failed.
 
-    The file also names its store, and has the provenance, in which FFmpeg 7.1 decoded the clips.
+    The file has a group of HDF5, which is like a folder of arrays, for each of the 17, with the planted
+    features and what is known of the clip.
     """
     n_written, n_left_out = export_hdf5(store, "toy", tmp_path / "x.h5")
+
     assert n_written == 17
     assert n_left_out == 3
-
     with h5py.File(tmp_path / "x.h5") as file:
         assert set(file) == set(clips_with_features(store))
-        for clip, node in file.items():
+        for clip, group_of_clip in file.items():
             planted = features(clip, group())
             planted_arrays = {**planted.arrays, "time_s": planted.time_s}
             for name, values in planted_arrays.items():
-                assert node[name][()].tobytes() == values.tobytes()
-                assert node[name].dtype == values.dtype
-            assert node.attrs["status"] == status_of(clip)
-            assert node.attrs["clip"] == clip
+                assert group_of_clip[name][()].tobytes() == values.tobytes()
+                assert group_of_clip[name].dtype == values.dtype
+            assert group_of_clip.attrs["status"] == status_of(clip)
+            assert group_of_clip.attrs["clip"] == clip
 
+
+def test_an_export_to_hdf5_names_its_store_and_has_the_provenance_of_the_features(store, tmp_path):
+    """By the provenance in the store, FFmpeg 7.1 decoded the clips."""
+    export_hdf5(store, "toy", tmp_path / "x.h5")
+
+    with h5py.File(tmp_path / "x.h5") as file:
         assert file.attrs["store_fingerprint"] == store.fingerprint
-        assert json.loads(file.attrs["provenance"])["decoder"]["ffmpeg"] == "7.1"
+        provenance = json.loads(file.attrs["provenance"])
+    assert provenance["decoder"]["ffmpeg"] == "7.1"
 
 
 @pytest.mark.parametrize("export", [export_hdf5, export_anndata])
@@ -72,22 +80,17 @@ def test_ids_that_are_paths_to_hdf5_are_exported(tmp_path):
 
 
 def test_an_export_to_anndata_has_a_row_for_each_clip_with_features_and_what_is_known_of_it(store, tmp_path):
-    """Of 20 clips, 17 have features and 3 have failed.
+    """An AnnData file has a matrix X, whose rows are clips here, and a table `obs` of what is known of them.
 
-    An AnnData file has a matrix X, with rows of clips here, and a table `obs` of what is known of each row;
-    each of its parts says in `encoding-type` what it is. A column of levels is added to the table.
+    Of 20 clips in a store, 17 have features and 3 have failed. A column of levels is added to the table.
     """
-    levels = {clip.clip_id: f"level of {clip.clip_id}" for clip in store.clips}
+    level_of_clip = {clip.clip_id: f"level of {clip.clip_id}" for clip in store.clips}
 
-    n_written, n_left_out = export_anndata(store, "toy", tmp_path / "x.h5ad", {"level": levels})
+    n_written, n_left_out = export_anndata(store, "toy", tmp_path / "x.h5ad", {"level": level_of_clip})
 
     assert n_written == 17
     assert n_left_out == 3
     with h5py.File(tmp_path / "x.h5ad") as file:
-        assert dict(file.attrs) == {"encoding-type": "anndata", "encoding-version": "0.1.0"}
-        assert sorted(file) == ["X", "layers", "obs", "obsm", "obsp", "uns", "var", "varm", "varp"]
-        assert all("encoding-type" in node.attrs for node in (*file.values(), *file["obs"].values()))
-
         clips = clips_with_features(store)
         assert list(file["obs/_index"].asstr()) == clips
         for row, clip in enumerate(clips):
@@ -96,7 +99,18 @@ def test_an_export_to_anndata_has_a_row_for_each_clip_with_features_and_what_is_
 
         columns = ("movie", "status", "reason", "level", "start_s", "end_s")
         assert tuple(file["obs"].attrs["column-order"]) == columns
-        assert list(file["obs/level"].asstr()) == [levels[clip] for clip in clips]
+        assert list(file["obs/level"].asstr()) == [level_of_clip[clip] for clip in clips]
+
+
+def test_an_export_to_anndata_has_all_parts_of_the_format_each_with_its_kind(store, tmp_path):
+    """Programs that read AnnData need all parts of a file, empty ones too, and `encoding-type` of each."""
+    export_anndata(store, "toy", tmp_path / "x.h5ad")
+
+    with h5py.File(tmp_path / "x.h5ad") as file:
+        assert dict(file.attrs) == {"encoding-type": "anndata", "encoding-version": "0.1.0"}
+        assert sorted(file) == ["X", "layers", "obs", "obsm", "obsp", "uns", "var", "varm", "varp"]
+        for part in (*file.values(), *file["obs"].values()):
+            assert "encoding-type" in part.attrs, part.name
 
 
 def test_labels_are_missed_only_of_clips_that_are_exported(tmp_path, capsys):

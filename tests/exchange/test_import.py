@@ -42,16 +42,21 @@ def all_items():
 def test_arrays_are_imported_bit_for_bit_with_or_without_an_axis_of_the_batch(
     tmp_path, array, shape, saved_shape, dtype
 ):
-    """Networks compute batches of clips, and labs often save the axis of a batch of one: [1, ...]."""
-    values = {clip: values_of(clip, shape, dtype) for clip in "abc"}
-    items = items_of(**{clip: values[clip].reshape(saved_shape) for clip in "abc"})
+    """A lab saved a vector, frames or tokens of each of the clips a, b and c, with 4 features each.
 
-    group = import_store(tmp_path, items, array)["lab"]
-    assert group.clip_ids == ("a", "b", "c")
-    for clip in "abc":
-        assert group.read(clip, array).tobytes() == values[clip].tobytes()
-        assert group.dtype(array) == dtype
-    assert not list(tmp_path.glob("*.importing"))
+    Networks compute batches of clips, and labs often save the axis of a batch of one: [1, ...].
+    """
+    values_of_clip = {clip: values_of(clip, shape, dtype) for clip in ("a", "b", "c")}
+    saved = {clip: values.reshape(saved_shape) for clip, values in values_of_clip.items()}
+
+    imported = import_store(tmp_path, items_of(**saved), array)["lab"]
+
+    assert imported.clip_ids == ("a", "b", "c")
+    for clip, values in values_of_clip.items():
+        assert imported.read(clip, array).tobytes() == values.tobytes()
+    assert imported.dtype(array) == dtype
+    left_behind = list(tmp_path.glob("*.importing"))
+    assert left_behind == []
 
 
 def test_what_is_not_declared_of_imported_features_is_unknown(tmp_path):
@@ -173,11 +178,13 @@ def kill_an_import(folder, items):
 
 
 def test_values_too_large_for_the_type_that_is_asked_for_are_refused(tmp_path):
-    values = {clip: values_of(clip, (2, N_FEATURES), np.float64) for clip in "abc"}
-    values["a"] *= 1e6  # float16 ends at 65504
+    """The type float16 ends at 65,504, and the features of clip a are about a million."""
+    shape = (2, N_FEATURES)
+    values_of_a = 1e6 * values_of("a", shape, np.float64)
+    items = items_of(a=values_of_a, b=values_of("b", shape, np.float64), c=values_of("c", shape, np.float64))
 
     with pytest.raises(StoreError, match=r"a\.npy"):
-        import_store(tmp_path, items_of(**values), "tokens", dtype="float16")
+        import_store(tmp_path, items, "tokens", dtype="float16")
 
 
 def test_an_import_after_a_killed_one_takes_the_values_of_its_own_files(tmp_path):
@@ -262,6 +269,7 @@ def test_a_clip_has_one_file_and_a_file_one_clip(names, message):
 
 
 def test_npy_files_are_found_below_a_folder(tmp_path):
+    """The folder has a folder m1 with an array, x.npy, and with a file of text, which is passed over."""
     (tmp_path / "m1").mkdir()
     np.save(tmp_path / "m1/x.npy", values_of("x"))
     (tmp_path / "m1/notes.txt").touch()
@@ -323,12 +331,18 @@ def with_header_that_breaks_pythons_parser(data):
     ],
 )
 def test_a_damaged_npy_file_is_refused_by_name(tmp_path, damage):
-    """One that says it is a giant is refused before memory is allocated for it."""
+    """NumPy's format begins with a magic number, a version and a header, which has the shape of the values.
+
+    `damage` changes the bytes of a good file. One that says it is a giant is refused before memory is
+    allocated for it.
+    """
     path = tmp_path / "x.npy"
     np.save(path, values_of("x"))
     path.write_bytes(damage(path.read_bytes()))
+    damaged = array_files(tmp_path, ArrayChoice())["x"]
+
     with pytest.raises(StoreError, match=r"x\.npy"):
-        array_files(tmp_path, ArrayChoice())["x"].load()
+        damaged.load()
 
 
 def test_two_files_that_differ_in_their_suffix_alone_are_refused(tmp_path):

@@ -77,30 +77,39 @@ def test_rows_in_any_order_become_frames_ordered_by_time(folder, capfd, form):
     exit_code = import_frames(folder, f"all.{form}")
 
     assert exit_code == 0
-
     printed = capfd.readouterr()
     assert "1 to 9 frames of 6 numbers" in printed.out
     assert "'time_s' in seconds" in printed.err
-
-    check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
+    check_frames(folder, times=TIMES_OF_TWO_A_SECOND, truth=EXPECTED_ARRAYS)
 
 
 @pytest.mark.parametrize(
-    ("name", "times"),
+    ("name_of_column", "time_of_frame"),
     [
-        *((name, at_two_a_second) for name in ("timestamp", "Time (s)", "frameTime", "seconds", "TIME")),
-        *((name, lambda numbers: 500 * numbers) for name in ("timestamp_ms", "Time (ms)", "time_ms")),
+        ("timestamp", lambda number: number / 2),
+        ("Time (s)", lambda number: number / 2),
+        ("frameTime", lambda number: number / 2),
+        ("seconds", lambda number: number / 2),
+        ("TIME", lambda number: number / 2),
+        ("timestamp_ms", lambda number: 500 * number),
+        ("Time (ms)", lambda number: 500 * number),
+        ("time_ms", lambda number: 500 * number),
     ],
 )
 def test_times_are_found_under_the_names_that_others_give_them_in_seconds_or_milliseconds(
-    folder, name, times
+    folder, name_of_column, time_of_frame
 ):
-    """Frames are 0.5 s apart: `times` gives the time of a clip's n-th frame, n / 2 s or 500 n ms."""
-    table = frame_table(**{name: times})
+    """Each row of a table is a frame of a clip, of which there are two a second.
+
+    Frame n of a clip, from 0 on, is at n / 2 seconds, which are 500 n milliseconds. No option says which
+    column has the times.
+    """
+    table = frame_table(**{name_of_column: time_of_frame})
     shuffled(table).to_csv(folder / "all.csv", index=False)
 
     assert import_frames(folder, "all.csv") == 0
-    check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
+
+    check_frames(folder, times=TIMES_OF_TWO_A_SECOND, truth=EXPECTED_ARRAYS)
 
 
 def test_times_after_two_hours_keep_their_hundredths_of_a_second(folder):
@@ -186,23 +195,33 @@ def test_vectors_in_one_column_of_lists_are_imported(folder):
     check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
 
 
-@pytest.mark.parametrize("name", ["all.npz", "all.h5"])
-def test_arrays_with_a_row_for_each_frame_are_imported(folder, name):
-    """The three arrays of a file have the vector, the clip's id and the time of each frame, in one order."""
+def save_as_npz(path, arrays):
+    np.savez(path, **arrays)
+
+
+def save_as_hdf5(path, arrays):
+    with h5py.File(path, "w") as file:
+        for name, values in arrays.items():
+            file[name] = values
+
+
+@pytest.mark.parametrize(("name", "save"), [("all.npz", save_as_npz), ("all.h5", save_as_hdf5)])
+def test_arrays_with_a_row_for_each_frame_are_imported(folder, name, save):
+    """A file has three arrays of all frames: their vectors, the ids of their clips, and their times.
+
+    The frames, two a second, are in a random order, the same in all three.
+    """
     table = shuffled(frame_table(time_s=at_two_a_second))
-    features = table[COLUMNS].to_numpy()
-    times = table["time_s"].to_numpy()
-    ids = table["clip_id"].to_list()
-    if name == "all.npz":
-        np.savez(folder / name, features=features, ids=ids, timestamps=times)
-    else:
-        with h5py.File(folder / name, "w") as file:
-            file["features"] = features
-            file["ids"] = ids
-            file["timestamps"] = times
+    arrays = {
+        "features": table[COLUMNS].to_numpy(),
+        "ids": table["clip_id"].to_list(),
+        "timestamps": table["time_s"].to_numpy(),
+    }
+    save(folder / name, arrays)
 
     assert import_frames(folder, name) == 0
-    check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
+
+    check_frames(folder, times=TIMES_OF_TWO_A_SECOND, truth=EXPECTED_ARRAYS)
 
 
 def test_a_matrix_is_imported_by_a_file_with_an_id_for_each_frame(folder):
@@ -255,20 +274,22 @@ WRONG_TABLES = {
 def test_a_table_whose_rows_cannot_be_taken_for_frames_is_refused_in_a_line(
     folder, capfd, change, options, message
 ):
-    """`change` puts something wrong into a table of clip_id, frame, stamp (a time) and the features f0 to f5.
+    """A good table has a row for each frame: its clip, its number, its time, and the features f0 to f5.
 
-    The refusal names the file and what is wrong, and no store `lab` is left.
+    `change` puts something wrong into it. The refusal names the file and what is wrong, and no store is left.
     """
-    table = change(frame_table(stamp=at_two_a_second, frame=number_of_frame))
-    table.to_csv(folder / "all.csv", index=False)
+    good_table = frame_table(stamp=at_two_a_second, frame=number_of_frame)
+    wrong_table = change(good_table)
+    wrong_table.to_csv(folder / "all.csv", index=False)
 
     exit_code = import_frames(folder, "all.csv", *options)
 
     assert exit_code == 1
-    *_, line = capfd.readouterr().err.splitlines()
-    assert message in line
-    assert "all.csv" in line
-    assert not list(folder.glob("lab*"))
+    *_, last_line = capfd.readouterr().err.splitlines()
+    assert message in last_line
+    assert "all.csv" in last_line
+    files_of_store = list(folder.glob("lab*"))
+    assert files_of_store == []
 
 
 def test_several_rows_of_a_clip_are_refused_as_its_vector(folder, capfd):

@@ -55,17 +55,19 @@ MAX_MEMORY_MB = 300
 
 
 @pytest.mark.parametrize(
-    ("through", "arrays"),
+    ("export_and_import", "arrays"),
     [(through_hdf5, [*ARRAYS]), (through_anndata, ["pooled"])],
     ids=["HDF5", "AnnData"],
 )
-def test_an_exported_store_is_imported_again_bit_for_bit_and_marked_as_imported(source, through, arrays):
-    """The digests of both stores agree for each array that the format can hold.
+def test_an_exported_store_is_imported_again_bit_for_bit_and_marked_as_imported(
+    source, export_and_import, arrays
+):
+    """Features of the group "toy" are exported into a file and come back as the group "lab".
 
-    Features of group "toy" are exported and come back as group "lab". In provenance the name differs, the
-    mark `imported`, and how values are stored, which the import decides.
+    The digests of both stores agree for each array that the format can hold. In provenance, the mark
+    `imported` is new, and how values are stored, which the import decides.
     """
-    imported = through(source)
+    imported = export_and_import(source)
 
     for exported_clip, imported_clip in zip(source.clips, imported.clips, strict=True):
         for array in arrays:

@@ -174,26 +174,32 @@ LAYOUTS = {
 """How a lab keeps features: what writes them, the file or folder, --from, options, and what is left out."""
 
 
-@pytest.mark.parametrize(("make", "name", "kind", "options", "left_out"), LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize(
+    ("write_layout", "name", "kind", "options", "left_out"), LAYOUTS.values(), ids=LAYOUTS
+)
 def test_a_layout_of_the_field_is_imported_bit_for_bit_and_what_is_left_out_is_named(
-    films, tmp_path, capfd, make, name, kind, options, left_out
+    films, tmp_path, capfd, write_layout, name, kind, options, left_out
 ):
-    """`make` writes the frames of clips a, b and c in a file or folder `name`, as some lab keeps them.
+    """A lab keeps the features of the frames of clips a, b and c in a file or folder `name`, in some layout.
 
-    They are imported by --from KIND and options. What lies beside the features, if anything, is named in a
-    note that it is left out.
+    They are imported by the command's option --from KIND, and by others that the layout needs. A notice names
+    what lies beside the features and is left out, if there is anything.
     """
-    make(tmp_path / name)
+    source = tmp_path / name
+    write_layout(source)
 
-    assert was_imported(films, tmp_path / name, kind, "--array", "frames", *options)
+    assert was_imported(films, source, kind, "--array", "frames", *options)
 
-    group = open_store(tmp_path / f"store-{name}-1.0.0")["lab"]
-    for clip in CLIPS:
-        assert group.read(clip, "frames").tobytes() == features(clip).tobytes()
+    imported = open_store(tmp_path / f"store-{name}-1.0.0")["lab"]
+    for clip in ("a", "b", "c"):
+        assert imported.read(clip, "frames").tobytes() == features(clip).tobytes()
 
     notices = capfd.readouterr().err
-    assert ("left out" in notices) == bool(left_out)
-    assert left_out in notices
+    if left_out == "":
+        assert "left out" not in notices
+    else:
+        assert "left out" in notices
+        assert left_out in notices
 
 
 @pytest.mark.parametrize("name_of_layout", ["vsumm", "pt of dicts"])
@@ -699,7 +705,11 @@ def test_files_whose_arrays_have_different_names_are_refused(films, tmp_path):
     ids=["commas", "points", "both: a point might separate thousands"],
 )
 def test_a_table_has_decimal_points_or_commas_but_not_both(films, tmp_path, cells, is_read):
-    """Each row of a table has a clip's id and two features, between semicolons, as some spreadsheets do."""
+    """Clips a, b and c have the same two features, in cells between semicolons.
+
+    1.234 is a number where points are decimal, and one thousand and more where commas are.
+    """
     table = tmp_path / "table.csv"
-    table.write_text("\n".join(["clip_id;f0;f1", *(f"{clip};{cells}" for clip in CLIPS)]))
+    table.write_text(f"clip_id;f0;f1\na;{cells}\nb;{cells}\nc;{cells}")
+
     assert was_imported(films, table, "table") == is_read

@@ -166,23 +166,29 @@ def test_clips_are_imported_if_only_the_last_has_another_number_of_frames(folder
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda values: values[:, :4], "--axes DT"),
-        (lambda values: values.T, "--axes DT"),
-        (lambda values: values[:0], "empty"),
-        (lambda values: values[0], f"[1, {D}]"),
+        (lambda frames: frames[:, :4], "--axes DT"),
+        (lambda frames: frames.T, "--axes DT"),
+        (lambda frames: frames[:0], "empty"),
+        (lambda frames: frames[0], "[1, 16]"),
     ],
     ids=["fewer numbers", "turned", "no frames", "one vector"],
 )
 def test_frames_of_a_clip_that_do_not_fit_the_others_are_refused_by_file(folder, capfd, change, message):
-    """Clips have frames [T, 16], with T of their own. Those of clip "v_two" are changed."""
+    """Three clips have 5, 7 and 9 frames of 16 numbers, in a file each; those of the clip v_two are changed.
+
+    An array with its axes turned might be meant as [features, frames], which the option --axes DT says.
+    """
     save_clips(folder, EXPECTED_ARRAYS)
     np.save(folder / "all" / "v_two.npy", change(EXPECTED_ARRAYS["v_two"]))
 
-    assert import_frames(folder, "all", "npy") == 1
+    exit_code = import_frames(folder, "all", "npy")
+
+    assert exit_code == 1
     refusal = capfd.readouterr().err
     assert message in refusal
     assert ".npy" in refusal
-    assert not list(folder.glob("lab*"))
+    files_of_store = list(folder.glob("lab*"))
+    assert files_of_store == []
 
 
 @pytest.mark.parametrize(

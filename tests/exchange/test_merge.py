@@ -90,27 +90,33 @@ NAMES_THE_PARENTS = "features.zarr/zarr.json"
 
 
 def test_a_merged_store_equals_one_sealed_at_once_but_for_the_names_of_its_parents(two_parts, tmp_path, toy):
-    """Two stores have 20 clips together; they may have three in common. The parents are these two stores.
+    """Two stores have 20 clips together, with or without three in common, and are merged into one.
 
-    They are named by their fingerprints, the first as `parent` and the other in `merged_with`.
+    Of its data files one alone, which names the parents, differs from a store with the same clips that was
+    sealed at once.
     """
-    at_once = make_sealed_store(tmp_path, N, [toy])
+    at_once = make_sealed_store(tmp_path, 20, [toy])
 
-    path = merge(two_parts, tmp_path / "merged")
+    merged = merge(two_parts, tmp_path / "merged")
 
     assert not (tmp_path / "merged-1.0.0.merging").exists()
+    assert files_that_differ(merged, at_once) == {NAMES_THE_PARENTS}
+    assert (merged / CROISSANT).read_bytes() == (at_once / CROISSANT).read_bytes()
+    assert verify(merged, "full").ok
 
-    assert files_that_differ(path, at_once) == {NAMES_THE_PARENTS}
-    assert (path / CROISSANT).read_bytes() == (at_once / CROISSANT).read_bytes()
-    assert verify(path, "full").ok
 
+def test_a_merged_store_and_its_readme_name_its_parents_by_their_fingerprints(two_parts, tmp_path):
+    """The first of the two merged stores is the `parent`, and the other is in `merged_with`."""
     first, second = two_parts
-    store = open_store(path)
-    assert store.attributes["parent"] == first.fingerprint
-    assert store.attributes["merged_with"] == [second.fingerprint]
-    card = (path / "README.md").read_text(encoding="utf-8")
-    assert first.fingerprint in card
-    assert second.fingerprint in card
+
+    merged = merge(two_parts, tmp_path / "merged")
+
+    attributes = open_store(merged).attributes
+    assert attributes["parent"] == first.fingerprint
+    assert attributes["merged_with"] == [second.fingerprint]
+    readme = (merged / "README.md").read_text(encoding="utf-8")
+    assert first.fingerprint in readme
+    assert second.fingerprint in readme
 
 
 @pytest.mark.long
@@ -224,20 +230,25 @@ def test_stores_that_do_not_fit_are_not_merged(tmp_path, rows, other, message):
     assert_not_merged([first, second], tmp_path, message)
 
 
-def test_clips_that_one_store_planned_and_has_not_are_taken_from_another(tmp_path):
-    """Store a planned all 20 clips and has 8; store b has the other 12."""
-    stage = Stage.open(staging_path(tmp_path / "a"), plan(N), [group()], CORPUS)
-    commit_clips(stage, [clip.clip_id for clip in plan(N)[:8]])
+def seal_first_planned(tmp_path, name, n_clips):
+    """Seal a store that planned all clips and has the first ones of them; open it."""
+    stage = Stage.open(staging_path(tmp_path / name), plan(N), [group()], CORPUS)
+    commit_clips(stage, [clip.clip_id for clip in plan(N)[:n_clips]])
     about = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
-    with_missing_clips = open_store(
-        seal(stage_path=None, destination=tmp_path / "a", allow_missing=True, **about)
-    )
+    return open_store(seal(stage_path=None, destination=tmp_path / name, allow_missing=True, **about))
 
-    the_rest = seal_part(tmp_path, "b", range(8, N))
 
-    merged = merge([with_missing_clips, the_rest], tmp_path / "merged")
+def test_clips_that_one_store_planned_and_has_not_are_taken_from_another(tmp_path):
+    """One store planned 20 clips and was sealed with the first 8; another store has the other 12.
 
-    sealed_at_once = make_sealed_store(tmp_path, N)
+    The merged store equals one of all 20 that was sealed at once, but for the file that names its parents.
+    """
+    with_first_8_of_20 = seal_first_planned(tmp_path, "a", n_clips=8)
+    with_the_other_12 = seal_part(tmp_path, "b", range(8, 20))
+
+    merged = merge([with_first_8_of_20, with_the_other_12], tmp_path / "merged")
+
+    sealed_at_once = make_sealed_store(tmp_path, 20)
     assert files_that_differ(merged, sealed_at_once) == {NAMES_THE_PARENTS}
 
 

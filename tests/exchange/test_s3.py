@@ -86,7 +86,8 @@ def test_a_store_whose_objects_need_several_parts_is_pushed_and_may_be_pushed_ag
 
     push(FolderFiles(store), url)
     methods = [method for method, _ in bucket.requests]
-    assert "POST" in methods  # which begins an object of several parts
+    begins_an_object_of_several_parts = "POST"
+    assert begins_an_object_of_several_parts in methods
 
     push(FolderFiles(store), url)
 
@@ -167,15 +168,16 @@ def test_pushing_again_sends_only_the_file_that_was_lost(bucket, store, pushed_u
 @pytest.mark.parametrize("first_push", ["pushed_url", "stopped_push"])
 @pytest.mark.usefixtures("bucket")
 def test_a_pushed_store_is_not_overwritten_by_another(request, store, url, tmp_path, first_push):
-    """A place in the bucket belongs to the store whose push came first, also if that push was stopped.
+    """A place in the bucket belongs to the store whose push came first, even if that push was stopped.
 
-    The first store can then still be pushed. `first_push` is the fixture that pushes it, or stops doing so.
+    Another store is refused there, and the first one can still be pushed.
     """
-    request.getfixturevalue(first_push)
+    fixture_that_pushes_the_first_store = first_push
+    request.getfixturevalue(fixture_that_pushes_the_first_store)
 
-    another = make_sealed_store(tmp_path / "other", 72, [group(contact="me")])
+    another_store = make_sealed_store(tmp_path / "other", 72, [group(contact="me")])
     with pytest.raises(StoreError):
-        push(FolderFiles(another), url)
+        push(FolderFiles(another_store), url)
 
     push(FolderFiles(store), url)
     assert verify(url, "full").ok
@@ -191,22 +193,30 @@ def test_damage_is_found_before_it_is_published(store, url):
         push(FolderFiles(store), url)
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("bucket")
-def test_the_slower_of_two_pushes_to_one_place_is_refused(store, url, tmp_path, monkeypatch):
-    """Another store is pushed to a place that a push has just found empty, before its first file."""
-    quicker_store = make_sealed_store(tmp_path / "other", 72, [group(contact="me")])
+def push_before_the_first_file_of_another_push(store, url, monkeypatch):
+    """Push a store when another push, which begins later on, is about to send its first file."""
     put = obstore.put
     has_begun = False
 
-    def put_after_the_quicker_push(place, name, data, **options):
+    def put_after_the_push_of_the_store(place, name, data, **options):
         nonlocal has_begun
         if not has_begun:
             has_begun = True
-            push(FolderFiles(quicker_store), url)
+            push(FolderFiles(store), url)
         return put(place, name, data, **options)
 
-    monkeypatch.setattr(obstore, "put", put_after_the_quicker_push)
+    monkeypatch.setattr(obstore, "put", put_after_the_push_of_the_store)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("bucket")
+def test_the_slower_of_two_pushes_to_one_place_is_refused(store, url, tmp_path, monkeypatch):
+    """A push finds a place empty. Before it sends its first file, another store is pushed there as a whole.
+
+    It must not write its files among those of the other, whose store stays whole.
+    """
+    quicker_store = make_sealed_store(tmp_path / "other", 72, [group(contact="me")])
+    push_before_the_first_file_of_another_push(quicker_store, url, monkeypatch)
 
     with pytest.raises(StoreError):
         push(FolderFiles(store), url)

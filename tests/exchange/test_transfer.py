@@ -86,6 +86,15 @@ class Busy(Handler):
             self.answer(self.status)
 
 
+def busy_with(busy_status):
+    """Make the class of a server that answers each first request for a file with this status."""
+
+    class BusyWithThisStatus(Busy):
+        status = busy_status
+
+    return BusyWithThisStatus
+
+
 @pytest.mark.usefixtures("client")
 @pytest.mark.parametrize(
     "busy_status", [pytest.param(status, marks=pytest.mark.long) for status in (408, 429, 500)] + [503]
@@ -93,16 +102,13 @@ class Busy(Handler):
 def test_a_server_that_is_busy_for_a_moment_is_asked_again(
     served_folder, toy_files, tmp_path, monkeypatch, busy_status
 ):
-    """The statuses are: too slow, too many requests, an error of the server, and not available now.
+    """A server answers 408 (too slow), 429 (too many requests), 500 (an error) or 503 (not available now).
 
-    Each first request for a file is answered by one of them, and every later one by the file.
+    It does so to each first request for a file, and sends the file to every later one. All files arrive.
     """
-
-    class BusyWithThisStatus(Busy):
-        status = busy_status
-
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
-    with serving(served_folder, BusyWithThisStatus) as server:
+
+    with serving(served_folder, busy_with(busy_status)) as server:
         pull(f"{server.url}/toy-1.0.0", tmp_path / "copy-1.0.0")
 
     assert tree(tmp_path / "copy-1.0.0") == toy_files
@@ -446,39 +452,54 @@ def frame_chunks(group):
     return chunks
 
 
+def numbers_of_frame_chunks_in(store):
+    """List the chunks of frames that a folder of a store has, by their numbers in the names of files."""
+    return {int(path.parent.name) for path in store.glob("data/features.zarr/toy/frames/c/*/0")}
+
+
 @pytest.mark.parametrize("place", ["ragged-1.0.0", "ragged-1.0.0.zip"])
 def test_a_copy_of_some_ragged_clips_has_only_the_chunks_with_their_frames(
     server, served_folder, tmp_path, place
 ):
     """In a ragged store the frames of all clips lie one after the other, in chunks of equal size.
 
-    `frame_chunks` computes from the numbers of frames in which chunks those of a clip lie. The copy of clips
-    c07 and c31 has these, and all times. Then the rest is pulled.
+    `frame_chunks` computes from the numbers of frames in which chunks those of each clip lie. The clips c07
+    and c31 are pulled: the copy has their chunks, and of all clips the times and numbers of frames.
     """
     original = open_store(served_folder / "ragged-1.0.0")["toy"]
+    chunks_of_clip = frame_chunks(original)
     copy = tmp_path / "copy"
 
     pull(f"{server.url}/{place}", copy, clips=["c07", "c31"])
 
-    chunks_of = frame_chunks(original)
-    copied_chunks = {int(path.parent.name) for path in copy.glob("data/features.zarr/toy/frames/c/*/0")}
-    assert copied_chunks == chunks_of["c07"] | chunks_of["c31"]
-    all_chunks = set().union(*chunks_of.values())
+    copied_chunks = numbers_of_frame_chunks_in(copy)
+    assert copied_chunks == chunks_of_clip["c07"] | chunks_of_clip["c31"]
+    all_chunks = set().union(*chunks_of_clip.values())
     assert copied_chunks < all_chunks
 
-    group = open_store(copy)["toy"]
-    assert np.array_equal(group.row_size, original.row_size)
-    assert np.array_equal(group.time_s, original.time_s)
+    copied = open_store(copy)["toy"]
+    assert np.array_equal(copied.row_size, original.row_size)
+    assert np.array_equal(copied.time_s, original.time_s)
     for clip in ("c07", "c31"):
-        assert np.array_equal(group.read(clip, "frames"), original.read(clip, "frames"))
-    not_pulled = next(clip for clip, chunks in chunks_of.items() if not chunks <= copied_chunks)
+        assert np.array_equal(copied.read(clip, "frames"), original.read(clip, "frames"))
+    not_pulled = next(clip for clip, chunks in chunks_of_clip.items() if not chunks <= copied_chunks)
     with pytest.raises(StoreError, match=r"fetch\.txt"):
-        group.read(not_pulled, "frames")
+        copied.read(not_pulled, "frames")
 
     report = verify(copy, "full")
     assert report.ok, report.problems
 
+
+@pytest.mark.parametrize("place", ["ragged-1.0.0", "ragged-1.0.0.zip"])
+def test_a_copy_of_some_ragged_clips_becomes_the_whole_store_when_the_rest_is_pulled(
+    server, served_folder, tmp_path, place
+):
+    """Chunks of frames are shared by clips, and some are in the copy of two clips already."""
+    copy = tmp_path / "copy"
+    pull(f"{server.url}/{place}", copy, clips=["c07", "c31"])
+
     pull(f"{server.url}/{place}", copy)
+
     assert tree(copy) == tree(served_folder / "ragged-1.0.0")
 
 

@@ -336,27 +336,29 @@ def test_sentences_on_effects_are_judged_by_the_tables_that_the_audited_paper_pr
 
 @pytest.mark.long
 def test_words_of_smiles_are_more_frequent_for_objectified_than_for_other_persons(table, parts, shared_data):
-    """It is the third part of the sentence on words, of which another part is undecided.
+    """Words of smiles are counted in captions of happy persons; rare ones, of fewer than 100 uses, are not.
 
-    Its number is a ratio of counts in objectified (O) and not objectified (NO) persons, of words that occur
-    100 times or more. Chance exchanges the conditions and gives ratios near 1; the first number of its cell
-    is their median, because the mean of ratios is above 1.
+    Their ratio, of objectified to other persons, is the third part of the sentence `words`, of which another
+    part is undecided. Chance exchanges the conditions; the median of its ratios, printed first, is near 1.
     """
     counts = pd.read_csv(shared_data / WORDS)
     happy = counts[counts["emotion"].str.startswith("HA")]
     candidates = ["happy", "smile", "smiling", "smiles", "smiley", "laughing"]
     frequent = [word for word in candidates if counts[word].sum() >= 100]
     n_words = happy[frequent].sum(axis=1).groupby(happy["condition"]).sum()
-    ratio = n_words["O"] / n_words["NO"]  # objectified by not objectified
+    ratio_of_objectified_to_others = n_words["O"] / n_words["NO"]
 
-    assert parts["words (3)"]["number [95 %]"].startswith(f"{ratio:.3f}")
-    assert parts["words (3)"]["verdict"] == "holds"
-    all_parts = [parts["words"], parts["words (2)"], parts["words (3)"]]
+    part_on_smiles = parts["words (3)"]
+    assert part_on_smiles["number [95 %]"].startswith(f"{ratio_of_objectified_to_others:.3f}")
+    assert part_on_smiles["verdict"] == "holds"
+
+    all_parts = [parts["words"], parts["words (2)"], part_on_smiles]
     assert [part["verdict"] for part in all_parts].count("undecided") == 1
     assert table.loc["words", "verdict"] == "undecided"
+
     for part in all_parts:
-        median = chance_cell(part).split()[0]
-        assert 0.7 < float(median) < 1.4
+        median_by_chance = chance_cell(part).split()[0]
+        assert 0.7 < float(median_by_chance) < 1.4
 
 
 @pytest.mark.long
@@ -424,46 +426,68 @@ PART_SAYING_ALIKE = Part(statistic="", measure="", null=CONSTANT_NULL, least=0.1
 """It says that two things are alike, which is true where the number is at least .1."""
 
 
-def finding(low, high, **p_values):
-    """Make a number in the middle of its interval."""
-    return Measured((low + high) / 2, low, high, **p_values)
-
-
-NOT_SIGNIFICANT = {"p": 0.2, "p_holm": 0.2}
+def finding(low, high, p=NAN):
+    """Make a number in the middle of its interval, and the p of its test, if it has one."""
+    return Measured((low + high) / 2, low, high, p=p, p_holm=p)
 
 
 @pytest.mark.parametrize(
-    ("part", "number", "expected"),
+    ("number", "expected"),
     [
-        (PART_SAYING_AT_LEAST_A_TENTH, finding(0.2, 0.3), "holds"),
-        (PART_SAYING_AT_LEAST_A_TENTH, finding(-0.3, 0.0), "fails"),
-        (PART_SAYING_AT_LEAST_A_TENTH, finding(0.0, 0.3), "undecided"),
-        (PART_SAYING_AT_LEAST_A_TENTH, finding(0.2, 0.3, **NOT_SIGNIFICANT), "undecided"),
-        (PART_SAYING_AT_LEAST_A_TENTH, finding(-0.3, 0.0, **NOT_SIGNIFICANT), "undecided"),
-        (PART_SAYING_ALIKE, finding(0.2, 0.3, **NOT_SIGNIFICANT), "holds"),
-        (PART_SAYING_ALIKE, finding(-0.3, 0.0, **NOT_SIGNIFICANT), "undecided"),
-        (PART_SAYING_AT_LEAST_A_TENTH, Measured(0.2, unit="models"), "holds"),
-        (PART_SAYING_AT_LEAST_A_TENTH, Measured(0.2, unit="films"), "undecided"),
+        (finding(low=0.2, high=0.3), "holds"),
+        (finding(low=-0.3, high=0.0), "fails"),
+        (finding(low=0.0, high=0.3), "undecided"),
+        (finding(low=0.2, high=0.3, p=0.2), "undecided"),
+        (finding(low=-0.3, high=0.0, p=0.2), "undecided"),
     ],
     ids=[
         "its interval is above .1",
         "below .1",
         "across .1",
-        "above .1, and its test is not significant",
-        "below .1, and its test is not significant",
-        "alike: inside its range, and its test is not significant",
-        "alike: outside its range, and its test is not significant",
-        "all published models, which need no interval",
-        "films without an interval",
+        "above .1, but its test is not significant",
+        "below .1, but its test is not significant",
     ],
 )
-def test_an_interval_decides_unless_a_test_is_not_significant(part, number, expected):
-    """Either part is true of a number of .1 or more; the second says so of two things that are alike.
+def test_an_interval_decides_unless_a_test_is_not_significant(number, expected):
+    """A part of a sentence says that a number is .1 or more.
 
-    `finding(low, high)` has this interval. Likeness holds where the interval lies inside the range, from .1
-    on: a test can't make it fail.
+    It holds, or fails, where the number's whole interval is on one side of .1. A test with p = .2, which is
+    not below .05, leaves it undecided all the same.
     """
-    assert verdict(part, number) == expected
+    assert verdict(PART_SAYING_AT_LEAST_A_TENTH, number) == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (finding(low=0.2, high=0.3, p=0.2), "holds"),
+        (finding(low=-0.3, high=0.0, p=0.2), "undecided"),
+    ],
+    ids=["its interval is inside the range", "outside"],
+)
+def test_that_things_are_alike_holds_without_a_significant_test_but_does_not_fail_without_one(
+    number, expected
+):
+    """A part of a sentence says that two things are alike, which is true of a number of .1 or more.
+
+    A test looks for a difference between them. With p = .2 it found none, which does not speak against
+    likeness, but neither shows that they differ.
+    """
+    assert verdict(PART_SAYING_ALIKE, number) == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [(Measured(0.2, unit="models"), "holds"), (Measured(0.2, unit="films"), "undecided")],
+    ids=["of models", "of films"],
+)
+def test_a_number_without_an_interval_decides_only_if_it_is_of_all_published_models(number, expected):
+    """A part of a sentence says that a number is .1 or more, and the number is .2.
+
+    A number that is counted over all published models is no estimate and needs no interval. Films are a
+    sample of all films, so that their number without an interval decides nothing.
+    """
+    assert verdict(PART_SAYING_AT_LEAST_A_TENTH, number) == expected
 
 
 def test_a_number_without_an_interval_counts_as_the_lowest():
@@ -771,9 +795,10 @@ def test_every_measure_has_the_null_that_its_part_names(measured_claims):
     ],
 )
 def test_a_part_holds_only_where_chance_does_not_give_as_much(statement, chance, expected):
-    """The number is .8, from .7 to .9, for which chance gives draws around `chance`.
+    """A part of a sentence says that a number is above, or below, a bound; the number is .8, from .7 to .9.
 
-    Where chance gives as much, the number is in line with the sentence but does not support it.
+    Data in which the sentence is untrue give numbers near `chance`. Where these are as large as .8, the
+    number is in line with the sentence but does not support it.
     """
 
     def draw_near_chance(_data, rng):
@@ -916,7 +941,8 @@ def test_a_mean_above_0_seldom_holds_where_the_signs_of_films_are_random():
 
     n_holding = 0
     for _ in range(200):
-        number_of_film = rng.normal(1, 0.5, 12) * rng.choice([-1, 1], 12)
+        about_1 = rng.normal(loc=1, scale=0.5, size=12)
+        number_of_film = about_1 * rng.choice([-1, 1], size=12)
         mean = measures.mean_over_units(number_of_film, "films")
         measured = replace(mean, null=null_of_signs_by_film(number_of_film))
         if verdict(mean_above_0, measured) == "holds":
@@ -927,25 +953,27 @@ def test_a_mean_above_0_seldom_holds_where_the_signs_of_films_are_random():
 
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize(
-    ("mean", "least", "most"),
+    ("mean", "fewest", "most"),
     [(0.5, 90, 100), (0.5 + 2 * 0.05, 0, 5)],
     ids=["of mean one half, mostly", "twice the margin away, seldom"],
 )
-def test_films_are_called_alike(mean, least, most):
-    """Of 100 draws of twelve films, "the mean of films is .5, within .05" holds in `least` to `most`.
+def test_films_are_called_alike_mostly_where_they_are_and_seldom_where_not(mean, fewest, most):
+    """In each of 100 data sets, twelve films have numbers around a true mean, .5 or .6.
 
-    It should hold in nearly all where it is true, and in 5 % at most where the mean is .6.
+    The sentence "the mean of films is .5, within .05" should hold in nearly all where it is true, here in 90
+    or more, and by chance in 5 at most where the mean is .6.
     """
     alike = Part(statistic="", measure="", null="planted", least=0.45, most=0.55, says_alike=True)
+    numbers = np.random.default_rng(0).normal(loc=mean, scale=0.03, size=(100, 12))
 
     n_holding = 0
-    for number_of_film in np.random.default_rng(0).normal(mean, 0.03, (100, 12)):
+    for number_of_film in numbers:
         null = planted_off_centre(number_of_film, centre=0.5, margin=0.05)
         measured = replace(measures.mean_over_units(number_of_film, "films"), null=null)
         if verdict(alike, measured) == "holds":
             n_holding += 1
 
-    assert least <= n_holding <= most
+    assert fewest <= n_holding <= most
 
 
 def levels_exchanged(manifest, rng):

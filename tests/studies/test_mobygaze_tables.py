@@ -163,43 +163,58 @@ def test_segments_are_bags_of_the_stores_windows(corpus):
     assert auc["en_s@agreed", "visual", "merged", "attention"] < 0.8
 
 
+class PartsHandedOver:
+    """Notes the parts of a report that are handed over, each with all so far; may interrupt at the n-th."""
+
+    def __init__(self, interrupt_at=None):
+        self.interrupt_at = interrupt_at
+        self.parts = []
+        self.wholes = []
+
+    def __call__(self, part, whole):
+        self.parts.append(part)
+        self.wholes.append(whole)
+        if len(self.parts) == self.interrupt_at:
+            raise KeyboardInterrupt
+
+
+def fail_where_anything_is_trained(monkeypatch):
+    """Let the function fail that trains and tests models."""
+
+    def fail(*_, **__):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(tables.om, "evaluate", fail)
+
+
 @pytest.mark.long
 def test_an_interrupted_report_is_handed_over_in_parts_and_resumed_without_training_again(
     corpus, tmp_path, monkeypatch
 ):
-    """Training takes hours, so each part, of one rule for labels, is shown as soon as it is there.
+    """A report has three parts by its labels: of both annotators merged, of each alone, and soft ones.
 
-    `on_report` is called with each part and all so far; the user stops the program at the first one. What
-    was trained is kept in a file that is named for its rule, features and seed.
+    Each part is handed to `on_report` when it is trained, with all so far. The user stops the program at the
+    first, and resumes it from the files of what was trained, one for each kind of labels, features and seed.
     """
     features = {"audio": (corpus.heard, None)}
     kept = tmp_path / "kept"
     kept.mkdir()
     options = {"task": "en_s", "models": ("linear",), "results_folder": kept}
-    parts = []
-    wholes = []
 
-    def note_and_interrupt_at_the_first(part, whole):
-        parts.append(part)
-        wholes.append(whole)
-        if len(parts) == 1:
-            raise KeyboardInterrupt
-
+    interrupting = PartsHandedOver(interrupt_at=1)
     with pytest.raises(KeyboardInterrupt):
-        mobygaze_report(corpus.manifest, features, **options, on_report=note_and_interrupt_at_the_first)
-    (first_part,) = parts
-    assert first_part.data.equals(wholes[0].data)
+        mobygaze_report(corpus.manifest, features, **options, on_report=interrupting)
+    (first_part,) = interrupting.parts
+    (all_so_far,) = interrupting.wholes
+    assert first_part.data.equals(all_so_far.data)
     assert [path.name for path in kept.iterdir()] == ["merged-audio-0.json"]
 
-    report = mobygaze_report(corpus.manifest, features, **options, on_report=note_and_interrupt_at_the_first)
-    _, *parts_when_resumed = parts
-    labels_of_parts = [set(part.data["labels"]) - {""} for part in parts_when_resumed]
+    resumed = PartsHandedOver()
+    report = mobygaze_report(corpus.manifest, features, **options, on_report=resumed)
+    labels_of_parts = [set(part.data["labels"]) - {""} for part in resumed.parts]
     assert labels_of_parts == [{"merged"}, {"of annotator1", "of annotator2"}, {"soft"}]
 
-    def fail_as_it_would_train(*_, **__):
-        raise AssertionError("trained again")
-
-    monkeypatch.setattr(tables.om, "evaluate", fail_as_it_would_train)
+    fail_where_anything_is_trained(monkeypatch)
     report_of_kept_results = mobygaze_report(corpus.manifest, features, **options)
     assert to_json(report_of_kept_results) == to_json(report)
 

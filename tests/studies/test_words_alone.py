@@ -132,12 +132,13 @@ def says_kiss(texts):
 
 @pytest.mark.long
 def test_a_planted_word_is_found_by_sentences_and_words_and_by_nothing_else(planted, monkeypatch):
-    """In six planted films, "kiss" is said in three of four windows that are S, and in no other.
+    """In six films, "kiss" is said in three of four windows that two experts call S, and in no other window.
 
-    So three of four positive windows are told from negative ones by the word, the rest by chance: the AUC is
-    .75 x 1 + .25 x .5 = .875. The encoder of sentences knows this word alone. The two experts agree.
+    So three of four S windows are told from the others by the word, the rest by chance: the AUC is
+    .75 x 1 + .25 x .5 = .875. The encoder of sentences, `says_kiss`, knows this word alone.
     """
-    monkeypatch.setattr("examples.mobygaze_words.MIN_FILMS", 5)  # films in which a word must be said
+    n_films_in_which_a_word_must_be_said = 5
+    monkeypatch.setattr("examples.mobygaze_words.MIN_FILMS", n_films_in_which_a_word_must_be_said)
 
     table = study_windows(planted, "S", says_kiss)
 
@@ -188,11 +189,8 @@ def test_the_labels_of_a_film_do_not_change_its_own_scores(planted):
     assert auc_with_f3_reversed.to_numpy() == pytest.approx(1 - auc.to_numpy())
 
 
-def test_the_length_of_segments_tells_s_where_experts_cut_longer_ones():
-    """Segments of four films by two experts are EN and S by turns; S are 8/3 times as long on average.
-
-    All segments have the same words, so words tell nothing, and their AUC is .5.
-    """
+def segments_of_which_s_are_longer():
+    """Cut each of four films, k to n, into 40 segments by each of two experts, a and b: EN and S by turns."""
     rng = np.random.default_rng(0)
     segments = []
     for movie, annotator in product("klmn", "ab"):
@@ -202,6 +200,15 @@ def test_the_length_of_segments_tells_s_where_experts_cut_longer_ones():
             end = start + rng.gamma(4) * unit_s
             segments.append(segment(number, start, end, level, annotator=annotator, movie=movie))
             start = end
+    return segments
+
+
+def test_the_length_of_segments_tells_s_where_experts_cut_longer_ones():
+    """Segments of four films by two experts are EN and S by turns; S are 8/3 times as long on average.
+
+    All segments have the same words, so words tell nothing, and their AUC is .5.
+    """
+    segments = segments_of_which_s_are_longer()
     text_of = {clip.clip_id: "some words that say nothing" for clip in segments}
 
     auc = study_segments(manifest(*segments), text_of).groupby("model")["value"].mean()

@@ -58,25 +58,28 @@ def figures_in_docs(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_of_a_model_begins_with_a_warning_and_the_figures_of_list_and_docs(name):
-    """The number of words may tell as much as the model, so a reader must see it first.
+    """A page begins with the warning that simpler ways may do as well, and with a table of their figures.
 
-    The first table of the page has an AUC with its interval, to three decimals, of the model and of simpler
-    ways. That of the model stands in the list too, and all of them in a table of docs/models.md.
+    A figure is an AUC with its interval. That of the model stands in the list of published models too,
+    unrounded, and all of them in a table of docs/models.md, whose rows have other titles.
     """
     warning, *_ = first_section_of_page(name).split("\n\n")
     assert "may do as well" in warning
 
-    figures_of_page = figures_on_page(name)  # row -> AUC, low and high, as printed
+    figures_of_page = figures_on_page(name)
     (entry,) = [entry for entry in read_zoo(default_zoo()) if entry.name == name]
     (listed,) = [score for score in entry.scores if score.metric == "within_movie_auc"]
-    printed = [float(figure) for figure in figures_of_page["what is said (this model)"]]
-    assert [listed.value, listed.low, listed.high] == pytest.approx(printed, abs=6e-4)  # rounded to .001
+    auc, low, high = (float(figure) for figure in figures_of_page["what is said (this model)"])
+    rounded_to_three_decimals = 6e-4
+    assert listed.value == pytest.approx(auc, abs=rounded_to_three_decimals)
+    assert listed.low == pytest.approx(low, abs=rounded_to_three_decimals)
+    assert listed.high == pytest.approx(high, abs=rounded_to_three_decimals)
 
-    figures_of_docs = figures_in_docs(name)  # row -> "AUC [low, high]"
+    figures_of_docs = figures_in_docs(name)
     assert figures_of_docs.keys() == {ROWS_OF_PAGES_AND_DOCS[row] for row in figures_of_page}
-    for row, (value, low, high) in figures_of_page.items():
+    for row, (auc, low, high) in figures_of_page.items():
         row_of_docs = ROWS_OF_PAGES_AND_DOCS[row]
-        assert figures_of_docs[row_of_docs] == f"{value} [{low}, {high}]"
+        assert figures_of_docs[row_of_docs] == f"{auc} [{low}, {high}]"
 
 
 FILMS = ["tt0375679", "tt1632708", "tt0822832"]

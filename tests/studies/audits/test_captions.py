@@ -9,7 +9,6 @@ from obygaze_studies.errors import AuditError
 from tests.files import written
 
 TEXTS = {"c1": "a sad, sad woman", "c2": "a woman,\nfrowning", "c3": "a man", "c4": "sad"}
-IMAGES = "caption_id,image_id\nc1,i1\nc2,i1\nc3,i2\n"
 
 
 @pytest.fixture(scope="module")
@@ -18,19 +17,24 @@ def store(tmp_path_factory, save_vectors):
 
 
 @pytest.fixture
-def table(tmp_path):
+def write_table(tmp_path):
+    """Return a function that writes a table of captions, captions.csv."""
     return lambda text: written(tmp_path / "captions.csv", text)
 
 
-def test_a_store_gives_the_captions_that_the_table_names(store, table):
-    read = read_captions(table(IMAGES), store)
-    assert read.pairs == (("i1", TEXTS["c1"]), ("i1", TEXTS["c2"]), ("i2", TEXTS["c3"]))
-    assert read.n_unnamed == 1
-    assert read.fingerprint == open_store(store).fingerprint
+def test_a_store_gives_the_captions_that_the_table_names(store, write_table):
+    """The store has the texts c1 to c4. A table says of which image a caption is, and does not name c4."""
+    table = write_table("caption_id,image_id\nc1,i1\nc2,i1\nc3,i2\n")
+
+    captions = read_captions(table, store)
+
+    assert captions.pairs == (("i1", TEXTS["c1"]), ("i1", TEXTS["c2"]), ("i2", TEXTS["c3"]))
+    assert captions.n_unnamed == 1
+    assert captions.fingerprint == open_store(store).fingerprint
 
 
-def test_a_table_gives_its_own_captions(table):
-    read = read_captions(table("image_id,caption\ni1,a\ni1,a\n"))
+def test_a_table_gives_its_own_captions(write_table):
+    read = read_captions(write_table("image_id,caption\ni1,a\ni1,a\n"))
     assert (read.pairs, read.n_unnamed, read.fingerprint) == ((("i1", "a"), ("i1", "a")), 0, None)
 
 
@@ -43,20 +47,23 @@ def test_a_table_gives_its_own_captions(table):
     ],
     ids=["twice in a table of captions", "twice in a table of a store", "not in the store"],
 )
-def test_a_caption_that_is_missing_or_listed_twice_is_named(store, table, text, of_store, message):
+def test_a_caption_that_is_missing_or_listed_twice_is_named(store, write_table, text, of_store, message):
+    """A table has the captions themselves, or, `of_store`, names texts of a store, which are c1 to c4."""
+    table = write_table(text)
+
     with pytest.raises(AuditError, match=rf"captions\.csv.*{message}"):
-        read_captions(table(text), store if of_store else None)
+        read_captions(table, store if of_store else None)
 
 
 @pytest.mark.parametrize(
     "rows", ["", ",\n", ",\n,\n"], ids=["none", "one of empty cells", "two of empty cells"]
 )
-def test_a_table_without_a_caption_is_refused(table, rows):
+def test_a_table_without_a_caption_is_refused(write_table, rows):
     with pytest.raises(AuditError, match=r"captions\.csv has a header but no row"):
-        read_captions(table(f"image_id,caption\n{rows}"))
+        read_captions(write_table(f"image_id,caption\n{rows}"))
 
 
-def test_a_store_of_clips_has_no_captions(save_vectors, table, tmp_path):
+def test_a_store_of_clips_has_no_captions(save_vectors, write_table, tmp_path):
     clips = save_vectors(tmp_path / "clips", ["c1"], [[1.0, 0.0]])
     with pytest.raises(AuditError, match="group toy"):
-        read_captions(table(IMAGES), clips)
+        read_captions(write_table("caption_id,image_id\nc1,i1\n"), clips)

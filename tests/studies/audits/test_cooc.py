@@ -42,28 +42,39 @@ def test_captions_are_counted_that_name_a_man_or_a_woman_and_the_words_of_an_obj
 
 
 def test_of_800_captions_112_name_a_man_54_a_woman_and_nine_both(shared_data):
-    """Beside them is the published ratio of a captioner, which is computed from its published counts."""
+    """The captions are said to be of Vilbert, whose published counts are printed beside them as a ratio.
+
+    Captions have words and spaces alone, so that a word is found as a text between two spaces.
+    """
     captions = read_rows(shared_data / "audits/captions/karpathy_first800.csv", ["row", "caption"])
+
     rows = records(audit_cooc(captions, ["skateboard"], model="Vilbert").data)
 
-    (of_all,) = [row for row in rows if row["object"] == ALL_CAPTIONS]
-    texts = [f" {row['caption']} " for row in captions]  # these have words and spaces alone
-    assert of_all["man"] == sum(" man " in text for text in texts) == 112
-    assert of_all["woman"] == sum(" woman " in text for text in texts) == 54
-    assert of_all["both"] == 9
-    n_man, n_woman = TOTALS["Vilbert"]["cooc"]["man"], TOTALS["Vilbert"]["cooc"]["woman"]
-    assert of_all["published_to_man"] == share(n_man, n_woman)
+    (of_all_captions,) = [row for row in rows if row["object"] == ALL_CAPTIONS]
+    texts = [f" {row['caption']} " for row in captions]
+    assert len(texts) == 800
+    assert of_all_captions["man"] == sum(" man " in text for text in texts) == 112
+    assert of_all_captions["woman"] == sum(" woman " in text for text in texts) == 54
+    assert of_all_captions["both"] == 9
+
+    published = TOTALS["Vilbert"]["cooc"]
+    assert of_all_captions["published_to_man"] == share(published["man"], published["woman"])
 
 
 def test_the_ratios_that_the_poster_prints_are_those_of_its_counts_cut_to_two_decimals(shared_data):
-    rows = rows_of(shared_data / "audits/paper_tables/genderscore_poster_tables.csv")
-    assert len(rows) == 14
-    for row in rows:
-        method = "cooc" if row["method"] == "Co-Occ" else "gender_score"
-        counts = TOTALS[row["model"]][method]
-        assert counts == {"man": int(row["man"]), "woman": int(row["woman"])}
-        assert cut_to_two_decimals(counts["man"], counts["woman"]) == float(row["to_m_printed"])
-        assert cut_to_two_decimals(counts["woman"], counts["man"]) == float(row["to_w_printed"])
+    """The package has the counts of the Gender Score's poster (`TOTALS`), by captioner and method.
+
+    A table copied from the poster has them too, and the ratios to man and to woman, cut and not rounded.
+    """
+    printed_rows = rows_of(shared_data / "audits/paper_tables/genderscore_poster_tables.csv")
+
+    assert len(printed_rows) == 14
+    for printed in printed_rows:
+        method = "cooc" if printed["method"] == "Co-Occ" else "gender_score"
+        counts = TOTALS[printed["model"]][method]
+        assert counts == {"man": int(printed["man"]), "woman": int(printed["woman"])}
+        assert cut_to_two_decimals(counts["man"], counts["woman"]) == float(printed["to_m_printed"])
+        assert cut_to_two_decimals(counts["woman"], counts["man"]) == float(printed["to_w_printed"])
 
 
 def test_an_object_that_is_listed_twice_and_an_unknown_captioner_are_refused():

@@ -29,10 +29,10 @@ def draw_associations(seed, n, m):
 
 @pytest.mark.parametrize("name", ["small_5v5", "paper_shape_20v20_30_30"])
 def test_associations_effect_sizes_and_p_are_the_oracles(oracle, name):
-    """The oracle has four sets of vectors: targets X and Y, attributes A and B.
+    """The oracle has four sets of vectors: of images X and Y, and of texts A and B.
 
-    The targets X and Y are divided anew in every possible way: the exact p is the share of partitions whose
-    statistic reaches the observed one.
+    A test asks whether X are nearer to A than to B, more so than Y: each image has an association, both sets
+    an effect size d. The exact p is the share of partitions of the images into two sets that give as much.
     """
     expected = oracle["eat"]["fixtures"][name]
     of_x, of_y = associations(*(np.array(expected[side]) for side in "XYAB"))
@@ -44,8 +44,8 @@ def test_associations_effect_sizes_and_p_are_the_oracles(oracle, name):
     assert measured["mean_difference"] == pytest.approx(expected["stat_meandiff"], rel=1e-9)
     assert measured["d"] == pytest.approx(expected["effect_size_d_ddof1"], rel=1e-9)
     n = len(of_x) + len(of_y)
-    wefe = measured["d"] * math.sqrt(n / (n - 1))  # which divides by the deviation over n, not over n - 1
-    assert wefe == pytest.approx(expected["effect_size_ddof0_wefe"], rel=1e-9)
+    d_by_deviation_over_n = measured["d"] * math.sqrt(n / (n - 1))  # ours is over n - 1, WEFE's over n
+    assert d_by_deviation_over_n == pytest.approx(expected["effect_size_ddof0_wefe"], rel=1e-9)
     assert measured["z"] == pytest.approx(expected["z_closed_form"], rel=1e-9)
     assert measured["p_normal"] == pytest.approx(expected["p_normal_closed_form_one_sided"], rel=1e-9)
 
@@ -78,18 +78,30 @@ def test_the_printed_critical_d(oracle):
     assert critical_d(20, m=20) == pytest.approx(expected, rel=1e-9)
 
 
+def draw_whole_numbers(seed, n):
+    """Draw n whole numbers around 0, mostly between -10 and 10, many of them equal."""
+    return np.rint(5 * np.random.default_rng(seed).normal(size=n)).astype(int)
+
+
 @settings(max_examples=30, deadline=None)
-@given(ANY_SEED, st.integers(1, 6), st.integers(1, 6))
-def test_partitions_are_counted_as_enumerating_all_of_them_does(seed, n, m):
-    """Associations are tenths: many partitions are tied, and sums of tenths are not exact in binary."""
-    of_x, of_y = draw_associations(seed, n, m)
-    tenths_of_x = np.rint(of_x * 5).astype(int)
-    tenths = np.concatenate([tenths_of_x, np.rint(of_y * 5).astype(int)])
-    sums_of_x = [tenths[list(rows_of_x)].sum() for rows_of_x in combinations(range(n + m), n)]
-    counted = exact(tenths[:n] / 10, tenths[n:] / 10)
+@given(seed=ANY_SEED, n_x=st.integers(1, 6), n_y=st.integers(1, 6))
+def test_partitions_are_counted_as_enumerating_all_of_them_does(seed, n_x, n_y):
+    """Of all ways to divide n_x + n_y targets into X and Y, those count in which X has as large a sum.
+
+    Associations are tenths. Their sums are often equal but for the rounding of computers, as of .1 + .2 and
+    .3, while the sums of whole numbers, by which they are counted here, are exact.
+    """
+    whole_numbers = draw_whole_numbers(seed, n_x + n_y)
+    observed_sum = whole_numbers[:n_x].sum()
+    all_rows_of_x = combinations(range(n_x + n_y), n_x)
+    sums_of_x = [whole_numbers[list(rows)].sum() for rows in all_rows_of_x]
+
+    tenths = whole_numbers / 10
+    counted = exact(tenths[:n_x], tenths[n_x:])
 
     assert counted["n_partitions"] == len(sums_of_x)
-    assert counted["n_ge"] == sum(total >= tenths_of_x.sum() for total in sums_of_x)
+    n_as_large = sum(total >= observed_sum for total in sums_of_x)
+    assert counted["n_ge"] == n_as_large
 
 
 def test_partitions_of_44_targets_are_counted_and_of_more_refused():
@@ -99,26 +111,37 @@ def test_partitions_of_44_targets_are_counted_and_of_more_refused():
         exact(*draw_associations(seed=0, n=20, m=25))
 
 
-def with_row(vectors, row, value):
+def with_row_of(vectors, value, row):
+    """Copy vectors, of which one row has the same value everywhere."""
     changed = vectors.copy()
     changed[row] = value
     return changed
 
 
+def test_an_empty_set_is_refused_with_its_name():
+    """Associations compare the vectors X and Y with the vectors A and B; there is none in X here."""
+    _, y, a, b = draw_sets(seed=0, n=4, m=4)
+    empty = np.empty((0, y.shape[1]))
+
+    with pytest.raises(AuditError, match="set X"):
+        associations(empty, y, a, b)
+
+
 @pytest.mark.parametrize(
-    ("name", "spoil", "message"),
-    [
-        ("X", lambda vectors: vectors[:0], "set X"),
-        ("Y", lambda vectors: with_row(vectors, 0, 0.0), "set Y: .* row 0"),
-        ("A", lambda vectors: with_row(vectors, 1, np.nan), "set A: .* row 1"),
-        ("B", lambda vectors: with_row(vectors, 2, np.inf), "set B: .* row 2"),
-    ],
-    ids=["an empty set", "a vector of zeros", "a vector of NaN", "an infinite vector"],
+    ("name", "value", "row"),
+    [("Y", 0.0, 0), ("A", np.nan, 1), ("B", np.inf, 2)],
+    ids=["a vector of zeros", "a vector of NaN", "an infinite vector"],
 )
-def test_a_set_that_has_no_associations_is_refused_with_its_name_and_row(name, spoil, message):
-    sets = dict(zip("XYAB", draw_sets(seed=0, n=4, m=4), strict=True))
-    sets[name] = spoil(sets[name])
-    with pytest.raises(AuditError, match=message):
+def test_a_vector_that_has_no_associations_is_refused_with_its_set_and_row(name, value, row):
+    """Associations compare the vectors X and Y with the vectors A and B by their cosines.
+
+    One row of one set has `value` everywhere, and so no direction.
+    """
+    x, y, a, b = draw_sets(seed=0, n=4, m=4)
+    sets = {"X": x, "Y": y, "A": a, "B": b}
+    sets[name] = with_row_of(sets[name], value, row)
+
+    with pytest.raises(AuditError, match=f"set {name}: .* row {row}"):
         associations(*sets.values())
 
 

@@ -78,22 +78,37 @@ def test_a_planted_association_has_a_large_effect_and_exchanged_targets_the_nega
 
 
 def test_more_targets_than_can_be_counted_are_sampled_with_the_seed(tmp_path, save_vectors):
-    """46 targets have too many partitions, so 500 are drawn. The same seed gives the same bytes."""
+    """Of 23 targets X and 23 Y there are too many partitions into two sets to count, so 500 are drawn.
+
+    The same seed draws the same partitions and gives the same bytes. The vectors serve as images and texts.
+    """
     rng = np.random.default_rng(0)
     ids = [f"i{index:02}" for index in range(46)]
     save_vectors(tmp_path / "both", ids, rng.normal(size=(46, 4)))
     embeddings = read_embeddings(tmp_path / "both")
-    test = EatTest("t", tuple(ids[:23]), tuple(ids[23:]), ("i00",), ("i30",))
-    given = {"items": {name: {} for name in ids}, "text_ids": {name: name for name in ids}, "tests": [test]}
-    first = audit_eat(embeddings, embeddings, n_perm=500, seed=1, **given)
-    again = audit_eat(embeddings, embeddings, n_perm=500, seed=1, **given)
-    other = audit_eat(embeddings, embeddings, n_perm=500, seed=2, **given)
+    test = EatTest(name="t", x=tuple(ids[:23]), y=tuple(ids[23:]), a=("i00",), b=("i30",))
 
-    assert records(first.data)[0]["p_exact"] is None
-    assert records(first.data)[0]["n_perm"] == 500
+    def audit(seed):
+        return audit_eat(
+            embeddings,
+            embeddings,
+            items={name: {} for name in ids},
+            text_ids={name: name for name in ids},
+            tests=[test],
+            n_perm=500,
+            seed=seed,
+        )
+
+    first = audit(seed=1)
+    again = audit(seed=1)
+    of_other_seed = audit(seed=2)
+
+    (row,) = records(first.data)
+    assert row["p_exact"] is None
+    assert row["n_perm"] == 500
     assert to_csv(first.data) == to_csv(again.data)
     assert to_json(first) == to_json(again)
-    assert to_csv(first.data) != to_csv(other.data)
+    assert to_csv(first.data) != to_csv(of_other_seed.data)
 
 
 def filled(templates, words):
@@ -103,12 +118,19 @@ def filled(templates, words):
 
 @pytest.mark.parametrize("name", WORDS)
 def test_prompts_of_code_and_paper_differ_in_words_of_business_and_templates_of_anger(stimuli, name):
+    """A prompt is a word of a list, put into a template such as "a photo of a {}".
+
+    `stimuli` has the lists and templates of the authors' code and of their paper, which differ in two places:
+    the list "business" has other words, and the list "angry" is put into other templates.
+    """
     words_of_code = stimuli["business_code" if name == "business" else name]
     words_of_paper = stimuli["business_paper" if name == "business" else name]
     templates_of_code = stimuli["templates_code_for_angry" if name == "angry" else "templates_paper"]
+    templates_of_paper = stimuli["templates_paper"]
+
     assert list(WORDS[name]) == words_of_code
     assert list(prompts(name, "code")) == filled(templates_of_code, words_of_code)
-    assert list(prompts(name, "paper")) == filled(stimuli["templates_paper"], words_of_paper)
+    assert list(prompts(name, "paper")) == filled(templates_of_paper, words_of_paper)
 
 
 def test_the_ready_tests_are_those_of_the_tables(stimuli):
@@ -133,14 +155,21 @@ def sobem():
 
 @pytest.mark.parametrize("test", SELECTIONS["table1"], ids=lambda test: test.name)
 def test_a_ready_test_of_table_1_selects_the_images_and_prompts_of_the_code(stimuli, sobem, test):
-    (code,) = (one for one in stimuli["tests"] if one["name"] == test.name)
-    for side, targets in (("X", test.x), ("Y", test.y)):
-        chosen = select(targets, sobem, "set")
-        assert len(chosen) == 20  # ten persons, with either hair
-        pattern = code[side].removeprefix("sobem:")  # such as AN2_NO
-        assert all(pattern in name for name in chosen)
+    """A test compares two sets of images of SOBEM, X and Y, by their nearness to the prompts A and B.
 
-    assert (test.a, test.b) == (code["A"], code["B"])
+    The authors' code says a set by a part of its images' names, such as AN2_NO: anger at the high level, not
+    objectified. Ten persons are in each set, with either hair.
+    """
+    (test_of_code,) = (one for one in stimuli["tests"] if one["name"] == test.name)
+
+    for side, targets in (("X", test.x), ("Y", test.y)):
+        selected = select(targets, sobem, "set")
+        assert len(selected) == 10 * 2
+        part_of_name = test_of_code[side].removeprefix("sobem:")
+        assert all(part_of_name in name for name in selected)
+
+    assert test.a == test_of_code["A"]
+    assert test.b == test_of_code["B"]
 
 
 def name_of_cell(cell):
@@ -157,17 +186,23 @@ def printed_cells(shared_data):
 
 
 def test_the_published_effects_are_those_printed(printed_cells):
-    printed = {
-        (cell["model"], name_of_cell(cell)): (float(cell["d"]), cell["star"] == "1") for cell in printed_cells
-    }
-    ours = {
-        (model, name): (effect.d, effect.star)
-        for model, effects in EFFECTS.items()
-        for name, effect in effects.items()
-    }
+    """The package has the effects that the audited paper prints (`EFFECTS`), and so has a table of ours.
 
-    assert ours == printed
+    Each of the 81 cells has the effect d of a model and a test, and a star where it is significant.
+    """
+    printed = {}
+    for cell in printed_cells:
+        model_and_test = cell["model"], name_of_cell(cell)
+        has_star = cell["star"] == "1"
+        printed[model_and_test] = float(cell["d"]), has_star
+
+    ours = {}
+    for model, effect_of_test in EFFECTS.items():
+        for test, effect in effect_of_test.items():
+            ours[model, test] = effect.d, effect.star
+
     assert len(printed_cells) == 81
+    assert ours == printed
 
 
 def test_printed_stars_agree_with_the_critical_effect_but_for_one():
@@ -207,21 +242,43 @@ def test_printed_stars_agree_with_the_critical_effect_but_for_one():
     ],
 )
 def test_a_mistake_names_the_test_the_set_and_the_id(audit_synthetic, changes, message):
-    fields = {"x": PLANTED_TEST.x, "y": PLANTED_TEST.y, "a": PLANTED_TEST.a, "b": PLANTED_TEST.b} | changes
+    """The valid test `t` is of images X0 to X3 (side X) and Y0 to Y3 (side Y), and texts A0, A1, B0 and B1.
+
+    `changes` has a set that is selected otherwise: by ids, by a column of images, or by a list of words.
+    """
+    sets = {"x": {"side": "X"}, "y": {"side": "Y"}, "a": ("A0", "A1"), "b": ("B0", "B1")}
+    test_with_mistake = EatTest("t", **(sets | changes))
+
     with pytest.raises(AuditError, match=message):
-        audit_synthetic([EatTest("t", **fields)])
+        audit_synthetic([test_with_mistake])
 
 
 def test_an_image_without_features_is_named(audit_synthetic, tmp_path, save_vectors):
-    ids = [f"{side}{row}" for side in "XY" for row in range(4)]
-    path = save_vectors(tmp_path / "bad", ids, np.eye(8, 5) + 1, failed={"Y2": "the file is empty (0 bytes)"})
+    """The images are X0 to X3 and Y0 to Y3, of which Y2 has failed: its file was empty.
+
+    The test `t` compares the images X with the images Y.
+    """
+    images = ["X0", "X1", "X2", "X3", "Y0", "Y1", "Y2", "Y3"]
+    failed = {"Y2": "the file is empty (0 bytes)"}
+    path = save_vectors(tmp_path / "bad", images, np.eye(8, 5) + 1, failed=failed)
+
     with pytest.raises(AuditError, match=r"test t, set Y: Y2.*bad-1\.0\.0, group toy"):
         audit_synthetic(images=read_embeddings(path))
 
 
-@pytest.mark.parametrize(("space", "size"), [("other-clip sha256:9", 5), ("toy-clip sha256:0123", 6)])
+@pytest.mark.parametrize(
+    ("space", "size"),
+    [("other-clip sha256:9", 5), ("toy-clip sha256:0123", 6)],
+    ids=["another network", "another number of features"],
+)
 def test_unequal_spaces_are_refused_and_both_named(audit_synthetic, tmp_path, save_vectors, space, size):
-    save_vectors(tmp_path / "other", ["A0", "A1", "B0", "B1"], np.eye(4, size), space=space)
+    """Images and texts can be compared where one network embedded both, as their stores say in `space`.
+
+    The images are in the space "toy-clip sha256:0123", of 5 numbers; texts of another store are not.
+    """
+    texts = ["A0", "A1", "B0", "B1"]
+    save_vectors(tmp_path / "other", texts, np.eye(4, size), space=space)
+
     with pytest.raises(AuditError, match=r"images-1.0.0, group toy .*other-1.0.0, group toy"):
         audit_synthetic(texts=read_embeddings(tmp_path / "other"))
 
@@ -256,6 +313,7 @@ def test_a_store_that_names_no_space_is_not_compared(tmp_path, save_vectors):
     ],
 )
 def test_a_bad_file_of_tests_is_refused(tmp_path, text, message):
+    """A test in the file has a name, two sets of images, X and Y, and two lists of words, A and B."""
     path = tmp_path / "tests.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(AuditError, match=rf"tests\.json.*{message}"):

@@ -86,57 +86,88 @@ def test_leace_moves_features_less_than_projecting_the_difference_of_means_out()
 
 
 def test_leace_of_three_values_makes_their_means_equal_and_takes_two_directions():
+    """Items of the value a lie apart in one direction, those of b in another, and those of c in neither.
+
+    LEACE changes features so that no linear model tells the three: their means become equal, for which the
+    two directions between the means are lost.
+    """
     rng = np.random.default_rng(0)
     values = rng.choice(["a", "b", "c"], 500)
-    X = rng.normal(size=(500, 6)) + np.where(values == "a", 1.0, 0)[:, None]
-    X[values == "b", 3] += 2
-    after = leace(X, values.tolist())(X)
-    means = np.array([after[values == value].mean(axis=0) for value in "abc"])
-    assert np.ptp(means, axis=0) == pytest.approx(np.zeros(6), abs=1e-9)
+    features = rng.normal(size=(500, 6))
+    features[values == "a"] += 1
+    features[values == "b", 3] += 2
+
+    after = leace(features, values.tolist())(features)
+
+    mean_of_a = after[values == "a"].mean(axis=0)
+    mean_of_b = after[values == "b"].mean(axis=0)
+    mean_of_c = after[values == "c"].mean(axis=0)
+    assert mean_of_b == pytest.approx(mean_of_a, abs=1e-9)
+    assert mean_of_c == pytest.approx(mean_of_a, abs=1e-9)
+    assert mean_of_c == pytest.approx(mean_of_b, abs=1e-9)
     assert n_directions_lost(after) == 2
-    assert leace(X, ["a"] * 500)(X) == pytest.approx(X)  # of one value it changes nothing
+
+
+def test_leace_of_an_attribute_with_one_value_changes_nothing():
+    features = np.random.default_rng(0).normal(size=(500, 6))
+    all_alike = ["a"] * 500
+
+    assert leace(features, all_alike)(features) == pytest.approx(features)
 
 
 GENDER_TEST = EatTest("gender", {"gender": "w"}, {"gender": "m"}, ("a",), ("b",))
 
 
-def test_erasing_a_gender_hides_it_from_probes_and_leaves_most_of_a_task_that_goes_with_it(tmp_path):
-    """The eraser is fitted on some films. A row has a measure before and after, on these and on the others.
+def test_erasing_a_gender_hides_it_from_probes_and_leaves_most_of_a_task_that_goes_with_it():
+    """The features of 600 images hold a gender and a task, which often go together.
 
-    The first two rows are balanced accuracies of probes of the gender, trained on the fitted films and on the
-    others. The next two are those of probes of the task, and the last one is the effect size of the
-    association test with texts.
+    LEACE, fitted on some films, erases the gender; the measures are mostly of the other films. Probes are
+    models that are trained to tell the gender or the task (balanced accuracy, .5 by chance); d is of a test
+    with texts.
     """
     _, _, items, images = planted_items()
-    options = {"attribute": "gender", "films": "film", "task": "task"}
+    columns = {"attribute": "gender", "films": "film", "task": "task"}
+    association = {"texts": planted_texts(), "tests": [GENDER_TEST]}
 
-    report = audit_erase(
-        images, items, **options, texts=planted_texts(), tests=[GENDER_TEST], erased=tmp_path / "erased.csv"
-    )
+    report = audit_erase(images, items, **columns, **association)
 
-    probe, probe_by_other_films, task, *_, effect = records(report.data)
-    assert probe["before_others"] > 0.75
-    assert probe["after_others"] == pytest.approx(0.5, abs=0.05)
-    assert probe_by_other_films["before_others"] > 0.7
-    assert 0.5 < probe_by_other_films["after_others"] < probe_by_other_films["before_others"] - 0.1
+    gender_by_fitted_films, gender_by_other_films, task, *_, d = records(report.data)
+    assert gender_by_fitted_films["before_others"] > 0.75
+    assert gender_by_fitted_films["after_others"] == pytest.approx(0.5, abs=0.05)
+    assert gender_by_other_films["before_others"] > 0.7
+    assert 0.5 < gender_by_other_films["after_others"] < gender_by_other_films["before_others"] - 0.1
     assert 0.6 < task["after_others"] <= task["before_others"] + 0.02
-    assert effect["after_fitted"] == pytest.approx(0, abs=0.01)
-    assert abs(effect["after_others"]) < effect["before_others"]
-    with (tmp_path / "erased.csv").open(encoding="utf-8") as stream:
+    assert d["after_fitted"] == pytest.approx(0, abs=0.01)
+    assert abs(d["after_others"]) < d["before_others"]
+
+
+def test_the_erased_features_are_written_as_a_table(tmp_path):
+    """The table has a row for each of 600 images: its id, and its features f0, f1, ... without the gender."""
+    _, _, items, images = planted_items()
+    table = tmp_path / "erased.csv"
+
+    audit_erase(images, items, attribute="gender", films="film", erased=table)
+
+    with table.open(encoding="utf-8") as stream:
         header, *rows = list(csv.reader(stream))
-    assert header[:2] == ["clip_id", "f0"]  # the first feature
+    assert header[:2] == ["clip_id", "f0"]
     assert len(rows) == 600
 
 
 def test_features_of_no_known_space_are_erased_but_not_compared_with_texts():
+    """Images and texts can be compared where one network embedded both, as their space says.
+
+    The same images are audited with the space `planted`, which is also that of the texts, and without one.
+    """
     _, _, items, images = planted_items()
-    unknown = replace(images, space=None)
+    of_unknown_space = replace(images, space=None)
     columns = {"attribute": "gender", "films": "film"}
-    result = records(audit_erase(unknown, items, **columns).data)
+
+    result = records(audit_erase(of_unknown_space, items, **columns).data)
 
     assert result == records(audit_erase(images, items, **columns).data)
     with pytest.raises(AuditError, match="space"):
-        audit_erase(unknown, items, **columns, texts=planted_texts(), tests=[])
+        audit_erase(of_unknown_space, items, **columns, texts=planted_texts(), tests=[])
 
 
 def test_an_effect_that_erasing_makes_undefined_does_not_stop_the_audit():
@@ -197,10 +228,15 @@ TEST_OF_A_TEXT_THAT_IS_NOT_THERE = EatTest("t", {"gender": "w"}, {"gender": "m"}
     ],
 )
 def test_an_attribute_films_or_texts_that_do_not_fit_the_audit_are_refused(arguments, message):
+    """The images are of nine films, f0 to f8, with the columns gender, of two values, task, film and side.
+
+    The side is even or odd, as the number of the film is, and so the same for all images of a film.
+    """
     _, _, items, images = planted_items()
     for row in items.values():
         number_of_film = int(row["film"].removeprefix("f"))
         row["side"] = "odd" if number_of_film % 2 else "even"
+
     with pytest.raises(AuditError, match=message):
         audit_erase(images, items, **arguments)
 

@@ -37,9 +37,9 @@ def score_of_case(case):
 
 
 def test_gender_scores_of_published_examples_are_those_of_the_authors_code_to_the_last_bit(oracle):
-    """A Gender Score is the belief in a caption, revised by an object that is seen in its picture.
+    """A score is computed from the caption's prior, its similarity to an object, and the object's confidence.
 
-    The oracle has what the authors' code gave; at the edges of what is allowed, rounding may differ.
+    Those of edge cases, such as a confidence of 1, may differ in the last digits.
     """
     for case in oracle["gender_score"]["exact_cases"]:
         assert score_of_case(case) == case["gs"], case["name"]
@@ -207,37 +207,41 @@ def test_examples_of_the_poster_are_shown_too(estimated_genders):
 
 
 def test_the_posters_ratios_by_object_are_those_of_its_tables(shared_data):
-    """The tables have a ratio to man and one to woman, for each captioner, object and method.
+    """The package has numbers of the Gender Score's poster (`TOTALS`), and so has a table copied from it.
 
-    A second copy of them, a CSV file, has the same numbers as ours.
+    They are ratios to man and to woman, by captioner, method and object; a method is scores or counts.
     """
-    for row in rows_of(shared_data / "audits/paper_tables/genderscore_poster_objects.csv"):
-        ratios_of_captioner = TOTALS[row["model"]]
-        method = "score" if row["method"] == "Gender Score" else "object"
-        assert ratios_of_captioner[f"{method}_to_man"][row["object"]] == float(row["to_m"])
-        assert ratios_of_captioner[f"{method}_to_woman"][row["object"]] == float(row["to_w"])
+    for printed in rows_of(shared_data / "audits/paper_tables/genderscore_poster_objects.csv"):
+        ours = TOTALS[printed["model"]]
+        method = "score" if printed["method"] == "Gender Score" else "object"
+
+        assert ours[f"{method}_to_man"][printed["object"]] == float(printed["to_m"])
+        assert ours[f"{method}_to_woman"][printed["object"]] == float(printed["to_w"])
 
 
 @pytest.mark.parametrize(
-    ("prior", "similarity", "confidence", "message"),
+    ("name", "value"),
     [
-        (0.0, 0.5, 0.5, "prior"),
-        (1.5, 0.5, 0.5, "prior"),
-        (math.nan, 0.5, 0.5, "prior"),
-        (0.2, -1.0, 0.5, "similarity"),
-        (0.2, 1.1, 0.5, "similarity"),
-        (0.2, math.nan, 0.5, "similarity"),
-        (0.2, 0.5, -0.1, "confidence"),
-        (0.2, 0.5, 1.1, "confidence"),
+        ("prior", 0.0),
+        ("prior", 1.5),
+        ("prior", math.nan),
+        ("similarity", -1.0),
+        ("similarity", 1.1),
+        ("similarity", math.nan),
+        ("confidence", -0.1),
+        ("confidence", 1.1),
     ],
 )
-def test_a_prior_similarity_or_confidence_out_of_range_is_refused(prior, similarity, confidence, message):
-    """One of three good numbers, .2, .5 and .5, is replaced.
+def test_a_prior_similarity_or_confidence_out_of_range_is_refused(name, value):
+    """A prior is a probability above 0, a confidence one from 0 on, and a similarity a cosine above -1.
 
-    A prior is a probability above 0, a similarity a cosine above -1, and a confidence a probability.
+    One of them is out of its range, and the two others are in theirs.
     """
-    with pytest.raises(AuditError, match=message):
-        revise(prior, similarity, confidence)
+    arguments = {"prior": 0.2, "similarity": 0.5, "confidence": 0.5}
+    arguments[name] = value
+
+    with pytest.raises(AuditError, match=name):
+        revise(**arguments)
 
 
 def test_a_caption_names_the_genders_that_are_whole_words_of_it():
@@ -257,48 +261,62 @@ def test_where_a_caption_has_masks_a_gender_is_put_in_for_these_alone():
 
 
 def test_estimation_takes_the_gender_of_the_higher_score_and_counts_those_that_are_right():
-    """In the first caption a man is the more similar, and in the third, which is of a woman, too.
+    """Each caption is scored with "man" and with "woman" put in, by its similarity to the image's object.
 
-    The second is masked, with equal similarities: a tie goes to man, and is neither right nor wrong.
+    That of a man is higher in the first caption and in the third, which is of a woman. The second one is
+    masked and as similar with either word: a tie goes to man, and is neither right nor wrong.
     """
     captions = [caption("c1", "a man runs"), caption("c2", "a <MASK> sits"), caption("c3", "a woman naps")]
-    sims = {"a man runs": 0.5, "a woman runs": 0.1, "a man sits": 0.3, "a woman sits": 0.3}
-    sims |= {"a man naps": 0.4, "a woman naps": 0.2}
+    similarities = {
+        "a man runs": 0.5,
+        "a woman runs": 0.1,
+        "a man sits": 0.3,
+        "a woman sits": 0.3,
+        "a man naps": 0.4,
+        "a woman naps": 0.2,
+    }
     objects = {"i": (Detected("shoe", confidence=0.2),)}
 
-    report = audit_gender_score(captions, objects, scorer(sims, prior=0.2), mode="ge")
+    report = audit_gender_score(captions, objects, scorer(similarities, prior=0.2), mode="ge")
 
-    man, masked, woman = records(report.data)
-    assert man["gs_man"] == revise(prior=0.2, similarity=0.5, confidence=0.2)
-    assert man["gs_woman"] == revise(prior=0.2, similarity=0.1, confidence=0.2)
-    assert man["to_man"] == share(man["gs_man"], man["gs_woman"])
-    assert man["to_woman"] == 1 - man["to_man"]
-    assert (man["predicted"], man["correct"]) == ("man", True)
-    assert (masked["gender"], masked["to_man"]) == ("masked", 0.5)
-    assert (masked["predicted"], masked["correct"]) == ("man", None)
-    assert (woman["predicted"], woman["correct"]) == ("man", False)
+    of_a_man, masked, of_a_woman = records(report.data)
+    assert of_a_man["gs_man"] == revise(prior=0.2, similarity=0.5, confidence=0.2)
+    assert of_a_man["gs_woman"] == revise(prior=0.2, similarity=0.1, confidence=0.2)
+    assert of_a_man["to_man"] == share(of_a_man["gs_man"], of_a_man["gs_woman"])
+    assert of_a_man["to_woman"] == 1 - of_a_man["to_man"]
+    assert of_a_man["predicted"] == "man"
+    assert of_a_man["correct"] is True
+
+    assert masked["gender"] == "masked"
+    assert masked["to_man"] == 0.5
+    assert masked["predicted"] == "man"
+    assert masked["correct"] is None
+
+    assert of_a_woman["predicted"] == "man"
+    assert of_a_woman["correct"] is False
 
     summary = report.record["summary"]
-    of_man, of_woman = summary["by_gender"]["man"], summary["by_gender"]["woman"]
-    assert of_man["n_captions"] == 1  # that name a man
-    assert of_man["n_scored"] == 3  # with "man" put in
-    assert of_man["n_predicted"] == 3
-    assert of_man["n_correct"] == 1
-    assert of_woman["n_correct"] == 0
+    counts_of_man = summary["by_gender"]["man"]
+    counts_of_woman = summary["by_gender"]["woman"]
+    assert counts_of_man["n_captions"] == 1  # that name a man
+    assert counts_of_man["n_scored"] == 3  # with "man" put in
+    assert counts_of_man["n_predicted"] == 3
+    assert counts_of_man["n_correct"] == 1
+    assert counts_of_woman["n_correct"] == 0
     assert summary["to_man_by_n_correct"] == 1 / (1 + 0)
 
 
 def test_objects_of_any_classifier_and_detector_are_read_several_at_once(tmp_path):
-    """A classifier's table and a detector's have other names for the image, the object and the confidence.
+    """The tables of a classifier and of a detector call their columns otherwise.
 
-    A shoe is found three times in image i, and kept with its largest confidence.
+    A shoe is found in image i by the classifier, and twice by the detector: the highest confidence counts.
     """
-    of_classifier = tmp_path / "clip.csv"
-    of_classifier.write_text("image_id,object,p_c\ni,shoe,0.2\nj,car,0.5\n")
-    of_detector = tmp_path / "rcnn.csv"
-    of_detector.write_text("image,x0,class,score\ni,1,shoe,0.9\ni,2,shoe,0.4\ni,3,sock,0.6\n")
+    by_classifier = tmp_path / "clip.csv"
+    by_classifier.write_text("image_id,object,p_c\ni,shoe,0.2\nj,car,0.5\n")
+    by_detector = tmp_path / "rcnn.csv"
+    by_detector.write_text("image,x0,class,score\ni,1,shoe,0.9\ni,2,shoe,0.4\ni,3,sock,0.6\n")
 
-    rows = read_objects((of_classifier, of_detector))
+    rows = read_objects((by_classifier, by_detector))
 
     assert objects_by_image(rows) == {
         "i": (Detected("shoe", confidence=0.9), Detected("sock", confidence=0.6)),
@@ -307,7 +325,7 @@ def test_objects_of_any_classifier_and_detector_are_read_several_at_once(tmp_pat
 
 
 def test_a_table_without_a_column_of_objects_is_refused(tmp_path):
-    """No tool calls the column of objects "thing"."""
+    """The column of objects is called `thing`, which no classifier or detector calls it."""
     table = tmp_path / "bad.csv"
     table.write_text("image,thing,score\ni,shoe,0.9\n")
 
@@ -354,49 +372,59 @@ def test_no_objects_joined_are_none():
 
 
 def test_a_caption_that_lacks_something_has_no_score_and_says_what():
-    """Captions are named for what each lacks. Those without a score are counted, and never as 0."""
+    """A score needs the caption's prior, an object in its image with a confidence, and their similarity.
+
+    Captions are named for what each lacks. Those without a score are left out and counted, and never as 0.
+    """
     captions = [
-        caption("nothing", "a man", image="of a shoe"),
-        caption("a prior", "a woman", image="of a shoe"),
-        caption("an object", "a man", image="of nothing"),
-        caption("a similarity", "one man", image="of a shoe"),
-        caption("a confidence", "a man", image="of a shoe at 1.2"),
+        caption("lacks nothing", "a man", image="of a shoe"),
+        caption("lacks a prior", "a woman", image="of a shoe"),
+        caption("lacks an object", "a man", image="of nothing"),
+        caption("lacks a similarity", "one man", image="of a shoe"),
+        caption("lacks a confidence", "a man", image="of a shoe at 1.2"),
     ]
     objects = {
         "of a shoe": (Detected("shoe", confidence=0.2),),
         "of a shoe at 1.2": (Detected("shoe", confidence=1.2),),
     }
-    sims = {"a man": 0.5}
+    similarities = {"a man": 0.5}
     priors = {"a man": 0.2, "one man": 0.2}
-    known = Scorer(priors, lambda text, label: sims.get(text, f"no {text!r}, {label!r}"))
+    scorer_that_lacks_some = Scorer(
+        priors, lambda text, label: similarities.get(text, f"no {text!r}, {label!r}")
+    )
 
-    report = audit_gender_score(captions, objects, known)
+    report = audit_gender_score(captions, objects, scorer_that_lacks_some)
 
-    of_nothing, *incomplete = records(report.data)
-    assert of_nothing["left_out"] is None
-    words = {"a prior": "a woman", "an object": "image of nothing"}
-    words |= {"a similarity": "one man", "a confidence": "shoe"}
-    assert {row["caption_id"] for row in incomplete} == words.keys()
+    complete, *incomplete = records(report.data)
+    assert complete["left_out"] is None
+    word_of_reason = {
+        "lacks a prior": "a woman",
+        "lacks an object": "image of nothing",
+        "lacks a similarity": "one man",
+        "lacks a confidence": "shoe",
+    }
+    assert {row["caption_id"] for row in incomplete} == word_of_reason.keys()
     for row in incomplete:
-        assert words[row["caption_id"]] in row["left_out"]
+        assert word_of_reason[row["caption_id"]] in row["left_out"]
         assert row["gs"] is None
+
     summary = report.record["summary"]
     assert summary["n_left_out"] == 4
     assert summary["by_gender"]["woman"]["mean"] is None
 
 
 def test_estimation_leaves_out_captions_of_both_genders_or_none():
-    """To estimate ("ge") is to ask whether a caption with "man" or with "woman" fits the picture better.
-
-    Of three captions only the first has one gender that could be replaced; each has the same object.
-    """
+    """Estimation puts "man" and "woman" in the place of the one gender that a caption names."""
     captions = [caption("c1", "a man"), caption("c2", "a man and a woman"), caption("c3", "a dog")]
-    objects = {"i": (Detected("x", confidence=0.2),)}
-    similarities = scorer({"a man": 0.5, "a woman": 0.4})
+    objects = {"i": (Detected("shoe", confidence=0.2),)}
+    similarities = {"a man": 0.5, "a woman": 0.4}
 
-    report = audit_gender_score(captions, objects, similarities, mode="ge")
+    report = audit_gender_score(captions, objects, scorer(similarities), mode="ge")
 
-    assert [bool(row["left_out"]) for row in records(report.data)] == [False, True, True]
+    of_one_gender, of_both, of_none = records(report.data)
+    assert not of_one_gender["left_out"]
+    assert of_both["left_out"]
+    assert of_none["left_out"]
     assert report.record["summary"]["genders_named"] == {"man": 1, "man and woman": 1, "none": 1}
 
 
@@ -409,14 +437,15 @@ def test_nothing_to_score_is_an_error_with_the_first_reason():
 
 
 def test_similarities_come_from_a_text_store_or_there_is_the_reason_why_not(tmp_path, save_vectors):
-    """A similarity is a cosine: of (1, 0) and (3, 4) it is 3 / 5.
+    """In the store "a man" has the vector (1, 0) and "shoe" (3, 4), whose cosine is .6.
 
-    "hat" is no text of the store, and the embedding of "sock", t3, failed.
+    "sock", the text t3, has failed, and "hat" is not in the store.
     """
-    path = save_vectors(
-        tmp_path / "texts", ["t1", "t2", "t3"], [[1, 0], [3, 4], [0, 2]], failed={"t3": "too long"}
-    )
-    similarity = embedded_similarity(read_embeddings(path), {"a man": "t1", "shoe": "t2", "sock": "t3"})
+    vectors = [[1, 0], [3, 4], [0, 2]]
+    path = save_vectors(tmp_path / "texts", ["t1", "t2", "t3"], vectors, failed={"t3": "too long"})
+    id_of_text = {"a man": "t1", "shoe": "t2", "sock": "t3"}
+
+    similarity = embedded_similarity(read_embeddings(path), id_of_text)
 
     assert similarity("a man", "shoe") == pytest.approx(0.6)
     assert "hat" in similarity("a man", "hat")
@@ -424,48 +453,42 @@ def test_similarities_come_from_a_text_store_or_there_is_the_reason_why_not(tmp_
 
 
 def test_the_texts_that_need_embeddings_are_listed_once():
-    """To score captions as they are ("gs"), each caption and each object's label needs one."""
+    """Three captions are of one image, in which a shoe and a sock were found.
+
+    Estimation ("ge") needs both genders of the captions that name one, and scores ("gs") need all captions.
+    The labels of objects are needed each, or joined to one.
+    """
     captions = [caption("c1", "a man"), caption("c2", "a woman"), caption("c3", "a dog")]
     objects = [{"image_id": "i", "object": label, "p_c": 0.4} for label in ("shoe", "sock")]
 
-    texts = needed_texts(captions, objects, mode="gs", labels="each")
+    for_scores_by_each_object = needed_texts(captions, objects, "gs", "each")
+    for_estimation_by_joined_objects = needed_texts(captions, objects, "ge", "joined")
 
-    assert texts == ["a man", "a woman", "a dog", "shoe", "sock"]
-
-
-def test_texts_of_an_estimation_are_of_both_genders_and_of_joined_labels():
-    """To estimate ("ge"), each caption that names a gender needs both, which are here the same two texts."""
-    captions = [caption("c1", "a man"), caption("c2", "a woman"), caption("c3", "a dog")]
-    objects = [{"image_id": "i", "object": label, "p_c": 0.4} for label in ("shoe", "sock")]
-
-    texts = needed_texts(captions, objects, mode="ge", labels="joined")
-
-    assert texts == ["a man", "a woman", "shoe sock"]
+    assert for_scores_by_each_object == ["a man", "a woman", "a dog", "shoe", "sock"]
+    assert for_estimation_by_joined_objects == ["a man", "a woman", "shoe sock"]
 
 
-def audit_of_one_caption(*, mode, captioner):
-    """Audit the one caption "a man" of a captioner: "gs" scores it as it is, "ge" estimates its gender."""
-    objects = {"i": (Detected("x", confidence=0.2),)}
-    similarities = scorer({"a man": 0.1, "a woman": 0.2})
-    return audit_gender_score([caption("c", "a man")], objects, similarities, mode=mode, model=captioner)
+def audit_of_one_caption(mode, model):
+    """Audit "a man", said to be by a captioner, by Gender Scores ("gs") or by estimation ("ge")."""
+    objects = {"i": (Detected("shoe", confidence=0.2),)}
+    similarities = {"a man": 0.1, "a woman": 0.2}
+    return audit_gender_score([caption("c", "a man")], objects, scorer(similarities), mode=mode, model=model)
 
 
-def test_an_estimation_has_the_published_totals_of_its_captioner_beside_its_own():
-    """For the captioner Vilbert the paper prints Gender Scores of 526 for man and of 161 for woman."""
-    summary = audit_of_one_caption(mode="ge", captioner="Vilbert").record["summary"]
+def test_an_estimation_of_a_published_captioner_has_its_published_counts():
+    """By the poster, 526 captions of the captioner Vilbert are estimated to be of a man, 161 of a woman."""
+    summary = audit_of_one_caption(mode="ge", model="Vilbert").record["summary"]
 
     assert summary["by_gender"]["man"]["published"] == 526
-    assert summary["to_man_by_published"] == 526 / (526 + 161)
+    assert summary["to_man_by_published"] == share(part=526, remainder=161)
 
 
 @pytest.mark.parametrize(
-    ("mode", "captioner"),
-    [
-        pytest.param("ge", "GPT", id="an estimation for a captioner that the paper lacks"),
-        pytest.param("gs", "Vilbert", id="scores without an estimation"),
-    ],
+    ("mode", "model"),
+    [("ge", "GPT"), ("gs", "Vilbert")],
+    ids=["an estimation of an unpublished captioner", "scores of a published one"],
 )
-def test_totals_that_the_paper_does_not_print_cannot_be_asked_for(mode, captioner):
-    """The paper prints totals of its own captioners alone, such as Vilbert, and only by estimation ("ge")."""
+def test_published_counts_of_an_unknown_captioner_or_of_scores_are_refused(mode, model):
+    """The poster has counts of estimation ("ge") alone, and of a few captioners, of which GPT is none."""
     with pytest.raises(AuditError):
-        audit_of_one_caption(mode=mode, captioner=captioner)
+        audit_of_one_caption(mode=mode, model=model)

@@ -38,6 +38,16 @@ def output_number(number):
     return lambda outputs: outputs[number]
 
 
+def network_of_two_outputs():
+    """Make a network whose outputs are the means of the two channels of a convolution."""
+    return nn.Sequential(nn.Conv2d(3, 2, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+def hooks_on(layer):
+    """List the functions that torch would call with the output of a layer."""
+    return list(layer._forward_hooks.values())
+
+
 def mapped_network(network, layer):
     """Describe a network to be mapped by the output of one of its layers."""
     return activation.MappedNetwork(network, layer, None, PRESETS["clip"], {"layer": "a layer"})
@@ -52,7 +62,7 @@ def double(values):
     return torch.tensor(values, dtype=torch.float64)
 
 
-def score_and_map(oracle, network, score):
+def score_and_map_of_oracles_input(oracle, network, score):
     """Map the oracle's activations by the similarity of a network's output to the oracle's text."""
     target = activation.similarity(double(oracle["text"]), score)
     return activation.grad_cam_map(
@@ -62,10 +72,18 @@ def score_and_map(oracle, network, score):
 
 @pytest.mark.parametrize(("name", "score"), [("dot_unnormalised_text", "dot"), ("cosine", "cosine")])
 def test_score_and_map_of_a_network_that_pools_by_the_mean_are_the_oracles(oracle, name, score):
-    case = oracle["cases"][name]
-    similarity, cam = score_and_map(oracle, small.Pooled(double(oracle["W"])), score)
-    assert similarity == pytest.approx(case["score"], rel=1e-9)
-    np.testing.assert_allclose(cam, case["cam"], **TOLERANCE_OF_DOUBLES)
+    """The network averages its activations over the picture and maps them linearly by the oracle's weights.
+
+    The score is the cosine, or the dot product, of its output and a text. The oracle computed score and map
+    from the same activations, weights and text in double precision.
+    """
+    expected = oracle["cases"][name]
+    network = small.Pooled(double(oracle["W"]))
+
+    similarity, cam = score_and_map_of_oracles_input(oracle, network, score)
+
+    assert similarity == pytest.approx(expected["score"], rel=1e-9)
+    np.testing.assert_allclose(cam, expected["cam"], **TOLERANCE_OF_DOUBLES)
 
 
 def test_a_map_is_enlarged_bicubically_and_its_negative_values_are_cut(oracle):
@@ -75,14 +93,26 @@ def test_a_map_is_enlarged_bicubically_and_its_negative_values_are_cut(oracle):
 
 
 def test_score_and_map_of_a_network_that_pools_by_attention_are_the_oracles(oracle):
-    case = oracle["cases"]["attention_pool_dot"]
-    positions, queries, keys, values, output = (
-        double(case["params"][name]) for name in ("pos", "q", "k", "v", "c")
+    """The network pools its activations by attention, as CLIP's ResNets do, with the oracle's weights.
+
+    The oracle computed the score, a dot product with a text, and the map from the same activations, weights
+    and text in double precision.
+    """
+    expected = oracle["cases"]["attention_pool_dot"]
+    weights = {name: double(values) for name, values in expected["params"].items()}
+    network = small.AttentionPooled(
+        positions=weights["pos"],
+        queries=weights["q"],
+        keys=weights["k"],
+        values=weights["v"],
+        output=weights["c"],
+        n_heads=expected["heads"],
     )
-    network = small.AttentionPooled(positions, queries, keys, values, output, case["heads"])
-    similarity, cam = score_and_map(oracle, network, "dot")
-    assert similarity == pytest.approx(case["score"], rel=1e-9)
-    np.testing.assert_allclose(cam, case["cam"], **TOLERANCE_OF_DOUBLES)
+
+    similarity, cam = score_and_map_of_oracles_input(oracle, network, score="dot")
+
+    assert similarity == pytest.approx(expected["score"], rel=1e-9)
+    np.testing.assert_allclose(cam, expected["cam"], **TOLERANCE_OF_DOUBLES)
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +125,8 @@ class PlainMap(NamedTuple):
     """Grad-CAM by transformers and autograd alone: the score, and the map before its negative part is cut."""
 
     score: float
-    length: float
-    """Product of the lengths of image and text, by which a cosine is divided."""
+    product_of_lengths: float
+    """Of image and text, by which a cosine is divided."""
     uncut: np.ndarray
 
 
@@ -122,7 +152,7 @@ def plain_grad_cam(folder, pixels, text, score):
     uncut = acts[0, is_patch].detach().double() @ weight_of_channel
     return PlainMap(
         score=float(value.detach()),
-        length=float(image.detach().norm() * text.norm()),
+        product_of_lengths=float(image.detach().norm() * text.norm()),
         uncut=uncut.numpy().reshape(4, 4),
     )
 
@@ -138,59 +168,90 @@ def clip_and_text(clip_folder):
 def test_the_map_of_a_clip_is_that_of_transformers_and_autograd_on_its_last_block(
     clip_folder, clip_and_text, score
 ):
-    """Score and map are equal but for rounding, which grows with the numbers that are added up.
+    """A tiny CLIP maps a random picture; `plain_grad_cam` does so by transformers and autograd alone.
 
-    For a cosine these are at most 1, for a dot product at most the product of the two lengths.
+    They are equal but for rounding, which grows with the numbers that are added up: for a cosine these are at
+    most 1, for a dot product at most the product of the two lengths.
     """
     network, text = clip_and_text
-    frame = np.random.default_rng(0).integers(0, 256, (250, 300, 3), np.uint8)
-    pixels = network.pixels(frame)
-    similarity, cam = activation.grad_cam_map(network, pixels, activation.similarity(text, score))
-    expected = plain_grad_cam(clip_folder, pixels, text, score)
+    picture = np.random.default_rng(0).integers(0, 256, (250, 300, 3), np.uint8)
+    pixels = network.pixels(picture)
 
-    largest_score = expected.length if score == "dot" else 1.0
+    similarity, cam = activation.grad_cam_map(network, pixels, activation.similarity(text, score))
+
+    expected = plain_grad_cam(clip_folder, pixels, text, score)
+    largest_score = expected.product_of_lengths if score == "dot" else 1.0
     assert similarity == pytest.approx(expected.score, abs=ROUNDING * largest_score)
+    negative_cut = np.maximum(expected.uncut, 0)
     largest_of_map = np.abs(expected.uncut).max()
-    np.testing.assert_allclose(cam, np.maximum(expected.uncut, 0), atol=ROUNDING * largest_of_map)
+    np.testing.assert_allclose(cam, negative_cut, atol=ROUNDING * largest_of_map)
 
 
 def test_the_embedding_of_a_text_is_that_of_transformers(clip_folder, clip_and_text):
-    network, text = clip_and_text
+    """The fixture holds the embedding of "a cat" by a tiny CLIP; transformers embeds the same words."""
+    _, embedding = clip_and_text
+
     with quiet():
         model = CLIPModel.from_pretrained(clip_folder).eval()
-    ids = AutoTokenizer.from_pretrained(clip_folder)("a cat", return_tensors="pt")["input_ids"]
-    assert_close(text, model.get_text_features(ids).pooler_output[0].detach(), ROUNDING)
+    token_ids = AutoTokenizer.from_pretrained(clip_folder)("a cat", return_tensors="pt")["input_ids"]
+    expected = model.get_text_features(token_ids).pooler_output[0].detach()
+    assert_close(embedding, expected, ROUNDING)
+
+
+def test_a_clip_to_map_says_its_last_block_and_its_space_of_embeddings(clip_and_text):
+    """The tiny CLIP has two blocks, 0 and 1. Maps are made at the input of the last one, its first norm."""
+    network, _ = clip_and_text
+
     assert network.about["layer"] == "vision_model.encoder.layers.1.layer_norm1"
     assert network.about["space"].startswith("clip sha256:")
 
 
 def test_a_text_whose_embedding_has_no_length_has_no_cosine_to_map():
-    network = nn.Sequential(nn.Conv2d(3, 2, (4, 3)), nn.Flatten())
-    text_without_length = torch.zeros(2)
-    target = activation.similarity(text_without_length, "cosine")
+    """A cosine is divided by the length of the text's embedding, and the one of zeros has length 0."""
+    network = network_of_two_outputs()
+    to_map = mapped_network(network, layer=network[0])
+    picture = torch.ones(1, 3, 4, 4)
+    embedding_of_zeros = torch.zeros(2)
+    cosine = activation.similarity(embedding_of_zeros, "cosine")
+
     with pytest.raises(BackboneError):
-        activation.grad_cam_map(mapped_network(network, network[0]), torch.ones(1, 3, 4, 3), target)
+        activation.grad_cam_map(to_map, picture, cosine)
 
 
 @pytest.mark.parametrize("number", [0, 9], ids=["mapped", "failed, as there is no such output"])
 def test_no_hook_of_a_map_stays_on_the_network(number):
-    network = nn.Sequential(nn.Conv2d(3, 2, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    """To read what a layer gives, a map hooks a function onto it, which it must take off afterwards.
+
+    The network has the outputs 0 and 1: a map of output 0 is made, and one of output 9 fails.
+    """
+    network = network_of_two_outputs()
+    first_layer = network[0]
+    picture = torch.ones(1, 3, 4, 4)
+
     with suppress(IndexError):
-        activation.grad_cam_map(
-            mapped_network(network, network[0]), torch.ones(1, 3, 4, 4), output_number(number)
-        )
-    assert not network[0]._forward_hooks
+        activation.grad_cam_map(mapped_network(network, first_layer), picture, output_number(number))
+
+    assert hooks_on(first_layer) == []
 
 
-def test_texts_and_networks_that_cannot_be_mapped_are_refused(clip_folder, tmp_path):
+def test_a_text_of_more_tokens_than_clip_takes_is_not_mapped(clip_folder):
+    """The tokenizer makes 18 tokens, of 16 letters, a begin and an end. This CLIP takes 16."""
     _, embed = activation.clip_to_map(str(clip_folder), cpu())
-    sixteen_letters = "cat " * 5 + "s"  # each is a token, with a first and a last one besides
+
+    sixteen_letters = "cat cat cat cat cat s"
     with pytest.raises(BackboneError, match="18 tokens"):
         embed(sixteen_letters)
+
+
+def test_networks_that_cannot_be_mapped_are_refused(tmp_path):
+    """One is a CLIP without its tokenizer, the other one is no CLIP."""
+    clip_without_tokenizer = tiny_checkpoint("clip", tmp_path / "bare")
+    siglip = tiny_checkpoint("siglip", tmp_path / "siglip")
+
     with pytest.raises(BackboneError, match="tokenizer"):
-        activation.clip_to_map(str(tiny_checkpoint("clip", tmp_path / "bare")), cpu())
+        activation.clip_to_map(str(clip_without_tokenizer), cpu())
     with pytest.raises(BackboneError, match="siglip"):
-        activation.clip_to_map(str(tiny_checkpoint("siglip", tmp_path / "siglip")), cpu())
+        activation.clip_to_map(str(siglip), cpu())
 
 
 # The command
@@ -211,12 +272,17 @@ def lab(tmp_path, monkeypatch, obygaze):
 
 
 def test_the_map_of_a_detector_of_a_colour_is_light_where_this_colour_is_and_empty_elsewhere(lab):
-    """Outputs 0 and 1 of the network detect red and blue, and `warm` shows a red disc, `cold` a blue one."""
-    (lab / "pairs.csv").write_text("image_id,text,group\nwarm,0,own\ncold,1,own\nwarm,1,other\n", "utf-8")
+    """The image `warm` has a red disc in its upper left corner, `cold` a blue one in its lower right one.
+
+    Output 0 of the network is how red an image is, output 1 how blue. Each image is mapped by its own colour,
+    and `warm` by blue besides, which is nowhere in it.
+    """
+    table = "image_id,text,group\nwarm,red,own\ncold,blue,own\nwarm,blue,other\n"
+    (lab / "pairs.csv").write_text(table, encoding="utf-8")
     images = read_manifest(lab / "stills.csv")
-    network = small.Detectors()
-    targets = {"0": output_number(0), "1": output_number(1)}
     pairs = read_pairs(lab / "pairs.csv", images)
+    network = small.Detectors()
+    targets = {"red": output_number(0), "blue": output_number(1)}
 
     maps = activation.map_pairs(images, pairs, mapped_network(network, network.last), targets, {})
 
@@ -231,19 +297,26 @@ def test_the_map_of_a_detector_of_a_colour_is_light_where_this_colour_is_and_emp
 
 
 @pytest.mark.parametrize(
-    ("read", "text", "message"),
+    ("read", "table", "message"),
     [
-        (read_pairs, "image_id,text\ngone,0\n", "gone"),
-        (read_pairs, "image_id,text\nwarm,0\nwarm,0\n", "warm"),
+        (read_pairs, "image_id,text\ngone,a man\n", "gone"),
+        (read_pairs, "image_id,text\nwarm,a man\nwarm,a man\n", "warm"),
         (read_pairs, "image_id,text\n", ""),
         (every_pair, "\n", ""),
         (every_pair, "text_id,text\n1,man\n2,man\n", "man"),
     ],
+    ids=["an image that is not there", "a pair twice", "no pair", "no text", "a text twice"],
 )
-def test_bad_lists_of_pairs_are_named(lab, read, text, message):
-    (lab / "given.csv").write_text(text, encoding="utf-8")
+def test_a_bad_list_of_pairs_or_texts_is_refused_with_its_name_and_place(lab, read, table, message):
+    """There are the images `warm` and `cold`.
+
+    `read_pairs` reads a table of images and texts to map, `every_pair` one of texts for each image.
+    """
+    images = read_manifest(lab / "stills.csv")
+    (lab / "given.csv").write_text(table, encoding="utf-8")
+
     with pytest.raises(ObygazeError, match=rf"given\.csv.*{message}"):
-        read(lab / "given.csv", read_manifest(lab / "stills.csv"))
+        read(lab / "given.csv", images)
 
 
 @pytest.fixture
@@ -267,20 +340,34 @@ def test_the_command_keeps_the_maps_that_it_shows(lab, map_images):
     assert maps.about["score"] == "cosine"
 
 
+def name_films_in_place_of_images(images, films):
+    """Copy a manifest of images with the names of films."""
+    text = images.read_text(encoding="utf-8")
+    films.write_text(text.replace(".png", ".mp4"), encoding="utf-8")
+
+
+def cut_in_half(path):
+    """Damage a file: leave its first half."""
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+
+
 def test_a_film_or_a_damaged_image_is_named_and_the_maps_that_are_there_are_kept(lab, map_images):
+    """The command has mapped the images `warm` and `cold` into m.zarr, and is to replace these maps.
+
+    First its manifest names films, `cold` the first of them; then the image `warm` is cut.
+    """
     map_images("stills.csv")
-    maps = read_maps(lab / "m.zarr")
+    maps_before = read_maps(lab / "m.zarr")
 
-    stills = (lab / "stills.csv").read_text(encoding="utf-8")
-    (lab / "films.csv").write_text(stills.replace(".png", ".mp4"), encoding="utf-8")
-    code, _, err = map_images("films.csv", "--force")
-    assert code == 1
-    assert "cold" in err
+    name_films_in_place_of_images(lab / "stills.csv", lab / "films.csv")
+    exit_code, _, errors = map_images("films.csv", "--force")
+    assert exit_code == 1
+    assert "cold" in errors
 
-    image = lab / "stills" / "warm.png"
-    data = image.read_bytes()
-    image.write_bytes(data[: len(data) // 2])
-    code, _, err = map_images("stills.csv", "--force")
-    assert code == 1
-    assert "warm.png" in err
-    assert read_maps(lab / "m.zarr").pairs == maps.pairs
+    cut_in_half(lab / "stills" / "warm.png")
+    exit_code, _, errors = map_images("stills.csv", "--force")
+    assert exit_code == 1
+    assert "warm.png" in errors
+
+    assert read_maps(lab / "m.zarr").pairs == maps_before.pairs

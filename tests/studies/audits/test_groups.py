@@ -63,6 +63,11 @@ def plant_items(seed, *, spread, is_share):
 @pytest.mark.parametrize("is_share", [False, True], ids=["numbers", "shares"])
 @pytest.mark.parametrize("spread", [0.1, 0.5])
 def test_intervals_hold_and_estimates_are_nearer_than_means(spread, is_share):
+    """Items in 24 cells, of three crossed attributes, have outcomes around the planted mean of their cell.
+
+    A cell departs by `spread` from the sum of the attributes' effects. Nearly all intervals should hold the
+    planted mean, and estimates be nearer to it than the mean of a cell's few items.
+    """
     holds = []
     errors_of_estimates = []
     errors_of_means = []
@@ -148,6 +153,10 @@ def items():
     ids=["a column that is not there", "a column twice", "a column of the report", "an outcome of words"],
 )
 def test_columns_that_make_no_cells_are_refused(items, outcome, by, message):
+    """Eight items have a number, in the column `y`, and a word, in the column `by`.
+
+    The report has the mean of an outcome for each combination of values in some columns, and a column `mean`.
+    """
     with pytest.raises(AuditError, match=message):
         audit_groups(items, outcome=outcome, by=by)
 
@@ -162,23 +171,24 @@ def test_an_item_with_an_empty_cell_is_left_out_and_counted(items):
 
 @pytest.mark.parametrize("spread", [0.0, 0.3, 2.0])
 def test_the_likelihood_of_a_spread_is_that_of_what_the_effects_leave_unexplained(spread):
-    """Restricted likelihood (Patterson and Thompson 1971): effects are taken out of the means of cells.
+    """The means of six cells are random; the effects of two crossed attributes can explain four directions.
 
-    What is left is normal, of the sampling variances and the spread. Likelihoods are compared between
-    spreads: a constant in all of them does not count. They weigh the estimates of all cells.
+    What remains is normal, with the variances of the means and the spread (restricted likelihood, Patterson
+    and Thompson 1971). Only differences of likelihoods between spreads are defined, here to a spread of 1.
     """
     rng = np.random.default_rng(0)
     design = np.array([[1, a == 1, b == 1, b == 2] for a, b in product(range(2), range(3))], float)
     means = rng.normal(size=6)
     variances = rng.uniform(0.05, 0.5, 6)
-    basis = np.linalg.qr(design).Q
+    basis_of_effects = np.linalg.qr(design).Q
     unexplained = null_space(design.T)  # [6, 2], orthogonal to every effect
 
-    def expected(s):
-        covariance = unexplained.T @ np.diag(variances + s**2) @ unexplained
+    def log_likelihood_of_unexplained(spread):
+        covariance = unexplained.T @ np.diag(variances + spread**2) @ unexplained
         return multivariate_normal(cov=covariance).logpdf(unexplained.T @ means)
 
-    fitted = _fit_spread(spread, means, variances, basis).log_likelihood
-    fitted_of_1 = _fit_spread(1.0, means, variances, basis).log_likelihood
+    fit = _fit_spread(spread, means, variances, basis_of_effects)
+    fit_of_spread_1 = _fit_spread(1.0, means, variances, basis_of_effects)
 
-    assert fitted - fitted_of_1 == pytest.approx(expected(spread) - expected(1.0), abs=1e-9)
+    expected = log_likelihood_of_unexplained(spread) - log_likelihood_of_unexplained(1.0)
+    assert fit.log_likelihood - fit_of_spread_1.log_likelihood == pytest.approx(expected, abs=1e-9)

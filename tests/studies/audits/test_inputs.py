@@ -48,32 +48,56 @@ def test_ratings_are_read_as_declared_with_their_gaps(tmp_path):
 def test_tables_of_spreadsheets_with_other_separators_and_empty_rows_are_read(
     tmp_path, separator, decimal_point
 ):
-    rows = ["item_id,r1", "i1,1.5", " ,", "i2,2"]
-    lines = [separator.join(cell.replace(".", decimal_point) for cell in row.split(",")) for row in rows]
-    ratings = read_ratings(written(tmp_path / "ratings.csv", "\n".join(lines)))
+    """Two items have the ratings 1.5 and 2 by the rater r1; the row between them is empty.
+
+    Cells are separated by commas, semicolons or tabs, and numbers have a decimal point or comma.
+    """
+    table = f"item_id{separator}r1\ni1{separator}1{decimal_point}5\n {separator}\ni2{separator}2"
+
+    ratings = read_ratings(written(tmp_path / "ratings.csv", table))
+
     assert [row["r1"] for row in ratings] == [1.5, 2.0]
 
 
 @pytest.mark.parametrize(
-    ("read", "content", "message"),
+    ("read", "content", "place"),
     [
-        (read_rows_named_by_a, "a\n", ""),
-        (read_rows_named_by_a, "a,b\n1,2\n ,3\n", "line 3, column a"),
-        (read_rows_named_by_a, "a\nx\nx\n", "a x"),
-        (read_text_ids, "text_id,text\nt1,a cat\nt2,a cat\n", "a cat"),
-        (read_names, "\n \n", ""),
-        (read_names, "cat,dog\n", ""),
-        (read_items, "name\ni1\n", "item_id"),
-        (read_items, "item_id\ne\u0301\n\u00e9 \n", "two rows"),
-        *(
-            (read_confidences, f"image_id,p_c\ni,{cell}\n", "p_c of image_id i")
-            for cell in ("high", "1_0", "nan")
-        ),
-        (read_ratings, "item_id;r1\ni1;1.500\n", "r1: '1.500'"),
-        *((read_ratings, f"item_id,r1\ni1,{cell}\n", "item_id i1") for cell in ("nan", "inf", "many")),
-        (read_ratings, "item_id,\ni1\n", "item_id"),
+        pytest.param(read_rows_named_by_a, "a\n", "", id="no row"),
+        pytest.param(read_rows_named_by_a, "a,b\n1,2\n ,3\n", "line 3, column a", id="a row without name"),
+        pytest.param(read_rows_named_by_a, "a\nx\nx\n", "a x", id="a name twice"),
+        pytest.param(read_text_ids, "text_id,text\nt1,a cat\nt2,a cat\n", "a cat", id="a text twice"),
+        pytest.param(read_names, "\n \n", "", id="no name"),
+        pytest.param(read_names, "cat,dog\n", "", id="two names in a line"),
+        pytest.param(read_items, "name\ni1\n", "item_id", id="no ids of items"),
+        pytest.param(read_items, "item_id\ne\u0301\n\u00e9 \n", "two rows", id="one id in two Unicode forms"),
+        pytest.param(read_ratings, "item_id;r1\ni1;1.500\n", "r1: '1.500'", id="1.5, or 1500?"),
+        pytest.param(read_ratings, "item_id,\ni1\n", "item_id", id="a rater without name"),
     ],
 )
-def test_a_mistake_names_the_file_and_the_place(tmp_path, read, content, message):
-    with pytest.raises(ObygazeError, match=rf"given\.csv.*{message}"):
-        read(written(tmp_path / "given.csv", content))
+def test_a_mistake_names_the_file_and_the_place(tmp_path, read, content, place):
+    """Each kind of table has its own function that reads it, and the content has one mistake.
+
+    In a table of semicolons a point may separate thousands, so "1.500" may be two numbers.
+    """
+    path = written(tmp_path / "given.csv", content)
+
+    with pytest.raises(ObygazeError, match=rf"given\.csv.*{place}"):
+        read(path)
+
+
+@pytest.mark.parametrize("cell", ["high", "1_0", "nan"])
+def test_a_confidence_that_is_no_number_names_the_file_and_the_image(tmp_path, cell):
+    """Python reads 1_0 as 10, which is a slip in a table; `p_c` is the column of confidences."""
+    path = written(tmp_path / "given.csv", f"image_id,p_c\ni,{cell}\n")
+
+    with pytest.raises(ObygazeError, match=r"given\.csv.*p_c of image_id i"):
+        read_confidences(path)
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf", "many"])
+def test_a_rating_that_is_no_finite_number_names_the_file_and_the_item(tmp_path, cell):
+    """The table has one item, i1, and its rating by the rater r1."""
+    path = written(tmp_path / "given.csv", f"item_id,r1\ni1,{cell}\n")
+
+    with pytest.raises(ObygazeError, match=r"given\.csv.*item_id i1"):
+        read_ratings(path)

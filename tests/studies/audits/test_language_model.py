@@ -65,16 +65,26 @@ def probabilities_one_by_one(model, text):
 
 
 def test_the_four_reductions_are_those_of_the_oracle(shared_data):
+    """The oracle has the logarithms of the probabilities of three tokens.
+
+    Their mean, product, geometric mean and harmonic mean are given.
+    """
     oracle = json.loads((shared_data / "audits/oracle.json").read_text(encoding="utf-8"))
     (case,) = oracle["gender_score"]["lm_reduce_cases"]
+
     result = means_of_probabilities(np.array(case["token_logprobs"]))
+
     assert result["n_tokens"] == 3
-    for name in ("mean", "prod", "gmean", "hmean"):
-        assert result[f"lm_{name}"] == pytest.approx(case[name], rel=1e-12)
+    assert result["lm_mean"] == pytest.approx(case["mean"], rel=1e-12)
+    assert result["lm_prod"] == pytest.approx(case["prod"], rel=1e-12)
+    assert result["lm_gmean"] == pytest.approx(case["gmean"], rel=1e-12)
+    assert result["lm_hmean"] == pytest.approx(case["hmean"], rel=1e-12)
 
 
 def test_a_probability_next_to_nothing_is_no_division_by_zero():
+    """Two tokens have the log probabilities -800 and -1. The power e^-800 is too small for a float, so 0."""
     result = means_of_probabilities(np.array([-800.0, -1.0]))
+
     assert result["lm_mean"] == pytest.approx(math.exp(-1) / 2)
     assert result["lm_prod"] == 0
     assert result["lm_hmean"] == pytest.approx(2 * math.exp(-800), abs=5e-324)
@@ -82,25 +92,40 @@ def test_a_probability_next_to_nothing_is_no_division_by_zero():
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_prior_is_the_mean_of_the_tokens_probabilities_and_that_of_the_end(model, text):
-    expected = probabilities_one_by_one(model, text)
-    (result,) = model.score([model.tokens(text)])
+    """A language model gives each token of a text, and its end, a probability after all that comes before it.
 
-    assert result["n_tokens"] == len(expected)
-    assert result["lm_mean"] == pytest.approx(np.mean(expected), rel=1e-5)
-    assert result["lm_prod"] == pytest.approx(np.prod(expected), rel=1e-4)
-    assert result["lm_gmean"] == pytest.approx(np.exp(np.mean(np.log(expected))), rel=1e-5)
-    assert result["lm_hmean"] == pytest.approx(len(expected) / np.sum(1 / np.array(expected)), rel=1e-4)
+    The prior of the text is their mean; the product, the geometric and the harmonic mean are given besides.
+    """
+    probabilities = np.array(probabilities_one_by_one(model, text))
+
+    (prior,) = model.score([model.tokens(text)])
+
+    n_tokens = len(probabilities)
+    geometric_mean = np.exp(np.mean(np.log(probabilities)))
+    harmonic_mean = n_tokens / np.sum(1 / probabilities)
+    assert prior["n_tokens"] == n_tokens
+    assert prior["lm_mean"] == pytest.approx(np.mean(probabilities), rel=1e-5)
+    assert prior["lm_prod"] == pytest.approx(np.prod(probabilities), rel=1e-4)
+    assert prior["lm_gmean"] == pytest.approx(geometric_mean, rel=1e-5)
+    assert prior["lm_hmean"] == pytest.approx(harmonic_mean, rel=1e-4)
 
 
 def test_texts_scored_together_get_what_they_get_alone(model):
+    """Texts of as many tokens are scored in one batch, which changes the rounding alone."""
     texts = [model.tokens(text) for text in ("a man", "a road", "a woman")]
     of_four_tokens = [ids for ids in texts if len(ids) == 4]
-    alone = [model.score([ids])[0]["lm_mean"] for ids in of_four_tokens]
-    together = [scores["lm_mean"] for scores in model.score(of_four_tokens)]
+    assert len(of_four_tokens) > 1
 
-    assert len(alone) > 1
+    together = [prior["lm_mean"] for prior in model.score(of_four_tokens)]
+
+    alone = [model.score([ids])[0]["lm_mean"] for ids in of_four_tokens]
     assert together == pytest.approx(alone, rel=1e-5)
-    assert model.score([texts[0]]) == model.score([texts[0]])
+
+
+def test_a_text_scored_again_gets_the_same_to_the_last_bit(model):
+    tokens = model.tokens("a man")
+
+    assert model.score([tokens]) == model.score([tokens])
 
 
 def test_a_text_longer_than_the_model_takes_is_refused(model):
@@ -111,11 +136,14 @@ def test_a_text_longer_than_the_model_takes_is_refused(model):
 
 
 def test_a_tokenizer_of_another_model_is_refused(copy_spoilt, folder):
+    """The vocabulary gives the letter "a" the number 999, but the network knows fewer tokens than that."""
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     vocabulary["a"] = 999
-    other = language_model(copy_spoilt(vocab=json.dumps(vocabulary)), compute=cpu())
+    path = copy_spoilt(vocab=json.dumps(vocabulary))
+    with_larger_vocabulary = language_model(path, compute=cpu())
+
     with pytest.raises(BackboneError, match="999"):
-        other.tokens("a")
+        with_larger_vocabulary.tokens("a")
 
 
 @pytest.mark.parametrize(
@@ -125,10 +153,14 @@ def test_a_tokenizer_of_another_model_is_refused(copy_spoilt, folder):
         ({"tokenizer_config": '{"eos_token": null}'}, "end token"),
         ({"config": '{"model_type": "clip"}'}, "'clip'"),
     ],
+    ids=["no tokenizer", "no token for the end of a text", "a model of images and texts"],
 )
 def test_a_folder_that_is_no_language_models_is_refused(copy_spoilt, changes, message):
+    """In a copy of a tiny GPT-2, files get another text, or are left out where this is None."""
+    path = copy_spoilt(**changes)
+
     with pytest.raises(BackboneError, match=message):
-        language_model(copy_spoilt(**changes), compute=cpu())
+        language_model(path, compute=cpu())
 
 
 def test_the_end_token_stands_in_for_a_begin_token_that_is_missing(copy_spoilt, model):
@@ -137,23 +169,41 @@ def test_the_end_token_stands_in_for_a_begin_token_that_is_missing(copy_spoilt, 
     assert other.score([other.tokens("a man")]) == model.score([model.tokens("a man")])
 
 
-def test_a_tokenizer_that_adds_begin_and_end_itself_adds_none_twice(tmp_path):
+BEGIN, END, A, MAN = 1, 2, 3, 4
+"""Numbers of the tokens of the model that `save_model_whose_tokenizer_adds_begin_and_end` writes."""
+
+
+def save_model_whose_tokenizer_adds_begin_and_end(folder):
+    """Write a tiny Llama that knows "a" and "man", and whose tokenizer puts <s> and </s> around a text."""
     special = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
-    words = {"<unk>": 0, "<s>": 1, "</s>": 2, "a": 3, "man": 4}
+    words = {"<unk>": 0, "<s>": BEGIN, "</s>": END, "a": A, "man": MAN}
     tokenizer = tokenizers.Tokenizer(WordLevel(words, unk_token=special["unk_token"]))
     tokenizer.pre_tokenizer = Whitespace()
     tokenizer.post_processor = TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
+        single="<s> $A </s>", special_tokens=[("<s>", BEGIN), ("</s>", END)]
     )
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
-    fast.save_pretrained(tmp_path)
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    untrained(lambda: LlamaForCausalLM(LlamaConfig(vocab_size=5, **sizes)), 0).save_pretrained(tmp_path)
-    model = language_model(str(tmp_path), compute=cpu())
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
 
-    assert model.tokenizer("a man")["input_ids"] == [1, 3, 4, 2]
-    assert model.tokens("a man") == (1, 3, 4, 2)
-    assert model.score([model.tokens("a man")])[0]["n_tokens"] == 3
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = LlamaConfig(vocab_size=len(words), **sizes)
+    untrained(lambda: LlamaForCausalLM(config), 0).save_pretrained(folder)
+
+
+def test_a_tokenizer_that_adds_begin_and_end_itself_adds_none_twice(tmp_path):
+    """A text is scored between a token for its begin and one for its end, which most tokenizers do not add.
+
+    This one does, so nothing is added to what it gives. "a man" has three probabilities: of either word, and
+    of the end.
+    """
+    save_model_whose_tokenizer_adds_begin_and_end(tmp_path)
+    model = language_model(str(tmp_path), compute=cpu())
+    assert model.tokenizer("a man")["input_ids"] == [BEGIN, A, MAN, END]
+
+    tokens = model.tokens("a man")
+
+    assert tokens == (BEGIN, A, MAN, END)
+    (prior,) = model.score([tokens])
+    assert prior["n_tokens"] == 3
 
 
 def test_code_beside_a_model_is_never_run(copy_spoilt):
@@ -180,11 +230,18 @@ def test_a_network_that_looks_ahead_is_refused(tmp_path, folder):
         language_model(str(tmp_path), compute=cpu())
 
 
+def rename_tensor(file, old, new):
+    """Give a tensor in a file of weights another name."""
+    tensors = load_file(file)
+    tensors[new] = tensors.pop(old)
+    save_file(tensors, file)
+
+
 def test_weights_that_are_not_the_networks_are_refused(copy_spoilt):
+    """The network would keep random numbers for a tensor that the file lacks, or has by another name."""
     path = copy_spoilt()
-    tensors = load_file(f"{path}/model.safetensors")
-    tensors["ln_f.wait"] = tensors.pop("ln_f.weight")
-    save_file(tensors, f"{path}/model.safetensors")
+    rename_tensor(f"{path}/model.safetensors", "ln_f.weight", "ln_f.wait")
+
     with pytest.raises(BackboneError, match=r"transformer\.ln_f\.weight"):
         language_model(path, compute=cpu())
 

@@ -59,12 +59,18 @@ def test_improbable_objects_are_left_out_and_counted(stores):
     ids=["an object without an embedding", "one object", "an object twice"],
 )
 def test_a_list_of_objects_that_cannot_be_told_apart_is_refused(stores, objects, message):
+    """The store of texts has four objects, as "a photo of a kitchen": `OBJECTS`, of which kitchen is one."""
+    images, texts = stores
+
     with pytest.raises(AuditError, match=message):
-        audit_objects(*stores, objects)
+        audit_objects(images, texts, objects)
 
 
 def test_images_of_another_space_than_the_texts_are_refused(stores, tmp_path, save_vectors):
+    """Images and texts can be compared where one network embedded both, as the space of a store says."""
     _, texts = stores
-    images = read_embeddings(save_vectors(tmp_path / "other", ["a"], np.ones((1, 4)), space="another"))
+    store = save_vectors(tmp_path / "other", ["a"], np.ones((1, 4)), space="another")
+    images_of_another_space = read_embeddings(store)
+
     with pytest.raises(AuditError, match="another"):
-        audit_objects(images, texts, OBJECTS)
+        audit_objects(images_of_another_space, texts, OBJECTS)

@@ -23,10 +23,19 @@ def commands_to_try(page):
 def test_the_commands_under_try_it_of_an_audits_page_run_and_say_where_results_are_kept(
     page, tmp_path, monkeypatch, capsys
 ):
-    (tmp_path / "obygaze_studies").symlink_to(ROOT / "obygaze_studies")  # which holds the demo's files
+    """The page docs/audits/eat.md, say, has a section "Try it" of commands, the last of which is that audit.
+
+    They read the demo's files, which are in the folder of the package, and run in an empty folder otherwise.
+    """
+    folder_with_files_of_demo = ROOT / "obygaze_studies"
+    (tmp_path / "obygaze_studies").symlink_to(folder_with_files_of_demo)
     monkeypatch.chdir(tmp_path)
+
     commands = commands_to_try(page)
-    assert commands[-1][:2] == ["audit", page.stem]
+    *_, last_command = commands
+    assert last_command[:2] == ["audit", page.stem]
     for words in commands:
-        assert obygaze(*words) == 0, capsys.readouterr().err
+        exit_code = obygaze(*words)
+        assert exit_code == 0, capsys.readouterr().err
+
     assert "kept in" in capsys.readouterr().err

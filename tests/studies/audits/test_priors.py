@@ -87,33 +87,54 @@ def test_an_interrupted_run_measures_the_rest_and_gives_the_same_priors(
         assert priors == of_undisturbed_run
 
 
+def remove_line(path, number):
+    """Remove a line from a file; the first one is number 1."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    del lines[number - 1]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
 def test_a_line_that_is_lost_is_measured_again(model, write_table, tmp_path):
-    (texts, _) = texts_to_score(write_table())
+    """A run writes each prior that it has measured into a line of its journal, below a header.
+
+    The third line, of one text, is lost, so that one batch is measured when the run is resumed.
+    """
+    texts, _ = texts_to_score(write_table())
     journal = tmp_path / "journal"
     priors = measure_priors(model, texts, journal)
-    lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
-    journal.write_text("".join([*lines[:2], *lines[3:]]), encoding="utf-8")
-    again = CountedModel(model)
+    remove_line(journal, number=3)
+    counted = CountedModel(model)
 
-    assert measure_priors(again, texts, journal) == priors
-    assert again.n_batches == 1
+    priors_when_resumed = measure_priors(counted, texts, journal)
+
+    assert priors_when_resumed == priors
+    assert counted.n_batches == 1
 
 
 def test_a_journal_of_other_texts_is_refused_unless_the_run_is_started_anew(model, write_table, tmp_path):
+    """A journal keeps what a run has measured, so that the run can be resumed with the same texts."""
     journal = tmp_path / "journal"
-    measure_priors(model, texts_to_score(write_table())[0], journal)
-    other, _ = texts_to_score(write_table("text_id,text\nt,a woman\n"))
+    texts, _ = texts_to_score(write_table())
+    measure_priors(model, texts, journal)
+    other_texts, _ = texts_to_score(write_table("text_id,text\nt,a woman\n"))
+
     with pytest.raises(ExtractError):
-        measure_priors(model, other, journal)
-    assert list(measure_priors(model, other, journal, restart=True)) == ["a woman"]
+        measure_priors(model, other_texts, journal)
+
+    priors = measure_priors(model, other_texts, journal, restart=True)
+    assert list(priors) == ["a woman"]
 
 
 def test_a_text_that_is_too_long_is_named_before_any_work(model, write_table, tmp_path):
-    path = write_table(f"caption_id,caption\nc1,a man\nc2,{'a' * 40}\n")
+    """The tiny model takes texts of up to 31 letters, of which the caption c2 has 40."""
+    forty_letters = "a" * 40
+    table = write_table(f"caption_id,caption\nc1,a man\nc2,{forty_letters}\n")
+    texts, _ = texts_to_score(table)
     counted = CountedModel(model)
 
     with pytest.raises(ExtractError, match=r"captions.csv, c2") as raised:
-        measure_priors(counted, texts_to_score(path)[0], tmp_path / "journal")
+        measure_priors(counted, texts, tmp_path / "journal")
+
     assert "\n" not in str(raised.value)
     assert counted.n_batches == 0
     assert not (tmp_path / "journal").exists()

@@ -80,20 +80,34 @@ def encoded(tmp_path_factory, oracle, lists, karpathy):
     return Encoded(texts, texts.text_ids())
 
 
+def association_test(case, lists, id_of_word):
+    """Make a test of four lists of words: targets X and Y by their ids, attributes A and B as texts."""
+    return EatTest(
+        name=case["X"],
+        x=tuple(id_of_word[word] for word in lists[case["X"]]),
+        y=tuple(id_of_word[word] for word in lists[case["Y"]]),
+        a=tuple(lists[case["A"]]),
+        b=tuple(lists[case["B"]]),
+    )
+
+
 def test_association_tests_of_word_lists_have_the_effects_and_p_values_of_the_oracle(encoded, oracle, lists):
-    texts, id_of_word = encoded
-    expected = oracle["gender_score"]["minilm_all_MiniLM_L6_v2"]["weat_text_only"]
-    tests = []
-    for case in expected:
-        targets = [tuple(id_of_word[word] for word in lists[case[side]]) for side in ("X", "Y")]
-        attributes = [tuple(lists[case[side]]) for side in ("A", "B")]
-        tests.append(EatTest(case["X"], *targets, *attributes))
-    items = {name: {} for name in id_of_word.values()}
-    results = audit_eat(texts, texts, items=items, text_ids=id_of_word, tests=tests)
-    for row, case in zip(records(results.data), expected, strict=True):
-        assert row["d"] == pytest.approx(case["d"], abs=2e-4), case["X"]
-        assert row["p_normal"] == pytest.approx(case["p_normal"], rel=2e-3)
-        assert row["n_x"] == case["n"]
+    """A test asks whether words of a list X are nearer to those of A than to those of B, more so than Y's.
+
+    The lists are those of WEAT, a published set of such tests; the store has the embedding of each word by a
+    real encoder. The oracle computed d, the size of the effect, and p with the same encoder.
+    """
+    embeddings, id_of_word = encoded
+    expected_of_tests = oracle["gender_score"]["minilm_all_MiniLM_L6_v2"]["weat_text_only"]
+    tests = [association_test(case, lists, id_of_word) for case in expected_of_tests]
+    targets = {text_id: {} for text_id in id_of_word.values()}
+
+    report = audit_eat(embeddings, embeddings, items=targets, text_ids=id_of_word, tests=tests)
+
+    for row, expected in zip(records(report.data), expected_of_tests, strict=True):
+        assert row["d"] == pytest.approx(expected["d"], abs=2e-4), expected["X"]
+        assert row["p_normal"] == pytest.approx(expected["p_normal"], rel=2e-3)
+        assert row["n_x"] == expected["n"]
 
 
 def test_similarities_of_the_captions_and_objects_of_the_demo_are_the_oracles(encoded, oracle):
@@ -104,28 +118,38 @@ def test_similarities_of_the_captions_and_objects_of_the_demo_are_the_oracles(en
 
 
 def test_gender_scores_of_the_demo_are_the_oracles(encoded, oracle):
-    """The demo asks whether a man or a woman is on the motorcycle, in a picture of a motor scooter.
+    """The authors' demo asks whether a man or a woman is on the motorcycle, in a picture of a motor scooter.
 
-    The scores are the oracle's for the same sentences, and those that the authors' page prints.
+    The caption has a mask where either word is put in; a score is computed from the caption's prior by a
+    language model, the object's confidence and their similarity. The authors' page prints .3445 and .2988.
     """
     cases = {case["name"]: case for case in oracle["gender_score"]["exact_cases"]}
     man = cases["README GE man motorcycle"]
     woman = cases["README GE woman motorcycle"]
-    priors = {man["caption"]: man["lm"], woman["caption"]: woman["lm"]}  # by the language model
-    question = {"caption_id": "c", "image_id": "i", "caption": man["caption"].replace("man", "<MASK>")}
-    objects = {"i": (Detected(man["object"], man["p_c"]),)}
-    scorer = Scorer(priors, embedded_similarity(*encoded))
-    (row,) = records(audit_gender_score([question], objects, scorer, mode="ge").data)
+    masked_caption = man["caption"].replace("man", "<MASK>")
+    captions = [{"caption_id": "c", "image_id": "i", "caption": masked_caption}]
+    objects = {"i": (Detected(man["object"], confidence=man["p_c"]),)}
+    prior_of_caption = {man["caption"]: man["lm"], woman["caption"]: woman["lm"]}
+    scorer = Scorer(prior_of_caption, embedded_similarity(*encoded))
 
+    report = audit_gender_score(captions, objects, scorer, mode="ge")
+
+    (row,) = records(report.data)
     expected = oracle["gender_score"]["minilm_all_MiniLM_L6_v2"]["sims"]
-    assert row["gs_man"] == pytest.approx(expected[f"{man['caption']}|motor scooter"]["gs"], abs=CLOSE)
-    assert row["gs_woman"] == pytest.approx(expected[f"{woman['caption']}|motor scooter"]["gs"], abs=CLOSE)
+    expected_of_man = expected[f"{man['caption']}|motor scooter"]["gs"]
+    expected_of_woman = expected[f"{woman['caption']}|motor scooter"]["gs"]
+    assert row["gs_man"] == pytest.approx(expected_of_man, abs=CLOSE)
+    assert row["gs_woman"] == pytest.approx(expected_of_woman, abs=CLOSE)
     assert round(row["gs_man"], 4) == 0.3445
     assert round(row["gs_woman"], 4) == 0.2988
 
 
 def test_similarities_and_gender_scores_of_300_captions_are_the_oracles(encoded, karpathy, oracle):
-    """They correlate with those by the encoder of the poster, and with those that were published."""
+    """Each caption has an object of its image; the similarity is that of their embeddings by a real encoder.
+
+    A score is computed from it, the caption's prior and the object's confidence. The oracle used the same
+    encoder; the published numbers are by the poster's encoder, and only correlate with these.
+    """
     similarity_of = embedded_similarity(*encoded)
     similarities = []
     scores = []
@@ -141,10 +165,10 @@ def test_similarities_and_gender_scores_of_300_captions_are_the_oracles(encoded,
     assert min(similarities) == pytest.approx(expected["min_sim"], abs=CLOSE)
     assert max(similarities) == pytest.approx(expected["max_sim"], abs=CLOSE)
 
-    of_poster = [float(row["sim_recovered"]) for row in karpathy]
-    published = [float(row["belief_revision_published"]) for row in karpathy]
-    correlation_of_similarities = np.corrcoef(similarities, of_poster)[0, 1]
-    correlation_of_scores = np.corrcoef(scores, published)[0, 1]
+    published_similarities = [float(row["sim_recovered"]) for row in karpathy]
+    published_scores = [float(row["belief_revision_published"]) for row in karpathy]
+    correlation_of_similarities = np.corrcoef(similarities, published_similarities)[0, 1]
+    correlation_of_scores = np.corrcoef(scores, published_scores)[0, 1]
     assert correlation_of_similarities == pytest.approx(expected["pearson_sim"], abs=CLOSE)
     assert correlation_of_scores == pytest.approx(expected["pearson_gs"], abs=CLOSE)
     assert min(correlation_of_similarities, correlation_of_scores) > 0.8

@@ -29,24 +29,36 @@ def region(rows, columns, name="face"):
 
 
 def test_a_map_is_stretched_from_0_to_1_as_the_oracle_does(oracle):
+    """Several maps are averaged after each was stretched; here there is one, which is its own mean."""
     case = oracle["gradcam"]["cases"]["cosine"]
-    np.testing.assert_allclose(
-        mean_stretched([np.array(case["cam"])]), case["cam_minmax"], rtol=1e-9, atol=1e-12
-    )
+    only_map = np.array(case["cam"])
+
+    stretched = mean_stretched([only_map])
+
+    np.testing.assert_allclose(stretched, case["cam_minmax"], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(
     ("rows", "name_in_oracle"), [((0, 2), "face_rows0_1"), ((2, 4), "chest_rows2_3")], ids=["face", "chest"]
 )
 def test_the_share_of_a_map_in_a_region_is_the_oracles(oracle, rows, name_in_oracle):
+    """The oracle has a map of 4 x 4 places, and the share of its sum in each half.
+
+    The upper one is called face there, the lower one chest.
+    """
     case = oracle["gradcam"]["cases"]["cosine"]
-    share = energy_share(np.array(case["cam"]), region(rows, columns=(0, 4)))
+    half_of_the_map = region(rows, columns=(0, 4))
+
+    share = energy_share(np.array(case["cam"]), half_of_the_map)
+
     assert share == pytest.approx(case["roi"][name_in_oracle], rel=1e-9)
 
 
 def test_a_map_of_zeros_has_neither_a_share_nor_a_highest_place_in_a_region():
+    """A share of nothing is 0 / 0, and all places of such a map are as high."""
     zeros = np.zeros((3, 3))
     all_of_it = region(rows=(0, 3), columns=(0, 3))
+
     assert energy_share(zeros, all_of_it) is None
     assert pointing_hit(zeros, all_of_it) is None
     assert not mean_stretched([zeros]).any()
@@ -79,10 +91,13 @@ def audit_of_corner(planted):
 
 
 def test_a_map_with_all_light_in_a_region_has_its_share_and_hits_it(audit_of_corner):
+    """The region is the top left quarter. The image `top` has all its light there, and `low` none."""
     top, low, _ = records(audit_of_corner.data)
+
     assert top["share"] > 0.99
+    assert top["hit"] is True
     assert low["share"] < 0.01
-    assert (top["hit"], low["hit"]) == (True, False)
+    assert low["hit"] is False
 
 
 def test_a_map_without_light_is_called_empty_and_has_no_share(audit_of_corner):
@@ -129,14 +144,17 @@ def test_the_same_maps_are_stored_as_the_same_bytes(planted, tmp_path):
 
 
 def test_maps_that_were_stored_are_read_as_they_were_and_give_the_same_audit(planted, tmp_path):
+    """The planted maps are of the images `top`, `low` and `dark`. An audit adds up a map in regions."""
     write_maps(planted, tmp_path / "maps.zarr")
 
     maps = read_maps(tmp_path / "maps.zarr")
 
-    assert (maps.pairs, maps.about) == (planted.pairs, planted.about)
+    assert maps.pairs == planted.pairs
+    assert maps.about == planted.about
     np.testing.assert_array_equal(maps.raw, planted.raw)
+
     whole_image = region(rows=(0, SIDE), columns=(0, SIDE))
-    regions = {image: [whole_image] for image in ("top", "low", "dark")}
+    regions = {"top": [whole_image], "low": [whole_image], "dark": [whole_image]}
     assert to_json(audit_maps(maps, regions)) == to_json(audit_maps(planted, regions))
 
 
@@ -147,24 +165,47 @@ def test_maps_that_are_not_there_are_neither_read_nor_replaced(tmp_path):
         check_maps_free(tmp_path, force=True)
 
 
-def test_maps_that_were_damaged_are_refused_by_their_image(planted, tmp_path):
+def test_a_map_whose_file_is_lost_is_refused_by_its_image(planted, tmp_path):
+    """The maps of `top`, `low` and `dark` are stored in a file each; that of map 1, of `low`, is removed."""
     write_maps(planted, tmp_path / "lost.zarr")
-    (tmp_path / "lost.zarr" / "raw" / "c" / "1" / "0" / "0").unlink()
+    file_of_map_1 = tmp_path / "lost.zarr" / "raw" / "c" / "1" / "0" / "0"
+    file_of_map_1.unlink()
+
     with pytest.raises(StoreError, match="map 1, of low"):
         read_maps(tmp_path / "lost.zarr")
-    write_maps(replace(planted, raw=-planted.raw), tmp_path / "negative.zarr")
+
+
+def test_a_map_with_negative_values_is_refused_by_its_image(planted, tmp_path):
+    """Grad-CAM cuts negative values, so that a stored map has none; here all maps are turned into theirs."""
+    negative = replace(planted, raw=-planted.raw)
+    write_maps(negative, tmp_path / "negative.zarr")
+
     with pytest.raises(StoreError, match="map 0, of top"):
         read_maps(tmp_path / "negative.zarr")
-    write_maps(replace(planted, raw=planted.raw[:2]), tmp_path / "fewer.zarr")
+
+
+def test_fewer_maps_than_are_listed_are_refused_by_the_name_of_their_array(planted, tmp_path):
+    """Three pairs of image and text are listed, and the array `raw` has two maps."""
+    with_two_maps = replace(planted, raw=planted.raw[:2])
+    write_maps(with_two_maps, tmp_path / "fewer.zarr")
+
     with pytest.raises(StoreError, match="array 'raw'"):
         read_maps(tmp_path / "fewer.zarr")
 
 
 def test_an_image_without_regions_is_named(planted):
+    """There are maps of the images `top`, `low` and `dark`, and no region for any."""
     with pytest.raises(AuditError, match="image top"):
         audit_maps(planted, {})
-    box = [region((0, 9), (0, 9))]
-    summary = audit_maps(planted, dict.fromkeys(("top", "low", "dark", "other"), box)).record["summary"]
+
+
+def test_an_image_with_regions_and_without_a_map_is_counted(planted):
+    """There are maps of the images `top`, `low` and `dark`, and regions of these and of `other`."""
+    box = [region(rows=(0, 9), columns=(0, 9))]
+    regions = {"top": box, "low": box, "dark": box, "other": box}
+
+    summary = audit_maps(planted, regions).record["summary"]
+
     assert summary["n_images_with_regions_only"] == 1
 
 

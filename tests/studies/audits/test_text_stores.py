@@ -29,9 +29,12 @@ def test_the_ids_of_texts_are_those_of_the_store_which_a_table_may_not_contradic
 
 
 def test_a_table_has_to_choose_which_of_two_equal_texts_is_used(tmp_path):
+    """A store has the text "a man" twice, as t1 and as t3, whose embeddings might differ."""
     seal_store_of_texts(tmp_path, {"t1": "a man", "t2": "a woman", "t3": "a man"})
+
     with pytest.raises(AuditError, match=r"group toy.*'a man'"):
         ids_of_texts(tmp_path)
+
     ids = ids_of_texts(tmp_path, table={"t3": "a man", "t2": "a woman"})
     assert ids == {"a man": "t3", "a woman": "t2"}
 

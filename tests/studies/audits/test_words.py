@@ -75,54 +75,95 @@ def rows_by_group(report):
 
 
 def test_counts_and_rates_of_each_emotion_level_and_condition_are_the_oracles(audit_of_published, oracle):
+    """The authors counted words of emotion in 1,000 captions of each of 280 images; the oracle adds them up.
+
+    A row of the audit is of an emotion, its level and a condition: whether the person is objectified.
+    """
     summary = audit_of_published.record["summary"]
     assert summary["word_totals"] == oracle["captions"]["word_totals"]
     assert summary["left_out_words"] == []
-    assert summary["n_captions"] == 280_000
+    assert summary["n_captions"] == 280 * 1000
+
     row_of_group = rows_by_group(audit_of_published)
-    all_expected = oracle["captions"]["expected_full"].values()
-    assert len(row_of_group) == len(all_expected)
-    for expected in all_expected:
+    expected_rows = oracle["captions"]["expected_full"].values()
+    assert len(row_of_group) == len(expected_rows)
+    for expected in expected_rows:
         row = row_of_group[expected["emotion"], expected["level"], expected["condition"]]
-        assert {name: row[name] for name in expected} == expected
+        for name, value in expected.items():
+            assert row[name] == value, name
 
 
 def test_words_of_emotion_are_less_than_half_as_frequent_where_persons_are_objectified(
     audit_of_published, oracle
 ):
-    """Those of anger are in less than one of 1000 captions; of others, words of happiness are the rarest."""
+    """The audit is of the authors' counts in captions of persons who show an emotion at a low or high level.
+
+    A row of objectified persons has the ratio of their rate of words to that of the other persons. The oracle
+    names a ratio by emotion and level, such as AN1 for anger at the low level.
+    """
     row_of_group = rows_by_group(audit_of_published)
-    for name, ratio in oracle["captions"]["ratio_objectified_over_non"].items():
-        emotion, level = EMOTIONS[name[:2]], LEVELS[name[2]]  # of a name such as AN1
+
+    for code, ratio in oracle["captions"]["ratio_objectified_over_non"].items():
+        emotion = EMOTIONS[code[:2]]
+        level = LEVELS[code[2]]
         row = row_of_group[emotion, level, "Objectified"]
         assert row["ratio"] == pytest.approx(ratio, rel=1e-12)
         assert row["ratio"] < 0.5
-    for level in ("low", "high"):
-        assert row_of_group["anger", level, "Objectified"]["per_1000"] < 1
-        rate_of = {
-            emotion: row_of_group[emotion, level, "Nonobjectified"]["per_1000"] for emotion in EMOTION_WORDS
-        }
-        assert min(rate_of, key=rate_of.get) == "happiness"
+
+
+@pytest.mark.parametrize("level", ["low", "high"])
+def test_words_of_anger_are_hardly_ever_used_of_objectified_persons(audit_of_published, level):
+    """In the authors' counts they are in less than one of 1,000 captions."""
+    row = rows_by_group(audit_of_published)["anger", level, "Objectified"]
+
+    assert row["per_1000"] < 1
+
+
+@pytest.mark.parametrize("level", ["low", "high"])
+def test_of_persons_who_are_not_objectified_words_of_happiness_are_the_rarest(audit_of_published, level):
+    """The authors' counts are of anger, sadness and happiness."""
+    row_of_group = rows_by_group(audit_of_published)
+    rate_of_emotion = {
+        emotion: row_of_group[emotion, level, "Nonobjectified"]["per_1000"] for emotion in EMOTION_WORDS
+    }
+
+    assert min(rate_of_emotion, key=rate_of_emotion.get) == "happiness"
+
+
+def n_words_counted(report):
+    """Add the counts of all emotions, levels and conditions."""
+    return sum(row["count"] for row in records(report.data))
 
 
 def test_a_word_that_is_too_rare_is_left_out_and_named(published_counts_and_items, audit_of_published):
-    def total(results):
-        return sum(row["count"] for row in records(results.data))
-
+    """In the authors' counts "anger" alone, of all words of emotion, is used fewer than 102 times."""
     without_rare_words = audit_words(*published_counts_and_items, min_total=102)
+
     assert without_rare_words.record["summary"]["left_out_words"] == ["anger"]
-    assert total(without_rare_words) < total(audit_of_published)
+    assert n_words_counted(without_rare_words) < n_words_counted(audit_of_published)
 
 
 def test_words_are_counted_in_captions_as_the_authors_code_counts_them(shared_data, oracle):
+    """The oracle has, for some images of the authors' captions, how many words their code counts in them.
+
+    It counts words of the emotion that the image shows, whose code is in the image's name, as in 3_AN1_NO_2.
+    """
     rows = read_rows(
         shared_data / "audits/clip-gender-bias/captions_fixture_filtered.csv", ["image_id", "caption"]
     )
-    counts = find_words(((row["image_id"], row["caption"]) for row in rows), EMOTION_WORDS)
+
+    words_found = find_words([(row["image_id"], row["caption"]) for row in rows], EMOTION_WORDS)
+
     for image, expected in oracle["captions"]["fixture_expected"].items():
-        words = EMOTION_WORDS[EMOTIONS[image.split("_")[1][:2]]]
-        assert len(counts[image]) == expected["n_captions"]
-        assert sum(caption.count(word) for caption in counts[image] for word in words) == expected["count"]
+        _person, emotion_and_level, *_ = image.split("_")
+        words_of_emotion = EMOTION_WORDS[EMOTIONS[emotion_and_level[:2]]]
+        words_of_captions = words_found[image]
+        assert len(words_of_captions) == expected["n_captions"]
+
+        n_words = 0
+        for words in words_of_captions:
+            n_words += sum(words.count(word) for word in words_of_emotion)
+        assert n_words == expected["count"]
 
 
 def test_only_full_stops_and_commas_are_stripped():
@@ -150,23 +191,39 @@ ITEM = {"emotion": "sadness", "level": "high", "condition": "c"}
 
 
 @pytest.mark.parametrize(
-    ("items", "ratio", "message"),
+    ("items", "message"),
     [
-        ({"i": ITEM | {"emotion": "fear"}}, None, "image i: .*'fear'"),
-        ({"i": ITEM, "j": ITEM}, None, "image j"),
-        ({"i": {"emotion": "sadness"}}, None, "column level"),
-        ({"i": ITEM}, ("c", "d"), "'d'"),
+        ({"i": ITEM | {"emotion": "fear"}}, "image i: .*'fear'"),
+        ({"i": ITEM, "j": ITEM}, "image j"),
+        ({"i": {"emotion": "sadness"}}, "column level"),
     ],
+    ids=["an emotion without a list of words", "an image without captions", "no level"],
 )
-def test_a_mistake_names_the_image(items, ratio, message):
+def test_a_mistake_in_the_table_of_images_is_named(items, message):
+    """The only caption is of the image i. `items` has the emotion, level and condition of each image."""
+    words_of_image_i = find_words([("i", "sad")], EMOTION_WORDS)
+
     with pytest.raises(AuditError, match=message):
-        audit_words(find_words([("i", "sad")], EMOTION_WORDS), items, ratio=ratio)
+        audit_words(words_of_image_i, items)
 
 
-@pytest.mark.parametrize("message", ["{", "[]", "[]]", '["Glad"]', '["very glad"]', '["glad", "glad"]'])
-def test_lists_of_words_that_could_not_be_found_are_refused(tmp_path, message):
+def test_a_ratio_to_a_condition_that_no_image_has_is_refused():
+    """The only image has the condition c, and a ratio of c to d is asked for."""
+    words_of_image_i = find_words([("i", "sad")], EMOTION_WORDS)
+    item_of_condition_c = {"emotion": "sadness", "level": "high", "condition": "c"}
+
+    with pytest.raises(AuditError, match="'d'"):
+        audit_words(words_of_image_i, {"i": item_of_condition_c}, ratio=("c", "d"))
+
+
+@pytest.mark.parametrize("bad_list", ["{", "[]", "[]]", '["Glad"]', '["very glad"]', '["glad", "glad"]'])
+def test_lists_of_words_that_could_not_be_found_are_refused(tmp_path, bad_list):
+    """The file is of JSON: a list of small single words for each emotion, as in {"joy": ["glad"]}."""
     path = tmp_path / "lists.json"
-    for text in (message, f'{{"joy": {message}}}'):
+
+    without_an_emotion = bad_list
+    of_joy = f'{{"joy": {bad_list}}}'
+    for text in (without_an_emotion, of_joy):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(AuditError, match=r"lists\.json"):
             read_lists(path)

@@ -34,22 +34,24 @@ def test_the_clip_and_the_sentence_of_a_line_are_read(write_training_file, endin
 
 
 @pytest.mark.parametrize(
-    "line",
+    "bad_line",
     [
-        "a\tb\tc\td\te\n",
-        "a\tb\tc\td\te\tf\tg\n",
-        f"a\t{TIMES}\t\n",
-        "\n",
-        f"../a\t{TIMES}\tA man.\n",
+        b"a\tb\tc\td\te\n",
+        b"a\tb\tc\td\te\tf\tg\n",
+        f"a\t{TIMES}\t\n".encode(),
+        b"\n",
+        f"../a\t{TIMES}\tA man.\n".encode(),
         f"a\t{TIMES}\tcaf\xe9\n".encode("latin-1"),
     ],
     ids=["five fields", "seven fields", "no sentence", "empty", "a path as clip", "not UTF-8"],
 )
-def test_a_bad_line_is_refused_with_its_number(write_training_file, line):
+def test_a_bad_line_is_refused_with_its_number(write_training_file, bad_line):
+    """A line has six fields between tabs: the clip, four times and the sentence. The first line is good."""
+    good_line = GOOD_LINE.encode()
+    path = write_training_file(good_line + bad_line)
+
     with pytest.raises(TrainError, match=r"LSMDC16_annos_training\.csv line 2"):
-        read_captions(
-            write_training_file(GOOD_LINE.encode() + (line if isinstance(line, bytes) else line.encode()))
-        )
+        read_captions(path)
 
 
 def test_missing_and_empty_files_are_named(tmp_path, write_training_file):
@@ -62,18 +64,35 @@ def test_missing_and_empty_files_are_named(tmp_path, write_training_file):
         read_titles(tmp_path / "none.txt")
 
 
+def touch_files(folder, *names):
+    """Make empty files below a folder."""
+    for name in names:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+
+
 def test_videos_are_found_in_any_folder_below_by_the_name_of_their_clip(tmp_path):
-    for name in ("x/a.b.avi", "y/c.mp4", "y/a.b.srt", "y/other.avi"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    found = find_videos(tmp_path, ["a.b", "c", "missing"])
-    assert found == {"a.b": tmp_path / "x" / "a.b.avi", "c": tmp_path / "y" / "c.mp4"}
+    """Of the clips a.b, c and missing, two have a video; a.b has subtitles besides, which are no video."""
+    touch_files(tmp_path, "x/a.b.avi", "y/c.mp4", "y/a.b.srt", "y/other.avi")
+
+    video_of_clip = find_videos(tmp_path, ["a.b", "c", "missing"])
+
+    assert video_of_clip == {"a.b": tmp_path / "x" / "a.b.avi", "c": tmp_path / "y" / "c.mp4"}
+
+
+def test_a_folder_without_any_of_the_videos_is_refused_with_its_option(tmp_path):
+    """The folder has a video of the clip a.b, and videos of d and e are looked for; or there is no folder."""
+    touch_files(tmp_path, "x/a.b.avi")
+
     with pytest.raises(TrainError, match="--videos"):
         find_videos(tmp_path, ["d", "e"])
     with pytest.raises(TrainError, match="--videos"):
         find_videos(tmp_path / "nowhere", ["a.b"])
 
-    (tmp_path / "y" / "a.b.mkv").touch()
+
+def test_two_videos_of_a_clip_are_refused_and_both_named(tmp_path):
+    touch_files(tmp_path, "x/a.b.avi", "y/a.b.mkv")
+
     with pytest.raises(TrainError, match=r"a\.b\.avi and .*a\.b\.mkv"):
         find_videos(tmp_path, ["a.b"])
 

@@ -43,10 +43,18 @@ def test_every_initial_tensor_is_clips_or_an_identity(oracle, tensors):
 
 
 def test_groups_frozen_tensors_and_data_types_are_the_originals(oracle):
+    """A tensor is in a group with its learning rate and decay, is trained or frozen, and has 32 or 16 bits.
+
+    The oracle says so of each tensor of the original's network. The rate is 1 here, and half of it for the
+    tensors of CLIP.
+    """
     for name, facts in oracle.tensors.items():
-        assert rules.group_of(name, 1.0, 0.5) == GROUPS[facts["group"]], name
+        expected_group = GROUPS[facts["group"]]
+        has_16_bits = facts["dtype_original"] == "float16"
+
+        assert rules.group_of(name, rate=1.0, clip_scale=0.5) == expected_group, name
         assert rules.is_trained(name) == facts["trained"], name
-        assert is_half(name) == (facts["dtype_original"] == "float16"), name
+        assert is_half(name) == has_16_bits, name
 
 
 def test_a_clip_in_the_hubs_format_is_loaded_under_the_names_of_openai(clip, tmp_path):
@@ -74,16 +82,29 @@ def clip_with_vision_config(clip, folder, **vision):
     return find_weights(folder)
 
 
-def test_weights_that_are_no_clip_of_openais_are_refused(clip, tmp_path):
+def test_a_clip_with_another_function_or_more_layers_than_its_weights_is_refused(clip, tmp_path):
+    """The tiny CLIP has two layers, 0 and 1, and OpenAI's activation function; configurations differ."""
+    with_another_function = clip_with_vision_config(clip, tmp_path, hidden_act="gelu")
     with pytest.raises(TrainError, match="hidden_act"):
-        plan.load_clip(clip_with_vision_config(clip, tmp_path, hidden_act="gelu"))
+        plan.load_clip(with_another_function)
+
+    with_a_third_layer = clip_with_vision_config(clip, tmp_path, num_hidden_layers=3)
     with pytest.raises(BackboneError, match=r"tensors missing: vision.*layers\.2"):
-        plan.load_clip(clip_with_vision_config(clip, tmp_path, num_hidden_layers=3))
+        plan.load_clip(with_a_third_layer)
+
+
+def test_random_weights_are_no_clip_to_train_from():
     with pytest.raises(TrainError, match="CLIP"):
         plan.load_clip(find_weights("random:0"))
-    (tmp_path / "ViT-B-32.pt").write_bytes(b"PK")  # a pickle could run code
+
+
+def test_weights_in_a_pickle_are_refused_by_the_files_name(tmp_path):
+    """PyTorch's files (.pt) begin with PK and hold a pickle: to read it may run a stranger's code."""
+    pickle = tmp_path / "ViT-B-32.pt"
+    pickle.write_bytes(b"PK")
+
     with pytest.raises(TrainError, match=r"\.pt"):
-        plan.load_clip(find_weights(tmp_path / "ViT-B-32.pt"))
+        plan.load_clip(find_weights(pickle))
 
 
 @pytest.fixture

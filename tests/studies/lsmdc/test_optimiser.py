@@ -13,8 +13,6 @@ rules = lazy_import("obygaze_studies.lsmdc.step")
 RATES = {"large": 1e-3, "small": 1e-7}
 DECAYS = {"weight": 0.2, "bias": 0.0}
 STEPS = 30
-STEPS_OF_THE_ORIGINAL = (1, 3, 4, 30)
-"""The steps after which the original's moments and parameters are recorded."""
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +20,7 @@ def original_run(oracle):
     return dict(np.load(oracle.folder / "bertadam.npz"))
 
 
-def run(original_run, case, dtype):
+def thirty_steps(original_run, case, dtype):
     """Take the thirty steps; yield number, parameters and optimiser after each."""
     kind = getattr(torch, dtype)
     tensors = {
@@ -40,18 +38,24 @@ def run(original_run, case, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("case", ["large", "small"])
 def test_moments_and_parameters_of_thirty_steps_are_the_originals(original_run, case, dtype):
-    compared = []
-    for step, tensors, optimiser in run(original_run, case, dtype):
-        if step not in STEPS_OF_THE_ORIGINAL:
+    """A weight and a bias are trained with given gradients, at a large or a small rate.
+
+    The original's optimiser took the same steps. Recorded are the parameters after steps 1, 3, 4 and 30, and
+    the weight's moments m and v: running means of its gradients and of their squares.
+    """
+    steps_compared = []
+    for step, parameters, optimiser in thirty_steps(original_run, case, dtype):
+        if step not in (1, 3, 4, 30):
             continue
-        compared.append(step)
-        assert np.array_equal(optimiser.m["weight"].numpy(), original_run[f"{case}.{dtype}.{step}.m"])
-        assert np.array_equal(optimiser.v["weight"].numpy(), original_run[f"{case}.{dtype}.{step}.v"])
-        for name in DECAYS:
-            expected = original_run[f"{case}.{dtype}.{step}.{name}"]
-            difference = np.abs(tensors[name] - expected).max()
+        steps_compared.append(step)
+        recorded = f"{case}.{dtype}.{step}"
+        assert np.array_equal(optimiser.m["weight"].numpy(), original_run[f"{recorded}.m"])
+        assert np.array_equal(optimiser.v["weight"].numpy(), original_run[f"{recorded}.v"])
+        for name in ("weight", "bias"):
+            expected = original_run[f"{recorded}.{name}"]
+            difference = np.abs(parameters[name] - expected).max()
             assert difference <= difference_of_processors(expected, case, dtype), (step, name)
-    assert compared == [*STEPS_OF_THE_ORIGINAL]
+    assert steps_compared == [1, 3, 4, 30]
 
 
 def difference_of_processors(expected, case, dtype):
@@ -64,29 +68,39 @@ def difference_of_processors(expected, case, dtype):
 
 
 def test_the_schedule_is_the_originals(oracle):
-    expected = json.loads((oracle.folder / "data_order.json").read_text())["schedule"]
-    total = expected["total"]
-    for step, factor in expected["factors"].items():
-        assert rules.schedule(int(step), total) == factor
-    assert sum(rules.schedule(step, total) for step in range(total)) == pytest.approx(
-        expected["sum"], abs=1e-9
-    )
+    """The learning rate is multiplied by a factor in each step; some factors and the sum of all are known."""
+    original = json.loads((oracle.folder / "data_order.json").read_text())["schedule"]
+    n_steps = original["total"]
+
+    factors = [rules.schedule(step, n_steps) for step in range(n_steps)]
+
+    for step, factor in original["factors"].items():
+        assert rules.schedule(int(step), n_steps) == factor
+    assert sum(factors) == pytest.approx(original["sum"], abs=1e-9)
 
 
 def test_the_first_step_changes_moments_but_no_parameter_as_its_rate_is_0():
-    """A tensor without a gradient is left as it is in later steps, too."""
-    moving, frozen = torch.ones(3, requires_grad=True), torch.ones(3)
+    """The learning rate rises from 0 to its full height in the first steps.
+
+    Of two tensors of ones one has a gradient, which its moment remembers in the first step and which moves it
+    in the second. The tensor without a gradient is never moved.
+    """
+    ones = torch.ones(3)
+    moving = torch.ones(3, requires_grad=True)
     moving.grad = torch.ones(3)
+    frozen = torch.ones(3)
     group = rules.ParameterGroup(1e-3, 0.2)
     optimiser = rules.BertAdam(
         {"moving": moving, "frozen": frozen}, {"moving": group, "frozen": group}, STEPS
     )
+
     optimiser.step()
-    assert torch.equal(moving, torch.ones(3))
+    assert torch.equal(moving, ones)
     assert optimiser.m["moving"].any()
+
     optimiser.step()
-    assert not torch.equal(moving, torch.ones(3))
-    assert torch.equal(frozen, torch.ones(3))
+    assert not torch.equal(moving, ones)
+    assert torch.equal(frozen, ones)
 
 
 @pytest.mark.parametrize(

@@ -95,9 +95,17 @@ def test_three_steps_of_two_processes_give_the_tensors_of_the_original(oracle, f
 
 
 def test_two_processes_with_a_quarter_of_the_gradient_equal_one(oracle, folder_of_two_processes):
-    tensors = load_file(tensors_file(folder_of_two_processes, "share 1/4, chunks of 2", rank=0))
+    """The original multiplies gradients before its gather by 1 / processes, of which it had four.
+
+    One process does the same with `gather_share` 1/4. Two processes took the same three steps, in chunks of
+    two pairs, and wrote their tensors.
+    """
+    variant = "share 1/4, chunks of 2"
+    of_two_processes = load_file(tensors_file(folder_of_two_processes, variant, rank=0))
+
     of_one_process, *_ = three_steps(oracle, gather_share=0.25)
-    assert furthest(tensors, of_one_process) <= 2e-6
+
+    assert furthest(of_two_processes, of_one_process) <= 2e-6
 
 
 def test_a_training_in_two_processes_is_that_of_one(folder_of_two_processes, settings):

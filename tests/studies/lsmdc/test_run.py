@@ -5,9 +5,9 @@ Checks 9, 12 and 13 of the specification.
 
 import json
 import os
+from itertools import count
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from safetensors import SafetensorError, safe_open
 
@@ -62,38 +62,74 @@ def uninterrupted_run(settings, module_tmp):
     return of_a_run
 
 
-N_EPOCHS, STEPS_OF_EPOCH = 2, 3
-
-
 @pytest.mark.long
 def test_a_run_writes_settings_log_measures_tokenizer_weights_state_and_a_card(uninterrupted_run):
-    names = {"run.json", "left_out.csv", "log.csv", "epochs.json", "test.json", "README.md"}
-    names |= {"tokenizer.json", "tokenizer_config.json"}
-    names |= {"epoch-0.safetensors", "epoch-1.safetensors", "model.safetensors", "state.safetensors"}
-    assert files_of(uninterrupted_run.out).keys() == names
+    """The run was trained for two epochs, 0 and 1, on 12 clips, of which each step took 4.
 
-    rows = rows_of(uninterrupted_run.out / "log.csv")
-    assert [int(row["step"]) for row in rows] == list(range(N_EPOCHS * STEPS_OF_EPOCH))
-    assert tuple(rows[0]) == state.LOG_COLUMNS
-    assert float(rows[0]["rate_factor"]) == 0
-    card = (uninterrupted_run.out / "README.md").read_text()
+    So it has 2 x 3 steps, the first of which has the learning rate 0. The validation has 4 clips.
+    """
+    folder = uninterrupted_run.out
+    assert files_of(folder).keys() == {
+        "README.md",
+        "epoch-0.safetensors",
+        "epoch-1.safetensors",
+        "epochs.json",
+        "left_out.csv",
+        "log.csv",
+        "model.safetensors",
+        "run.json",
+        "state.safetensors",
+        "test.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    }
+
+    rows_of_log = rows_of(folder / "log.csv")
+    assert [row["step"] for row in rows_of_log] == ["0", "1", "2", "3", "4", "5"]
+    assert tuple(rows_of_log[0]) == state.LOG_COLUMNS
+    assert float(rows_of_log[0]["rate_factor"]) == 0
+
+    card = (folder / "README.md").read_text()
     assert "validation, epoch 1 (4 sentences, 4 clips)" in card
-    assert "Juno (3)" in card  # a film shared with ObyGaze12
+    film_shared_with_obygaze12 = "Juno (3)"
+    assert film_shared_with_obygaze12 in card
+
+
+def last_of_the_largest(values):
+    """Return the position of the largest value, of equal ones the last."""
+    return max(range(len(values)), key=lambda position: (values[position], position))
 
 
 @pytest.mark.long
 def test_the_model_is_that_of_the_epoch_with_the_best_validation_recall(uninterrupted_run):
-    epochs = json.loads((uninterrupted_run.out / "epochs.json").read_text())
-    recalls = [measures["published"]["text_to_video"]["R@1"] for measures in epochs]
-    best = N_EPOCHS - 1 - int(np.argmax(recalls[::-1]))  # of equal recalls the last epoch
-    model = (uninterrupted_run.out / "model.safetensors").read_bytes()
-    assert model == (uninterrupted_run.out / f"epoch-{best}.safetensors").read_bytes()
+    """A run of two epochs keeps the weights of each, and has measured each on the validation clips.
 
-    network, size = load(find_weights(uninterrupted_run.out))
-    written = load_file(uninterrupted_run.out / "model.safetensors")
+    The recall is the share of sentences whose clip is found in the first place. Of equal recalls, the last
+    epoch is taken.
+    """
+    folder = uninterrupted_run.out
+    measures_of_epochs = json.loads((folder / "epochs.json").read_text())
+    recalls = [measures["published"]["text_to_video"]["R@1"] for measures in measures_of_epochs]
+    assert len(recalls) == 2
+
+    best_epoch = last_of_the_largest(recalls)
+    weights_of_best_epoch = folder / f"epoch-{best_epoch}.safetensors"
+    assert (folder / "model.safetensors").read_bytes() == weights_of_best_epoch.read_bytes()
+
+
+@pytest.mark.long
+def test_the_written_model_is_loaded_as_it_was_written_in_float32(uninterrupted_run):
+    """The backbone names and arranges tensors in its own way; `from_port` gives them back as in the file."""
+    folder = uninterrupted_run.out
+
+    network, size = load(find_weights(folder))
+
+    written = load_file(folder / "model.safetensors")
     loaded = size.from_port(network.state_dict())
-    assert {name: value.dtype for name, value in written.items()} == dict.fromkeys(loaded, torch.float32)
-    assert all(torch.equal(written[name], value) for name, value in loaded.items())
+    assert written.keys() == loaded.keys()
+    for name, tensor in written.items():
+        assert tensor.dtype == torch.float32, name
+        assert torch.equal(tensor, loaded[name]), name
 
 
 class Killed(BaseException):
@@ -169,17 +205,30 @@ def test_a_training_killed_repeatedly_and_resumed_gives_the_same_bytes(
     assert [name for name in expected if files[name] != expected[name]] == []
 
 
+def yes_from_the_nth_question_on(n):
+    """Make a function that answers False to the first n - 1 calls, and True to all later ones."""
+    calls = count(1)
+    return lambda: next(calls) >= n
+
+
 @pytest.mark.long  # trains, is stopped, trains again
 def test_a_training_that_is_stopped_on_request_and_resumed_ends_with_the_same_bytes(
     uninterrupted_run, settings
 ):
-    resumed = settings(resume=True)
-    # It asks after each of the three steps of the first epoch, after this epoch, and after step 4.
-    answers = iter([False, False, False, False, True])
-    outcome = train(resumed, stopped=lambda: next(answers, True))
-    assert (outcome.steps, outcome.complete, len(outcome.epochs)) == (4, False, 1)
-    listener = Listener()
+    """A training of two epochs of three steps asks after each step and each epoch whether it should stop.
 
+    Here it is told to when it asks for the fifth time: after steps 1 to 3, epoch 0 and step 4. Resumed, it
+    must end with the files of a run that nothing interrupted.
+    """
+    resumed = settings(resume=True)
+
+    outcome = train(resumed, stopped=yes_from_the_nth_question_on(5))
+
+    assert outcome.steps == 4
+    assert len(outcome.epochs) == 1
+    assert not outcome.complete
+
+    listener = Listener()
     assert train(resumed, watch=listener).complete
     assert any("step 4 of 6" in text for text in listener.said)
     assert files_of(resumed.out) == files_of(uninterrupted_run.out)
@@ -189,19 +238,32 @@ def test_a_training_that_is_stopped_on_request_and_resumed_ends_with_the_same_by
 def test_a_complete_run_is_resumed_without_a_change_and_not_overwritten_or_resumed_otherwise(
     uninterrupted_run, settings
 ):
-    before = files_of(uninterrupted_run.out)
-    assert train(settings(out=uninterrupted_run.out, resume=True)).complete
+    """The run was trained to its end, at the learning rate 3e-4; its folder is given once more.
+
+    To resume it changes nothing. Without `resume` it would be overwritten, and at another rate the files
+    would be of two trainings, so that both are refused.
+    """
+    folder = uninterrupted_run.out
+    files_before = files_of(folder)
+
+    assert train(settings(out=folder, resume=True)).complete
     with pytest.raises(TrainError, match="--resume"):
-        train(settings(out=uninterrupted_run.out))
+        train(settings(out=folder, resume=False))
     with pytest.raises(TrainError, match="lr"):
-        train(settings(out=uninterrupted_run.out, lr=1e-4, resume=True))
-    assert files_of(uninterrupted_run.out) == before
+        train(settings(out=folder, resume=True, lr=1e-4))
+
+    assert files_of(folder) == files_before
 
 
 def test_a_training_that_is_stopped_while_videos_are_decoded_makes_no_folder(settings, tmp_path):
-    of_a_run = settings(cache=tmp_path / "cache")
+    """Videos are decoded into an empty cache before the first step, where the training is told to stop."""
+    of_a_run = settings(cache=tmp_path / "empty_cache")
+
     outcome = train(of_a_run, stopped=lambda: True)
-    assert (outcome.steps, outcome.total, outcome.complete) == (0, 0, False)
+
+    assert outcome.steps == 0
+    assert outcome.total == 0
+    assert not outcome.complete
     assert not of_a_run.out.exists()
 
 
@@ -220,9 +282,9 @@ def test_a_run_that_another_process_trains_is_not_resumed(uninterrupted_run, set
     "uninterrupted_run"
 )  # which has filled the cache: decoding asks whether to stop, too
 def test_a_damaged_state_is_refused_by_its_name(settings):
+    """A training is stopped after its second step; the file with its state is then cut to 1,000 bytes."""
     resumed = settings(epochs=1, resume=True)
-    answers = iter([False, True])  # stop after the second step
-    train(resumed, stopped=lambda: next(answers, True))
+    train(resumed, stopped=yes_from_the_nth_question_on(2))
     state = resumed.out / "state.safetensors"
     state.write_bytes(state.read_bytes()[:1000])
 
@@ -230,32 +292,59 @@ def test_a_damaged_state_is_refused_by_its_name(settings):
         train(resumed)
 
 
-def test_a_full_disk_is_an_error_in_words(tmp_path, monkeypatch):
-    def full(*_, **__):
+@pytest.fixture
+def disk_is_full(monkeypatch):
+    """Let tensors be written to a disk that is full: as the library safetensors says it."""
+
+    def fail(*_, **__):
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(state, "save_file", full)
+    monkeypatch.setattr(state, "save_file", fail)
+
+
+@pytest.mark.usefixtures("disk_is_full")
+def test_a_full_disk_is_an_error_in_words(tmp_path):
+    """The error names the file that was to be written, of which nothing is left."""
+    folder = RunFolder(tmp_path)
+
     with pytest.raises(TrainError, match=r"epoch-0\.safetensors.*No space left"):
-        RunFolder(tmp_path).write_model("epoch-0.safetensors", {}, {})
-    assert not any(tmp_path.iterdir())
+        folder.write_model("epoch-0.safetensors", {}, {})
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def loss_of_third_step_is_nan(monkeypatch):
+    """Give the third step of a training a loss that is not a number."""
+    compute_gradients = step.compute_gradients
+    steps = count(1)
+
+    def compute_gradients_or_fail(*args, **kwargs):
+        if next(steps) == 3:
+            return float("nan")
+        return compute_gradients(*args, **kwargs)
+
+    monkeypatch.setattr(step, "compute_gradients", compute_gradients_or_fail)
 
 
 @pytest.mark.long
-def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings, monkeypatch):
-    real = step.compute_gradients
-    calls = []
+@pytest.mark.usefixtures("loss_of_third_step_is_nan")
+def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings):
+    """A step with such a loss would turn every weight into NaN, and the training would be lost.
 
-    def broken(*args, **kwargs):
-        calls.append(1)
-        return float("nan") if len(calls) == 3 else real(*args, **kwargs)
-
-    monkeypatch.setattr(step, "compute_gradients", broken)
+    It is stopped in the third step, which is batch 2 as batches are counted from 0. The state that it keeps
+    is that after two steps, and has finite numbers alone.
+    """
     of_a_run = settings()
+
     with pytest.raises(TrainError, match=r"step 3 \(epoch 0, batch 2\)"):
         train(of_a_run)
+
     with safe_open(of_a_run.out / "state.safetensors", framework="pt") as file:
-        assert json.loads(file.metadata()["position"])["step"] == 2
-        assert all(torch.isfinite(file.get_tensor(name)).all() for name in file.keys())  # noqa: SIM118 - not a mapping
+        n_steps_kept = json.loads(file.metadata()["position"])["step"]
+    assert n_steps_kept == 2
+    for name, tensor in load_file(of_a_run.out / "state.safetensors").items():
+        assert torch.isfinite(tensor).all(), name
 
 
 def test_titles_of_excluded_films_of_which_there_is_no_clip_are_announced():
@@ -266,12 +355,20 @@ def test_titles_of_excluded_films_of_which_there_is_no_clip_are_announced():
     assert listener.said == ["--exclude-movies: no clip is of Juno"]
 
 
-@pytest.mark.long
-def test_too_large_a_chunk_for_the_memory_says_what_to_do(settings, monkeypatch):
-    def full(*_, **__):
+@pytest.fixture
+def memory_is_full(monkeypatch):
+    """Let the first step of a training fail as it does where the memory is too small."""
+
+    def fail(*_, **__):
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(step, "compute_gradients", full)
+    monkeypatch.setattr(step, "compute_gradients", fail)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("memory_is_full")
+def test_too_large_a_chunk_for_the_memory_says_what_to_do(settings):
+    """A chunk is the clips that the network sees at once: a smaller one needs less memory."""
     with pytest.raises(TrainError, match=r"step 1.*--chunk"):
         train(settings(chunk=4))
 
@@ -289,6 +386,12 @@ def corpus_to_spoil(corpus, tmp_path):
     return folder
 
 
+def replace_video(link, data):
+    """Write a file in place of a link to a video, which stays as it is."""
+    link.unlink()
+    link.write_bytes(data)
+
+
 def folders_of(corpus):
     """Return settings of one epoch on a corpus, with an empty cache."""
     folders = {"annotations": corpus / "annotations", "videos": corpus / "videos", "cache": corpus / "cache"}
@@ -297,29 +400,33 @@ def folders_of(corpus):
 
 @pytest.mark.long
 def test_clips_without_a_readable_video_are_left_out_and_listed(settings, corpus_to_spoil):
-    """Of 12 training clips, the video of number 3 is missing and that of number 5 is damaged.
+    """Of 12 training clips, number 3 has no video, and that of number 5 is damaged.
 
-    Their captions are on lines 4 and 6.
+    Clips are numbered from 0 and lines from 1: their captions are on lines 4 and 6.
     """
-    missing, unreadable = clip_id("training", 3), clip_id("training", 5)
+    missing = clip_id("training", 3)
     (corpus_to_spoil / "videos" / f"{missing}.avi").unlink()
-    link = corpus_to_spoil / "videos" / f"{unreadable}.avi"
-    link.unlink()  # so that writing does not change the corpus
-    link.write_bytes(b"RIFF and nothing else")
+    unreadable = clip_id("training", 5)
+    replace_video(corpus_to_spoil / "videos" / f"{unreadable}.avi", b"RIFF and nothing else")
     listener = Listener()
     of_a_run = settings(**folders_of(corpus_to_spoil))
 
     outcome = train(of_a_run, watch=listener)
 
     assert outcome.left_out == {"training": 2, "validation": 0, "test": 0}
-    rows = rows_of(of_a_run.out / "left_out.csv")
-    assert [(row["line"], row["clip_id"]) for row in rows] == [("4", missing), ("6", unreadable)]
-    assert all(row["reason"] for row in rows)
+
+    row_of_missing, row_of_unreadable = rows_of(of_a_run.out / "left_out.csv")
+    assert (row_of_missing["line"], row_of_missing["clip_id"]) == ("4", missing)
+    assert (row_of_unreadable["line"], row_of_unreadable["clip_id"]) == ("6", unreadable)
+    assert row_of_missing["reason"]
+    assert row_of_unreadable["reason"]
+
     assert any(text.startswith("training: 2 of 12") and "line 4" in text for text in listener.said)
 
 
 @pytest.mark.long
 def test_a_corpus_without_a_readable_validation_clip_is_refused(settings, corpus_to_spoil):
+    """The videos of all four validation clips are removed, whose names have 00.01 as their time."""
     for video_of_validation_clip in (corpus_to_spoil / "videos").glob("*_00.01.*"):
         video_of_validation_clip.unlink()
     with pytest.raises(TrainError, match="validation"):
@@ -343,33 +450,34 @@ def test_a_setting_that_cannot_be_is_refused_before_anything_is_decoded(settings
 
 @pytest.mark.long
 def test_a_store_says_how_the_run_that_extracted_it_was_trained(uninterrupted_run, corpus, tmp_path):
-    """Two commands extract the features of one film with the weights of a run."""
-    (tmp_path / "films").mkdir()
-    (video,) = (corpus / "videos").rglob(f"{clip_id('test', 3)}.avi")
-    os.link(video, tmp_path / "films" / "film.avi")
-    manifest, store = tmp_path / "films.csv", tmp_path / "store"
-    options = [
-        "--backbone",
-        "xclip-lsmdc",
-        "--weights",
-        uninterrupted_run.out,
-        "--workers",
-        1,
-        "--device",
-        "cpu",
-    ]
+    """The features of one film are extracted with the weights of a run that began from a CLIP.
 
-    assert obygaze("manifest", "import", "folder", tmp_path / "films", "--out", manifest) == 0
-    assert obygaze("extract", manifest, store, *options) == 0
+    The corpus of the run has three clips each of two films that are in ObyGaze12 too. Its network embeds
+    texts and clips into one space, so a text has the same training and space.
+    """
+    folder_of_film = tmp_path / "film"
+    folder_of_film.mkdir()
+    (video,) = (corpus / "videos").rglob(f"{clip_id('test', 3)}.avi")
+    os.link(video, folder_of_film / "film.avi")
+    manifest = tmp_path / "film.csv"
+    store = tmp_path / "store"
+
+    assert obygaze("manifest", "import", "folder", folder_of_film, "--out", manifest) == 0
+    weights_of_run = ["--backbone", "xclip-lsmdc", "--weights", uninterrupted_run.out]
+    on_one_cpu = ["--workers", 1, "--device", "cpu"]
+    assert obygaze("extract", manifest, store, *weights_of_run, *on_one_cpu) == 0
 
     provenance = open_store(store)["xclip-lsmdc"].provenance
-    training = provenance["training"]
     assert provenance["weights_sha256"] == find_weights(uninterrupted_run.out).sha256
+
+    training = provenance["training"]
     assert training["clip"]["weights_sha256"] == find_weights(uninterrupted_run.clip).sha256
-    assert (training["arithmetic"], training["gather_share"]) == ("float32", 0.25)
-    assert len(training["data"]["training"]["frames_sha256"]) == 64  # hexadecimal digits
+    assert training["arithmetic"] == "float32"
+    assert training["gather_share"] == 0.25
+    n_hexadecimal_digits = len(training["data"]["training"]["frames_sha256"])
+    assert n_hexadecimal_digits == 64
     assert training["movies"]["shared_with_obygaze12"] == {"Juno": 3, "Pulp Fiction": 3}
-    # Texts that the run embeds are in the space of its clips.
+
     texts = load_text_backbone("xclip-lsmdc-text", weights=str(uninterrupted_run.out))
     assert texts.provenance["training"] == training
     assert texts.provenance["space"] == embedding_space(provenance)

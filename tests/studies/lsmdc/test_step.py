@@ -14,7 +14,7 @@ rules = lazy_import("obygaze_studies.lsmdc.step")
 
 
 @pytest.fixture(scope="module")
-def first(oracle):
+def first_step(oracle):
     """Network with the gradients of step 0, its loss, and the pairs' embeddings and scores."""
     network = oracle.network()
     loss = rules.compute_gradients(network, oracle.size, oracle.batch(0), PAIRS)
@@ -37,31 +37,42 @@ def largest_difference_of_losses(oracle, dtype):
     return rounding(dtype, *[1] * n_roundings, condition=condition)
 
 
-def test_embeddings_scores_and_loss_are_the_originals(oracle, first):
-    _, loss, embeddings, scores = first
-    expected = oracle.similarities
-    assert loss == pytest.approx(float(expected["loss.0"]), abs=5e-5)
-    for name, score in scores.items():
-        assert np.abs(score.numpy() - expected[f"{name}.0"]).max() <= 2e-4, name
-    unit = {
+def test_embeddings_scores_and_loss_are_the_originals(oracle, first_step):
+    """In step 0 a network embeds pairs of sentence and clip, and scores every sentence with every clip.
+
+    The oracle has the embeddings, scores and loss of the original with the same network and pairs. Its
+    vectors have length 1.
+    """
+    _, loss, embeddings, scores = first_step
+    of_length_1 = {
         "sentence_output": normalize(embeddings.sentences, dim=-1),
         "word_features": normalize(embeddings.words, dim=-1),
         "frame_features": normalize(embeddings.frames, dim=-1),
         "video_output": embeddings.videos,
     }
 
-    for name, value in unit.items():
-        assert np.abs(value.numpy() - expected[f"{name}.0"]).max() <= 1e-5, name
+    original = oracle.similarities
+    assert loss == pytest.approx(float(original["loss.0"]), abs=5e-5)
+    for name, score in scores.items():
+        assert np.abs(score.numpy() - original[f"{name}.0"]).max() <= 2e-4, name
+    for name, vectors in of_length_1.items():
+        assert np.abs(vectors.numpy() - original[f"{name}.0"]).max() <= 1e-5, name
 
 
-def test_the_hundred_gradients_and_their_norm_are_the_originals(oracle, first):
-    network, *_ = first
+def test_the_hundred_gradients_and_their_norm_are_the_originals(oracle, first_step):
+    """The original's network has 100 tensors that are trained, whose gradients in step 0 were recorded.
+
+    `clip_gradients` returns the norm of all of them together. `from_port` renames ours as the original's.
+    """
+    network, *_ = first_step
     gradients = {name: value.grad for name, value in network.named_parameters() if value.grad is not None}
-    expected = oracle.load("gradients_step0")
-    assert len(expected) == 100
-    assert furthest(oracle.size.from_port(gradients), expected) <= 1e-4
-    norm = rules.clip_gradients([value for value in network.parameters() if value.requires_grad])
+    gradients_by_original_names = oracle.size.from_port(gradients)
 
+    original_gradients = oracle.load("gradients_step0")
+    assert len(original_gradients) == 100
+    assert furthest(gradients_by_original_names, original_gradients) <= 1e-4
+
+    norm = rules.clip_gradients([value for value in network.parameters() if value.requires_grad])
     assert norm == pytest.approx(float(oracle.similarities["norm.0"]), rel=5e-5)
 
 
@@ -90,27 +101,38 @@ def test_three_steps_in_float64_are_those_of_the_original_in_float64(oracle, mon
 
 
 def test_losses_norms_parameters_and_moments_of_three_steps_are_the_originals(oracle):
-    parameters, losses, norms, optimiser = three_steps(oracle)
+    """The original took three steps with the same network, pairs and rates.
+
+    Recorded are the loss and the norm of the gradients in each step, the parameters after the third, and the
+    norms of the optimiser's moments m and v: running means of gradients and of their squares.
+    """
+    parameters, losses, norms_of_gradients, optimiser = three_steps(oracle)
 
     original = oracle.run["one process"]
     assert np.abs(np.subtract(losses, original["loss"])).max() <= 5e-5
-    assert norms == pytest.approx(original["grad_norm_before_clip"], rel=5e-5)
+    assert norms_of_gradients == pytest.approx(original["grad_norm_before_clip"], rel=5e-5)
     assert furthest(parameters, oracle.load("after_3_steps")) <= 2e-6
-    norms_of_moments = dict(np.load(oracle.folder / "norms.npz"))
+
+    recorded = dict(np.load(oracle.folder / "norms.npz"))
     for moment, key in ((optimiser.m, "m_after_3"), (optimiser.v, "v_after_3")):
+        norms_recorded = recorded[key]
         moment_of_tensor = oracle.size.from_port(moment)
-        for name, norm in zip(norms_of_moments["names"], norms_of_moments[key], strict=True):
+        for name, norm in zip(recorded["names"], norms_recorded, strict=True):
             expected = pytest.approx(float(norm), rel=1e-4, abs=1e-9)
             assert float(moment_of_tensor[name].norm()) == expected, name
 
 
 def test_the_rates_of_the_four_groups_are_the_originals(oracle):
-    for step, expected in enumerate(oracle.run["learning_rates"]):
+    """The groups are of tensors of CLIP, which learn more slowly, and of others, and of weights and biases.
+
+    The original recorded the four rates in each step.
+    """
+    names = ("clip.weight", "weight", "clip.bias", "bias")
+    groups = [rules.group_of(name, rate=oracle.run["lr"], clip_scale=oracle.run["coef_lr"]) for name in names]
+
+    for step, expected_rates in enumerate(oracle.run["learning_rates"]):
         factor = rules.schedule(step, oracle.run["total_steps"])
-        names = ("clip.weight", "weight", "clip.bias", "bias")
-        groups = [rules.group_of(name, oracle.run["lr"], oracle.run["coef_lr"]) for name in names]
-        rates = [group.rate * factor for group in groups]
-        assert rates == expected
+        assert [group.rate * factor for group in groups] == expected_rates
 
 
 def test_half_of_the_gathered_gradient_is_that_of_two_processes(oracle):
@@ -132,28 +154,29 @@ def test_computing_a_batch_in_chunks_gives_the_same_parameters(oracle, chunk):
 
 @pytest.mark.long  # simulates
 def test_three_steps_in_published_arithmetic_are_the_originals_within_the_rounding_of_float16(oracle):
-    """They are partly in float16, at the published rates.
+    """The original trains partly in float16, whose numbers are coarse: what is too small becomes 0.
 
-    Squares of small gradients are too small for it, so that second moments are 0, and many steps are smaller
-    than the last digit of a parameter, in the original and here.
+    So of many parameters the mean of squared gradients (second moment) is 0, and many others don't change, as
+    a step is smaller than their last digit. Both shares, and the losses, are the original's.
     """
     parameters, losses, _, optimiser = three_steps(oracle, arithmetic="published", lr=1e-4, scale=1e-3)
 
-    expected = oracle.run["original dtypes at the published rates"]["loss"]
-    assert np.abs(np.subtract(losses, expected)).max() <= largest_difference_of_losses(oracle, "float16")
+    original_losses = oracle.run["original dtypes at the published rates"]["loss"]
+    largest_difference = np.abs(np.subtract(losses, original_losses)).max()
+    assert largest_difference <= largest_difference_of_losses(oracle, "float16")
 
     original = oracle.run["original dtypes"]
-    second_moments = [value for value in optimiser.v.values() if value.dtype == torch.float16]
-    second_moments = torch.cat([value.flatten() for value in second_moments])
+    in_float16 = [value.flatten() for value in optimiser.v.values() if value.dtype == torch.float16]
+    second_moments = torch.cat(in_float16)
     assert len(second_moments) == original["elements_float16"]
     share_zero = (second_moments == 0).double().mean().item()
     assert share_zero == pytest.approx(original["second_moment_zero_after_3"], abs=0.01)
 
-    initial = oracle.load("initial")
+    parameters_before = oracle.load("initial")
     is_unchanged = []
     for name, facts in oracle.tensors.items():
         if facts["dtype_original"] == "float16" and name in parameters:
-            is_unchanged.append((parameters[name] == initial[name].half()).flatten())
+            is_unchanged.append((parameters[name] == parameters_before[name].half()).flatten())
     share_unchanged = torch.cat(is_unchanged).double().mean().item()
     assert share_unchanged == pytest.approx(original["unchanged_after_3"], abs=0.02)
 

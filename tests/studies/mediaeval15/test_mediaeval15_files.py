@@ -45,30 +45,47 @@ def test_a_clip_has_the_classes_of_its_scores_or_of_its_judgements(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("scores", "votes", "more", "message"),
+    ("rows", "message"),
     [
-        (SCORES_CSV, [("b", "valence", "11", "000")], "", "clip 'b'"),
-        (SCORES_CSV, [("a", "valence", "111", "000")], "", "clip 'a'"),
-        (SCORES_CSV, [("z", "valence", "111", "000")], "", "clip 'z'"),
-        (SCORES_CSV, [], "b,mood,low,1\n", "column axis"),
-        (SCORES_CSV.replace("-0.3", "-3"), [], "", "clip 'a'"),
-        (SCORES_CSV.replace("-0.3", "sad"), [], "", "clip 'a'"),
-        (SCORES_CSV + "a,m,,\n", [], "", "clip a"),
+        ("a,m,-3,0.15\n", "clip 'a'"),
+        ("a,m,sad,0.15\n", "clip 'a'"),
+        ("a,m,-0.3,0.15\na,m,,\n", "clip a"),
     ],
-    ids=[
-        "two judges",
-        "judgements beside scores",
-        "a clip that is not listed",
-        "an unknown axis",
-        "a score out of range",
-        "a word for a score",
-        "a clip twice",
-    ],
+    ids=["a score out of range", "a word for a score", "a clip twice"],
 )
-def test_unusable_scores_and_judgements_are_refused_by_clip_or_column(tmp_path, scores, votes, more, message):
-    pivots = write_judgements(tmp_path, *votes, more=more) if votes or more else None
+def test_unusable_scores_are_refused_by_clip(tmp_path, rows, message):
+    """The table has scores of the valence and arousal of clips, from -1 to 1, or empty cells."""
+    scores = written(tmp_path / "scores.csv", f"clip,movie,valence,arousal\n{rows}")
+
     with pytest.raises(ObygazeError, match=message):
-        make_labels(written(tmp_path / "scores.csv", scores), pivots)
+        make_labels(scores, None)
+
+
+@pytest.mark.parametrize(
+    ("clip", "votes_on_low_pivot"),
+    [("b", "11"), ("a", "111"), ("z", "111")],
+    ids=["two judges", "judgements beside scores", "a clip that is not listed"],
+)
+def test_unusable_judgements_are_refused_by_clip(tmp_path, clip, votes_on_low_pivot):
+    """Three judges say of each clip without scores whether its valence is above a low and a high pivot.
+
+    In the table of scores, a has some, and b, c and d have none.
+    """
+    scores = written(tmp_path / "scores.csv", SCORES_CSV)
+    votes_on_high_pivot = "000"
+    judgements = write_judgements(tmp_path, (clip, "valence", votes_on_low_pivot, votes_on_high_pivot))
+
+    with pytest.raises(ObygazeError, match=f"clip '{clip}'"):
+        make_labels(scores, judgements)
+
+
+def test_judgements_of_an_unknown_axis_are_refused_by_the_column(tmp_path):
+    """The axes are valence and arousal, and a judgement is of the mood of clip b."""
+    scores = written(tmp_path / "scores.csv", SCORES_CSV)
+    judgements = write_judgements(tmp_path, more="b,mood,low,1\n")
+
+    with pytest.raises(ObygazeError, match="column axis"):
+        make_labels(scores, judgements)
 
 
 def test_a_truth_may_hold_scores_or_classes(tmp_path):
@@ -134,7 +151,21 @@ def test_a_name_that_a_run_can_not_have_is_refused(tmp_path):
         (read_affect, "clip,valence,arousal\na,calm,calm\n", "column valence"),
         (read_affect, "clip,valence,arousal\na,neutral,calm\na,neutral,calm\n", "clip a"),
     ],
+    ids=[
+        "violence: a clip twice",
+        "violence: a score that is no number",
+        "violence: five fields",
+        "violence: no line",
+        "affect: a class of the other axis",
+        "affect: a clip twice",
+    ],
 )
 def test_a_run_that_can_not_be_read_is_named(tmp_path, read, text, message):
+    """A line of a run of violence has six fields: topic, Q0, clip, rank, score and the name of the run.
+
+    A run of affect is a table of classes; "calm" is one of arousal and none of valence.
+    """
+    path = written(tmp_path / "run", text)
+
     with pytest.raises(ObygazeError, match=rf"run[\s\S]*{message}"):
-        read(written(tmp_path / "run", text))
+        read(path)

@@ -77,7 +77,14 @@ def test_the_split_may_come_from_lists_of_films(tmp_path):
     ],
 )
 def test_a_table_that_cannot_be_imported_is_refused_in_one_line(tmp_path, rows, header, lists, message):
+    """The table of clips has a header and rows. A film is on one side of the split, dev or test.
+
+    Where the table has no column for it, files such as dev.txt must list the films of a side: `lists`.
+    """
+    folder = folder_of(tmp_path, *rows, header=header, **lists)
+
     with pytest.raises(ManifestError) as refused:
-        import_mediaeval15(folder_of(tmp_path, *rows, header=header, **lists), tmp_path)
+        import_mediaeval15(folder, tmp_path)
+
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)

@@ -73,7 +73,12 @@ def test_average_precision_is_that_of_trec_eval_9_in_every_case(oracle):
 
 
 def test_scores_that_are_equal_in_single_precision_are_tied():
+    """The task's program keeps scores as floats of 32 bits, in which .5 and .5 + 1e-9 are the same number.
+
+    Tied clips are ordered by name, the last one first: the only relevant clip, a, is in the second place.
+    """
     run = {"b": 0.5, "a": 0.5 + 1e-9}
+
     assert tie_share(run) == 1.0
     assert ranked(run) == ["b", "a"]
     assert average_precision(run, {"a": 1, "b": 0}) == 0.5
@@ -85,50 +90,82 @@ def test_ties_are_ranked_by_name_in_descending_order():
 
 
 def test_every_measure_of_the_synthetic_run_is_as_trec_eval_printed_it(oracle, synthetic):
-    folder, _, _ = synthetic
-    result = measures(
-        read_trec(folder / "run.trec")["violence"], read_qrels(folder / "qrels.trec")["violence"]
-    )
-    expected = oracle["synthetic"]["trec"]
+    """A run has a score of violence for each of 600 made-up clips, and the qrels say which are violent.
 
-    assert len(expected) == 36
-    assert {name: result[name] for name in expected} == pytest.approx(expected, rel=1e-9)
-    # Scikit-learn's average precision, which treats ties otherwise, is another one.
-    assert result["map"] != pytest.approx(oracle["synthetic"]["sklearn_ap"], abs=5e-3)
-
-
-def test_measures_of_trec_evals_test_files_are_those_that_it_prints(oracle, shared_data):
-    """The run comes with trec_eval as its test.
-
-    Version 9 rounds the number of relevant clips up for the precision at a recall; the printed file is of
-    version 10, which does otherwise.
+    The oracle has 36 measures by trec_eval, the task's own program. Scikit-learn's average precision treats
+    equal scores otherwise, and is another number.
     """
+    folder, _, _ = synthetic
+    scores = read_trec(folder / "run.trec")["violence"]
+    is_violent = read_qrels(folder / "qrels.trec")["violence"]
+
+    result = measures(scores, is_violent)
+
+    expected = oracle["synthetic"]["trec"]
+    assert len(expected) == 36
+    for name, value in expected.items():
+        assert result[name] == pytest.approx(value, rel=1e-9), name
+    by_scikit_learn = oracle["synthetic"]["sklearn_ap"]
+    assert result["map"] != pytest.approx(by_scikit_learn, abs=5e-3)
+
+
+def measures_of_trec_evals_test(shared_data):
+    """Measure the run that comes with trec_eval: topic -> measures, and their mean as "all"."""
     folder = shared_data / "audits" / "trec_eval"
     run = read_trec(folder / "results.test")
     qrels = read_qrels(folder / "qrels.test")
-    by_topic = {topic: measures(run[topic], qrels[topic]) for topic in run}
-    by_topic["all"] = mean_measures(list(by_topic.values()))
+    of_topic = {topic: measures(run[topic], qrels[topic]) for topic in run}
+    return of_topic | {"all": mean_measures(list(of_topic.values()))}
+
+
+def test_measures_of_trec_evals_test_files_are_those_that_it_prints(oracle, shared_data):
+    """The program trec_eval comes with a run of several topics as its test, and with what it prints of it.
+
+    Each line is a measure, a topic and a value; "all" is the mean of topics. The precisions at a recall are
+    printed otherwise by the task's version of the program, and compared in a test of their own.
+    """
+    measures_of_topic = measures_of_trec_evals_test(shared_data)
 
     n_compared = 0
-    lines = (folder / "out.test.aq").read_text("utf-8").splitlines()  # of measure, topic and value
-    for name, topic, printed in map(str.split, lines):
-        if name in by_topic[topic] and "iprec" not in name:
-            assert f"{by_topic[topic][name]:.4f}" == f"{float(printed):.4f}", (name, topic)
+    lines = (shared_data / "audits" / "trec_eval" / "out.test.aq").read_text("utf-8").splitlines()
+    for line in lines:
+        name, topic, printed = line.split()
+        if name in measures_of_topic[topic] and "iprec" not in name:
+            assert f"{measures_of_topic[topic][name]:.4f}" == f"{float(printed):.4f}", (name, topic)
             n_compared += 1
     assert n_compared == 100
-    assert f"{by_topic['all']['iprec_at_recall_0.10']:.4f}" == "0.3884"  # as version 9 prints
-    assert f"{by_topic['all']['iprec_at_recall_0.60']:.4f}" == "0.0822"
+
     expected = oracle["trec_eval_test"]
-    for topic, value in (expected["ap_full_precision"] | {"all": expected["map"]}).items():
-        assert by_topic[topic]["map"] == pytest.approx(value, rel=1e-12)
+    assert measures_of_topic["all"]["map"] == pytest.approx(expected["map"], rel=1e-12)
+    for topic, average_precision_of_topic in expected["ap_full_precision"].items():
+        assert measures_of_topic[topic]["map"] == pytest.approx(average_precision_of_topic, rel=1e-12)
 
 
-def test_measures_are_1_where_the_only_relevant_clip_is_ranked_first_and_bpref_counts_those_above():
+def test_precisions_at_a_recall_are_those_of_version_9_of_trec_eval(shared_data):
+    """Version 9, which the task used, rounds the number of relevant clips at a recall up, unlike version 10.
+
+    The run is the one that comes with trec_eval as its test. The numbers are those that version 9 prints.
+    """
+    mean_of_topics = measures_of_trec_evals_test(shared_data)["all"]
+
+    assert f"{mean_of_topics['iprec_at_recall_0.10']:.4f}" == "0.3884"
+    assert f"{mean_of_topics['iprec_at_recall_0.60']:.4f}" == "0.0822"
+
+
+@pytest.mark.parametrize("measure", ["map", "Rprec", "bpref", "recip_rank", "recall_5"])
+def test_measures_are_1_where_the_only_relevant_clip_is_ranked_first(measure):
+    """Clip a has the highest score and is the only relevant one."""
     perfect = measures({"a": 2.0, "b": 1.0}, {"a": 1, "b": 0})
-    for measure in ("map", "Rprec", "bpref", "recip_rank", "recall_5"):
-        assert perfect[measure] == 1.0
-    # One of two relevant clips has no irrelevant clip above it (1), the other has the only one (0).
-    assert measures({"a": 3.0, "b": 2.0, "c": 1.0}, {"a": 1, "b": 0, "c": 1})["bpref"] == (1 + 0) / 2
+
+    assert perfect[measure] == 1.0
+
+
+def test_bpref_counts_irrelevant_clips_above_each_relevant_one():
+    """Of the relevant clips, a has no irrelevant clip above it, which gives 1, and c has the only one, 0."""
+    scores = {"a": 3.0, "b": 2.0, "c": 1.0}
+    is_relevant = {"a": 1, "b": 0, "c": 1}
+
+    assert measures(scores, is_relevant)["bpref"] == (1 + 0) / 2
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, 1e300])
@@ -141,33 +178,45 @@ def test_scores_that_are_not_finite_in_single_precision_are_refused(score):
 
 @pytest.mark.parametrize("axis", CLASSES)
 def test_accuracy_and_confusion_of_the_synthetic_run_are_the_oracles(oracle, synthetic, axis):
-    """Of 600 clips. Calling always the most frequent class has its share as accuracy."""
-    _, truth, run = synthetic
-    true = {row["clip"]: row[f"{axis}_class"] for row in truth}
-    called = {row["clip"]: row[f"{axis}_pred"] for row in run}
+    """Each of 600 made-up clips has a true class on the axis, and a run calls a class for each of them.
 
-    values, majority, _ = accuracy(called, true)
-    matrix = confusion(called, true, CLASSES[axis])
+    Who always calls the most frequent class has its share as accuracy. The matrix has a row for each true
+    class and a column for each one called, so that clips called rightly are on its diagonal.
+    """
+    _, truth, run = synthetic
+    true_class = {row["clip"]: row[f"{axis}_class"] for row in truth}
+    called_class = {row["clip"]: row[f"{axis}_pred"] for row in run}
+
+    values, accuracy_of_most_frequent, _ = accuracy(called_class, true_class)
+    matrix = confusion(called_class, true_class, CLASSES[axis])
 
     expected = oracle["synthetic"][f"{axis}_accuracy"]
     assert values["accuracy_all"] == pytest.approx(expected, rel=1e-12)
     assert values["accuracy_returned"] == values["accuracy_all"]  # no clip is missing
-    counts = oracle["synthetic"][f"{axis}_counts"]
-    assert majority == max(counts.values()) / len(true)
+
+    n_clips_of_class = oracle["synthetic"][f"{axis}_counts"]
+    assert accuracy_of_most_frequent == max(n_clips_of_class.values()) / len(true_class)
     assert np.trace(matrix) == values["num_correct"]
-    assert matrix.sum(axis=1).tolist() == [counts[name] for name in CLASSES[axis]]  # rows are true classes
+    n_clips_of_rows = matrix.sum(axis=1).tolist()
+    assert n_clips_of_rows == [n_clips_of_class[name] for name in CLASSES[axis]]
 
 
 def test_published_numbers_are_those_of_the_abstracts(oracle):
+    """The package has the best published numbers of the task (`PUBLISHED`), each with its paper.
+
+    The oracle has them as the abstracts of two papers print them, and the number of test clips of the task.
+    """
     reference = oracle["reference"]
-    fudan = reference["fudan_huawei_2015"]
+    fudan_huawei = reference["fudan_huawei_2015"]
     li = reference["li_2016_subclasses"]
 
-    assert {on: value for on, (value, _) in PUBLISHED.items()} == {
-        ("violence", "map"): fudan["violence_map"],
+    ours = {subtask_and_measure: value for subtask_and_measure, (value, _paper) in PUBLISHED.items()}
+
+    assert ours == {
+        ("violence", "map"): fudan_huawei["violence_map"],
         ("violence", "P_100"): li["p100"],
-        ("valence", "accuracy_all"): fudan["valence_acc"],
-        ("arousal", "accuracy_all"): fudan["arousal_acc"],
+        ("valence", "accuracy_all"): fudan_huawei["valence_acc"],
+        ("arousal", "accuracy_all"): fudan_huawei["arousal_acc"],
     }
     assert reference["test_clips"] == OFFICIAL_TEST_CLIPS
 
@@ -197,11 +246,18 @@ def test_the_expected_average_precision_is_the_oracles_and_the_mean_of_40000_dra
     assert result == pytest.approx(expected["simulated_40000"], abs=4 * standard_error)
 
 
-@pytest.mark.parametrize(("n", "n_relevant"), [(1, 1), (5, 1), (5, 2), (6, 6), (4, 0)])
-def test_the_expected_average_precision_is_the_mean_over_all_orders(n, n_relevant):
-    relevant = {str(clip): int(clip < n_relevant) for clip in range(n)}
+@pytest.mark.parametrize(("n_clips", "n_relevant"), [(1, 1), (5, 1), (5, 2), (6, 6), (4, 0)])
+def test_the_expected_average_precision_is_the_mean_over_all_orders(n_clips, n_relevant):
+    """Who orders clips at random gets any order with the same probability; here all of them are made.
+
+    The first clips are relevant.
+    """
+    is_relevant = {str(clip): int(clip < n_relevant) for clip in range(n_clips)}
     precisions = []
-    for order in itertools.permutations(relevant):
+    for order in itertools.permutations(is_relevant):
         scores = {clip: float(-rank) for rank, clip in enumerate(order)}
-        precisions.append(average_precision(scores, relevant))
-    assert expected_average_precision(n, n_relevant) == pytest.approx(np.mean(precisions))
+        precisions.append(average_precision(scores, is_relevant))
+
+    expected = expected_average_precision(n_clips, n_relevant)
+
+    assert expected == pytest.approx(np.mean(precisions))

@@ -7,6 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from obygaze_features.manifest import Manifest
 from obygaze_models.errors import DatasetError
 from obygaze_models.evaluation.metrics import expected_average_precision
 from obygaze_models.models.choices import Grid
@@ -71,29 +72,48 @@ def dev_and_test(task):
     return load_sides(*task)
 
 
-def test_violence_that_is_separable_has_an_average_precision_of_1_and_its_penalty_is_recorded(
-    task, dev_and_test
-):
+def test_violence_that_is_separable_has_an_average_precision_of_1(task, dev_and_test):
+    """Violent and other clips of twelve films are far apart in the features.
+
+    A linear model of six of the films puts all violent clips of the six others before the rest.
+    """
     _, manifest = task
-    run, selection = train_violence(dev_and_test, LINEAR)
-    assert average_precision(run, violence_qrels(annotations_of_test_clips(manifest))) == 1.0
+
+    scores, _ = train_violence(dev_and_test, LINEAR)
+
+    truth = violence_qrels(annotations_of_test_clips(manifest))
+    assert average_precision(scores, truth) == 1.0
+
+
+def test_the_penalty_of_a_linear_model_is_chosen_on_dev_clips_and_recorded(dev_and_test):
+    """The linear model has a list of penalties C, of which one is chosen on 120 dev clips of six films."""
+    _, selection = train_violence(dev_and_test, LINEAR)
 
     record = selection["violence"]
     assert record["dev_clips"] == 120
     assert record["dev_movies"] == 6
-    names = [candidate["name"] for candidate in record["candidates"]]
-    assert names == [f"C={C:g}" for C in LINEAR.choose.values]
-    assert [candidate["chosen"] for candidate in record["candidates"]].count(True) == 1
+
+    candidates = record["candidates"]
+    assert [candidate["name"] for candidate in candidates] == [f"C={C:g}" for C in LINEAR.choose.values]
+    assert [candidate["chosen"] for candidate in candidates].count(True) == 1
 
 
 def test_affect_that_is_separable_has_an_accuracy_of_1_and_a_penalty_for_each_step(task, dev_and_test):
+    """Each axis has three classes, whose clips are far apart in the features of twelve films.
+
+    A model of six of the films asks in two steps whether a clip is above the first class, and whether it is
+    above the second; each step has its own penalty.
+    """
     _, manifest = task
-    calls, selection = train_affect(dev_and_test, LINEAR)
+
+    called_classes, selection = train_affect(dev_and_test, LINEAR)
+
     for axis in ("valence", "arousal"):
         truth = true_classes(annotations_of_test_clips(manifest), axis)
-        values, *_ = accuracy(calls[axis], truth)
+        values, *_ = accuracy(called_classes[axis], truth)
         assert values["accuracy_all"] == 1.0
-    assert {candidate["step"] for candidate in selection["valence"]["candidates"]} == {1, 2}
+    steps = {candidate["step"] for candidate in selection["valence"]["candidates"]}
+    assert steps == {1, 2}
 
 
 class ConstantModel:
@@ -124,10 +144,12 @@ def test_the_most_probable_class_is_called_not_the_one_nearest_to_the_mean(p_abo
 
 
 def test_baselines_score_or_call_all_clips_alike(dev_and_test):
-    run, _ = train_violence(dev_and_test, BUILTIN_MODELS["always_positive"])
-    assert len(set(run.values())) == 1
-    calls, _ = train_affect(dev_and_test, BUILTIN_MODELS["median_level"])
-    assert len(set(calls["arousal"].values())) == 1
+    """One baseline calls every clip violent, and the other gives all the median class of the dev clips."""
+    scores, _ = train_violence(dev_and_test, BUILTIN_MODELS["always_positive"])
+    called_classes, _ = train_affect(dev_and_test, BUILTIN_MODELS["median_level"])
+
+    assert len(set(scores.values())) == 1
+    assert len(set(called_classes["arousal"].values())) == 1
 
 
 @pytest.mark.parametrize("name", ["median_level", "pcbm_lr"], ids=["of ordered classes", "of concepts"])
@@ -136,51 +158,76 @@ def test_a_model_that_cannot_tell_violence_is_refused(dev_and_test, name):
         train_violence(dev_and_test, BUILTIN_MODELS[name])
 
 
+def with_labels_shuffled(manifest, rng):
+    """Deal the labels of violence out among the clips anew."""
+    labels = rng.permutation([clip.level == "violent" for clip in manifest])
+    label_of = {clip.clip_id: bool(label) for clip, label in zip(manifest, labels, strict=True)}
+    return with_violence(manifest, lambda clip: label_of[clip.clip_id])
+
+
 @pytest.mark.long
 def test_a_model_trained_on_shuffled_labels_has_the_average_precision_of_random_scores(task):
-    """Precisions are taken less the expected one of a random order."""
+    """A model of labels that were dealt out anew knows nothing, like scores that are drawn at random.
+
+    Of each precision, the one to be expected of a random order is taken away, so that the means of both
+    should be 0. They may be off by four standard errors, of 3 shuffles and of 100 random runs for each.
+    """
     store, manifest = task
     rng = np.random.default_rng(0)
-    n_shuffles, n_random_runs = 3, 100
-    of_models = []
-    of_random_scores = []
+    n_shuffles = 3
+    n_random_runs = 100
+    excess_of_models = []
+    excess_of_random_scores = []
     for _ in range(n_shuffles):
-        labels = rng.permutation([clip.level == "violent" for clip in manifest])
-        label_of = {clip.clip_id: bool(label) for clip, label in zip(manifest, labels, strict=True)}
-        shuffled = with_violence(manifest, lambda clip, label_of=label_of: label_of[clip.clip_id])
-        run, _ = train_violence(load_sides(store, shuffled), FAST)
+        shuffled = with_labels_shuffled(manifest, rng)
         truth = violence_qrels(annotations_of_test_clips(shuffled))
         expected = expected_average_precision(len(truth), sum(truth.values()))
-        of_models.append(average_precision(run, truth) - expected)
-        for _ in range(n_random_runs):
-            random_run = dict(zip(run, rng.random(len(run)).tolist(), strict=True))
-            of_random_scores.append(average_precision(random_run, truth) - expected)
 
-    deviation = np.std(of_random_scores)
-    assert abs(np.mean(of_models)) < 4 * deviation / np.sqrt(n_shuffles)
-    assert abs(np.mean(of_random_scores)) < 4 * deviation / np.sqrt(n_shuffles * n_random_runs)
+        scores, _ = train_violence(load_sides(store, shuffled), FAST)
+        excess_of_models.append(average_precision(scores, truth) - expected)
+
+        for _ in range(n_random_runs):
+            random_scores = dict(zip(scores, rng.random(len(scores)).tolist(), strict=True))
+            excess_of_random_scores.append(average_precision(random_scores, truth) - expected)
+
+    deviation = np.std(excess_of_random_scores)
+    assert abs(np.mean(excess_of_models)) < 4 * deviation / np.sqrt(n_shuffles)
+    assert abs(np.mean(excess_of_random_scores)) < 4 * deviation / np.sqrt(n_shuffles * n_random_runs)
+
+
+def movies_of_each_fit(dev_and_test):
+    """Train a model of violence; list the movies of the clips that it was fitted on, fit by fit."""
+    movies = dev_and_test.data.movies.tolist()
+    movie_of_features = {row.tobytes(): movie for row, movie in zip(dev_and_test.data.X, movies, strict=True)}
+    movies_of_fits = []
+
+    class WatchedScaler(ClippedScaler):
+        def fit(self, X, y=None):
+            movies_of_fits.append({movie_of_features[row.tobytes()] for row in X})
+            return super().fit(X, y)
+
+    train_violence(dev_and_test, spec(lambda _: make_pipeline(WatchedScaler(), LogisticRegression())))
+    return movies_of_fits
 
 
 def test_no_test_clip_is_trained_on_and_each_movie_is_held_out_of_one_inner_fold(dev_and_test):
-    X = dev_and_test.data.X
-    movie_of = {row.tobytes(): movie for row, movie in zip(X, dev_and_test.data.movies.tolist(), strict=True)}
-    movies_of_fits = []  # of the inner folds, and of all dev clips
+    """The penalty is chosen on four inner folds, and the model then fitted on all dev clips, of six films.
 
-    class Watched(ClippedScaler):
-        def fit(self, X, y=None):
-            movies_of_fits.append({movie_of[row.tobytes()] for row in X})
-            return super().fit(X, y)
-
-    train_violence(dev_and_test, spec(lambda _: make_pipeline(Watched(), LogisticRegression())))
-
-    *movies_of_inner_folds, movies_of_last_fit = movies_of_fits
+    An inner fold holds out some of the films, to test on. The penalties share one fit of the scaler in each
+    fold, so that five fits are seen.
+    """
     dev_movies = set(dev_and_test.data.movies[dev_and_test.dev].tolist())
+
+    *movies_of_inner_folds, movies_of_last_fit = movies_of_each_fit(dev_and_test)
+
     assert movies_of_last_fit == dev_movies
-    # The scaler is fitted once in each fold: penalties, which only the last step has, share it.
-    held_out = [dev_movies - movies for movies in movies_of_inner_folds]
-    assert len(held_out) == 4
-    assert all(held_out)
-    assert sorted(movie for movies in held_out for movie in movies) == sorted(dev_movies)
+    assert len(movies_of_inner_folds) == 4
+    all_held_out = []
+    for movies in movies_of_inner_folds:
+        held_out = dev_movies - movies
+        assert held_out
+        all_held_out += held_out
+    assert sorted(all_held_out) == sorted(dev_movies)
 
 
 def test_a_clip_without_features_is_missing_from_the_run(make_task):
@@ -192,9 +239,8 @@ def test_a_clip_without_features_is_missing_from_the_run(make_task):
     assert excluded == {"clip_id": "ACCEDE00239.mp4", "reason": "failed: the file is empty (0 bytes)"}
 
 
-@pytest.mark.parametrize("train", [train_violence, train_affect])
-def test_labels_of_test_clips_change_nothing(task, dev_and_test, train):
-    store, manifest = task
+def without_labels_of_test_clips(manifest):
+    """Copy a manifest in which test clips have no label of violence, valence or arousal."""
     clips = []
     for clip in manifest:
         if clip.extras["split"] == "test":
@@ -202,8 +248,16 @@ def test_labels_of_test_clips_change_nothing(task, dev_and_test, train):
             clips.append(replace(clip, level=None, extras=without_labels))
         else:
             clips.append(clip)
-    sides_without_test_labels = load_sides(store, manifest.with_clips(clips))
-    assert train(sides_without_test_labels, FAST) == train(dev_and_test, FAST)
+    return manifest.with_clips(clips)
+
+
+@pytest.mark.parametrize("train", [train_violence, train_affect])
+def test_labels_of_test_clips_change_nothing(task, dev_and_test, train):
+    """The same clips, with and without the labels of the test clips, give the same scores and choices."""
+    store, manifest = task
+    without_test_labels = load_sides(store, without_labels_of_test_clips(manifest))
+
+    assert train(without_test_labels, FAST) == train(dev_and_test, FAST)
 
 
 @pytest.mark.parametrize(
@@ -232,22 +286,42 @@ def test_the_origin_of_the_features_is_seen_in_the_provenance(make_task, provena
     ids=["no label", "no violence", "violence in one film alone"],
 )
 def test_dev_labels_that_teach_nothing_are_refused(task, is_violent, message):
+    """The 120 dev clips are labelled anew by `is_violent`, a function of a clip, of which None is no label.
+
+    A penalty is chosen on folds of films, which is impossible where one film alone has violent clips.
+    """
     store, manifest = task
     dev_and_test = load_sides(store, with_violence(manifest, is_violent))
+
     with pytest.raises(TaskError, match=message):
         train_violence(dev_and_test, FAST)
 
 
-def test_manifests_and_stores_that_are_not_of_the_task_are_refused(task, make_task):
+def test_a_manifest_without_clips_on_either_side_is_refused(task):
+    """One manifest has no clip at all, and the other one dev clips and no test clips."""
     store, manifest = task
-    dev_clips = [clip for clip in manifest if clip.extras["split"] == "dev"]
+    without_clips = manifest.with_clips([])
+    dev_clips_alone = manifest.with_clips(clip for clip in manifest if clip.extras["split"] == "dev")
+
     with pytest.raises(TaskError, match="split"):
-        load_sides(store, manifest.with_clips([]))
+        load_sides(store, without_clips)
     with pytest.raises(TaskError, match="films"):
-        load_sides(store, manifest.with_clips(dev_clips))
+        load_sides(store, dev_clips_alone)
+
+
+def test_a_manifest_of_another_codebook_and_a_store_without_the_backbone_are_refused(task):
+    """A manifest has the codebook obygaze12 where none is given; the store has no features of X-CLIP."""
+    store, manifest = task
+    of_obygaze12 = Manifest(clips=(), root=manifest.root)
+
     with pytest.raises(TaskError, match="obygaze12"):
-        load_sides(store, type(manifest)(manifest.clips[:0], manifest.root))  # of another codebook
+        load_sides(store, of_obygaze12)
     with pytest.raises(DatasetError, match="xclip"):
         load_sides(store, manifest, backbone="xclip")
+
+
+def test_a_film_of_dev_and_of_test_clips_is_refused_by_its_name(make_task):
+    store, with_film00_on_both_sides = make_task(leak=True)
+
     with pytest.raises(TaskError, match="'film00'"):
-        load_sides(*make_task(leak=True))  # a film on both sides
+        load_sides(store, with_film00_on_both_sides)

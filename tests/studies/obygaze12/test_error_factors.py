@@ -12,21 +12,26 @@ error_factors = lazy_import("obygaze_studies.obygaze12.figure6", "error_factors"
 
 
 PLANTED, WITHOUT_EFFECT, CONSTANT = 0, 1, 2
-EFFECT = 2.0
 
 
 def test_a_planted_effect_on_errors_is_found_beside_factors_without_effect_and_a_constant_one():
-    """Effects are in log odds. Films differ in how many errors they have."""
+    """A model's errors on 60 clips of each of 12 films are drawn; films differ in how many they have.
+
+    Of three factors of a clip, one adds 2 to the log odds of an error, one adds nothing, and one is in all
+    clips, so that its effect can't be told.
+    """
+    planted_effect = 2.0
     rng = np.random.default_rng(0)
     film = np.repeat(np.arange(12), 60)
     factors = (rng.random((film.size, 3)) < 0.4).astype(float)
     factors[:, CONSTANT] = 1.0
-    log_odds = EFFECT * factors[:, PLANTED] - 1.5 + rng.normal(size=12)[film]
+    log_odds_of_films = rng.normal(size=12) - 1.5
+    log_odds = planted_effect * factors[:, PLANTED] + log_odds_of_films[film]
     errors = rng.random(film.size) < expit(log_odds)
 
     result = error_factors(factors, errors, film.astype(str))
 
-    assert 1 < result.low[PLANTED] < EFFECT < result.high[PLANTED]
+    assert 1 < result.low[PLANTED] < planted_effect < result.high[PLANTED]
     assert result.p_holm[PLANTED] < 0.001
     assert result.low[WITHOUT_EFFECT] < 0 < result.high[WITHOUT_EFFECT]
     assert result.p[WITHOUT_EFFECT] > 0.05
@@ -34,14 +39,22 @@ def test_a_planted_effect_on_errors_is_found_beside_factors_without_effect_and_a
 
 
 def test_error_factors_are_scikit_learns_with_the_same_penalty():
+    """A logistic regression has a coefficient for each of two factors and a constant for each of three films.
+
+    A normal prior of the coefficients, with deviation s, is a penalty with C = s^2 in scikit-learn.
+    """
     rng = np.random.default_rng(1)
     movies = np.repeat(["a", "b", "c"], 80)
     factors = (rng.random((240, 2)) < 0.5).astype(float)
-    errors = rng.random(240) < 1 / (1 + np.exp(1 - factors[:, 0]))
-    design = np.column_stack([factors, movies[:, None] == np.array(["a", "b", "c"])])
+    log_odds = factors[:, 0] - 1
+    errors = rng.random(240) < expit(log_odds)
+
+    ours = error_factors(factors, errors, movies)
+
+    is_of_movie = movies[:, None] == np.array(["a", "b", "c"])
     model = LogisticRegression(C=figure6.PRIOR_SD**2, fit_intercept=False, tol=1e-10, max_iter=1000)
-    model.fit(design, errors)
-    np.testing.assert_allclose(error_factors(factors, errors, movies).effect, model.coef_[0, :2], atol=1e-6)
+    model.fit(np.column_stack([factors, is_of_movie]), errors)
+    np.testing.assert_allclose(ours.effect, model.coef_[0, :2], atol=1e-6)
 
 
 def test_error_factors_of_one_film_have_effects_and_no_interval():

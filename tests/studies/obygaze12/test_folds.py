@@ -44,12 +44,17 @@ def assert_same_clips(fold, expected):
     assert list(fold.test) == expected["test"]["ids"]
 
 
-@pytest.mark.parametrize("file", ["02_EN_S", "02_HN_S", "02_ENHN_S"])
-def test_classifier_folds_are_the_originals_id_for_id(obygaze12, oracle, file):
-    task = TASKS[file.removeprefix("02_").lower()]
-    folds = classifier_folds(obygaze12, task, task)
-    assert [fold.name for fold in folds] == oracle["LinearProbing_KFold"][file]["folds_used_by_process_train"]
-    for number, expected in oracle["LinearProbing_KFold"][file]["folds"].items():
+@pytest.mark.parametrize(
+    ("file", "task"), [("02_EN_S", "en_s"), ("02_HN_S", "hn_s"), ("02_ENHN_S", "enhn_s")]
+)
+def test_classifier_folds_are_the_originals_id_for_id(obygaze12, oracle, file, task):
+    """The oracle has the folds that the paper's code makes of each split file, with their names and clips."""
+    original = oracle["LinearProbing_KFold"][file]
+
+    folds = classifier_folds(obygaze12, TASKS[task], TASKS[task])
+
+    assert [fold.name for fold in folds] == original["folds_used_by_process_train"]
+    for number, expected in original["folds"].items():
         assert_same_clips(folds[int(number)], expected)
 
 
@@ -69,38 +74,67 @@ def test_the_folds_of_a_class_that_are_drawn_are_those_that_the_original_draws(o
 
 
 def test_film_pairs_are_the_originals_id_for_id(obygaze12, oracle):
-    for file, expected in oracle["MovieBySet_KFold"]["files"].items():
+    """In a fold of film pairs one film is tested, a second one is validated, and the rest are trained on.
+
+    The oracle has the clips of each pair, by the numbers of its two films, as the paper's code makes them.
+    """
+    for file, original in oracle["MovieBySet_KFold"]["files"].items():
         task = TASKS[file.lower()]
-        films = expected["fold_to_movie"]
-        folds = {fold.name: fold for fold in movie_folds(obygaze12, task, task)}
-        for tested, row in expected["pairs"].items():
-            for validated, sides in row.items():
-                name = f"test {tested} {films[tested]}, validation {validated} {films[validated]}"
-                assert_same_clips(folds[name], sides)
+        film_of_number = original["fold_to_movie"]
+        fold_of_name = {fold.name: fold for fold in movie_folds(obygaze12, task, task)}
+
+        for test_number, pairs_of_test_film in original["pairs"].items():
+            for validation_number, expected in pairs_of_test_film.items():
+                test = f"test {test_number} {film_of_number[test_number]}"
+                validation = f"validation {validation_number} {film_of_number[validation_number]}"
+                assert_same_clips(fold_of_name[f"{test}, {validation}"], expected)
+
+
+def movies_and_levels(manifest, clip_ids):
+    """Return the set of movies, and the set of levels, of some clips."""
+    clips = [manifest.by_id[clip_id] for clip_id in clip_ids]
+    return {clip.movie for clip in clips}, {clip.level for clip in clips}
 
 
 def test_there_are_90_film_pairs_and_films_3_and_7_are_always_trained_on(obygaze12):
+    """Two of the twelve films are never held out; ten can be tested, each with nine others for validation.
+
+    Models are trained on HN and S, and tested on EN, HN and S.
+    """
+    film_3 = "tt0212338"
+    film_7 = "tt1142988"
+
     folds = movie_folds(obygaze12, TASKS["hn_s"], TASKS["enhn_s"])
-    assert len({fold.name for fold in folds}) == len(folds) == 90
+
+    assert len(folds) == 10 * 9
+    assert len({fold.name for fold in folds}) == 10 * 9
     for fold in folds:
-        movies = {obygaze12.by_id[clip_id].movie for clip_id in fold.validation + fold.test}
-        assert len(movies) == 2
-        assert not movies & {"tt0212338", "tt1142988"}
-        assert not movies & {obygaze12.by_id[clip_id].movie for clip_id in fold.train}
-        assert {obygaze12.by_id[clip_id].level for clip_id in fold.test} == {"EN", "HN", "S"}
-        assert {obygaze12.by_id[clip_id].level for clip_id in fold.train} == {"HN", "S"}
+        movies_held_out, _ = movies_and_levels(obygaze12, fold.validation + fold.test)
+        movies_trained_on, levels_trained_on = movies_and_levels(obygaze12, fold.train)
+        _, levels_tested = movies_and_levels(obygaze12, fold.test)
+        assert len(movies_held_out) == 2
+        assert film_3 not in movies_held_out
+        assert film_7 not in movies_held_out
+        assert not movies_held_out & movies_trained_on
+        assert levels_tested == {"EN", "HN", "S"}
+        assert levels_trained_on == {"HN", "S"}
 
 
 @pytest.mark.parametrize("negatives", NEGATIVES)
 def test_concept_folds_and_labels_are_the_originals_id_for_id(obygaze12, oracle, negatives):
-    for concept, splits in oracle["XCLIP_Multi_SHN"]["exp"][negatives].items():
+    """A concept is told from clips without it, of which the paper has three kinds of sets (`negatives`).
+
+    The oracle has, for each concept and fold, the clips of each side and their labels, as a text of 0 and 1.
+    """
+    for concept, original_folds in oracle["XCLIP_Multi_SHN"]["exp"][negatives].items():
         folds = concept_folds(obygaze12, concept, NEGATIVES[negatives])
-        labels = concept_labels(obygaze12, concept, NEGATIVES[negatives])
-        for number, expected in splits.items():
+        label_of = concept_labels(obygaze12, concept, NEGATIVES[negatives])
+
+        for number, expected in original_folds.items():
             assert_same_clips(folds[int(number)], expected)
             for side in ("train", "val", "test"):
-                result = "".join(str(labels[clip_id]) for clip_id in expected[side]["ids"])
-                assert result == expected[side]["labels"]
+                labels = [str(label_of[clip_id]) for clip_id in expected[side]["ids"]]
+                assert "".join(labels) == expected[side]["labels"]
 
 
 LEAKING_FOLD = Fold(name=0, train=("a", "b"), validation=("c",), test=("b", "c", "d"))
@@ -129,14 +163,24 @@ def test_leaks_into_training_and_validation_are_counted_apart():
     ids=["two folds", "no leak", "one fold"],
 )
 def test_a_caption_says_how_many_test_clips_of_each_fold_leak(folds, caption):
+    """`LEAKING_FOLD` tests on the clips b, c and d, of which it trains on b and validates on c.
+
+    Where folds differ, the caption has the fewest and the most.
+    """
     assert leak_caption(folds) == caption
 
 
 def test_a_heads_fold_is_disjoint_and_has_the_originals_sizes(obygaze12):
-    fold = head_fold(obygaze12, TASKS["hn_s"], TASKS["enhn_s"])
-    assert not set(fold.train) & set(fold.test)
-    assert len(fold.test) == 100
-    assert len(head_fold(obygaze12, TASKS["enhn_s"], TASKS["en_s"]).test) == 71
+    """The heads of the paper's bottlenecks have one fold for each pair of a training and a test task.
+
+    The original tests on 100 clips of EN, HN and S, and on 71 of EN and S.
+    """
+    fold_tested_on_enhn_s = head_fold(obygaze12, TASKS["hn_s"], TASKS["enhn_s"])
+    fold_tested_on_en_s = head_fold(obygaze12, TASKS["enhn_s"], TASKS["en_s"])
+
+    assert not set(fold_tested_on_enhn_s.train) & set(fold_tested_on_enhn_s.test)
+    assert len(fold_tested_on_enhn_s.test) == 100
+    assert len(fold_tested_on_en_s.test) == 71
 
 
 def test_clips_without_a_video_are_in_no_fold_and_are_counted(obygaze12):
@@ -145,13 +189,20 @@ def test_clips_without_a_video_are_in_no_fold_and_are_counted(obygaze12):
     assert count_without_video(obygaze12, ["fold_enhn_s"]) == 51
 
 
-def test_a_manifest_without_the_split_files_is_refused_with_the_way_out(obygaze12):
-    bare = obygaze12.with_clips(replace(clip, extras={}) for clip in obygaze12)
+def test_a_manifest_without_the_columns_of_the_split_files_is_refused_by_their_name(obygaze12):
+    """Classifier folds are read from columns such as `fold_hn_s`, which the released split files fill."""
+    without_columns = obygaze12.with_clips(replace(clip, extras={}) for clip in obygaze12)
+
     with pytest.raises(ProtocolError, match="fold_hn_s"):
-        classifier_folds(bare, TASKS["hn_s"], TASKS["hn_s"])
-    without = obygaze12.with_clips(replace(clip, video="") for clip in obygaze12)
+        classifier_folds(without_columns, TASKS["hn_s"], TASKS["hn_s"])
+
+
+def test_a_manifest_without_videos_is_refused_by_the_name_of_the_column(obygaze12):
+    """Concept folds have clips with a video alone, and here no clip names one."""
+    without_videos = obygaze12.with_clips(replace(clip, video="") for clip in obygaze12)
+
     with pytest.raises(ProtocolError, match="video"):
-        concept_folds(without, "Body", Negatives.EN)
+        concept_folds(without_videos, "Body", Negatives.EN)
 
 
 def test_the_movie_set_has_no_en_s(obygaze12):
@@ -159,10 +210,17 @@ def test_the_movie_set_has_no_en_s(obygaze12):
         movie_folds(obygaze12, TASKS["en_s"], TASKS["enhn_s"])
 
 
-def test_a_fold_of_another_level_or_no_number_is_refused(tmp_path):
-    clip = Clip("a-1", "a", video="a.avi", level="EN", extras={"fold_hn_s": "3"})
-    with pytest.raises(ProtocolError, match=r"clip a-1.*fold_hn_s.*EN"):
+@pytest.mark.parametrize(
+    ("level", "fold", "message"),
+    [
+        ("EN", "3", r"clip a-1.*fold_hn_s.*EN"),
+        ("S", "three", r"clip a-1: column fold_hn_s.*three"),
+    ],
+    ids=["a clip of another level", "no number"],
+)
+def test_a_fold_of_another_level_or_no_number_is_refused(tmp_path, level, fold, message):
+    """The column `fold_hn_s` has the number of the fold of each HN and S clip; the manifest has one clip."""
+    clip = Clip("a-1", movie="a", video="a.avi", level=level, extras={"fold_hn_s": fold})
+
+    with pytest.raises(ProtocolError, match=message):
         classifier_folds(Manifest((clip,), tmp_path), TASKS["hn_s"], TASKS["hn_s"])
-    odd = replace(clip, level="S", extras={"fold_hn_s": "three"})
-    with pytest.raises(ProtocolError, match=r"clip a-1: column fold_hn_s.*three"):
-        classifier_folds(Manifest((odd,), tmp_path), TASKS["hn_s"], TASKS["hn_s"])

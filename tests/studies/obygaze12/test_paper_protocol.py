@@ -93,24 +93,39 @@ def test_the_heads_f1_is_the_originals(results, original):
         assert checked == 4
 
 
-def test_the_elected_cavs_and_their_f1_are_the_originals(results, original):
-    spelled = {
+def concept_named(name_of_original):
+    """Return our name of a concept that the original code spells otherwise."""
+    spelled_otherwise = {
         "Type of plan": "Type of shot",
         "Clothes": "Clothing",
         "Activities": "Activity",
         "Exp of  emotion": "Expression of emotion",
     }
-    elected = {spelled.get(name, name): number for name, number in original["pcbm"]["elected_split"].items()}
-    ours = {
-        concept: k
-        for (concept, negatives), k in results.concepts.elected.items()
-        if negatives is Negatives.ALL
-    }
-    assert ours == elected
-    for name, sides in original["cav_f1_per_split"].items():
-        concept = spelled.get(name, name)
-        result = table2.f1_by_fold(results.concepts.predictions, "cav_svm", f"{concept}|all")
-        assert result["f1_pos"].tolist() == pytest.approx(sides["test"], abs=1e-12)
+    return spelled_otherwise.get(name_of_original, name_of_original)
+
+
+def test_the_elected_cavs_are_of_the_originals_folds(results, original):
+    """Of each concept, a CAV is trained in every fold, and the paper's code elects one of them for its heads.
+
+    The oracle has the number of the elected fold, of CAVs that tell the concept from all other clips.
+    """
+    ours = {}
+    for (concept, negatives), fold in results.concepts.elected.items():
+        if negatives is Negatives.ALL:
+            ours[concept] = fold
+
+    originals = {concept_named(name): fold for name, fold in original["pcbm"]["elected_split"].items()}
+    assert ours == originals
+
+
+def test_the_f1_of_cavs_is_the_originals_in_every_fold(results, original):
+    """CAVs tell a concept from all other clips. The oracle has their F1 on the test clips of each fold."""
+    for name, f1_of_side in original["cav_f1_per_split"].items():
+        target = f"{concept_named(name)}|all"
+
+        result = table2.f1_by_fold(results.concepts.predictions, "cav_svm", target)
+
+        assert result["f1_pos"].tolist() == pytest.approx(f1_of_side["test"], abs=1e-12)
 
 
 MLP_OF_OURS = ("MLP", "xclip", "F1 (weighted)")
@@ -194,32 +209,42 @@ def test_every_row_of_table_2_counts_the_clips_that_it_is_of(results, report_on_
         assert f"{2 * share / (1 + share):.3f}" in answer
 
 
-def test_clips_without_features_are_in_no_count_of_leaks(obygaze12, shared_data, tmp_path):
-    """The published folds name clips without features, too: they are neither tested nor trained on.
-
-    A store lacks three of every ten clips; it has 16 columns, for speed.
-    """
+def store_that_lacks_three_of_ten_clips(shared_data, folder):
+    """Seal the oracle's features without three of every ten clips; 16 of their columns, for speed."""
     with np.load(shared_data / "oracles" / "synth_features.npz", allow_pickle=False) as file:
         is_kept = np.arange(len(file["ids"])) % 10 < 7
         movie_of = dict(zip(file["ids"][is_kept].tolist(), file["movie"][is_kept].tolist(), strict=True))
         arrays = {"xclip": {"pooled": file["features"][is_kept, :16]}}
-    path = seal_arrays(tmp_path / "fewer", movie_of, arrays)
-    corpus = load_corpus([open_store(path)], obygaze12, LabelPolicy.RAW)
+    return open_store(seal_arrays(folder / "fewer", movie_of, arrays))
+
+
+def test_clips_without_features_are_in_no_count_of_leaks(obygaze12, shared_data, tmp_path):
+    """The published folds name clips without features too, which can be neither tested nor trained on.
+
+    Table 2 has a cell for each training and test task. Its row of the perceptron, and the note below, count
+    clips that were tested, and in how many of them a fold leaks.
+    """
+    store = store_that_lacks_three_of_ten_clips(shared_data, tmp_path)
+    corpus = load_corpus([store], obygaze12, LabelPolicy.RAW)
     results = PaperResults(corpus, corpus.first_source)
 
     report = table2.paper_report([results])
 
     is_of_mlp = (report.data["model"] == "mlp") & (report.data["n_folds"] > 0)
-    rows = report.data[is_of_mlp].drop_duplicates(["train", "test"]).set_index(["train", "test"])
-    _compact, *blocks, _trivial = report.blocks
+    row_of_cell = report.data[is_of_mlp].drop_duplicates(["train", "test"]).set_index(["train", "test"])
+    _compact_table, *tables_of_cells, _trivial_models = report.blocks
     predictions = results.classifiers.table
-    for (cell, folds), block in zip(cell_folds(corpus.manifest).items(), blocks, strict=True):
+    folds_of_cell = cell_folds(corpus.manifest)
+    for (cell, folds), table_of_cell in zip(folds_of_cell.items(), tables_of_cells, strict=True):
         tested = set(predictions.loc[predictions["task"] == ">".join(cell), "clip_id"])
         n_leaked = [len(tested & set(fold.train)) for fold in folds]
-        assert rows.loc[cell, "n_test"] == len(tested)
-        assert rows.loc[cell, "test_in_training_min"] == min(n_leaked)
-        assert rows.loc[cell, "test_in_training_max"] == max(n_leaked)
-        says_that_it_leaks = f"of {len(tested)} test clips are in training" in block.notes[0]
+
+        row = row_of_cell.loc[cell]
+        assert row["n_test"] == len(tested)
+        assert row["test_in_training_min"] == min(n_leaked)
+        assert row["test_in_training_max"] == max(n_leaked)
+
+        says_that_it_leaks = f"of {len(tested)} test clips are in training" in table_of_cell.notes[0]
         assert says_that_it_leaks == (max(n_leaked) > 0)
 
 
@@ -294,31 +319,55 @@ def results_described_as(results, *, clips=None, **of_source):
 
 
 def test_features_of_the_trained_lsmdc_x_clip_make_table_5s_row(results):
+    """The paper's Table 5 prints figures of an X-CLIP that was trained on LSMDC, of the perceptron (MLP).
+
+    They stand beside ours in the four cells of Table 2, where our features are said to be of this X-CLIP.
+    Figures of the usual X-CLIP are in rows of their own, and none is of a bottleneck (Pcbm).
+    """
     of_lsmdc = results_described_as(results, backbone="xclip-lsmdc")
-    printed = ("0.70 (0.08)", "0.70 (0.10)", "0.66 (0.06)", "0.78 (0.11)")
-    _compact, *blocks, _trivial = table2.paper_report([of_lsmdc]).blocks
-    for block, shown in zip(blocks, printed, strict=True):
-        rows = {row[:3]: row for row in block.rows}
-        assert rows["MLP", of_lsmdc.source.title, "F1 (weighted)"][4:6] == (shown, "arXiv, Table 5")
-        assert {row[0] for row in block.rows if row[1] == "X-CLIP (printed only)"} > {"MLP"}
-        assert not any(row[0].startswith("Pcbm") for row in block.rows)
+    title = of_lsmdc.source.title
+
+    _compact_table, *tables_of_cells, _trivial_models = table2.paper_report([of_lsmdc]).blocks
+
+    printed_in_table_5 = ("0.70 (0.08)", "0.70 (0.10)", "0.66 (0.06)", "0.78 (0.11)")
+    for table, printed in zip(tables_of_cells, printed_in_table_5, strict=True):
+        texts_of_row = rows_of_cell(table)
+        texts_of_mlp = texts_of_row["MLP", title, "F1 (weighted)"]
+        assert texts_of_mlp["printed"] == printed
+        assert "arXiv, Table 5" in texts_of_mlp.values()
+
+        models_printed_only = {
+            model for model, features, _ in texts_of_row if features == "X-CLIP (printed only)"
+        }
+        assert models_printed_only > {"MLP"}
+        assert not any(model.startswith("Pcbm") for model, _, _ in texts_of_row)
 
 
 def test_random_weights_are_called_untrained_in_every_table(results):
+    """Predictions are said to be of features by random weights, of which the paper prints nothing."""
     untrained = results_described_as(results, untrained=True)
+
     for module in (table2, figure3, figure5):
         text = markdown(module.paper_report([untrained]))
         assert "UNTRAINED" in text
         assert "xclip (untrained)" in text
 
-    # Table 2 has a block of all tasks, and then one for each task; this is the first of those. The paper
-    # has no figures for random weights, so that its column says "-" in the rows of all six metrics.
-    block_of_first_task = table2.paper_report([untrained]).blocks[1]
-    features_column, published_column = 1, 4
-    rows_of_untrained = [
-        row for row in block_of_first_task.rows if row[features_column] == "xclip (untrained)"
+
+def test_there_is_no_printed_number_beside_those_of_random_weights(results):
+    """Table 2 has a compact table and then one for each cell, with six metrics of the features in the first.
+
+    The paper has no figures of random weights, so that nothing is printed beside ours.
+    """
+    untrained = results_described_as(results, untrained=True)
+
+    _compact_table, table_of_first_cell, *_ = table2.paper_report([untrained]).blocks
+
+    printed = [
+        texts["printed"]
+        for (_, features, _), texts in rows_of_cell(table_of_first_cell).items()
+        if features == "xclip (untrained)"
     ]
-    assert [row[published_column] for row in rows_of_untrained] == ["-", "-", "-", "-", "-", "-"]
+    assert printed == ["-", "-", "-", "-", "-", "-"]
 
 
 def test_columns_of_printed_numbers_that_there_are_none_of_are_left_out_with_one_note(results):
@@ -344,30 +393,54 @@ def film_pairs(manifest, clips):
     return PaperResults(PaperCorpus(manifest, LabelPolicy.RAW, "0" * 64, (clips,)), clips).movie_pairs
 
 
+def clips_of_first_movies(source, n_movies):
+    """Return the features of some movies alone, the first ones by their ids."""
+    kept = sorted(set(source.movies.tolist()))[:n_movies]
+    return source.take(np.flatnonzero(np.isin(source.movies, kept)))
+
+
 @pytest.mark.parametrize(
-    ("made", "movies", "place"),
+    ("train", "n_movies", "fold_without_clips"),
     [
         (film_pairs, 11, "movies:hn_s>enhn_s, fold test 0"),
         (protocol_results.fit_concepts, 1, "Body against en, fold 5"),
     ],
+    ids=["film pairs, of 11 of the 12 movies", "concepts, of one movie"],
 )
-def test_features_of_too_few_clips_name_the_published_fold(corpus, made, movies, place):
-    kept = sorted(set(corpus.first_source.movies.tolist()))[:movies]
-    clips = corpus.first_source.take(np.flatnonzero(np.isin(corpus.first_source.movies, kept)))
-    with pytest.raises(FoldsError, match=place):
-        made(corpus.manifest, clips)
+def test_features_of_too_few_clips_name_the_published_fold(corpus, train, n_movies, fold_without_clips):
+    """The published folds are of twelve movies. Where features of some are missing, one side is empty.
+
+    The refusal names the first fold of which this is so.
+    """
+    clips = clips_of_first_movies(corpus.first_source, n_movies)
+
+    with pytest.raises(FoldsError, match=fold_without_clips):
+        train(corpus.manifest, clips)
 
 
-def test_a_table_that_lacks_a_film_is_a_note_beside_those_that_can_be_made(corpus, monkeypatch):
+@pytest.fixture
+def only_table_2_can_be_made(corpus, monkeypatch):
+    """The report on Table 2 is a text here, for speed, and Table 4 lacks the clips of a film."""
+
     def lacks_a_film(_):
         raise FoldsError("Table 4, fold 0, has no clip on its test side")
 
     monkeypatch.setattr(paper, "load_corpus", lambda *_: corpus)
-    monkeypatch.setattr(table2, "paper_report", lambda _: "table 2")
+    monkeypatch.setattr(table2, "paper_report", lambda _: "report on table 2")
     monkeypatch.setattr(table4, "paper_report", lacks_a_film)
+
+
+@pytest.mark.usefixtures("only_table_2_can_be_made")
+def test_a_table_that_lacks_a_film_is_a_note_beside_those_that_can_be_made(corpus):
+    """Both tables are asked for, and Table 2 alone can be made."""
     redone = paper.redo(("table2", "table4"), corpus.manifest, [], "paper")
-    assert redone.reports == ("table 2",)
+
+    assert redone.reports == ("report on table 2",)
     (note,) = redone.notes
     assert note.startswith("table4, paper protocol")
+
+
+@pytest.mark.usefixtures("only_table_2_can_be_made")
+def test_a_table_that_lacks_a_film_is_refused_where_nothing_else_is_asked_for(corpus):
     with pytest.raises(FoldsError, match="no clip on its test side"):
         paper.redo(("table4",), corpus.manifest, [], "paper")

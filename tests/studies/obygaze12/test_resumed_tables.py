@@ -41,31 +41,46 @@ def kill(*_, **__):
     raise KeyboardInterrupt
 
 
-@pytest.mark.long
-@pytest.mark.nightly
-def test_a_killed_run_keeps_its_tables_and_gives_the_same_files_without_training_again(
-    inputs, tmp_path, monkeypatch, capsys
-):
-    """It is killed before figure 5. The folder has its final name only when all is there."""
-    whole = run(inputs, tmp_path / "whole")
+def run_killed_before_figure_5(inputs, out, monkeypatch, capsys):
+    """Make tables until figure 5, and return the lines that say what was being trained."""
     capsys.readouterr()
     with monkeypatch.context() as patch:
         patch.setattr(figure5, "strict_report", kill)
         patch.setattr(screen, "QUIET_S", 0)  # print progress from the start
         with pytest.raises(Abort):
-            run(inputs, tmp_path / "cut")
+            run(inputs, out)
+    return [line for line in capsys.readouterr().err.splitlines() if line.startswith("training")]
 
-    progress = [line for line in capsys.readouterr().err.splitlines() if line.startswith("training")]
+
+def fail_where_anything_is_trained(monkeypatch):
+    """Let the function fail that trains and tests models."""
+    monkeypatch.setattr(protocol_results, "evaluate", kill)
+
+
+@pytest.mark.long
+@pytest.mark.nightly
+def test_a_killed_run_keeps_its_tables_and_gives_the_same_files_without_training_again(
+    inputs, tmp_path, monkeypatch, capsys
+):
+    """A run makes figure 2, tables 2 and 4 and figure 3, and is killed before figure 5; then it is run again.
+
+    Its folder is called `cut.partial` until all is there. All models were trained before the kill, so the
+    second run must train nothing and end with the files of a whole run.
+    """
+    files_of_whole_run = run(inputs, tmp_path / "whole")
+
+    progress = run_killed_before_figure_5(inputs, tmp_path / "cut", monkeypatch, capsys)
+
     assert any("table2, strict protocol" in line for line in progress)
     assert any("figure3, strict protocol" in line for line in progress)
-    kept = files(tmp_path / "cut.partial")
-    made = {name for name in whole if name.startswith(("figure2", "table2", "table4", "figure3"))}
-    assert {name: kept[name] for name in made} == {name: whole[name] for name in made}
+    files_kept = files(tmp_path / "cut.partial")
+    for name, data in files_of_whole_run.items():
+        if name.startswith(("figure2", "table2", "table4", "figure3")):
+            assert files_kept[name] == data, name
     assert not (tmp_path / "cut").exists()
 
-    # All models were trained before the kill, so training again would be an error here.
-    monkeypatch.setattr(protocol_results, "evaluate", kill)
-    assert run(inputs, tmp_path / "cut") == whole
+    fail_where_anything_is_trained(monkeypatch)
+    assert run(inputs, tmp_path / "cut") == files_of_whole_run
     assert not (tmp_path / "cut.partial").exists()
 
 
