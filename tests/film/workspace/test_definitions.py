@@ -25,7 +25,7 @@ from tests.film.workspace.deciding import judge, judge_blindly, levels_in_force,
 NEW_MEANING_OF_VIOLENT = "any shot in which a weapon is on the table"
 
 
-def with_other_definition(book):
+def with_other_meaning_of_violent(book):
     """Return the codebook with another meaning of the level "violent"; its name and levels are the same."""
     levels = [
         structs.replace(level, means=NEW_MEANING_OF_VIOLENT) if level.name == "violent" else level
@@ -60,7 +60,7 @@ def judged_film(scored_tt1):
     decisions = Decisions(folder, film, book)
     judge_blindly(decisions, *["violent"] * 10, in_all=10)
     judge(decisions, start=10, end=20, level="violent")
-    return JudgedUnderOriginal(folder, film, book, with_other_definition(book))
+    return JudgedUnderOriginal(folder, film, book, with_other_meaning_of_violent(book))
 
 
 def shown_under_other_definitions(decisions):
@@ -311,7 +311,7 @@ def test_a_digest_that_is_not_of_the_stored_wording_is_ignored(decisions):
     """
     book = decisions.codebook
     own_id = judge(decisions, start=10, end=20)
-    text_of_another = with_other_definition(book).to_toml()
+    text_of_another = with_other_meaning_of_violent(book).to_toml()
     forged_header = Header(StoredCodebook(book.definition(), text_of_another))
     forged_sitting = Ledger(decisions.folder, print, lambda: forged_header)
     row = {**decisions.lines[own_id].row, "start_s": "30", "end_s": "38"}
@@ -330,7 +330,7 @@ def test_a_stored_codebook_is_read_only_if_its_digest_is_right(decisions):
     read.
     """
     book = decisions.codebook
-    with_text_of_another = StoredCodebook(book.definition(), with_other_definition(book).to_toml())
+    with_text_of_another = StoredCodebook(book.definition(), with_other_meaning_of_violent(book).to_toml())
     with_broken_text = StoredCodebook(book.definition(), "name = ")
 
     assert codebook_in(stored(book)) == book
@@ -343,7 +343,7 @@ def test_the_former_and_the_new_wording_of_a_changed_level_are_listed(decisions)
     """Of two wordings of a codebook only the meaning of "violent" differs: one pair of texts is listed."""
     original = decisions.codebook
 
-    (text,) = changed_texts(original, with_other_definition(original))
+    (text,) = changed_texts(original, with_other_meaning_of_violent(original))
 
     assert text.name == "violent"
     assert NEW_MEANING_OF_VIOLENT in text.now
