@@ -45,27 +45,35 @@ def test_digests_are_those_of_the_parts_also_when_the_worker_is_killed(tmp_path,
     assert digests_by_worker(row_digests, file, parts) == expected_digests
 
 
-def test_digesting_rows_in_another_process_changes_no_byte(tmp_path, monkeypatch, row_digests):
-    """Two stores of the same 20 clips are sealed: rows of one are digested here, of the other by a worker.
+def let_rows_count_as_large_from(monkeypatch, n_bytes):
+    """Let rows of so many bytes go to a worker, as only large ones do; a toy store has small ones."""
+    monkeypatch.setattr(writer, "WRITE_BLOCK", n_bytes)
 
-    Some of the clips have failed and have no rows.
+
+def test_digesting_rows_in_another_process_changes_no_byte(tmp_path, monkeypatch, row_digests):
+    """Two stores of the same 20 clips are made: one digests its rows here, the other by a worker process.
+
+    Some of the clips have failed and have no rows; the worker digests one row for each of the others. Both
+    stores have the same files with the same bytes.
     """
-    monkeypatch.setattr(writer, "WRITE_BLOCK", 16)  # so that the rows of a toy store count as large
+    let_rows_count_as_large_from(monkeypatch, n_bytes=16)
     parts_digested_by_worker = []
 
-    def digest_and_note(*part):
+    def digest_by_worker(*part):
         parts_digested_by_worker.append(part)
         return row_digests(*part)
 
     store_digested_here = make_sealed_store(tmp_path / "here", 20)
     path = tmp_path / "elsewhere" / "toy"
     stage = Stage.open(staging_path(path), plan(20), [group()], CORPUS)
-    clip_ids = stage.missing()
-    with stage.writer(clip_ids, digest_and_note) as stage_writer:
+    clip_ids = stage.missing()  # all 20
+    with stage.writer(clip_ids, digest_by_worker) as stage_writer:
         for clip in clip_ids:
             stage_writer.commit([result(clip, stage.groups, status_of(clip))])
     store_digested_by_worker = seal(stage_path=None, destination=path, **LICENSED)
 
     clips_with_rows = [clip for clip in clip_ids if status_of(clip) != "failed"]
     assert len(parts_digested_by_worker) == len(clips_with_rows)
-    assert tree(store_digested_by_worker) == tree(store_digested_here)
+    bytes_of_files_by_worker = tree(store_digested_by_worker)
+    bytes_of_files_here = tree(store_digested_here)
+    assert bytes_of_files_by_worker == bytes_of_files_here

@@ -187,7 +187,7 @@ def test_a_cancelled_array_stays_cancelled_and_says_what_is_left(slurm, films, t
         re.findall("obygaze: stopped; .* clips are left", text_of_logs(tmp_path))
     )
     assert n_tasks_that_say_what_is_left == 2
-    tasks_in_queue = slurm.ask("squeue", "--noheader", "--jobs", array).split()
+    tasks_in_queue = slurm.ask("squeue", "--noheader", f"--jobs={array}").split()
     assert tasks_in_queue == []
     assert not (tmp_path / "films-1.0.0").exists()
 
@@ -361,7 +361,7 @@ def test_submit_queues_nothing_if_slurm_would_refuse_the_seal_job(
 
 @pytest.mark.nightly
 def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local_store, tmp_path, file_digests):
-    """The script ray.sbatch starts Ray, which spreads work over machines, on three nodes, and extracts with it.
+    """The script ray.sbatch starts Ray, which spreads work over machines, on three nodes, and extracts.
 
     The store has the bytes of the store that one process made without Slurm or Ray.
     """
