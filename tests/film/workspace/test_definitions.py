@@ -224,9 +224,10 @@ def test_judgements_count_under_a_wording_declared_to_mean_the_same(judged_film)
 
 
 def test_a_table_without_its_ledger_keeps_the_wording_of_each_row(judged_film, tmp_path):
-    """AB made 11 judgements under the first wording, one of them at 10 s, and one at 30 s after the change.
+    """AB made 11 judgements under the first wording of a codebook, one of them at 10 s; then it was reworded.
 
-    The table alone tells which rows count: of 12 judgements only that at 30 s is under the new wording.
+    AB makes a twelfth at 30 s. The table, copied to a folder without the ledger, still tells that of all
+    judgements only this one is under the new wording, and counts.
     """
     decisions = judged_film.open_with(judged_film.with_other_definition)
     judge(decisions, start=30, end=38, level="calm")
