@@ -265,15 +265,15 @@ def test_judgements_without_a_stored_wording_count_with_one_notice(judged_film):
 
 
 def test_films_judged_under_two_wordings_are_not_compared(judged_film):
-    """Levels under two wordings are no one measure, so `compare` refuses them and counts those of each.
+    """AB judged ten windows of a film blindly under one wording of its codebook, and CD one under another.
 
-    The film has 11 judgements under the original wording. One more is made under another wording.
+    Levels under two wordings are no one measure, so `compare` refuses them and counts those of each.
     """
     decisions_under_other_wording = judged_film.open_with(judged_film.with_other_definition)
-    judge(decisions_under_other_wording, start=30, end=38)
-
+    judge_blindly(decisions_under_other_wording, "calm", annotator="CD", in_all=10)
     tables = read_judged({judged_film.folder: judged_film.film}, judged_film.original, (JUDGEMENTS,))
-    with pytest.raises(ManifestError, match="11 judgements under"):
+
+    with pytest.raises(ManifestError, match="10 judgements under"):
         compare_films([judged_film.film], tables.manifest)
 
 
