@@ -307,6 +307,11 @@ def judge_next_passage_calm_with(page, concept):
     return evidence
 
 
+def wait_for_text_in_place_of_probability(page, text):
+    """Wait until the desk shows this text where the probability of what is looked at would be."""
+    wait_until(page, f"document.querySelector('#d-p').textContent === {text!r}")
+
+
 def wait_for_probability(page, comparison):
     """Wait until the probability of what is looked at is, for example, "< 0.3"."""
     wait_until(page, f"parseFloat(document.querySelector('#d-p').textContent) {comparison}")
@@ -641,9 +646,9 @@ def test_a_passage_without_evidence_says_why(workspace_in_browser):
     open_desk(page)
     answer_next_request(page, "span", status=400, body='{"said": "no features"}')
     page.keyboard.press(NEXT_PASSAGE)
-    wait_until(page, "document.querySelector('#d-p').textContent === 'no features'")
+    wait_for_text_in_place_of_probability(page, "no features")
     page.keyboard.press(NEXT_PASSAGE)
-    wait_until(page, "parseFloat(document.querySelector('#d-p').textContent) > 0")
+    wait_for_probability(page, "> 0")
     press_key_and_wait(page, CALM)
 
 

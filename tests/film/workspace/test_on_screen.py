@@ -190,7 +190,7 @@ def test_the_desk_shows_what_one_has_judged(desk_of_a_scholar):
     page = desk_of_a_scholar
     key_of_easy_negative = "1"
     press_key_and_wait(page, key_of_easy_negative)
-    assert "not 1" in page.locator("#d-progress").inner_text()
+    assert "not 1" in progress_of(page)
     assert decided_texts(page) == ["EN (Easy Negative)"]
     assert page.evaluate(ELEMENTS_THAT_SCROLL) == []
 

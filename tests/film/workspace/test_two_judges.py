@@ -23,12 +23,12 @@ from tests.film.workspace.driving import (
     DELETE,
     NEXT_DIFFERENCE,
     NEXT_KIND_OF_ROWS,
-    TITLE,
     UNDO,
     VIOLENT,
     Keyboard,
     decided_texts,
     wait_for_announcement,
+    wait_for_title,
     wait_until,
     wait_until_script_runs,
 )
@@ -292,7 +292,7 @@ def test_undecided_passages_leave_the_table_when_decided(desk_of_both):
 
     page.locator("#d-table button").first.focus()
     page.keyboard.press("Enter")
-    wait_until(page, f"{TITLE}.startsWith('Passage')")
+    wait_for_title(page, "Passage")
     desk_of_both.press(VIOLENT)
     wait_for_announcement(page, "kept")
     assert page.evaluate(COUNT_ROWS_OF_TABLE) == 4 - 1
