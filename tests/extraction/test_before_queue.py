@@ -77,15 +77,10 @@ def test_a_disk_with_room_for_too_few_bytes_or_files_is_a_fault(films, monkeypat
     assert finding.level == "fault"
 
 
-@pytest.mark.parametrize(
-    ("error_number", "level"),
-    [(errno.EDQUOT, "fault"), (errno.ENOSPC, "note"), (errno.EFBIG, "note"), (None, "ok")],
-    ids=["over the quota", "no space", "too large a file", "granted"],
-)
-def test_a_reservation_refused_for_the_quota_is_a_fault(films, monkeypatch, error_number, level):
-    """To learn of quotas, the bytes of the store are reserved on the disk for a moment.
+def pretend_network_disk(monkeypatch, error_number):
+    """Let reservations on the disk fail with an error, or succeed if it is None.
 
-    Some disks report a quota as a lack of space, and some refuse what would have room: that is noted.
+    Returns the list of all reservations, to which each adds its folder and its number of bytes.
     """
     reservations = []
 
@@ -97,6 +92,21 @@ def test_a_reservation_refused_for_the_quota_is_a_fault(films, monkeypatch, erro
 
     monkeypatch.setattr(before_queue, "refused_reservation", reserve_on_pretended_disk)
     monkeypatch.setattr(before_queue, "mount_of", lambda _folder: Mount("nfs4", ""))
+    return reservations
+
+
+@pytest.mark.parametrize(
+    ("error_number", "level"),
+    [(errno.EDQUOT, "fault"), (errno.ENOSPC, "note"), (errno.EFBIG, "note"), (None, "ok")],
+    ids=["over the quota", "no space", "too large a file", "granted"],
+)
+def test_a_reservation_refused_for_the_quota_is_a_fault(films, monkeypatch, error_number, level):
+    """Before three clips are extracted, the bytes of their store are reserved on the disk for a moment.
+
+    So one learns of a quota, a limit of what a person may use; being over it is a fault. Other errors
+    are noted only: some disks call a quota a lack of space, and some refuse what would have room.
+    """
+    reservations = pretend_network_disk(monkeypatch, error_number)
 
     finding = findings_of(prepare_extraction(films))["room"]
 
@@ -169,32 +179,36 @@ def twenty_clips(films):
 
 @pytest.mark.long
 def test_two_clusters_extract_different_shares_of_one_store(twenty_clips, monkeypatch):
-    """Clusters do not see each other's jobs: a share belongs to the cluster that began it, until it is done.
+    """Twenty clips are extracted in two shares, numbers 0 and 1, on the clusters alpha and beta.
 
-    Cluster alpha begins share 0 of 2, and does one clip of it. An examination looks at all shares of the
-    stage, not only at that of the task that is prepared, so on cluster beta share 0 is a fault.
+    Clusters do not see each other's jobs: a share belongs to the cluster that began it, until it is done.
+    Once alpha has begun share 0, beta may do share 1 alone.
     """
 
     def prepare_share(number, **settings):
         return prepare_extraction(twenty_clips, "twenty", shard=(number, 2), **settings)
 
+    # Alpha begins share 0, and does one clip of it.
     run_on_cluster(monkeypatch, "alpha")
     prepare_share(0, limit=1).run()
 
+    # Beta is refused share 0. An examination of any task names it as a fault of the stage; share 1 is free.
     run_on_cluster(monkeypatch, "beta")
     with pytest.raises(StoreError, match="alpha"):
         prepare_share(0)
-    assert findings_of(prepare_share(1))["shares"].level == "fault"
+    finding_on_shares = findings_of(prepare_share(1))["shares"]
+    assert finding_on_shares.level == "fault"
     prepare_share(1).run()
 
+    # Another node of alpha finishes share 0.
     run_on_cluster(monkeypatch, "alpha", node="n2")
-    stage, _ = prepare_share(0).run()
+    stage, _report = prepare_share(0).run()
     assert stage.missing() == []
 
     # Share 0 is done, so that beta may run it, and has nothing to do.
     run_on_cluster(monkeypatch, "beta")
-    _, report = prepare_share(0).run()
-    assert report.clips == 0
+    _stage, report_by_beta = prepare_share(0).run()
+    assert report_by_beta.clips == 0
 
 
 @pytest.mark.long

@@ -102,18 +102,23 @@ def assert_same(clip: DecodedClip, expected: DecodedClip) -> None:
             assert np.array_equal(getattr(prepared, column), getattr(expected.frames[name], column))
 
 
+def let_workers_share_facts_of_small_files_too(monkeypatch):
+    """Let workers share what one of them has learnt of a file, as they do of large ones."""
+    monkeypatch.setattr(file_facts, "LARGE_BYTES", 0)
+
+
 @pytest.mark.long
 def test_windows_that_are_decoded_together_are_those_decoded_alone(film, monkeypatch):
-    """Twenty windows, one behind the film's end, and the whole film go through two workers.
+    """Twenty windows of a film, one behind its end, and the whole film are decoded by two workers together.
 
-    Each window begins .4 s after the one before and lasts a second, so that frames are shared: together, less
-    than 70 % as many frames are decoded.
+    Each window lasts a second and begins .4 s after the one before, so that neighbours share frames: less
+    than 70 % as many are decoded as for each alone. Each of the 20 also has the digest of the film.
     """
     twenty_windows = windows_of(film, hash_source=True)
     behind_the_end = replace(twenty_windows[0], clip_id="late", start_s=50.0, end_s=60.0)
     whole_film = replace(twenty_windows[0], clip_id="whole", start_s=None, end_s=None)
     tasks = [*twenty_windows, behind_the_end, whole_film]
-    monkeypatch.setattr(file_facts, "LARGE_BYTES", 0)  # so that workers share what they know of the file
+    let_workers_share_facts_of_small_files_too(monkeypatch)
 
     with DecodePool(workers=2, timeout_s=600) as pool:
         together = in_order(pool.decode(tasks), tasks)
@@ -121,13 +126,14 @@ def test_windows_that_are_decoded_together_are_those_decoded_alone(film, monkeyp
 
     for clip, expected in zip(together, alone, strict=True):
         assert_same(clip, expected)
+
     n_frames_together = sum(clip.n_decoded for clip in together[:20])
     n_frames_alone = sum(clip.n_decoded for clip in alone[:20])
     assert n_frames_together < 0.7 * n_frames_alone
 
-    clip_behind_the_end = together[20]
+    *clips_of_windows, clip_behind_the_end, _clip_of_whole_film = together
     assert clip_behind_the_end.status == "failed"
-    for clip in together[:20]:
+    for clip in clips_of_windows:
         assert len(str(clip.source["sha256"])) == 64  # hexadecimal digits
 
 
@@ -187,9 +193,9 @@ def test_no_clips_are_no_passes():
     ids=["a crash", "an exception"],
 )
 def test_a_crash_or_an_exception_fails_only_the_window_in_which_it_happens(film, prepare, reason):
-    """Frames are prepared by a function that crashes, or raises an error, at those of the third second.
+    """A function prepares each frame, and crashes or raises an error at those of the film's third second.
 
-    Windows of a second begin every 0.4 s: of numbers 0, 4 and 8, only 4 has such frames.
+    Windows of a second begin every 0.4 s: of numbers 0, 4 and 8, only 4, from 1.6 to 2.6 s, has such frames.
     """
     windows = windows_of(film, prepare)
     tasks = [windows[0], windows[4], windows[8]]

@@ -92,9 +92,10 @@ def test_every_clip_of_a_decoder_that_gives_nothing_fails_with_that_reason(
 
 
 def test_networks_that_are_asked_for_one_preset_share_their_frames():
-    """X-CLIP and ViViT have presets of their own, and both know the preset obygaze12.
+    """A preset says how a network's frames are prepared. X-CLIP and ViViT each have one, and share obygaze12.
 
-    If both prepare frames by it, a clip's 32 frames are decoded and prepared once for both networks.
+    If both are asked for this one, which squashes pictures to a square, a clip's 32 frames are decoded and
+    prepared once for both networks.
     """
     from obygaze_features.backbones.presets import SQUASH, choose_preset
 

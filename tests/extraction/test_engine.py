@@ -113,16 +113,19 @@ def test_the_last_report_of_an_extraction_counts_clips_and_decoded_frames(uninte
 
 @pytest.mark.long
 def test_features_are_those_of_the_very_frames(uninterrupted_run, corpus):
-    """Frames read and encoded here, without workers and stage, give what the store has.
+    """A store has features of four frames of each clip, which workers have decoded.
 
-    Three clips are tried: a whole file, and two spans of one file.
+    Frames that are read and encoded here, without workers, give the same for three clips: a whole file, and
+    two spans of one file.
     """
     group = open_store(uninterrupted_run.store)["descriptors"]
     backbone = load_backbone("descriptors", n_frames=4)
-    for clip in corpus.clips[7:10]:
+    whole_file_and_two_spans = corpus.clips[7:10]
+    for clip in whole_file_and_two_spans:
         path = corpus.video_path(clip)
         frames = read_frames(path, uniform(4), start_s=clip.start_s, end_s=clip.end_s, each=backbone.prepare)
-        expected = backbone.encode(np.stack(frames.images)[None])
+        batch_of_one_clip = np.stack(frames.images)[np.newaxis]
+        expected = backbone.encode(batch_of_one_clip)
         assert np.array_equal(group.read(clip.clip_id, "frames"), expected["frames"][0])
         assert np.array_equal(group.read(clip.clip_id, "pooled"), expected["pooled"][0])
         row = group.clip_ids.index(clip.clip_id)
@@ -196,10 +199,10 @@ def hang(frame: np.ndarray) -> np.ndarray:
     ids=["crashes", "hangs"],
 )
 def test_a_clip_that_crashes_or_hangs_the_decoder_fails_alone(corpus, tmp_path, prepare, limit_s, reason):
-    """The decoder runs in a process of its own, which is ended when it has had its time.
+    """Frames of clip tt1-000 are prepared, in the decoder's own process, by a function that crashes or hangs.
 
-    Frames are prepared by a function that crashes or hangs. The file of clip tt1-000 can be read; that of
-    tt3-002 is empty, and refused before a frame is prepared.
+    The process is begun again, or ended when it has had its time, and only this clip fails for it. That of
+    clip tt3-002 fails for a reason of its own: its file is empty.
     """
     job, stage = begin_with(corpus, tmp_path / "s", prepare=prepare)
 
@@ -207,10 +210,10 @@ def test_a_clip_that_crashes_or_hangs_the_decoder_fails_alone(corpus, tmp_path, 
     # Not under the short limit: a slow machine takes longer than a second for any clip.
     last_report(run_local(job, stage, ["tt3-002"], workers=1, batch_size=4, timeout_s=600))
 
-    clips = stage.status()
-    assert {clip.status for clip in clips.values()} == {"failed"}
-    assert reason in clips["tt1-000"].reason
-    assert "empty" in clips["tt3-002"].reason
+    clip_of_id = stage.status()
+    assert {clip.status for clip in clip_of_id.values()} == {"failed"}
+    assert reason in clip_of_id["tt1-000"].reason
+    assert "empty" in clip_of_id["tt3-002"].reason
 
 
 def encode_with_a_nan(batch: np.ndarray) -> dict[str, np.ndarray]:
@@ -237,27 +240,32 @@ def test_values_that_are_not_finite_fail_their_clip_alone(corpus, tmp_path):
 def test_two_backbones_share_decoded_frames_and_give_the_features_of_each_alone(
     uninterrupted_run, corpus, tmp_path
 ):
-    """One takes four frames of a clip, as the undisturbed extraction does, and the other one seven."""
-    four_frames = load_backbone("descriptors", n_frames=4)
-    seven_frames = replace(load_backbone("descriptors", n_frames=7), name="seven")
-    clips = ["tt1-000", "tt1-005", "tt2-002"]
+    """Of three clips one backbone takes four frames, and another one seven; they are extracted together.
+
+    Fewer frames are decoded than for each in turn. The vectors of the four frames are those of a store that
+    has this backbone alone, and the seven frames have as many vectors.
+    """
+    backbone_of_four = load_backbone("descriptors", n_frames=4)
+    backbone_of_seven = replace(load_backbone("descriptors", n_frames=7), name="seven")
+    clip_ids = ["tt1-000", "tt1-005", "tt2-002"]
 
     def n_frames_decoded_for(backbones, place):
         job = Job(corpus, "films", backbones)
         stage = begin_stage(job, place)
-        run = run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=600)
+        run = run_local(job, stage, clip_ids, workers=1, batch_size=2, timeout_s=600)
         return last_report(run).n_decoded
 
-    n_for_both = n_frames_decoded_for((four_frames, seven_frames), tmp_path / "both")
-    n_for_four = n_frames_decoded_for((four_frames,), tmp_path / "four")
-    n_for_seven = n_frames_decoded_for((seven_frames,), tmp_path / "seven")
+    n_for_both = n_frames_decoded_for((backbone_of_four, backbone_of_seven), tmp_path / "both")
+    n_for_four = n_frames_decoded_for((backbone_of_four,), tmp_path / "four")
+    n_for_seven = n_frames_decoded_for((backbone_of_seven,), tmp_path / "seven")
     assert n_for_both < n_for_four + n_for_seven
 
     stage_of_both = staging_path(tmp_path / "both")
-    store = open_store(seal(stage_of_both, tmp_path / "both", licence="CC0-1.0", allow_missing=True))
-    group_alone = open_store(uninterrupted_run.store)["descriptors"]
-    for clip in clips:
-        frames = store["descriptors"].read(clip, "frames")
-        assert np.array_equal(frames, group_alone.read(clip, "frames"))
-        n_descriptors = frames.shape[1]
-        assert store["seven"].read(clip, "frames").shape == (7, n_descriptors)
+    store_of_both = open_store(seal(stage_of_both, tmp_path / "both", licence="CC0-1.0", allow_missing=True))
+    store_of_four = open_store(uninterrupted_run.store)
+    for clip_id in clip_ids:
+        vectors_of_four = store_of_both["descriptors"].read(clip_id, "frames")
+        assert np.array_equal(vectors_of_four, store_of_four["descriptors"].read(clip_id, "frames"))
+        n_descriptors = vectors_of_four.shape[1]
+        vectors_of_seven = store_of_both["seven"].read(clip_id, "frames")
+        assert vectors_of_seven.shape == (7, n_descriptors)

@@ -117,21 +117,22 @@ def test_each_frame_is_decoded_once_for_windows_and_shots(film, store_without_sh
 def test_a_killed_extraction_with_shots_resumes_to_the_same_store_and_shots(
     film, store_without_shots, tmp_path
 ):
-    """The first process is killed when two stretches of the film are measured and no clip is committed.
+    """Windows of a film are extracted and its shots found in one pass, for which parts of it are measured.
 
-    The next one is killed when it has committed a clip. What was measured in stretches stays in the stage.
-    The third run gives the store, and the shots, that are found one without the other.
+    The first run is killed once two parts are measured, the second once a clip is done; both leave their
+    measurements. The third gives the very store and shots that are found one without the other.
     """
     (tmp_path / "film.mp4").symlink_to(film)
     write_manifest(Manifest(overlapping_windows(film).clips, tmp_path), tmp_path / "windows.csv")
-    script = tmp_path / "killed.py"
-    script.write_text(EXTRACT_UNTIL_KILLED, encoding="utf-8")
+    script_that_kills_itself = tmp_path / "killed.py"
+    script_that_kills_itself.write_text(EXTRACT_UNTIL_KILLED, encoding="utf-8")
     table = tmp_path / "shots.csv"
     measurements = tmp_path / "features.staging" / MEASUREMENTS_FOLDER
     for killed_at in ("measured", "commit"):
-        python(script, tmp_path, killed_at, code=-signal.SIGKILL)
+        python(script_that_kills_itself, tmp_path, killed_at, code=-signal.SIGKILL)
         assert not table.exists()
-        assert len(list(measurements.iterdir())) >= 2
+        n_measured_parts = len(list(measurements.iterdir()))
+        assert n_measured_parts >= 2
 
     notes: list[str] = []
     settings = {"n_frames": 4, "workers": 1, "shots": table, "note": notes.append, **NAMED}

@@ -129,7 +129,10 @@ def test_a_gpu_gives_the_clips_of_cores_in_every_codec_and_depth(folder):
 
 @pytest.mark.long
 def test_key_frames_of_a_whole_film_come_from_a_gpu_too(folder):
-    """The clip is the same as by a core; its remark says that the GPU decoded it."""
+    """A key frame is a picture that is stored without reference to others; three of a film are asked for.
+
+    The clip is the same as if a core had decoded it, and its remark says that the GPU did.
+    """
     three_key_frames = {"keys": Request(keyframes(3), quarter)}
     whole_film = DecodeTask("whole", folder / "h264.mp4", start_s=None, end_s=None, requests=three_key_frames)
 
@@ -183,7 +186,10 @@ def test_a_codec_that_the_gpu_leaves_to_ffmpeg_goes_to_the_cores(folder):
 
 @pytest.mark.long
 def test_only_clips_of_a_size_that_the_gpu_does_not_decode_go_to_the_cores(folder, tmp_path):
-    """The GPU decodes pictures of up to 96 pixels in width. One film is 192 wide, the other one 96."""
+    """A GPU stands in that decodes pictures of up to 96 pixels in width. One film is 192 wide, the other 96.
+
+    Clips of both are those that cores give; remarks say that the GPU decoded those of the narrow film alone.
+    """
     wide_pictures = (np.tile(draw_number(number), (2, 2, 1)) for number in range(50))
     wide_tasks = windows_of(encode(tmp_path / "wide.mp4", wide_pictures), number=2)
     narrow_tasks = windows_of(folder / "h264.mp4", number=1)
@@ -215,19 +221,25 @@ def test_films_with_synthetic_grain_go_to_the_cores(tmp_path):
 
 @pytest.mark.long
 def test_files_that_are_not_for_a_gpu_go_to_the_cores(folder, tmp_path):
-    """The GPU is for pictures larger than 48 x 32. Each of ten clips says why cores decoded it."""
-    small = encode(tmp_path / "small.mp4", (draw_number(number)[:32, :48] for number in range(100)))
-    without_index = encode(tmp_path / "raw.avi", pictures(), options={"g": "25"})  # H.264 in AVI
-    noise = written(tmp_path / "noise.mp4", bytes(range(256)) * 40)
-    tasks = [
-        *windows_of(small, 2),
-        *windows_of(without_index, 2),  # frames are found by decoding all
-        *windows_of(noise, 2),
-        *windows_of(tmp_path / "absent.mp4", 2),
-        *windows_of(folder / "hevc.mkv", 2, strict=True),  # to be refused at the first damage
-    ]
+    """Five files, with two windows each, are not for a GPU: one is absent, one no video, one too small.
 
-    clips = decode_with(PretendedGpu(min_pixels=48 * 32 + 1), tasks)
+    The fourth is an AVI, whose frames are found by decoding all, and the fifth is to be refused at the first
+    damage. Each of the ten clips has a remark on why cores decoded it.
+    """
+    pictures_of_48_by_32 = (draw_number(number)[:32, :48] for number in range(100))
+    small = encode(tmp_path / "small.mp4", pictures_of_48_by_32)
+    without_index = encode(tmp_path / "raw.avi", pictures(), options={"g": "25"})  # H.264 in AVI
+    no_video = written(tmp_path / "noise.mp4", bytes(range(256)) * 40)
+    tasks = [
+        *windows_of(small, number=2),
+        *windows_of(without_index, number=2),
+        *windows_of(no_video, number=2),
+        *windows_of(tmp_path / "absent.mp4", number=2),
+        *windows_of(folder / "hevc.mkv", number=2, strict=True),
+    ]
+    gpu_of_larger_pictures = PretendedGpu(min_pixels=48 * 32 + 1)
+
+    clips = decode_with(gpu_of_larger_pictures, tasks)
 
     assert_equal_clips_of_cores(clips, tasks)
     remarks = remarks_on_decoders(clips)
@@ -267,20 +279,22 @@ def test_a_gpu_that_dies_or_hangs_loses_no_clip(folder, hangs):
 
 @pytest.mark.long
 def test_a_codec_that_the_gpu_does_not_decode_is_tried_on_it_once(folder, tmp_path):
-    """The GPU decodes no codec, and notes each file that it opens: there is one note.
+    """A GPU stands in that decodes no codec, and notes the name of each file that it opens: only one.
 
-    The clips are more than two passes of one film, so that the GPU is offered several.
+    A worker decodes many clips of a film in one pass. The clips of one film here are more than two passes, so
+    that the GPU could have been offered several.
     """
     two_frames = {"two": Request(uniform(2), quarter)}
     n_clips = 2 * PASS_CLIPS + 2
     tasks = []
     for number in range(n_clips):
         start_s = 0.1 * number
-        tasks.append(DecodeTask(str(number), folder / "h264.mp4", start_s, start_s + 0.2, two_frames))
+        end_s = start_s + 0.2
+        tasks.append(DecodeTask(str(number), folder / "h264.mp4", start_s, end_s, two_frames))
     names_of_opened_files = tmp_path / "opened"
-    gpu = Noted(notes=names_of_opened_files)
+    gpu_that_notes_files = Noted(notes=names_of_opened_files)
 
-    clips = decode_with(gpu, tasks)
+    clips = decode_with(gpu_that_notes_files, tasks)
 
     assert_equal_clips_of_cores(clips, tasks)
     assert names_of_opened_files.read_text(encoding="utf-8").split() == ["h264.mp4"]
@@ -328,9 +342,9 @@ def install_gpu(monkeypatch):
 def test_a_store_that_is_extracted_with_a_gpu_is_that_of_the_cores(
     folder, tmp_path, gpu, install_gpu, file_digests, store_by_cores
 ):
-    """Every file has the same digest, whether the GPU works, dies on the way, or gives wrong bits.
+    """The store has the very files of one that cores made, whether the GPU works, dies, or gives wrong bits.
 
-    One clip has failed, for its file is absent.
+    The report says of clips what decoded them, and that one has failed, whose file is absent.
     """
     install_gpu(gpu)
 
@@ -338,7 +352,8 @@ def test_a_store_that_is_extracted_with_a_gpu_is_that_of_the_cores(
 
     assert file_digests(store.path) == file_digests(store_by_cores.path)
     assert report["failed"] == 1
-    assert any(is_on_decoder(remark) for remark in report["remarks"])
+    remarks_on_what_decoded = [remark for remark in report["remarks"] if is_on_decoder(remark)]
+    assert remarks_on_what_decoded != []
 
 
 @pytest.mark.long
@@ -373,9 +388,10 @@ def test_a_gpu_that_is_gone_when_decoding_begins_ends_the_run(folder):
 
 @pytest.mark.long
 def test_only_a_few_clips_at_a_time_are_begun_where_a_gpu_hands_all_back(folder, tmp_path):
-    """All 40 files are too small for the GPU, which hands them back for the worker; the rest must wait.
+    """All 40 files are too small for a GPU, which hands them back; the pool has one worker beside it.
 
-    Begun are at most 3 clips by the worker, as many as the GPU takes at once, and as many handed back.
+    Begun are at most 3 clips by the worker, as many as the GPU takes at once, and as many as it has handed
+    back: the others wait, and take no memory.
     """
     two_frames = {"two": Request(uniform(2), quarter)}
     tasks = []
@@ -385,15 +401,15 @@ def test_only_a_few_clips_at_a_time_are_begun_where_a_gpu_hands_all_back(folder,
         tasks.append(DecodeTask(str(number), film, start_s=None, end_s=None, requests=two_frames))
     gpu_of_larger_pictures = PretendedGpu(min_pixels=2**30)
 
-    max_running = 0
+    most_begun = 0
     with GpuPool(workers=1, timeout_s=LIMIT_S, batch_size=1, gpu=gpu_of_larger_pictures) as pool:
         wait_for_gpu(pool)
         for _clip in pool.decode(tasks):
             n_begun = len(pool._running) + len(pool._handed_back)
-            max_running = max(max_running, n_begun)
+            most_begun = max(most_begun, n_begun)
 
-    max_on_gpu = GPU_THREADS + PASSES_AHEAD
-    assert max_running <= 3 + max_on_gpu + max_on_gpu
+    most_on_gpu = GPU_THREADS + PASSES_AHEAD
+    assert most_begun <= 3 + most_on_gpu + most_on_gpu
 
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "gpu.py"

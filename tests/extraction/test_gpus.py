@@ -82,21 +82,22 @@ def store_of_one_process(job, tmp_path_factory):
 def test_killed_gpu_processes_are_started_again_to_the_same_bytes(
     pausing_job, pause, store_of_one_process, pools_of_gpus, tmp_path, file_digests
 ):
-    """A process for each of two GPUs pauses after its first clip, and is killed.
+    """A run has a process for each of two GPUs; both pause after their first clip, and are killed.
 
-    The store then has the bytes of the store that one process made.
+    The run starts two others, which do the rest. The store then has the bytes of the store that one process
+    made.
     """
     stage = begin_stage(pausing_job, tmp_path / "films")
     reports = run_gpus(pausing_job, stage, stage.missing(), gpus=(0, 1), **SETTINGS)
     next(reports)  # the first clip is done, and its process pauses
 
-    processes = pools_of_gpus[0].pids()
-    for process in processes:
-        os.kill(process, signal.SIGKILL)
+    ids_of_processes = pools_of_gpus[0].pids()
+    for process_id in ids_of_processes:
+        os.kill(process_id, signal.SIGKILL)
     pause.end()
     report = last_report(reports)
 
-    assert len(processes) == 2
+    assert len(ids_of_processes) == 2
     assert stage.missing() == []
     assert report.encoders == 2
     store = seal(stage.path, tmp_path / "films", licence="CC0-1.0")

@@ -219,19 +219,23 @@ def make_a_pipe(file):
     ],
 )
 def test_damaged_frames_are_noted_decoded_again_and_replaced(clips, tmp_path, damage):
-    """Each clip has a file of kept frames; the file of one clip is damaged between two runs."""
+    """A run keeps the frames of each clip in a file, and a later run reads them instead of the videos.
+
+    The file of one clip is damaged between two runs: this clip gets a remark, its frames are decoded again,
+    and the file becomes what it was.
+    """
     first_run = decode_and_keep(clips, tmp_path / "kept")
-    file = files_below(tmp_path / "kept")[0]
-    undamaged = file.read_bytes()
-    damage(file)
+    file_of_a_clip = files_below(tmp_path / "kept")[0]
+    undamaged = file_of_a_clip.read_bytes()
+    damage(file_of_a_clip)
 
     second_run = decode_and_keep(clips, tmp_path / "kept")
 
     assert_same_features(second_run, first_run)
     assert remarks(second_run).count(DAMAGED_REMARK) == 1
     assert n_frames_decoded(second_run) > 0
-    assert file.read_bytes() == undamaged
-    assert not file.is_symlink()
+    assert file_of_a_clip.read_bytes() == undamaged
+    assert not file_of_a_clip.is_symlink()
 
 
 @pytest.mark.long
@@ -287,12 +291,20 @@ def test_a_run_without_a_folder_and_an_estimate_keep_nothing(clips, tmp_path):
     assert not (tmp_path / "kept").exists()
 
 
+def cut_off_after_share(file, share):
+    """Leave a share of a file's bytes, from the first on."""
+    data = file.read_bytes()
+    file.write_bytes(data[: int(share * len(data))])
+
+
 def test_a_partial_clip_is_partial_where_its_kept_frames_are_read_too(tmp_path):
-    """Of the film, 60 % of the bytes are there. Where damage is refused, the clip fails all the same."""
+    """Of the only film, 60 % of the bytes are there: the clip is partial, also when kept frames are read.
+
+    Where damage is refused (`strict`), the clip fails, although frames of it are kept.
+    """
     film = tmp_path / "1.mkv"
     encode(film, wandering_blocks(seed=1, n=96), options={"preset": "ultrafast", "g": "12"})
-    data = film.read_bytes()
-    film.write_bytes(data[: int(0.6 * len(data))])
+    cut_off_after_share(film, 0.6)
     manifest = Manifest((Clip("tt1-0", "tt1", "1.mkv"),), tmp_path)
 
     from_film = decode_and_keep(manifest, tmp_path / "kept")
@@ -311,9 +323,10 @@ def bytes_below(folder):
 
 @pytest.mark.long
 def test_windows_of_a_film_whose_shots_are_found_keep_the_same_frames_and_give_the_same_shots(tmp_path):
-    """Thirty windows of 1.5 s overlap in a film of 9.6 s.
+    """Thirty windows of 1.5 s overlap in a film of 9.6 s, whose shots are found in the same pass.
 
-    Where the frames of the windows are kept ones, the film is decoded for its shots alone.
+    Whether shots are found or not, the windows have the same frames, and the same are kept. A second run with
+    shots reads the kept frames, and decodes the film for its shots alone: these are the same again.
     """
     pictures = wandering_blocks(seed=3, n=240, height=96, width=96)
     encode(tmp_path / "film.mp4", pictures, options={"g": "24", "bf": "2"})
@@ -324,12 +337,12 @@ def test_windows_of_a_film_whose_shots_are_found_keep_the_same_frames_and_give_t
     manifest = Manifest(tuple(windows), tmp_path)
 
     def frames_of_store(name, kept, shots=None):
-        store, _ = extract_and_keep_frames(manifest, tmp_path / name, tmp_path / kept, shots=shots)
+        store, _report = extract_and_keep_frames(manifest, tmp_path / name, tmp_path / kept, shots=shots)
         return store["descriptors"].frames()
 
-    without_shots = frames_of_store("a", "kept-without")
-    with_shots = frames_of_store("b", "kept-with", shots=tmp_path / "first.csv")
-    of_kept_frames = frames_of_store("c", "kept-with", shots=tmp_path / "second.csv")
+    without_shots = frames_of_store("a", kept="kept-without")
+    with_shots = frames_of_store("b", kept="kept-with", shots=tmp_path / "first.csv")
+    of_kept_frames = frames_of_store("c", kept="kept-with", shots=tmp_path / "second.csv")
 
     np.testing.assert_array_equal(with_shots, without_shots)
     np.testing.assert_array_equal(of_kept_frames, without_shots)

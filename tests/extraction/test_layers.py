@@ -79,16 +79,18 @@ def store_without_layers(films, clip_weights, tmp_path_factory):
 def test_every_layer_is_a_group_of_the_store_with_the_vectors_of_the_pass_that_gives_the_output(
     films, clip_weights, store
 ):
-    """The store is of two frames a clip of a tiny CLIP. Its network has two layers: clip.1 and clip.2.
+    """A store has, of two frames of each clip, the output of a small network (clip) and of its two layers.
 
-    The network is run here on clip c03, and its second layer must be the row of the store.
+    Here the network is run on clip c03, which is the file 3.mp4: the vector of its second layer must be that
+    of the store.
     """
     assert store.names == ("clip", "clip.1", "clip.2")
     assert store.backbones == ("clip",)
     assert store["clip.1"].arrays == ("pooled",)
     assert of.verify(store, "full").ok
 
-    backbone = load_backbone("clip", n_frames=2, weights=clip_weights, layers=Layers((2,)), compute=cpu())
+    second_layer = Layers(numbers=(2,))
+    backbone = load_backbone("clip", n_frames=2, weights=clip_weights, layers=second_layer, compute=cpu())
     frames = read_frames(films / "3.mp4", uniform(2)).images
     batch_of_one_clip = np.stack([backbone.prepare(frame) for frame in frames])[np.newaxis]
     vector_of_second_layer = backbone.encode(batch_of_one_clip)["2/pooled"][0]
@@ -175,13 +177,21 @@ def test_a_layer_that_a_network_has_not_is_refused_without_a_traceback(run_extra
 
 @pytest.mark.long
 def test_a_store_with_layers_grows(films, clip_weights, store, tmp_path):
-    """Five of 13 clips are extracted first, and the others are added; the result is that of all at once."""
+    """A store has the output of a network and of its two layers: of five clips first, and then of all 13.
+
+    It has the digests of the store that was made of all at once.
+    """
     clips = of.read_manifest(films / "films.csv").clips
     of.write_manifest(of.Manifest(clips[:5], films), films / "some.csv")
 
-    some = extract_layers(films, tmp_path / "films", clip_weights, "some.csv", layers=BOTH_LAYERS)
+    store_of_five = extract_layers(films, tmp_path / "films", clip_weights, "some.csv", layers=BOTH_LAYERS)
     grown = extract_layers(
-        films, tmp_path / "films", clip_weights, layers=BOTH_LAYERS, append=some.path, version="1.1.0"
+        films,
+        tmp_path / "films",
+        clip_weights,
+        layers=BOTH_LAYERS,
+        append=store_of_five.path,
+        version="1.1.0",
     )
 
     for group in ("clip", "clip.1", "clip.2"):
@@ -220,23 +230,26 @@ def test_stores_with_and_without_layers_are_not_merged_and_the_layers_are_named(
 
 @pytest.mark.long
 def test_a_layer_has_the_vectors_of_frames_extracted_at_a_rate(films, clip_weights, tmp_path):
-    """Eight frames a second of clip c03, each encoded here alone, give the vectors of its first layer.
+    """Of a network's first layer, a store has the vectors of eight frames a second of each clip.
 
-    Batches of another size may be summed in another order, so vectors agree to four digits.
+    The frames of clip c03, which is the file 3.mp4, get the same vectors when they are encoded here alone.
+    Batches of another size may be summed in another order, so they agree to four digits.
     """
-    layer_1 = Layers((1,), frames=True)
-    store = extract_layers(films, tmp_path / "s", clip_weights, layers=layer_1, per_second=8)
+    first_layer_of_frames = Layers(numbers=(1,), frames=True)
+    store = extract_layers(films, tmp_path / "s", clip_weights, layers=first_layer_of_frames, per_second=8)
     group = store["clip.1"]
     assert group.arrays == ("frames",)
     assert group.ragged  # each clip has a number of frames of its own
     assert np.array_equal(group.row_size, store["clip"].row_size)
 
-    backbone = load_backbone("clip", n_frames=1, weights=clip_weights, layers=Layers((1,)), compute=cpu())
-    vectors = []
+    first_layer = Layers(numbers=(1,))
+    backbone = load_backbone("clip", n_frames=1, weights=clip_weights, layers=first_layer, compute=cpu())
+    vectors_of_each_alone = []
     for frame in read_frames(films / "3.mp4", fps(rate=8)).images:
         batch_of_one = backbone.prepare(frame)[np.newaxis, np.newaxis]
-        vectors.append(backbone.encode(batch_of_one)["1/pooled"][0])
-    np.testing.assert_allclose(group.read("c03", "frames"), np.stack(vectors), rtol=1e-4, atol=1e-5)
+        vectors_of_each_alone.append(backbone.encode(batch_of_one)["1/pooled"][0])
+    vectors_of_store = group.read("c03", "frames")
+    np.testing.assert_allclose(vectors_of_store, np.stack(vectors_of_each_alone), rtol=1e-4, atol=1e-5)
 
 
 def test_a_layer_without_frames_is_refused_where_frames_are_extracted_at_a_rate(

@@ -31,7 +31,11 @@ def films(tmp_path):
 def test_a_call_of_extract_shows_its_progress_and_gives_the_very_bytes_of_the_command(
     films, obygaze, file_digests
 ):
-    """Of three clips, the last one is no video; the command's exit code 3 says that a clip has failed."""
+    """Three clips, of which the last is no video, are extracted by a call in Python and by a command.
+
+    Both stores have the same bytes. The call tells how many of the clips are done, and the command's exit
+    code 3 says that a clip has failed.
+    """
     progress = []
 
     def note_progress(n_done, n_clips):
@@ -41,7 +45,9 @@ def test_a_call_of_extract_shows_its_progress_and_gives_the_very_bytes_of_the_co
     command = ("extract", "films.csv", "by-command", "--n", 2, "--workers", 1, "--licence", "CC0-1.0")
     process = obygaze(films, *command)
 
-    assert progress[-1] == (3, 3)
+    n_done_at_the_end, n_clips = progress[-1]
+    assert n_done_at_the_end == 3
+    assert n_clips == 3
     assert [clip.status for clip in store.clips] == ["ok", "ok", "failed"]
     assert process.returncode == 3, process.stderr
     assert file_digests(store.path) == file_digests(films / "by-command-1.0.0")
@@ -229,17 +235,21 @@ def test_an_estimate_without_a_gpu_encodes_one_clip_at_a_time(films, monkeypatch
     assert sizes_of_batches == [1, 1]
 
 
-def test_an_estimate_of_windows_counts_the_passes_over_the_film_that_they_share(tmp_path, monkeypatch):
-    """A pass reads the film once for up to 16 windows. So 32 windows cost less than 32 times one.
+def let_trials_last_as_long_as_they_need(monkeypatch):
+    """Let an estimate try all clips, however slow the machine is."""
+    module = import_module("obygaze_features.extraction.cost_estimate")
+    monkeypatch.setattr(module, "LONGEST_TRIAL_S", float("inf"))
 
-    Windows of 2 s of a film of 20 s begin half a second after each other. Without a GPU, an estimate has
-    seconds of cores alone.
+
+def test_an_estimate_of_windows_counts_the_passes_over_the_film_that_they_share(tmp_path, monkeypatch):
+    """Windows of 2 s of a film of 20 s overlap, and a pass reads the film once for up to 16 of them.
+
+    So 32 windows are two passes, and cost less than 32 times one. Without a GPU, an estimate has seconds of
+    cores alone.
     """
     frames = (np.full((48, 64, 3), 5 * (t % 40), np.uint8) for t in range(240))
     write_video(tmp_path / "film.mp4", frames, rate=12)
-    module = import_module("obygaze_features.extraction.cost_estimate")
-    no_limit = float("inf")  # so that all windows are tried, however slow the machine is
-    monkeypatch.setattr(module, "LONGEST_TRIAL_S", no_limit)
+    let_trials_last_as_long_as_they_need(monkeypatch)
 
     def estimate_windows(n_windows):
         clips = []

@@ -84,21 +84,23 @@ def encode_ten_clips_in_batches_of_four(gpu):
 
 
 def test_batches_on_a_gpu_give_the_features_of_a_cpu(gpu, monkeypatch):
-    """Two networks encode ten clips in batches of 4, 4 and 2.
+    """Two networks encode ten clips on a pretended GPU, in batches of 4, 4 and 2, and then all on the CPU.
 
-    The frames of a batch are gone when the next one is asked for, as in memory that is used again.
+    The frames of a batch are overwritten when the next one is asked for, as in memory that is used again: the
+    features must be the same.
     """
     results_of_batches = encode_ten_clips_in_batches_of_four(gpu)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    on_cpu = encode_batch([backbone(name=name) for name in TWO_NETWORKS], ten_decoded_clips(TWO_NETWORKS))
+    two_networks_on_cpu = [backbone(name=name) for name in TWO_NETWORKS]
+    results_on_cpu = encode_batch(two_networks_on_cpu, ten_decoded_clips(TWO_NETWORKS))
 
     assert [len(results) for results in results_of_batches] == [4, 4, 2]
-    on_gpu = list(chain.from_iterable(results_of_batches))
-    assert [result.clip_id for result in on_gpu] == CLIP_IDS
-    for result, expected in zip(on_gpu, on_cpu, strict=True):
-        for name, features in expected.groups.items():
+    results_on_gpu = list(chain.from_iterable(results_of_batches))
+    assert [result.clip_id for result in results_on_gpu] == CLIP_IDS
+    for result, expected in zip(results_on_gpu, results_on_cpu, strict=True):
+        for network, features in expected.groups.items():
             for array, values in features.arrays.items():
-                assert np.array_equal(result.groups[name].arrays[array], values)
+                assert np.array_equal(result.groups[network].arrays[array], values)
 
 
 def test_a_gpu_works_on_the_next_batch_while_a_result_is_fetched(gpu):
@@ -143,15 +145,20 @@ def lack_memory_once(gpu):
     gpu.fails = fails
 
 
+def name_gpu(monkeypatch, name):
+    """Let the GPU have this name."""
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device=None: name)
+
+
 def test_a_store_counts_the_clips_of_each_gpu_and_number_of_clips_at_once(gpu, monkeypatch, tmp_path):
-    """Seven clips are of an H200, of which one failed, and three of an A100.
+    """Ten clips are encoded by pretended GPUs: seven, of which one failed, by an H200, and three by an A100.
 
     For the last clip the A100 lacks memory, and takes 4 clips at once in place of the usual number.
     """
     decoded_clips = ten_decoded_clips()
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device=None: "NVIDIA H200")
+    name_gpu(monkeypatch, "NVIDIA H200")
     write_features(tmp_path, gpu, decoded_clips[:7])
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device=None: "NVIDIA A100")
+    name_gpu(monkeypatch, "NVIDIA A100")
     write_features(tmp_path, gpu, decoded_clips[7:9])
     lack_memory_once(gpu)
     write_features(tmp_path, gpu, decoded_clips[9:])

@@ -213,23 +213,24 @@ def test_a_share_exits_with_3_for_failed_clips_of_its_own(images, obygaze, share
 
 @pytest.mark.long
 def test_growing_a_store_extracts_only_the_new_clips_and_keeps_licence_and_corpus(images, obygaze):
-    """The first manifest, old.csv, has three clips; new.csv has these and two more.
+    """A store is made of three clips in old.csv, and grows by the two more that new.csv has beside them.
 
-    Licence and corpus are typed, or follow from the name of the manifest, the first time alone. The stage of
-    the first version is removed, so that only the sealed store has the old clips.
+    The licence is typed, and the corpus follows from the name old.csv, the first time alone. The stage of the
+    first version is removed, so that only the sealed store has the old clips.
     """
     write_rows(images / "old.csv", ROWS[:3])
     write_rows(images / "new.csv", ROWS)
-    make = ("extract", "old.csv", "stores/s", "--licence", "CC0-1.0", "--workers", 1)
-    assert obygaze(images, *make).returncode == 0
+    words_to_make = ("extract", "old.csv", "stores/s", "--licence", "CC0-1.0", "--workers", 1)
+    assert obygaze(images, *words_to_make).returncode == 0
     shutil.rmtree(images / "stores/s.staging")
-    assert obygaze(images, *make).returncode == 1  # a version of a store is never overwritten
+    assert obygaze(images, *words_to_make).returncode == 1  # a version of a store is never overwritten
 
-    grow = ("extract", "new.csv", "stores/s", "--workers", 1, "--json", *options_to_grow("1.0.0", "1.1.0"))
-    result = obygaze(images, *grow)
+    words_to_grow = ("extract", "new.csv", "stores/s", *options_to_grow("1.0.0", "1.1.0"))
+    result = obygaze(images, *words_to_grow, "--workers", 1, "--json")
 
     assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["run"]["clips"] == 2
+    n_clips_done = json.loads(result.stdout)["run"]["clips"]
+    assert n_clips_done == 2
     store = open_store(images / "stores/s")
     assert store.version == "1.1.0"
     assert store.attributes["licence"] == "CC0-1.0"
@@ -239,15 +240,24 @@ def test_growing_a_store_extracts_only_the_new_clips_and_keeps_licence_and_corpu
 
 @pytest.mark.long
 def test_a_store_grows_while_the_stage_of_the_last_version_is_there(images, obygaze):
-    """The stage of a version whose clips are all sealed is replaced by that of the next one."""
-    assert extract_first(n_clips=2, images=images, obygaze=obygaze).returncode == 0
+    """A store is made of the clips c0 and c1, and grows twice by a clip, without removing a stage by hand.
 
-    dry_run = extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.1.0"), "--dry-run")
+    The stage of a version, in which its clips were extracted, is replaced by that of the next one, as all of
+    its clips are sealed.
+    """
+    made = extract_first(2, images, obygaze)
+    assert made.returncode == 0
+
+    to_second_version = options_to_grow("1.0.0", "1.1.0")
+    dry_run = extract_first(3, images, obygaze, *to_second_version, "--dry-run")
     assert json.loads(dry_run.stdout)["clips"] == 1  # the new one
-    assert extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.1.0")).returncode == 0
-    same_command_again = extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.1.0"))
+    grown = extract_first(3, images, obygaze, *to_second_version)
+    assert grown.returncode == 0
+    same_command_again = extract_first(3, images, obygaze, *to_second_version)
     assert same_command_again.returncode == 0
-    assert extract_first(4, images, obygaze, *options_to_grow("1.1.0", "1.2.0")).returncode == 0
+
+    grown_again = extract_first(4, images, obygaze, *options_to_grow("1.1.0", "1.2.0"))
+    assert grown_again.returncode == 0
 
     store = open_store(images / "stores/s-1.2.0")
     assert [clip.clip_id for clip in store.clips] == ["c0", "c1", "c2", "c3"]
@@ -255,11 +265,12 @@ def test_a_store_grows_while_the_stage_of_the_last_version_is_there(images, obyg
 
 @pytest.mark.long
 def test_the_stage_of_the_last_version_is_kept_where_it_is_still_needed(images, obygaze):
-    """Versions 1.0.0, 1.1.0 and 1.2.0 are there, so growing 1.0.0 to 1.2.0 is refused; 1.3.0 is free.
+    """The versions 1.0.0 to 1.2.0 of a store are there, of 2, 3 and 4 clips, and the stage of the last.
 
-    Then a share of version 1.3.0 is done and not sealed, so its stage must not be replaced by another's.
+    Growing 1.0.0 to 1.2.0 is refused; the message says that 1.3.0 is free. Then a share of 1.3.0 is done and
+    not sealed, so its stage must not be replaced by that of 1.4.0.
     """
-    assert extract_first(n_clips=2, images=images, obygaze=obygaze).returncode == 0
+    assert extract_first(2, images, obygaze).returncode == 0
     assert extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.1.0")).returncode == 0
     assert extract_first(4, images, obygaze, *options_to_grow("1.1.0", "1.2.0")).returncode == 0
     stage = images / "stores/s.staging/stage.json"
@@ -271,8 +282,10 @@ def test_the_stage_of_the_last_version_is_kept_where_it_is_still_needed(images, 
     assert stage.read_bytes() == stage_before
 
     to_next_version = options_to_grow("1.2.0", "1.3.0")
-    assert extract_first(5, images, obygaze, *to_next_version, "--shard", "1/2").returncode == 0
-    assert extract_first(4, images, obygaze, *options_to_grow("1.1.0", "1.4.0")).returncode == 1
+    share_of_next_version = extract_first(5, images, obygaze, *to_next_version, "--shard", "1/2")
+    assert share_of_next_version.returncode == 0
+    to_another_version = extract_first(4, images, obygaze, *options_to_grow("1.1.0", "1.4.0"))
+    assert to_another_version.returncode == 1
     assert (images / "stores/s.staging").is_dir()
 
 

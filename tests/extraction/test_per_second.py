@@ -54,24 +54,25 @@ def encoded_one_by_one(path, backbone, span=(None, None)):
 
 @pytest.mark.long
 def test_a_clip_has_two_frames_for_each_of_its_seconds_each_encoded_alone(films, tmp_path):
-    """At two frames a second, 3.5 s have 7 frames, 1 s has 2 and a span of 1.5 s has 3.
+    """At two frames a second, a video of 3.5 s has 7 frames, one of 1 s has 2, and a span of 1.5 s has 3.
 
-    The clip `none` is no video and has no frames.
+    The clip `none` is no video and has no frames. Each frame's vector, time and number is what one gets by
+    encoding it here alone.
     """
     store = of.extract(films / "films.csv", tmp_path / "s", ["descriptors"], per_second=2, workers=2, **QUIET)
 
     group = store["descriptors"]
-    assert group.ragged
+    assert group.ragged  # clips have unequal numbers of frames
     assert group.arrays == ("frames",)
     assert number_of_frames(group) == {"long": 7, "none": 0, "short": 2, "span": 3}
     assert group.provenance["sampling"] == {"policy": "fps", "rate": 2.0, "n": None}
     assert of.verify(store, "full").ok
 
     backbone = load_backbone("descriptors", n_frames=1)
-    whole = (None, None)
+    whole_file = (None, None)  # neither a start nor an end
     for clip, file, span_s in (
-        ("short", "short.mp4", whole),
-        ("long", "long.mp4", whole),
+        ("short", "short.mp4", whole_file),
+        ("long", "long.mp4", whole_file),
         ("span", "long.mp4", (1.0, 2.5)),
     ):
         vectors, times, indices = encoded_one_by_one(films / file, backbone, span_s)
@@ -93,7 +94,10 @@ def test_the_bytes_do_not_depend_on_workers_and_batches(films, tmp_path):
 
 @pytest.mark.long
 def test_frames_that_a_network_encodes_together_have_the_vectors_of_each_alone(films, tmp_path):
-    """A tiny CLIP encodes two frames a second of videos of 1 s and 3.5 s, and a span of 1.5 s."""
+    """A tiny CLIP, a network, encodes two frames a second of videos of 1 s and 3.5 s, and a span of 1.5 s.
+
+    It encodes frames together, and each of the two videos' frames has the vector that it gets here alone.
+    """
     options = {"weights": str(tiny_checkpoint("clip", tmp_path / "weights"))}
 
     store = of.extract(
@@ -109,9 +113,9 @@ def test_frames_that_a_network_encodes_together_have_the_vectors_of_each_alone(f
     assert number_of_frames(group) == {"long": 7, "none": 0, "short": 2, "span": 3}
     backbone = load_backbone("clip", n_frames=1, **options)
     for clip in ("short", "long"):
-        vectors, _, _ = encoded_one_by_one(films / f"{clip}.mp4", backbone)
+        vectors_of_each_alone, _times, _indices = encoded_one_by_one(films / f"{clip}.mp4", backbone)
         # Batches of another size may be summed in another order; vectors of two frames differ by .2 or more.
-        np.testing.assert_allclose(group.read(clip, "frames"), vectors, rtol=1e-2, atol=1e-3)
+        np.testing.assert_allclose(group.read(clip, "frames"), vectors_of_each_alone, rtol=1e-2, atol=1e-3)
 
 
 def test_a_backbone_that_gives_tokens_too_is_refused():
@@ -157,8 +161,13 @@ def test_options_and_backbones_that_do_not_go_with_a_rate_are_refused(
 @pytest.mark.long
 @pytest.mark.nightly
 def test_the_disk_that_is_estimated_grows_with_the_number_of_frames(films, tmp_path):
-    """Each frame more takes its vector in float32, its time and its index; chunks take a little beside."""
-    n_clips, seconds = 4, 3
+    """Four clips of 3 s are extracted at 2 frames a second, and then at 2000, which is 4 * 3 * 1998 more.
+
+    Each takes its vector, with four bytes a number, its time and its index, with eight bytes each; the
+    estimate of the store's size grows by this, but for 5 %.
+    """
+    n_clips = 4
+    seconds = 3
     clips = tuple(
         of.Clip(f"c{n}", "tt1", "long.mp4", start_s=0.0, end_s=float(seconds)) for n in range(n_clips)
     )
@@ -170,11 +179,11 @@ def test_the_disk_that_is_estimated_grows_with_the_number_of_frames(films, tmp_p
 
     more_bytes = estimated_bytes(per_second=2000) - estimated_bytes(per_second=2)
 
-    (frames,) = [
-        output for output in load_backbone("descriptors", n_frames=1).outputs if output.name == "frames"
-    ]
-    vector_bytes = 4 * frames.shape[1]
-    time_bytes = index_bytes = 8
+    outputs = load_backbone("descriptors", n_frames=1).outputs
+    (output_of_frames,) = [output for output in outputs if output.name == "frames"]
+    vector_bytes = 4 * output_of_frames.shape[1]
+    time_bytes = 8
+    index_bytes = 8
     n_more_frames = n_clips * seconds * (2000 - 2)
     expected_bytes = n_more_frames * (vector_bytes + time_bytes + index_bytes)
     assert more_bytes == pytest.approx(expected_bytes, rel=0.05)

@@ -121,7 +121,7 @@ class Nodes:
                 command, env=environment, stdout=file, stderr=file, start_new_session=True
             )
 
-    def wait(self, nodes: int) -> None:
+    def wait_for_number(self, nodes: int) -> None:
         """Wait until the head counts so many nodes."""
         words = [sys.executable, "-c", WAIT_FOR_NODES, str(nodes)]
         execute(*words, env=self.environment)
@@ -148,7 +148,7 @@ class Nodes:
         process = self.running.pop(name)
         process.terminate()
         process.wait(timeout=1200)
-        self.wait(len(self.running))
+        self.wait_for_number(len(self.running))
 
     def stop(self) -> None:
         for name in list(self.running):
@@ -257,9 +257,10 @@ def blind_node(films, nodes):
 
 
 def test_a_node_that_does_not_find_the_videos_stops_the_run_and_is_named(films, nodes, blind_node, tmp_path):
-    """The node at 127.0.0.4 finds the folder of the videos empty.
+    """Of the nodes that share an extraction by Ray, that at 127.0.0.4 finds the folder of videos empty.
 
-    Its clips do not fail for that, since other nodes find them. Only tt1-901, whose file is nowhere, fails.
+    Its clips do not fail for that, since other nodes find them: the run ends with an error that names the
+    node. Only the clip tt1-901, whose file is nowhere, fails for want of a file.
     """
     # The other nodes find the videos but have no core free, so that the blind one gets the first clips.
     with (
@@ -282,23 +283,23 @@ def test_a_node_that_does_not_find_the_videos_stops_the_run_and_is_named(films, 
 def test_a_run_goes_on_to_the_same_bytes_when_a_node_is_killed(
     films, local_store, nodes, tmp_path, file_digests, pause
 ):
-    """One of three nodes is killed while an encoder pauses, so that the run surely has clips left.
+    """Of three nodes of Ray one is killed while an encoder pauses, so that the run surely has clips left.
 
-    The store then has the bytes of the store that one process made without Ray.
+    The other two do them. The store then has the bytes of the store that one process made without Ray.
     """
-    nodes.wait(3)
+    nodes.wait_for_number(3)
     with (
         nodes.pausing(pause, after_clips=3),
         extraction_by_ray(films, tmp_path, nodes.environment) as extraction,
     ):
-        pause.wait_until_paused(1, extraction.poll)
+        pause.wait_until_paused(number=1, exit_code=extraction.poll)
         nodes.kill("third")
         pause.end()
         exit_code = extraction.wait(timeout=1200)
 
     assert exit_code == DONE_BUT_FOR_CLIPS_THAT_FAILED, messages(tmp_path)
     assert "3 nodes with 3 cores, 3 decoders, 3 encoders" in messages(tmp_path)
-    nodes.wait(2)  # before the next test begins: the head takes a while to notice
+    nodes.wait_for_number(2)  # before the next test begins: the head takes a while to notice
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
@@ -328,15 +329,16 @@ def closed_gate(environment) -> Iterator[None]:
 def test_a_run_whose_head_node_is_killed_can_be_finished_without_the_cluster(
     films, local_store, nodes, environment, tmp_path, file_digests, pause
 ):
-    """While the file NAP_GATE is there, one clip is not decoded: the run cannot end before its head dies.
+    """A cluster of Ray is lost when its head node is killed: the run ends with an error, and clips are left.
 
-    The run that finishes the stage without Ray gives the bytes of a store that was made without Ray.
+    While a gate is closed, one clip is not decoded, so that the run cannot end before. A run without Ray
+    finishes what is left, and gives the bytes of a store that was made without Ray.
     """
     with (
         nodes.pausing(pause, after_clips=3),
         extraction_by_ray(films, tmp_path, nodes.environment) as extraction,
     ):
-        pause.wait_until_paused(1, extraction.poll)
+        pause.wait_until_paused(number=1, exit_code=extraction.poll)
         nodes.kill("head")
         pause.end()
         exit_code = extraction.wait(timeout=1200)
@@ -344,13 +346,10 @@ def test_a_run_whose_head_node_is_killed_can_be_finished_without_the_cluster(
     assert exit_code == 1, messages(tmp_path)
     assert re.search(r"error: the Ray cluster at \S+ was lost: .* \d+ clips are left", messages(tmp_path))
 
-    Path(environment["NAP_GATE"]).unlink()
-    execute(
-        *command(films),
-        code=DONE_BUT_FOR_CLIPS_THAT_FAILED,
-        cwd=tmp_path,
-        env=environment | {"NAP_S": "0"},
-    )
+    gate = Path(environment["NAP_GATE"])
+    gate.unlink()
+    without_naps = environment | {"NAP_S": "0"}  # the backbone `nap` waits so long at each clip
+    execute(*command(films), code=DONE_BUT_FOR_CLIPS_THAT_FAILED, cwd=tmp_path, env=without_naps)
 
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 

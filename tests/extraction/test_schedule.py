@@ -139,9 +139,10 @@ def test_every_clip_is_done_once_and_the_reports_add_up(begin_stage):
 @pytest.mark.long
 @pytest.mark.parametrize("workers", [2, 8])
 def test_processes_end_together_though_clips_take_unequal_times(begin_stage, workers):
-    """Clips take from some hundredths of a second to 20 s, 1 s in the median (a log-normal distribution).
+    """Processes share 1000 clips, which take from some hundredths of a second to 20 s, in the median 1 s.
 
-    The run takes at most a tenth longer than an even division of the work.
+    None waits long for the others at the end: the run takes at most a tenth longer than an even division of
+    the work.
     """
     stage = begin_stage(1000)
     rng = np.random.default_rng(workers)
@@ -155,16 +156,23 @@ def test_processes_end_together_though_clips_take_unequal_times(begin_stage, wor
     assert time_at_end_s <= 1.1 * evenly_divided_s
 
 
+# The ids that `plan` gives to a multiple of seven clips are not unique.
+NUMBERS_OF_CLIPS = st.integers(1, 50).filter(lambda n: n % 7 != 0)
+
+
 @settings(max_examples=15)  # each writes a stage to the disk, several times
 @given(st.data())
 def test_only_a_clip_that_kills_every_process_fails(begin_stage, data):
-    """Another clip may have bad luck: its process dies in one of its shares, and not in a later one."""
-    # The ids that `plan` gives to a multiple of seven clips are not unique.
-    n_clips = data.draw(st.integers(1, 50).filter(lambda n: n % 7 != 0))
+    """Of up to 50 clips, up to two kill every process that does them: these fail, and all others are done.
+
+    Up to two more clips have bad luck: the process that does them dies, but not the next one that does them.
+    """
+    n_clips = data.draw(NUMBERS_OF_CLIPS)
     stage = begin_stage(n_clips)
     killers = data.draw(st.sets(st.sampled_from(sorted(stage.rows)), max_size=2))
-    row_and_share = st.tuples(st.integers(0, n_clips - 1), st.integers(1, 4))
-    unlucky = data.draw(st.sets(row_and_share, max_size=2))
+    row_of_clip = st.integers(0, n_clips - 1)
+    number_of_share = st.integers(1, 4)
+    unlucky = data.draw(st.sets(st.tuples(row_of_clip, number_of_share), max_size=2))
     workers = data.draw(st.integers(1, 3))
     processes = PretendedProcesses(stage, workers, killers=killers, unlucky=unlucky)
 
@@ -179,19 +187,23 @@ def test_only_a_clip_that_kills_every_process_fails(begin_stage, data):
 
 
 def test_a_clip_that_failed_in_an_earlier_run_is_done_again(begin_stage):
-    """One process does four clips that failed before. It dies once, at the third, which is done again too."""
-    stage = begin_stage(4)
+    """All four clips of a stage failed in an earlier run, and one process does them again.
+
+    It dies once, at the third clip, which is done again, too: in the end all four are ok.
+    """
+    stage = begin_stage(n_clips=4)
     clips = sorted(stage.rows)
     with stage.writer() as writer:
         writer.commit([result(clip, [TOY], "failed") for clip in clips])
-    third_row = 2
+    row_of_third_clip = 2
     first_share = 1
-    processes = PretendedProcesses(stage, workers=1, unlucky={(third_row, first_share)})
+    processes = PretendedProcesses(stage, workers=1, unlucky={(row_of_third_clip, first_share)})
 
-    for _ in extract_in_processes(stage, clips, processes, RunReport(), stopped=lambda: False):
+    steps = extract_in_processes(stage, clips, processes, RunReport(), stopped=lambda: False)
+    for _report_and_results in steps:
         pass
 
-    assert {entry.status for entry in stage.status().values()} == {"ok"}
+    assert [entry.status for entry in stage.status().values()] == ["ok"] * 4
 
 
 def test_processes_that_always_die_end_the_run(begin_stage):

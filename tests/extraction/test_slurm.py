@@ -154,46 +154,66 @@ ARRAY_SCRIPT = ("array.sbatch", "films.csv", "my store")
 """The script of a task that extracts, and what is typed behind it."""
 
 
-@pytest.mark.parametrize(
-    ("command", "signals", "exit_code", "is_queued_again"),
-    [
-        pytest.param("exit 0", [], 0, False, id="done"),
-        pytest.param("exit 3", [], 0, False, id="done but for clips that failed"),
-        pytest.param("exit 2", [], 2, False, id="a mistake in what is typed"),
-        pytest.param("exit 1", [], 1, True, id="an error"),
-        pytest.param("kill -9 $$", [], 137, True, id="killed"),
-        pytest.param(EXITS_143_ON_TERM, [signal.SIGUSR1], 143, True, id="its time is up"),
-        pytest.param(EXITS_0_ON_TERM, [signal.SIGUSR1], 0, False, id="its time is up as it ends"),
-        pytest.param(EXITS_143_ON_TERM, [signal.SIGTERM], 143, False, id="cancelled"),
-        pytest.param(
-            EXITS_143_ON_SECOND_TERM,
-            [signal.SIGUSR1, signal.SIGTERM],
-            143,
-            True,
-            id="its time is up, and is up again",
-        ),
-    ],
-)
-def test_a_task_is_queued_again_unless_it_is_done_or_cancelled(
-    tmp_path, command, signals, exit_code, is_queued_again
-):
-    """Task 2 of array 9 runs `obygaze extract`, which is replaced by a command that ends as stated.
+TIME_IS_UP = signal.SIGUSR1
+"""Slurm sends this signal some minutes before a task's time is up."""
+CANCELLED = signal.SIGTERM
 
-    Slurm sends USR1 before time is up, and TERM when a job is cancelled. The exit codes 2 (a typing error)
-    and 3 (clips failed) would be the same in another turn.
+
+def run_task_2_of_array_9(folder, command, signals, exit_code):
+    """Run the script of an array with a command in place of `obygaze`; return what it asks of Slurm.
+
+    The command gets what was typed behind the script, and the log's last line says how it ended.
     """
-    slurm = FakeSlurm(tmp_path, command)
-
+    slurm = FakeSlurm(folder, command)
     code_of_script, output = slurm.run("array.sbatch", "films.csv", "my store", signals=signals)
-
-    arguments_of_obygaze = (tmp_path / "arguments").read_text(encoding="utf-8")
+    arguments_of_obygaze = (folder / "arguments").read_text(encoding="utf-8")
     assert arguments_of_obygaze == "extract films.csv my store\n"
     assert code_of_script == exit_code
     assert output.splitlines()[-1].endswith(f"share 2 ended with {exit_code}")
-    if is_queued_again:
-        assert slurm.asked_of_slurm == "requeue 9_2"
-    else:
-        assert slurm.asked_of_slurm == ""
+    return slurm.asked_of_slurm
+
+
+@pytest.mark.parametrize(
+    ("command", "signals", "exit_code"),
+    [
+        pytest.param("exit 0", [], 0, id="done"),
+        pytest.param("exit 3", [], 0, id="done but for clips that failed"),
+        pytest.param("exit 2", [], 2, id="a mistake in what is typed"),
+        pytest.param(EXITS_0_ON_TERM, [TIME_IS_UP], 0, id="its time is up as it ends"),
+        pytest.param(EXITS_143_ON_TERM, [CANCELLED], 143, id="cancelled"),
+    ],
+)
+def test_a_task_that_is_done_or_cancelled_is_not_queued_again(tmp_path, command, signals, exit_code):
+    """A task of Slurm runs `obygaze extract`, here replaced by a command that ends as the case says.
+
+    The exit codes 2 (a typing error) and 3 (clips failed) would be the same in another turn, so that nothing
+    is asked of Slurm; of these, 3 counts as done.
+    """
+    request_to_slurm = run_task_2_of_array_9(tmp_path, command, signals, exit_code)
+
+    assert request_to_slurm == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "signals", "exit_code"),
+    [
+        pytest.param("exit 1", [], 1, id="an error"),
+        pytest.param("kill -9 $$", [], 128 + signal.SIGKILL, id="killed"),
+        pytest.param(EXITS_143_ON_TERM, [TIME_IS_UP], 143, id="its time is up"),
+        pytest.param(
+            EXITS_143_ON_SECOND_TERM, [TIME_IS_UP, CANCELLED], 143, id="its time is up, and is up again"
+        ),
+    ],
+)
+def test_a_task_that_failed_or_whose_time_is_up_is_queued_again(tmp_path, command, signals, exit_code):
+    """A task of Slurm runs `obygaze extract`, here replaced by a command that ends as the case says.
+
+    Another turn may do the clips that are left. Slurm warns a task some minutes before its time is up, and
+    then ends it by the same signal as one that is cancelled: 143 is 128 + TERM.
+    """
+    request_to_slurm = run_task_2_of_array_9(tmp_path, command, signals, exit_code)
+
+    assert request_to_slurm == "requeue 9_2"
 
 
 WRONG_SITES = {

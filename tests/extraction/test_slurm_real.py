@@ -135,11 +135,12 @@ def state_of_single_job(slurm: Slurm, number: str) -> str:
 def test_an_array_whose_time_is_up_resumes_in_another_turn(
     slurm, films, local_store, tmp_path, file_digests, pause
 ):
-    """Every task pauses after its first clip, until Slurm has stopped all tasks and has begun them again.
+    """Four tasks have two minutes each, and pause after their first clip until Slurm has stopped all of them.
 
-    The store then has the bytes of the store that one process made without Slurm.
+    Slurm begins them again, and in their second turn they do the clips that are left. The store then has the
+    bytes of the store that one process made without Slurm.
     """
-    # Of two minutes, Slurm leaves a minute after the signal that time is up.
+    # Slurm sends the signal USR1 a minute (60 s) before the two are over.
     two_minutes = ["--time=2", "--signal=B:USR1@60"]
     array = submit_array(
         slurm,
@@ -170,10 +171,11 @@ def test_an_array_whose_time_is_up_resumes_in_another_turn(
 def test_a_cancelled_array_stays_cancelled_and_says_what_is_left(slurm, films, tmp_path, pause):
     """A task that ends for want of time is queued again; one that was cancelled must not be.
 
-    Both tasks of an array are cancelled while they pause after their first clip.
+    Both tasks of an array are cancelled while they pause after their first clip. Each log says how many clips
+    are left, and no store is made.
     """
     array = submit_array(slurm, tmp_path, films, "--array=0-1", **pause.variables(after_clips=1))
-    pause.wait_until_paused(2)
+    pause.wait_until_paused(number=2)
 
     slurm.ask("scancel", array)
     time.sleep(10)  # were it queued again, it would be so within seconds
@@ -181,8 +183,12 @@ def test_a_cancelled_array_stays_cancelled_and_says_what_is_left(slurm, films, t
 
     assert {job["JobState"] for job in jobs.values()} == {"CANCELLED"}, jobs
     assert {job["Restarts"] for job in jobs.values()} == {"0"}
-    assert len(re.findall("obygaze: stopped; .* clips are left", text_of_logs(tmp_path))) == 2
-    assert slurm.ask("squeue", "-h", "-j", array).split() == []
+    n_tasks_that_say_what_is_left = len(
+        re.findall("obygaze: stopped; .* clips are left", text_of_logs(tmp_path))
+    )
+    assert n_tasks_that_say_what_is_left == 2
+    tasks_in_queue = slurm.ask("squeue", "--noheader", f"--jobs={array}").split()
+    assert tasks_in_queue == []
     assert not (tmp_path / "films-1.0.0").exists()
 
 
@@ -190,14 +196,15 @@ def test_a_cancelled_array_stays_cancelled_and_says_what_is_left(slurm, films, t
 def test_tasks_of_a_node_that_is_killed_are_begun_again(
     slurm, films, local_store, tmp_path, file_digests, pause
 ):
-    """The node is killed while all four tasks pause after their first clip, so that none has ended before.
+    """Four tasks run on two nodes and pause after their first clip; then the node of task 0 is killed.
 
-    The store then has the bytes of the store that one process made without Slurm.
+    Slurm begins task 0 once more, on another node. The store then has the bytes of the store that one process
+    made without Slurm.
     """
     array = submit_array(
         slurm, tmp_path, films, ALL_TASKS, TWO_TASKS_A_NODE, **pause.variables(after_clips=1)
     )
-    pause.wait_until_paused(4)
+    pause.wait_until_paused(number=4)
 
     node_of_task_0 = slurm.jobs(array)["0"]["NodeList"]
     slurm.kill_node(node_of_task_0)
@@ -206,7 +213,8 @@ def test_tasks_of_a_node_that_is_killed_are_begun_again(
     jobs = slurm.wait(array)
     slurm.start_node(node_of_task_0)
     assert states(jobs) == EXTRACTED_TO_THE_END, text_of_logs(tmp_path)
-    assert int(jobs["0"]["Restarts"]) == 1
+    n_restarts_of_task_0 = int(jobs["0"]["Restarts"])
+    assert n_restarts_of_task_0 == 1
 
     assert seal(slurm, tmp_path) == "COMPLETED", text_of_logs(tmp_path)
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
@@ -238,12 +246,13 @@ def test_a_task_on_a_node_without_the_videos_fails_and_nothing_is_sealed(
 ):
     """Tasks 0 to 2 have ended on node n1. Task 3 begins on node n3, which finds the folder tt3 empty.
 
-    The 20 videos of tt3 are not in the journal as missing, since n1 finds them; tt1-901 is nowhere.
+    The 20 clips of tt3 must not fail for want of a file, since n1 finds their videos. In the journal only the
+    clip tt1-901 may do so, whose file is nowhere.
     """
     array = submit_last_task_to(node_without_videos, slurm, tmp_path, films)
     sealing = submit_sealing(slurm, tmp_path, array)
 
-    slurm.ask("scontrol", "release", f"{array}_3")
+    slurm.ask("scontrol", "release", f"{array}_3")  # lets task 3 begin
 
     assert states(slurm.wait(array))["3"] == ("FAILED", "1"), text_of_logs(tmp_path)
     assert state_of_single_job(slurm, sealing) == "FAILED"
@@ -252,7 +261,8 @@ def test_a_task_on_a_node_without_the_videos_fails_and_nothing_is_sealed(
     log = text_of_logs(tmp_path)
     assert re.search(r"n3 does not find the videos of 20 clips, such as .*/tt3/.*, and n1 does", log)
     assert re.search(rf"failed: extract-{array}_3\.log: .* ended with 1", log)
-    assert len(re.findall("failed: extract|killed: extract", log)) == 1
+    n_tasks_said_to_have_failed = len(re.findall("failed: extract|killed: extract", log))
+    assert n_tasks_said_to_have_failed == 1
 
     clips_without_file = set()
     for entry in journal_entries(tmp_path):
@@ -265,31 +275,42 @@ def test_a_task_on_a_node_without_the_videos_fails_and_nothing_is_sealed(
 def test_another_node_does_a_task_that_lacked_the_videos(
     slurm, films, local_store, node_without_videos, tmp_path, file_digests
 ):
-    """Task 3 fails on node n3, which finds a folder of videos empty; it is submitted again, to node n1."""
+    """Task 3 fails on node n3, which finds a folder of videos empty; it is submitted again, to node n1.
+
+    The store then has the bytes of the store that one process made without Slurm.
+    """
     array = submit_last_task_to(node_without_videos, slurm, tmp_path, films)
-    slurm.ask("scontrol", "release", f"{array}_3")
+    slurm.ask("scontrol", "release", f"{array}_3")  # lets task 3 begin
     assert states(slurm.wait(array))["3"] == ("FAILED", "1"), text_of_logs(tmp_path)
 
-    again = submit_array(slurm, tmp_path, films, "--array=3", "--nodelist=n1")
-    assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, text_of_logs(tmp_path)
+    array_of_task_3 = submit_array(slurm, tmp_path, films, "--array=3", "--nodelist=n1")
+    assert states(slurm.wait(array_of_task_3)) == {"3": ("COMPLETED", "0")}, text_of_logs(tmp_path)
 
     assert seal(slurm, tmp_path) == "COMPLETED", text_of_logs(tmp_path)
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
+
+
+def submit_urgent_job_to(node: str, slurm: Slurm, folder: Path) -> None:
+    """Submit a job, of a partition that goes before others, which does nothing and needs a whole node."""
+    options = ["--partition=urgent", f"--nodelist={node}", "--exclusive", f"--output={folder / 'urgent'}"]
+    slurm.ask("sbatch", *options, "--wrap=true")
 
 
 @pytest.mark.nightly
 def test_a_task_that_an_urgent_job_drives_from_its_node_is_begun_again(
     slurm, films, local_store, tmp_path, file_digests, pause
 ):
-    """While all four tasks pause, a job of a partition that goes before takes the whole node of task 0."""
+    """Four tasks pause after their first clip, while an urgent job takes the whole node of task 0 from it.
+
+    Slurm begins task 0 again when there is room. The store then has the bytes of the store that one process
+    made without Slurm.
+    """
     array = submit_array(
         slurm, tmp_path, films, ALL_TASKS, TWO_TASKS_A_NODE, **pause.variables(after_clips=1)
     )
-    pause.wait_until_paused(4)
-    node_of_task_0 = slurm.jobs(array)["0"]["NodeList"]
+    pause.wait_until_paused(number=4)
 
-    urgent_job = ["sbatch", "--partition=urgent", f"--nodelist={node_of_task_0}", "--exclusive"]
-    slurm.ask(*urgent_job, "--wrap=true", f"--output={tmp_path / 'urgent'}")
+    submit_urgent_job_to(slurm.jobs(array)["0"]["NodeList"], slurm, tmp_path)
     wait_until(lambda: int(slurm.jobs(array)["0"]["Restarts"]) > 0)
     pause.end()
 
@@ -313,11 +334,9 @@ def test_the_script_submit_makes_the_store_in_one_command(
 
     The store has the bytes of the store that one process made without Slurm.
     """
-    words = extraction_words(films)
+    result = execute(script_that_submits_all, *extraction_words(films), cwd=tmp_path, env=slurm.environment)
 
-    result = execute(script_that_submits_all, *words, cwd=tmp_path, env=slurm.environment)
-
-    array, sealing = re.findall(r"[Jj]ob (?:array )?(\d+)", result.stdout)[:2]
+    array, sealing, *_other_numbers = re.findall(r"[Jj]ob (?:array )?(\d+)", result.stdout)
     assert states(slurm.wait(array)) == EXTRACTED_TO_THE_END
     assert state_of_single_job(slurm, sealing) == "COMPLETED", text_of_logs(tmp_path)
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
@@ -342,7 +361,7 @@ def test_submit_queues_nothing_if_slurm_would_refuse_the_seal_job(
 
 @pytest.mark.nightly
 def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local_store, tmp_path, file_digests):
-    """The script ray.sbatch starts Ray on the nodes of its allocation and extracts with it.
+    """The script ray.sbatch starts Ray, which spreads work over machines, on three nodes, and extracts.
 
     The store has the bytes of the store that one process made without Slurm or Ray.
     """
@@ -353,16 +372,12 @@ def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local_stor
         "OBJECT_STORE": 80_000_000,
         "RAY_memory_monitor_refresh_ms": 0,
     }
-    number = slurm.submit(
-        tmp_path,
-        "ray.sbatch",
-        *extraction_words(films),
-        *("--batch-size", "1", "--licence", "CC0-1.0"),
-        options=["--mem=2000", "--overcommit"],
-        **for_one_machine,
-    )
+    words = [*extraction_words(films), "--batch-size", "1", "--licence", "CC0-1.0"]
+    options_of_sbatch = ["--mem=2000", "--overcommit"]
 
-    single_job = ""
+    number = slurm.submit(tmp_path, "ray.sbatch", *words, options=options_of_sbatch, **for_one_machine)
+
+    single_job = ""  # is no task of an array
     assert states(slurm.wait(number)) == {single_job: ("COMPLETED", "0")}, text_of_logs(tmp_path)
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
@@ -371,23 +386,25 @@ def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local_stor
 def test_a_task_that_failed_in_its_last_turn_is_run_again_by_its_number(
     slurm, films, local_store, tmp_path, file_digests, pause
 ):
-    """Task 3 of four is killed while it pauses, and may not be queued again: it has one turn.
+    """Four tasks share 64 clips. Task 3 is killed while it pauses, and has one turn: it is not queued again.
 
-    Of 64 clips two cannot be read, which fail. All stand in the journal once task 3 has been run again.
+    A person then runs task 3 by its number, and the journal has all clips. The store has the bytes of the
+    store that one process made without Slurm.
     """
     array = submit_array(slurm, tmp_path, films, ALL_TASKS, TURNS=1, **pause.variables(after_clips=1))
-    (pid_of_task_3,) = [pid for pid in pause.wait_until_paused(4) if task_of(pid) == "3"]
+    pids_of_tasks = pause.wait_until_paused(number=4)
+    (pid_of_task_3,) = [pid for pid in pids_of_tasks if task_of(pid) == "3"]
     os.kill(pid_of_task_3, signal.SIGKILL)
     pause.end()
 
-    state_of = {task: state for task, (state, _) in states(slurm.wait(array)).items()}
-    assert state_of == {"0": "COMPLETED", "1": "COMPLETED", "2": "COMPLETED", "3": "FAILED"}
+    state_of_task = {task: state for task, (state, _exit_code) in states(slurm.wait(array)).items()}
+    assert state_of_task == {"0": "COMPLETED", "1": "COMPLETED", "2": "COMPLETED", "3": "FAILED"}
     assert "turn 1 of 1: not queued again" in text_of_logs(tmp_path)
 
-    n_done_before = len(journal_entries(tmp_path))
-    again = submit_array(slurm, tmp_path, films, "--array=3")
-    assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, text_of_logs(tmp_path)
-    assert n_done_before < 64
+    n_clips_in_journal_before = len(journal_entries(tmp_path))
+    array_of_task_3 = submit_array(slurm, tmp_path, films, "--array=3")
+    assert states(slurm.wait(array_of_task_3)) == {"3": ("COMPLETED", "0")}, text_of_logs(tmp_path)
+    assert n_clips_in_journal_before < 64
     assert len(journal_entries(tmp_path)) == 64
     assert not (tmp_path / "films-1.0.0").exists()  # a task does not seal
 

@@ -98,12 +98,16 @@ def test_the_vector_of_a_text_is_that_of_the_text_alone_whatever_the_batches_and
 
 
 def test_two_text_backbones_share_a_store_and_each_says_where_it_cut_a_text(weights_of, sentence, tmp_path):
-    """One of five texts is too long for both networks, which divide it into tokens in their own ways."""
+    """A network divides a text into tokens, parts of words, each network in its own way, and takes so many.
+
+    One of five texts is too long for both networks: its remark says at which token each has cut it.
+    """
     clip = load_text_backbone("clip-text", weights=str(weights_of["clip"]), compute=Compute(device="cpu"))
+
     store = extract_and_seal(make_texts_with_a_long_one(5), (clip, sentence), tmp_path / "both")
+
     assert store.names == ("clip-text", "sentence")
     assert store["clip-text"].text == store["sentence"].text
-
     (tokens_of_clip,) = clip.tokenize([LONG])
     (tokens_of_sentence,) = sentence.tokenize([LONG])
     (long_text,) = [text for text in store.clips if text.clip_id == "long"]
@@ -179,21 +183,22 @@ def sentence_command(weights_of, tmp_path, monkeypatch):
 def test_a_killed_extraction_of_texts_resumes_to_the_same_store(
     sentence_command, obygaze, stop_by, file_digests, tmp_path
 ):
-    """Of 300 texts, one is cut. The run is killed when at most 280 are done.
+    """Of 300 texts one is too long, and cut: it is partial. The run is killed when at most 280 are done.
 
-    The batches of the killed run have 2 texts, those of the resumed one 7 and those of a whole one 64.
+    A second run does the rest. Its store is that of a run which nobody killed, although the three runs take
+    2, 7 and 64 texts at once.
     """
-    stop_by(signal.SIGKILL, tmp_path, 280, *sentence_command("killed", 2))
+    stop_by(signal.SIGKILL, tmp_path, 280, *sentence_command("killed", batch_size=2))
     n_done_before = len(read_stage(tmp_path / "killed.staging").status())
     assert 0 < n_done_before <= 280
 
-    resumed = obygaze(tmp_path, *sentence_command("killed", 7), "--json")
+    resumed = obygaze(tmp_path, *sentence_command("killed", batch_size=7), "--json")
     assert resumed.returncode == 0, resumed.stderr
     result = json.loads(resumed.stdout)
     assert result["clips"] == {"ok": 299, "partial": 1, "failed": 0, "left": 0}
     assert result["run"]["clips"] == 300 - n_done_before
 
-    whole = obygaze(tmp_path, *sentence_command("whole", 64))
+    whole = obygaze(tmp_path, *sentence_command("whole", batch_size=64))
     assert whole.returncode == 0
     assert file_digests(tmp_path / "killed-1.0.0") == file_digests(tmp_path / "whole-1.0.0")
 
@@ -244,20 +249,30 @@ def test_two_shards_of_texts_make_one_store(weights_of, obygaze, tmp_path):
     assert open_store(tmp_path / "captions")["clip-text"].text == tuple(captions)
 
 
+def let_trials_take(seconds, monkeypatch):
+    """Let the clock be asked twice, with so many seconds between."""
+    clock = iter((0.0, seconds))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+
+
 @pytest.mark.parametrize(("n_texts", "n_tried"), [(0, 0), (1, 1), (16, 16), (40, 16)])
 def test_an_estimate_expects_the_time_that_trials_take_for_each_text(sentence, monkeypatch, n_texts, n_tried):
-    """By the clock the trials take half a second each. The first text has more tokens than the network takes.
+    """Before texts are extracted, up to sixteen are tried; by a pretended clock each takes half a second.
 
-    Texts are tried up to sixteen. A number of a text's features has four bytes.
+    So all are expected to take as long. The first text is too long and would be cut; a number of a text's
+    features has four bytes.
     """
     texts = make_texts_with_a_long_one(40)
-    text_ids = [text_id for text_id, _ in texts.rows][:n_texts]
-    clock = iter((0.0, 0.5 * n_tried))
-    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    text_ids = [text_id for text_id, _text in texts.rows][:n_texts]
+    let_trials_take(0.5 * n_tried, monkeypatch)
 
     estimate = estimate_texts(TextJob(texts, "texts", (sentence,)), text_ids)
 
-    assert (estimate.texts, estimate.tried) == (n_texts, n_tried)
+    assert estimate.texts == n_texts
+    assert estimate.tried == n_tried
     assert estimate.cut == min(n_texts, 1)
     assert estimate.feature_bytes == 4 * sentence.width * n_texts
-    assert estimate.seconds == (0.5 * n_texts if n_texts else None)
+    if n_texts == 0:
+        assert estimate.seconds is None
+    else:
+        assert estimate.seconds == 0.5 * n_texts

@@ -160,14 +160,19 @@ class OneCloseFace:
         return {"frames": features}
 
 
-def test_people_and_camera_are_measured_by_decoding_a_film_once(film, monkeypatch):
-    """In black, neither faces nor motion can be seen: these variables are left out there.
+def fail_where_film_is_decoded_again(monkeypatch):
+    """Let the two functions that would decode the film once more fail the test."""
+    for function in ("decode_with_av", "find_shots"):
+        monkeypatch.setattr(module, function, pytest.fail)
 
-    Three windows have light, and one is black. A model of people finds a person whose face has half the
-    picture's height. To decode the film a second time would fail the test.
+
+def test_people_and_camera_are_measured_by_decoding_a_film_once(film, monkeypatch):
+    """Three windows of the film have light, and one is black: there neither faces nor motion are measured.
+
+    In place of a network, a stand-in finds in each lit picture one person whose face has half its height.
+    Decoding the film a second time would fail the test.
     """
-    for decode_again in ("decode_with_av", "find_shots"):
-        monkeypatch.setattr(module, decode_again, pytest.fail)
+    fail_where_film_is_decoded_again(monkeypatch)
     black_window = (3.2, 3.8)
     notes = []
     progress = []
@@ -180,6 +185,7 @@ def test_people_and_camera_are_measured_by_decoding_a_film_once(film, monkeypatc
         show=lambda n_done, n_windows: progress.append((n_done, n_windows)),
     )
 
+    assert len(lit_rows) == 3
     for row in lit_rows:
         assert row["people_frames"] == 3  # frames of each window in which people are looked for
         assert row["present"] == 1
@@ -240,35 +246,40 @@ def test_motion_across_a_cut_is_unknown(film):
     assert "camera" in row_without_cut
 
 
+def hear_film_in_portions(monkeypatch, portion_s):
+    """Let the detector of speech get a film's sound in portions of so many seconds."""
+    monkeypatch.setattr(module, "SPEECH_PART_S", portion_s)
+
+
 @pytest.mark.long
 def test_speech_of_a_window_is_a_share_of_the_films_chunks(tmp_path, monkeypatch):
-    """The detector judges chunks of sound by what it has heard before, so the whole film is heard once.
+    """A detector says of each chunk of sound, of 32 ms, whether it is speech, also by what it heard before.
 
-    It is heard in portions of four seconds, so that a window may lie across two. A chunk is 32 ms long: a
-    window of 30 ms has none.
+    So the film of 8 s is heard as a whole, in portions of 4 s, and a window, even across two, has the share
+    of its chunks that are speech. A window of 30 ms, shorter than a chunk, has no such share.
     """
-    monkeypatch.setattr(module, "SPEECH_PART_S", 4)
+    hear_film_in_portions(monkeypatch, portion_s=4)
     voice = np.resize(spoken("en-us"), 8 * RATE).astype(np.float32)
     path = write_film(tmp_path / "film.mkv", {"eng": voice}, seconds=8, rate=RATE, codec="pcm_f32le")
 
-    def measure(*spans):
-        return film_variables(
-            path, spans, shots=[Shot(start_s=0, end_s=8)], camera_rows=[None] * len(spans), speech=True
-        )
+    def measure_speech(*windows):
+        one_shot = [Shot(start_s=0, end_s=8)]
+        no_camera = [None] * len(windows)
+        return film_variables(path, windows, shots=one_shot, camera_rows=no_camera, speech=True)
 
-    spans = [(0.0, 8.0), (3.2, 4.8), (7.2, 8.0)]
-    rows = measure(*spans)
+    windows = [(0.0, 8.0), (3.2, 4.8), (7.2, 8.0)]
+    rows = measure_speech(*windows)
 
-    is_speech_of_chunks = speech_probabilities([voice]) > SPEECH
+    is_speech_of_chunk = speech_probabilities([voice]) > SPEECH  # a threshold
     chunks_per_second = RATE / CHUNK
-    for (start_s, end_s), row in zip(spans, rows, strict=True):
-        first = round(start_s * chunks_per_second)
-        end = round(end_s * chunks_per_second)
-        assert row["speech"] == is_speech_of_chunks[first:end].mean()
-        row_measured_alone = measure((start_s, end_s))
+    for (start_s, end_s), row in zip(windows, rows, strict=True):
+        first_chunk = round(start_s * chunks_per_second)
+        end_of_chunks = round(end_s * chunks_per_second)
+        assert row["speech"] == is_speech_of_chunk[first_chunk:end_of_chunks].mean()
+        row_measured_alone = measure_speech((start_s, end_s))
         assert row_measured_alone == [row]
 
-    longer_than_a_chunk, shorter_than_a_chunk = measure((7.9, 8.0), (7.97, 8.0))
+    longer_than_a_chunk, shorter_than_a_chunk = measure_speech((7.9, 8.0), (7.97, 8.0))
     assert "speech" in longer_than_a_chunk
     assert "speech" not in shorter_than_a_chunk
 
@@ -406,25 +417,25 @@ def test_windows_of_a_film_are_clips_that_name_its_file_or_none(film, tmp_path, 
 
 @pytest.mark.long
 def test_windows_of_two_films_of_one_name_must_name_their_file(film, tmp_path, capsys):
-    """It is not known which of the two films a window without a file belongs to.
+    """Two films in two folders have one name: of a window without a file nobody knows which it is of.
 
-    The film has a copy of its name in another folder. Window c0 names no file, and then that of the copy.
+    Window c0 of two names no file, and is refused; then it names that of the copy, and both are measured.
     """
     copy = Path(shutil.copy(film, tmp_path))
     windows = film.parent / "times.csv"
     out = tmp_path / "out.csv"
 
-    def measure(video_of_first_window):
-        first = Clip("c0", "film", video_of_first_window, start_s=0, end_s=2)
+    def measure_two_windows(video_of_first):
+        first = Clip("c0", "film", video_of_first, start_s=0, end_s=2)
         second = Clip("c1", "film", film.name, start_s=2, end_s=4)
         write_manifest(Manifest((first, second), film.parent), windows)
         return obygaze("film", "variables", film, copy, "--windows", windows, "--out", out)
 
-    exit_code_without_file = measure(video_of_first_window="")
+    exit_code_without_file = measure_two_windows(video_of_first="")
     assert exit_code_without_file == 1
     assert "two files have the window c0" in capsys.readouterr().err
 
-    exit_code_with_file = measure(video_of_first_window=str(copy))
+    exit_code_with_file = measure_two_windows(video_of_first=str(copy))
     assert exit_code_with_file == 0
     spans = {(row["start_s"], row["end_s"]) for row in rows_of(out)}
     assert spans == {("0.0", "2.0"), ("2.0", "4.0")}
@@ -452,21 +463,31 @@ def test_speech_without_its_package_is_refused_before_decoding(film, monkeypatch
         film_variables(film, SPANS, speech=True)
 
 
-@pytest.mark.long
-def test_bars_and_the_shape_of_pixels_are_not_noted(tmp_path):
-    """Each of twelve windows of a second has a bar of another width, of which twelve notes could be made.
-
-    The only note is on the sound, which this film does not have.
-    """
+def pictures_with_wider_bar_each_second(n_seconds):
+    """Make the pictures of a still; its left is black for 20 columns, and for 2 more each second."""
     still = filmed(leaves(np.random.default_rng(0)))
     pictures = []
-    for second in range(12):
+    for second in range(n_seconds):
         with_bar = still.copy()
         width_of_bar = 20 + 2 * second
         with_bar[:, :width_of_bar] = 0
         pictures += [with_bar] * STEPS
+    return pictures
+
+
+@pytest.mark.long
+def test_bars_and_the_shape_of_pixels_are_not_noted(tmp_path):
+    """A film has pixels twice as wide as high, and in each of its 12 seconds a black bar of another width.
+
+    A note on the bar of each window would be twelve notes. The only one is on the sound, which this film does
+    not have.
+    """
     pixels_twice_as_wide_as_high = Fraction(2)
-    film = encode(tmp_path / "film.mkv", pictures, sample_aspect_ratio=pixels_twice_as_wide_as_high)
+    film = encode(
+        tmp_path / "film.mkv",
+        pictures_with_wider_bar_each_second(n_seconds=12),
+        sample_aspect_ratio=pixels_twice_as_wide_as_high,
+    )
     windows = [(second, second + 1.0) for second in range(12)]
     notes = []
 
@@ -510,28 +531,52 @@ def forms_of(number):
     return f"{number:.4f}".encode(), np.array(number, "<f4").tobytes(), np.array(number, "<f8").tobytes()
 
 
-@pytest.mark.long
-def test_the_only_measure_of_a_face_that_is_kept_is_its_height(film, tmp_path):
-    """The place of a face could help to recognise people, so no file has it, and none has a picture.
+def network_that_finds_one_face(folder):
+    """Save a network that finds the face `FACE`, with eyes and nose at `POINTS`; return its path."""
+    return saved(folder, [[*FACE, *POINTS]], FACES_TOML)
 
-    A network always finds the face `FACE`, with eyes and nose at `POINTS`. People are measured twice: by a
-    store of the windows' features, and from the film itself. In the second window, a frame of three is black.
 
-    No file that is written holds a number of `FACE` or `POINTS`, as text or in binary.
-    """
-    pytest.importorskip("onnx")
-    network = saved(tmp_path, [[*FACE, *POINTS]], FACES_TOML)
-    files_of_network = set(tmp_path.iterdir())
-    windows = tmp_path / "windows.csv"
+def write_three_windows(film, folder):
+    """Write a manifest of three windows of a film; return its path."""
     clips = tuple(Clip(f"film-{number}", "film", str(film), *span) for number, span in enumerate(SPANS))
-    write_manifest(Manifest(clips, tmp_path), windows)
+    path = folder / "windows.csv"
+    write_manifest(Manifest(clips, folder), path)
+    return path
 
+
+def extract_people(windows, network, folder):
+    """Make a store of what a network finds of people in windows; return its path."""
     by_network = ("--backbone", "people", "--weights", f"people={network}", "--workers", 1)
     record = ("--licence", "CC0-1.0", "--corpus", "film")
-    assert obygaze("extract", windows, tmp_path / "store", *by_network, *record) == 0
-    (store,) = tmp_path.glob("store-*")
+    assert obygaze("extract", windows, folder / "store", *by_network, *record) == 0
+    (store,) = folder.glob("store-*")
+    return store
+
+
+def assert_no_place_of_the_face_in(path):
+    """Assert that a file has no number of `FACE` or `POINTS`, neither as text nor in binary."""
+    content_without_durations = DURATION.sub(b"", path.read_bytes())
+    for number in (*FACE, *POINTS):
+        for form in forms_of(number):
+            assert form not in content_without_durations, path
+
+
+@pytest.mark.long
+def test_the_only_measure_of_a_face_that_is_kept_is_its_height(film, tmp_path):
+    """The place of a face could help to recognise people: of a face that is found only the height is kept.
+
+    The network here finds one face, from .11 to .58 of the picture's height, in each lit frame; the second of
+    three windows has a black frame of three. People are measured by a store of features and from the film
+    itself, and no file that this writes has a picture or a number of the face's place.
+    """
+    pytest.importorskip("onnx")
+    network = network_that_finds_one_face(tmp_path)
+    files_of_network = set(tmp_path.iterdir())
+    windows = write_three_windows(film, tmp_path)
+    store = extract_people(windows, network, tmp_path)
     table_of_store = tmp_path / "store.csv"
     table_of_film = tmp_path / "film.csv"
+
     measure = ("film", "variables", film)
     assert obygaze(*measure, "--windows", store, "--out", table_of_store) == 0
     assert obygaze(*measure, "--windows", windows, "--people", network, "--out", table_of_film) == 0
@@ -541,7 +586,7 @@ def test_the_only_measure_of_a_face_that_is_kept_is_its_height(film, tmp_path):
     columns = ["present", "persons", "screen", "face", "close", "medium", "long", "profile", "people_frames"]
     assert list(rows[0])[-len(columns) :] == columns
     assert [row["people_frames"] for row in rows] == ["3", "3", "3"]
-    assert [row["screen"] for row in rows] == ["1", "0.66667", "1"]
+    assert [row["screen"] for row in rows] == ["1", "0.66667", "1"]  # share of frames with a person
     for row in rows:
         assert row["face"] == "0.465"  # of the picture's height: 0.57721 - 0.11235
         assert row["close"] == "1"
@@ -549,11 +594,8 @@ def test_the_only_measure_of_a_face_that_is_kept_is_its_height(film, tmp_path):
         assert row["long"] == "0"
         assert row["profile"] == "0"
 
-    written = {path for path in tmp_path.rglob("*") if path.is_file()} - files_of_network
-    assert len(written) > 10  # tables, a store's files and those of its stage
-    for path in written:
+    written_files = {path for path in tmp_path.rglob("*") if path.is_file()} - files_of_network
+    assert len(written_files) > 10  # tables, a store's files and those of its stage
+    for path in written_files:
         assert path.suffix not in {".jpg", ".jpeg", ".png", ".npy"}
-        content_without_durations = DURATION.sub(b"", path.read_bytes())
-        for number in (*FACE, *POINTS):
-            for form in forms_of(number):
-                assert form not in content_without_durations, path
+        assert_no_place_of_the_face_in(path)

@@ -60,6 +60,21 @@ def wait_for_announcement(page, text):
     page.evaluate("document.querySelector('#d-spoken').textContent = ''")
 
 
+def wait_for_progress(page, text):
+    """Wait until the line of progress, such as "Window 2 of 40", has this text in it."""
+    wait_until(page, f"{PROGRESS}.includes({text!r})")
+
+
+def wait_for_title(page, beginning):
+    """Wait until the heading of what is looked at begins so."""
+    wait_until(page, f"{TITLE}.startsWith({beginning!r})")
+
+
+def progress_of(page):
+    """Return the line that says how much is judged."""
+    return page.locator("#d-progress").inner_text()
+
+
 def open_desk(page, name="AB", mode="read"):
     """Go to a film's desk and give a name."""
     page.goto(page.url.rpartition("/films")[0] + f"/film/0/{mode}")

@@ -82,19 +82,18 @@ def test_a_refuted_share_stays_refuted():
 
 
 def test_a_wrong_model_widens_the_anytime_interval_only_a_little():
-    """The interval bets with the model's probabilities and without them, so a wrong model does little harm.
+    """Of 150 windows 30 % are positive, and 40 are judged; a model's probabilities help to find the share.
 
-    Of 150 windows 30 % are positive, and 40 are judged. A model that gives .3 to all is of no use. One that
-    is wrong about every window makes the interval less than a quarter wider than this, and one that is right
-    about every window makes it narrower.
+    A model that gives .3 to all windows is of no use. The interval hedges: one that is wrong about every
+    window makes it less than a quarter wider than this, and one that is always right makes it narrower.
     """
     rng = np.random.default_rng(0)
     is_positive = (rng.random(150) < 0.3).astype(float)
-    order = rng.permutation(150)[:40]
+    judged_windows = rng.permutation(150)[:40]
 
     def width_with_probabilities(p):
-        cells = planted_cells(content_s=np.full(150, 8.0), p=p)
-        low, high = anytime_interval(cells, order, is_positive[order])
+        windows_of_8_s = planted_cells(content_s=np.full(150, 8.0), p=p)
+        low, high = anytime_interval(windows_of_8_s, judged_windows, is_positive[judged_windows])
         return high - low
 
     width_with_constant = width_with_probabilities(0.3)
@@ -164,7 +163,7 @@ def test_a_share_is_refuted_once_bets_against_it_multiply_by_20():
 @pytest.mark.parametrize("seconds_of_negative", [1, 30])
 @pytest.mark.parametrize("seed", range(10))
 def test_when_all_windows_are_judged_the_share_of_seconds_is_known(seconds_of_negative, seed):
-    """Once every window is judged, the interval shrinks to the true share of the film's seconds.
+    """Once all 60 windows are judged, the interval shrinks to the true share of the film's positive seconds.
 
     Positive windows have 1 s, and negative ones as much or 30 s: the share is of seconds, not of windows.
     Shares are tested in steps of .001.
@@ -179,7 +178,8 @@ def test_when_all_windows_are_judged_the_share_of_seconds_is_known(seconds_of_ne
     low, high = anytime_interval(cells, order_of_all, is_positive[order_of_all])
 
     true_share = np.average(is_positive, weights=seconds)
-    assert low - 0.001 <= true_share <= high + 0.001
+    step = 0.001
+    assert low - step <= true_share <= high + step
     assert high - low < 0.05
 
 

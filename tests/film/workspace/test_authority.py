@@ -84,11 +84,10 @@ def random_ledgers(draw):
 @settings(max_examples=60, deadline=None)
 @given(lines=random_ledgers(), rng=st.randoms(use_true_random=False))
 def test_what_stands_does_not_depend_on_the_order_of_lines(lines, rng):
-    """Synchronised folders deliver the lines of a ledger in any order.
+    """A random ledger has up to ten lines of three people, which synchronised folders deliver in any order.
 
-    What stands must always be what the rules say: a valid decision, unless a later line that may do so takes
-    it back or replaces it. Each random ledger has up to ten lines of three people; `is_valid` says which
-    levels are of the codebook, and `ids_in_force_by_the_rules` asks every line by recursion.
+    What stands is the same in each order: a valid decision, unless a later line that may do so takes it back
+    or replaces it. A slow function of this test asks every line by these rules.
     """
     shuffled_lines = [*lines]
     rng.shuffle(shuffled_lines)
@@ -103,33 +102,28 @@ def test_what_stands_does_not_depend_on_the_order_of_lines(lines, rng):
 @settings(max_examples=60, deadline=None)
 @given(lines=random_ledgers(), annotator=st.sampled_from(["ANNA", "BERT", "MALLORY"]))
 def test_nobodys_lines_change_what_stands_of_others(lines, annotator):
-    """A person can replace or take back only their own decisions.
+    """A random ledger has lines of three people, which claim to replace or take back lines of anybody.
 
-    Each random ledger has lines of three people, whose claims name lines of anybody. What stands of the two
-    others is the same with this annotator's lines and without them.
+    A person can do so with their own decisions only: what stands of the two others is the same with this
+    annotator's lines and without them.
     """
     lines_of_others = [line for line in lines if line.annotator != annotator]
 
-    stand_with_all_lines = {line.id for line in in_force(lines, is_valid) if line.annotator != annotator}
-    stand_without_the_annotators = {line.id for line in in_force(lines_of_others, is_valid)}
+    standing_with_all_lines = in_force(lines, is_valid)
+    standing_without_the_annotators = in_force(lines_of_others, is_valid)
 
-    assert stand_with_all_lines == stand_without_the_annotators
+    ids_of_others = {line.id for line in standing_with_all_lines if line.annotator != annotator}
+    assert ids_of_others == {line.id for line in standing_without_the_annotators}
 
 
 def is_decision_or_undo(line):
     return line.kind in (*DECIDED, "undo")
 
 
-@settings(max_examples=60, deadline=None)
-@given(lines=random_ledgers())
-def test_a_claim_to_somebody_elses_line_is_refused(lines):
-    """A line that would replace or take back another person's line is listed as a refused claim.
-
-    Each random ledger has decisions, undos and other lines of three people; `replaces` has the ids of the
-    lines that a line claims. Claims of lines that were taken back themselves are not examined.
-    """
+def claims_to_lines_of_others(lines):
+    """Return the ids of each line that is not taken back, and of a line of somebody else that it claims."""
     line_by_id = {line.id: line for line in lines}
-    claims_to_others = []
+    claims = []
     for line in lines:
         if not is_decision_or_undo(line) or is_taken_back(line, lines):
             continue
@@ -138,11 +132,21 @@ def test_a_claim_to_somebody_elses_line_is_refused(lines):
             if target is None or not is_decision_or_undo(target):
                 continue
             if target.annotator != line.annotator:
-                claims_to_others.append((line.id, target.id))
+                claims.append((line.id, target.id))
+    return claims
 
+
+@settings(max_examples=60, deadline=None)
+@given(lines=random_ledgers())
+def test_a_claim_to_somebody_elses_line_is_refused(lines):
+    """A random ledger has decisions and undos of three people, some of which claim lines of somebody else.
+
+    To claim is to want to replace a line or to take it back. Each such claim is listed as refused, but for
+    those of lines that were taken back themselves.
+    """
     refused = [(claim.line.id, claim.target.id) for claim in refused_claims(lines, is_valid)]
 
-    for claim in claims_to_others:
+    for claim in claims_to_lines_of_others(lines):
         assert claim in refused
 
 

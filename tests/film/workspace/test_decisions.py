@@ -45,9 +45,10 @@ def clips_of_tables(decisions, *tables):
 
 
 def test_a_blind_judgement_is_imported_with_its_place_in_the_draw(decisions):
-    """A blind judgement is made without sight of the model's score (`seen_score` is 0).
+    """A window that was drawn at random is judged without sight of the model's score (`seen_score` is 0).
 
-    Its window was drawn at random, here as the first of the draw: only such judgements estimate a share.
+    It is the first of the draw, of which 40 are planned. The table keeps this place, for only judgements of a
+    draw estimate a share.
     """
     (window,) = choose_next([decisions.film], 1, blind=True)
     judge(
@@ -115,30 +116,34 @@ def test_a_name_that_begins_like_a_formula_comes_back_as_it_was(decisions):
 
 
 def test_reading_decisions_again_writes_nothing(decisions):
-    """Reading is not deciding: no file is touched, and the ledger has one file, of the one sitting."""
-    judge(decisions, start=10, end=20)
-    decisions.keep("passage", 30, 41.5, "AB", level="violent")
-    decisions.keep("note", 30, 41.5, "AB", note="why here")
+    """AB makes three decisions in one sitting; then the film's folder is opened again and only read.
 
-    def times_of_files():
+    Reading is not deciding: no file is touched, and the ledger still has one file, of the one sitting.
+    """
+    judge(decisions, start=10, end=20)
+    decisions.keep("passage", start_s=30, end_s=41.5, annotator="AB", level="violent")
+    decisions.keep("note", start_s=30, end_s=41.5, annotator="AB", note="why here")
+
+    def times_of_last_writing():
         files = [path for path in decisions.folder.rglob("*") if path.is_file()]
         return {path: path.stat().st_mtime_ns for path in files}
 
-    before = times_of_files()
+    times_before = times_of_last_writing()
 
-    again = reopen(decisions)
+    opened_again = reopen(decisions)
 
-    assert lines_in_force(again) == lines_in_force(decisions)
-    assert again.notices == []
-    assert times_of_files() == before
-    assert len(list(decisions.folder.glob("ledger/*.jsonl"))) == 1
+    assert lines_in_force(opened_again) == lines_in_force(decisions)
+    assert opened_again.notices == []
+    assert times_of_last_writing() == times_before
+    files_of_ledger = list(decisions.folder.glob("ledger/*.jsonl"))
+    assert len(files_of_ledger) == 1
 
 
 def test_a_judgement_agrees_if_its_level_is_what_the_model_finds(scored_tt1):
-    """The model finds "violent" among clips of "calm" and "violent".
+    """The model finds the level "violent", and AB judges four spans that it marks: only this level agrees.
 
-    A level that it does not find disagrees, even "none", on which it was not trained. "unsure" is a level
-    that no task has. Rates and the count at the head of the desk take the levels in the same way.
+    Others disagree, even "none", on which the model was not trained, but for "unsure", which no task has. The
+    table says the same as the desk.
     """
     folder, film, book = scored_tt1
     codebook_with_none = replace(book, levels=(Level("none"), *book.levels))
@@ -310,10 +315,10 @@ def test_a_decision_is_not_deleted_twice_by_two_sittings(decisions):
 
 
 def test_a_judgement_in_sight_does_not_replace_a_blind_one(decisions):
-    """Blind judgements are the measurement, so that a second look in sight of the score must not change it.
+    """A share is estimated from blind judgements, so a later look in sight of the score must not change it.
 
     AB judges the first window of the draw blindly, and then twice in sight of the score: the second of these
-    replaces the first. One window of the draw is still done.
+    replaces the first. So two judgements stand, and one window of the draw is done.
     """
     start_s, end_s = decisions.windows[0]
     judge_blindly(decisions, "violent", annotator="AB")
@@ -393,16 +398,16 @@ def test_a_wrong_line_of_the_ledger_is_named_once_and_not_shown(scored_tt1, wron
     The desk shows the first, and a notice names file and line. A later decision does not repeat the notice.
     """
     folder, film, book = scored_tt1
-    path = ledger_with_second_line(folder, wrong)
+    path_of_ledger_file = ledger_with_second_line(folder, wrong)
 
     decisions = Decisions(folder, film, book)
 
     notices = list(decisions.notices)
-    assert str(path) in notices[0]
+    assert str(path_of_ledger_file) in notices[0]
     assert "line 2" in notices[0]
-    opened = OpenFilm(0, film, decisions)
-    assert len(shown_decisions(opened, "AB")) == 1
-    assert "<html" in desk_page([opened], opened, "read", "en")
+    desk = OpenFilm(0, film, decisions)
+    assert len(shown_decisions(desk, "AB")) == 1
+    assert "<html" in desk_page([desk], desk, "read", "en")
 
     judge(decisions, start=10, end=20)
     assert decisions.notices == notices
@@ -429,20 +434,21 @@ def test_a_judgement_of_another_film_is_neither_shown_nor_exported(scored_tt1):
 def test_a_blind_judgement_with_a_wrong_place_does_not_count_in_the_draw(scored_tt1, wrong):
     """A file of the ledger has two judgements of AB: in sight of the score, and blind with a wrong place.
 
-    The blind one is shown, with a notice, as it may be honest; no window of the draw counts as done.
+    The blind one names another place in the draw than its window has, or none, so no window counts as done.
+    It is shown, with a notice, as it may be honest.
     """
     folder, film, book = scored_tt1
-    path = ledger_with_second_line(folder, wrong)
+    path_of_ledger_file = ledger_with_second_line(folder, wrong)
 
     decisions = Decisions(folder, film, book)
 
     first_notice = decisions.notices[0]
-    assert str(path) in first_notice
+    assert str(path_of_ledger_file) in first_notice
     assert "line 2" in first_notice
-    opened = OpenFilm(0, film, decisions)
-    assert len(shown_decisions(opened, "AB")) == 2  # one for each line
-    assert next_window(opened, "AB", n_planned=99)["done"] == 0
-    assert "<html" in desk_page([opened], opened, "read", "en")
+    desk = OpenFilm(0, film, decisions)
+    assert len(shown_decisions(desk, "AB")) == 2  # one for each line
+    assert next_window(desk, "AB", n_planned=99)["done"] == 0
+    assert "<html" in desk_page([desk], desk, "read", "en")
 
 
 def judge_in_two_sittings_at_once(decisions, **fields_of_each):
@@ -470,6 +476,7 @@ def test_two_judgements_made_at_once_stand_and_are_marked_until_one_decides_agai
     assert sorted(levels_in_force(decisions)) == [("AB", "unsure"), ("AB", "violent")]
     assert len(decisions.conflicts()) == 2
     shown = shown_decisions(OpenFilm(0, decisions.film, decisions), "AB")
+    assert len(shown) == 2
     assert all(decision["beside"] for decision in shown)
     assert any("beside" in notice for notice in decisions.notices)
 
@@ -536,14 +543,17 @@ def test_an_unknown_level_replaces_no_judgement(scored_tt1):
 
 @pytest.mark.parametrize("kind", ["passage", "judgement", "note"])
 def test_a_changed_decision_stands_in_place_of_the_earlier_one(decisions, kind):
-    """Whoever moves the beginning from 10 s to 11 s has one decision, from 11 s on."""
+    """AB decides on 10 to 20 s, and then moves the beginning to 11 s: one decision stands, from 11 s on.
+
+    Undo brings the earlier one back.
+    """
     level_or_note = {"note": "hands"} if kind == "note" else {"level": "violent"}
 
     def spans_in_force(decisions):
         return [(decision.start_s, decision.end_s) for decision in lines_in_force(decisions)[kind]]
 
-    decision_id = decisions.keep(kind, 10, 20, "AB", **level_or_note)
-    decisions.keep(kind, 11, 20, "AB", **level_or_note, changed_id=decision_id)
+    earlier_id = decisions.keep(kind, start_s=10, end_s=20, annotator="AB", **level_or_note)
+    decisions.keep(kind, start_s=11, end_s=20, annotator="AB", **level_or_note, changed_id=earlier_id)
     assert spans_in_force(decisions) == [(11.0, 20.0)]
     assert spans_in_force(reopen(decisions)) == [(11.0, 20.0)]
 
@@ -552,16 +562,16 @@ def test_a_changed_decision_stands_in_place_of_the_earlier_one(decisions, kind):
 
 
 def test_turning_a_judgement_into_a_passage_is_one_act_to_undo(decisions):
-    """Whoever moves the ends of a judgement makes it a passage.
+    """AB judges 10 to 20 s, and then moves the beginning to 11 s, which makes it a passage of AB's own.
 
-    The judgement goes and the passage comes in one act, which one undo takes back.
+    The judgement goes and the passage comes in one act, which one undo takes back, and one redo does again.
     """
     judgement_id = judge(decisions, start=10, end=20, level="violent", annotator="AB")
     with_judgement = lines_in_force(decisions)
     assert with_judgement["judgement"] == [Standing("AB", start_s=10.0, end_s=20.0, level="violent")]
     assert with_judgement["passage"] == []
 
-    decisions.keep("passage", 11, 20, "AB", level="violent", changed_id=judgement_id)
+    decisions.keep("passage", start_s=11, end_s=20, annotator="AB", level="violent", changed_id=judgement_id)
     with_passage = lines_in_force(decisions)
     assert with_passage["judgement"] == []
     assert with_passage["passage"] == [Standing("AB", start_s=11.0, end_s=20.0, level="violent")]
@@ -744,27 +754,29 @@ def test_the_anytime_interval_takes_windows_in_the_order_of_the_draw(decisions, 
 
 
 def test_unsure_windows_are_left_out_of_the_anytime_share(decisions, asked_intervals):
-    """All windows but the last of the draw are judged; AB is unsure of the second.
+    """Of the windows of a film, AB judges the first violent, is unsure of the second, and leaves the last.
 
-    An unsure window is neither positive nor negative: its seconds are taken from the whole film, and from
-    what was judged. A stand-in for `anytime_interval` records what it is asked for.
+    The share so far is of seconds that are positive or negative: those of the unsure window are taken from
+    the whole film, and from what was judged. A stand-in records of what an interval is asked for.
     """
-    _, unsure_window, *_, unjudged_window = decisions.windows
+    _first_window, unsure_window, *_calm_windows, unjudged_window = decisions.windows
     n_windows = len(decisions.windows)
-    n_calm = n_windows - 3  # neither the first, nor the second, nor the last
+    n_calm = n_windows - 3
     judge_blindly(decisions, "violent", "unsure", *["calm"] * n_calm, in_all=n_windows)
-    opened = OpenFilm(0, decisions.film, decisions)
-    text = next_window(opened, "AB", n_windows, tells_share=True)["sofar"]
+    film = OpenFilm(0, decisions.film, decisions)
+
+    text_so_far = next_window(film, "AB", n_windows, tells_share=True)["sofar"]
 
     cells = cells_of(decisions.film)
     unsure_s = cells.content_s[cells.index_of(*unsure_window)]
     unjudged_s = cells.content_s[cells.index_of(*unjudged_window)]
-    (asked,) = asked_intervals
-    assert asked.content_of_film_s == pytest.approx(cells.content_s.sum() - unsure_s)
-    assert asked.content_of_judged_s == pytest.approx(cells.content_s.sum() - unsure_s - unjudged_s)
-    assert len(asked.is_positive) == 1 + n_calm
-    assert "1 window (" in text  # is left out
-    assert "earlier law" not in text  # which is said of a draw whose windows lack their content
+    (asked_interval,) = asked_intervals
+    assert asked_interval.content_of_film_s == pytest.approx(cells.content_s.sum() - unsure_s)
+    content_of_judged_s = cells.content_s.sum() - unsure_s - unjudged_s
+    assert asked_interval.content_of_judged_s == pytest.approx(content_of_judged_s)
+    assert len(asked_interval.is_positive) == 1 + n_calm
+    assert "1 window (" in text_so_far  # is left out
+    assert "earlier law" not in text_so_far  # which is said of a draw whose windows lack their content
 
 
 def test_nobody_is_asked_for_more_windows_than_there_are(decisions):
@@ -830,17 +842,17 @@ def test_a_judge_of_a_list_who_continues_at_the_desk_judges_blindly(decisions):
 
 
 def test_a_judge_of_a_list_sees_others_on_its_windows_only(decisions):
-    """AB judged five windows in a list. CD judged those and the next four at the desk, as many as CD planned.
+    """AB judged the first five windows in a list. CD judged nine, as many as CD planned, and is finished.
 
     AB may go on to judge CD's other four, blindly, so that these stay hidden from AB, and from a viewer
-    without a name, who may be AB. CD is finished, and sees all.
+    without a name, who may be AB; CD sees all. Once EF has judged three in a list, such a viewer may be EF.
     """
     judge_list(decisions, "violent", annotator="AB", n=5)
     judge_blindly(decisions, *["calm"] * 9, annotator="CD", in_all=9)
     film = OpenFilm(0, decisions.film, decisions)
 
-    of_cd = [decision for decision in shown_decisions(film, "AB") if decision["who"] == "CD"]
-    assert sorted(decision["place"] for decision in of_cd) == [1, 2, 3, 4, 5]
+    cds_shown_to_ab = [decision for decision in shown_decisions(film, "AB") if decision["who"] == "CD"]
+    assert sorted(decision["place"] for decision in cds_shown_to_ab) == [1, 2, 3, 4, 5]
     assert visible_decisions(film, "AB")["hidden"] == 4
     assert decisions.places_shown_to_all() == {1, 2, 3, 4, 5}
 
@@ -848,7 +860,7 @@ def test_a_judge_of_a_list_sees_others_on_its_windows_only(decisions):
     assert len(shown_judgements(film).clips) == 5 + 9  # CD judged last, so it is CD who asks
 
     judge_list(decisions, "calm", annotator="EF", n=3)
-    assert decisions.places_shown_to_all() == {1, 2, 3}  # the viewer may be EF
+    assert decisions.places_shown_to_all() == {1, 2, 3}
 
 
 def test_windows_are_judged_in_the_order_of_the_draw(decisions):
@@ -948,7 +960,7 @@ def test_a_table_that_became_a_link_is_written_again_once_the_link_is_removed(de
 
 
 def test_a_link_to_nothing_is_replaced_by_the_table(scored_tt1, link_target):
-    """The tables of a stranger's folder are links to files that do not exist, in a folder elsewhere.
+    """In a stranger's folder of a film, its three tables are links to files elsewhere, which do not exist.
 
     Writing through the links would make these files: instead the tables take the links' place.
     """
@@ -958,9 +970,10 @@ def test_a_link_to_nothing_is_replaced_by_the_table(scored_tt1, link_target):
     decisions = Decisions(folder, film, codebook)
 
     judge(decisions, start=10, end=20, level="calm", annotator="AB")
-    decisions.keep("note", 10, 20, "AB", note="here")
+    decisions.keep("note", start_s=10, end_s=20, annotator="AB", note="here")
 
-    assert [*link_target.iterdir()] == []
+    files_elsewhere = [*link_target.iterdir()]
+    assert files_elsewhere == []
     assert not (folder / JUDGEMENTS).is_symlink()
     assert tabled_levels(decisions) == ["calm"]
     assert [row["note"] for row in rows_of(folder / NOTES)] == ["here"]
@@ -1062,20 +1075,20 @@ def test_the_draw_stays_the_same_if_windows_turn_out_to_be_black(decisions):
     ids=["another movie", "another seed", "another number of windows", "content longer than the windows"],
 )
 def test_a_forged_draw_in_a_sitting_is_ignored(decisions, forge):
-    """A sitting is a file of a ledger. Its header holds the draw that its judgements are of.
+    """A sitting is a file of a ledger. Its header holds the draw, the windows that its judgements are of.
 
-    A stranger writes a sitting with another draw, which is not of this film's windows, and a judgement of the
-    film's first window in it. The film keeps its own draw.
+    A stranger writes a sitting with a draw that is not of this film's windows, and in it a blind judgement of
+    the film's first window. The film keeps its own draw.
     """
     draw = decisions.draw
     forged_header = Header(draw=forge(draw))
-    sitting = Ledger(decisions.folder, print, lambda: forged_header)
+    sitting_of_stranger = Ledger(decisions.folder, print, lambda: forged_header)
     start_s, end_s = decisions.windows[0]
-    cells = {"start_s": f"{start_s:g}", "end_s": f"{end_s:g}", "seen_score": "0"}
-    of_draw = {"place": "1", "law": draw.sampling, "seed": "0"}
-    sitting.add("judgement", ROW_OF_AB | cells | of_draw)
+    cells_of_first_window = {"start_s": f"{start_s:g}", "end_s": f"{end_s:g}", "seen_score": "0"}
+    cells_of_draw = {"place": "1", "law": draw.sampling, "seed": "0"}
+    sitting_of_stranger.add("judgement", ROW_OF_AB | cells_of_first_window | cells_of_draw)
 
-    again = reopen(decisions)
+    opened_again = reopen(decisions)
 
-    assert again.draw == draw
-    assert again.windows == decisions.windows
+    assert opened_again.draw == draw
+    assert opened_again.windows == decisions.windows

@@ -25,7 +25,7 @@ from tests.film.workspace.deciding import judge, judge_blindly, levels_in_force,
 NEW_MEANING_OF_VIOLENT = "any shot in which a weapon is on the table"
 
 
-def with_other_definition(book):
+def with_other_meaning_of_violent(book):
     """Return the codebook with another meaning of the level "violent"; its name and levels are the same."""
     levels = [
         structs.replace(level, means=NEW_MEANING_OF_VIOLENT) if level.name == "violent" else level
@@ -60,7 +60,7 @@ def judged_film(scored_tt1):
     decisions = Decisions(folder, film, book)
     judge_blindly(decisions, *["violent"] * 10, in_all=10)
     judge(decisions, start=10, end=20, level="violent")
-    return JudgedUnderOriginal(folder, film, book, with_other_definition(book))
+    return JudgedUnderOriginal(folder, film, book, with_other_meaning_of_violent(book))
 
 
 def shown_under_other_definitions(decisions):
@@ -224,9 +224,10 @@ def test_judgements_count_under_a_wording_declared_to_mean_the_same(judged_film)
 
 
 def test_a_table_without_its_ledger_keeps_the_wording_of_each_row(judged_film, tmp_path):
-    """AB made 11 judgements under the first wording, one of them at 10 s, and one at 30 s after the change.
+    """AB made 11 judgements under the first wording of a codebook, one of them at 10 s; then it was reworded.
 
-    The table alone tells which rows count: of 12 judgements only that at 30 s is under the new wording.
+    AB makes a twelfth at 30 s. The table, copied to a folder without the ledger, still tells that of all
+    judgements only this one is under the new wording, and counts.
     """
     decisions = judged_film.open_with(judged_film.with_other_definition)
     judge(decisions, start=30, end=38, level="calm")
@@ -264,15 +265,14 @@ def test_judgements_without_a_stored_wording_count_with_one_notice(judged_film):
 
 
 def test_films_judged_under_two_wordings_are_not_compared(judged_film):
-    """Levels under two wordings are no one measure, so `compare` refuses them and counts those of each.
+    """AB judged ten windows of a film blindly under one wording of its codebook, and CD one under another.
 
-    AB judged ten windows blindly under the original wording, and CD judges one under another wording. What
-    AB judged in sight of the score is no part of a share.
+    Levels under two wordings are no one measure, so `compare` refuses them and counts those of each.
     """
     decisions_under_other_wording = judged_film.open_with(judged_film.with_other_definition)
     judge_blindly(decisions_under_other_wording, "calm", annotator="CD", in_all=10)
-
     tables = read_judged({judged_film.folder: judged_film.film}, judged_film.original, (JUDGEMENTS,))
+
     with pytest.raises(ManifestError, match="10 judgements under"):
         compare_films([judged_film.film], tables.manifest)
 
@@ -312,7 +312,7 @@ def test_a_digest_that_is_not_of_the_stored_wording_is_ignored(decisions):
     """
     book = decisions.codebook
     own_id = judge(decisions, start=10, end=20)
-    text_of_another = with_other_definition(book).to_toml()
+    text_of_another = with_other_meaning_of_violent(book).to_toml()
     forged_header = Header(StoredCodebook(book.definition(), text_of_another))
     forged_sitting = Ledger(decisions.folder, print, lambda: forged_header)
     row = {**decisions.lines[own_id].row, "start_s": "30", "end_s": "38"}
@@ -331,7 +331,7 @@ def test_a_stored_codebook_is_read_only_if_its_digest_is_right(decisions):
     read.
     """
     book = decisions.codebook
-    with_text_of_another = StoredCodebook(book.definition(), with_other_definition(book).to_toml())
+    with_text_of_another = StoredCodebook(book.definition(), with_other_meaning_of_violent(book).to_toml())
     with_broken_text = StoredCodebook(book.definition(), "name = ")
 
     assert codebook_in(stored(book)) == book
@@ -344,7 +344,7 @@ def test_the_former_and_the_new_wording_of_a_changed_level_are_listed(decisions)
     """Of two wordings of a codebook only the meaning of "violent" differs: one pair of texts is listed."""
     original = decisions.codebook
 
-    (text,) = changed_texts(original, with_other_definition(original))
+    (text,) = changed_texts(original, with_other_meaning_of_violent(original))
 
     assert text.name == "violent"
     assert NEW_MEANING_OF_VIOLENT in text.now

@@ -224,9 +224,10 @@ def test_a_citation_of_a_span_that_was_judged_wholly_does_not_qualify_it(tmp_pat
 )
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_span_without_a_probability_is_cited_with_the_reason(tmp_path, flags, reason, language):
-    """A span is not judged because it is unlike the training clips, could not be read, or is black.
+    """The model did not judge the first minute of a film, as it is unlike training clips, unread, or black.
 
-    Where a row is both unlike and has credits, the reason given is that there is nothing to judge.
+    A citation of 20 s of it says why there is no probability, in text and note, in English and French. Where
+    the minute is both unlike and has credits, the reason is that there is nothing to judge.
     """
     film = film_of_seconds(flags_of_first_minute=flags)
 
@@ -237,31 +238,39 @@ def test_a_span_without_a_probability_is_cited_with_the_reason(tmp_path, flags, 
     assert phrase_of_reason in citation.note
 
 
-@pytest.mark.parametrize(
-    ("start_s", "end_s", "has_p"),
-    [(50.0, 60.0003, False), (50.0, 60.4, False), (50.0, 60.6, True), (59.0, 60.6, True)],
-)
-def test_a_span_has_a_probability_if_half_a_second_of_it_is_judged(tmp_path, start_s, end_s, has_p):
-    """A span has a probability only if the model judged at least half a second of it.
+@pytest.mark.parametrize(("start_s", "end_s"), [(50.0, 60.6), (59.0, 60.6)])
+def test_a_span_has_a_probability_if_half_a_second_of_it_is_judged(tmp_path, start_s, end_s):
+    """The model judges a film from 60 s on, as its first minute is unlike the training clips.
 
-    The model judges from 60 s on. Rounded times reach a little into the next row, and must not give a
-    number.
+    So it has judged .6 s of each of these spans, which is enough for a probability and its parts.
     """
-    opened = desk_of(film_of_seconds(flags_of_first_minute="unlike"), tmp_path)
+    desk = desk_of(film_of_seconds(flags_of_first_minute="unlike"), tmp_path)
 
-    evidence = span_evidence(opened, [opened], start_s, end_s, Words("en"))
+    evidence = span_evidence(desk, [desk], start_s, end_s, Words("en"))
 
-    why_there_is_none = Words("en")["no_probability_unlike"]
-    if has_p:
-        assert evidence["p"] != ""
-        assert evidence["parts"] != []
-        assert opened.probability_of(start_s, end_s) is not None
-        assert why_there_is_none not in evidence["note"]
-    else:
-        assert evidence["p"] == ""
-        assert evidence["parts"] == []
-        assert opened.probability_of(start_s, end_s) is None
-        assert why_there_is_none in evidence["note"]
+    assert evidence["p"] != ""
+    assert evidence["parts"] != []
+    assert desk.probability_of(start_s, end_s) is not None
+    why_there_is_no_probability = Words("en")["no_probability_unlike"]
+    assert why_there_is_no_probability not in evidence["note"]
+
+
+@pytest.mark.parametrize(("start_s", "end_s"), [(50.0, 60.0003), (50.0, 60.4)])
+def test_a_span_has_no_probability_if_less_than_half_a_second_of_it_is_judged(tmp_path, start_s, end_s):
+    """The model judges a film from 60 s on, as its first minute is unlike the training clips.
+
+    So it has judged .4 s of a span at most, or what rounding adds to its end. A note says why there is no
+    probability.
+    """
+    desk = desk_of(film_of_seconds(flags_of_first_minute="unlike"), tmp_path)
+
+    evidence = span_evidence(desk, [desk], start_s, end_s, Words("en"))
+
+    assert evidence["p"] == ""
+    assert evidence["parts"] == []
+    assert desk.probability_of(start_s, end_s) is None
+    why_there_is_no_probability = Words("en")["no_probability_unlike"]
+    assert why_there_is_no_probability in evidence["note"]
 
 
 def test_a_black_span_that_is_also_unlike_is_called_black(tmp_path):

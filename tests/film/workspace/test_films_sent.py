@@ -60,25 +60,35 @@ class ThreadThatRunsAtOnce(threading.Thread):
         self.run()
 
 
-def test_progress_of_a_copy_is_a_share_of_the_film(monkeypatch, tmp_path):
-    """Of a film of 200 s, 50 s are copied: the share that is shown is a quarter.
-
-    In place of FFmpeg a stand-in tells that it has copied 50 s, and the copy is made without a thread.
-    """
+def let_copies_stop_at_50_seconds(monkeypatch):
+    """Let the program that copies films tell that it has copied 50 s, and no more, without a thread."""
 
     def copy_50_seconds(_film, _copy, tell_seconds):
         tell_seconds(50.0)
 
     monkeypatch.setattr(server, "make_proxy", copy_50_seconds)
     monkeypatch.setattr(open_film, "Thread", ThreadThatRunsAtOnce)
-    film = SimpleNamespace(
-        path=tmp_path,
+
+
+def film_to_copy(path, duration_s):
+    """Make as much of an open film as its copy needs: no copy of it is there."""
+    return SimpleNamespace(
+        path=path,
         lost="",
         played=None,
         copying=open_film.Job(),
-        for_browser=tmp_path,
-        timeline=SimpleNamespace(record=SimpleNamespace(duration_s=200.0)),
+        for_browser=path,
+        timeline=SimpleNamespace(record=SimpleNamespace(duration_s=duration_s)),
     )
+
+
+def test_progress_of_a_copy_is_a_share_of_the_film(monkeypatch, tmp_path):
+    """While a film of 200 s is copied for the browser, 50 s are done: the share that is shown is a quarter.
+
+    In place of FFmpeg a stand-in tells that it has copied 50 s, and the copy is made without a thread.
+    """
+    let_copies_stop_at_50_seconds(monkeypatch)
+    film = film_to_copy(tmp_path, duration_s=200.0)
 
     server._begin_copy(film)
 

@@ -160,7 +160,7 @@ def nobody_decided(scored_once, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ALL_KINDS)
 def test_an_export_gives_all_decisions_to_an_empty_ledger(decisions_of_two, nobody_decided, kind):
-    """A colleague without the ledger gets all decisions of AB and C D, with times, levels and concepts.
+    """A colleague without the ledger gets all six decisions of AB and four of C D that a file can have.
 
     Times are exact to half a frame (of 25 a second) where a format counts frames, or to a millisecond.
     Blind judgements stay blind: four of AB, and three of C D.
@@ -170,32 +170,34 @@ def test_an_export_gives_all_decisions_to_an_empty_ledger(decisions_of_two, nobo
     imported = import_file(nobody_decided, path)
 
     assert imported == {"AB": Imported(new=6), "C D": Imported(new=4)}
-    slack_s = 0.021 if kind in ("fcpxml7", "markers", "edl") else 0.001
+    counts_frames = kind in ("fcpxml7", "markers", "edl")
+    slack_s = 0.021 if counts_frames else 0.001
     for label, expected in zip(labels_of(nobody_decided), labels_of(decisions_of_two), strict=True):
         assert label.start_s == pytest.approx(expected.start_s, abs=slack_s)
         assert label.end_s == pytest.approx(expected.end_s, abs=slack_s)
         assert label._replace(start_s=0, end_s=0) == expected._replace(start_s=0, end_s=0)
-    n_blind = {judge: len(by_place) for judge, by_place in nobody_decided.blind_judgements().items()}
-    assert n_blind == {"AB": 4, "C D": 3}
+
+    n_blind_of_judge = {judge: len(by_place) for judge, by_place in nobody_decided.blind_judgements().items()}
+    assert n_blind_of_judge == {"AB": 4, "C D": 3}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ALL_KINDS)
 def test_an_export_changes_nothing_where_it_was_made(decisions_of_two, kind):
-    """The file has the model's passages beside people's decisions, six of AB and four of C D.
+    """A file is exported and imported on the same machine, so that nothing is new and nothing is left out.
 
-    Its passages are not taken for decisions: nothing is new and nothing is left out. No sitting (a file of
-    the ledger) is written.
+    It has six decisions of AB, four of C D, and the model's passages, which are not taken for decisions. No
+    sitting (a file of the ledger) is written.
     """
-    stood_before = lines_in_force(decisions_of_two)
+    lines_before = lines_in_force(decisions_of_two)
     n_sittings_before = n_sittings(decisions_of_two)
     path = export_file(decisions_of_two, kind)
 
     imported = import_file(decisions_of_two, path)
 
     assert imported == {"AB": Imported(unchanged=6), "C D": Imported(unchanged=4)}
-    assert lines_in_force(decisions_of_two) == stood_before
-    assert lines_in_force(reopen(decisions_of_two)) == stood_before
+    assert lines_in_force(decisions_of_two) == lines_before
+    assert lines_in_force(reopen(decisions_of_two)) == lines_before
     assert n_sittings(decisions_of_two) == n_sittings_before
 
 
@@ -248,8 +250,8 @@ def violent_with_gun_to_calm_in_subtitles(text):
 def test_a_level_changed_in_a_file_replaces_one_judgement_only(decisions_of_two, kind):
     """AB has made six decisions that a file can have, and C D four; all are exported.
 
-    AB's judgement of 40 to 48.0625 s is called calm in the file: one is changed, AB's other five are not. All
-    other judgements, passages and notes stay.
+    In the file AB's judgement of 40 to 48.0625 s is changed from violent to calm, and the file is imported.
+    Only this judgement is replaced: AB's five others, C D's four, passages and notes stay.
     """
     before = lines_in_force(decisions_of_two)
     path = export_file(decisions_of_two, kind)
@@ -272,10 +274,10 @@ def test_a_level_changed_in_a_file_replaces_one_judgement_only(decisions_of_two,
 @pytest.mark.long
 @pytest.mark.parametrize("kind", READ_BACK)
 def test_a_level_changed_in_a_file_leaves_the_concepts_and_has_a_history(decisions_of_two, kind):
-    """AB's judgement at 40 s has two concepts, Gun and Dim light.
+    """In an exported file, AB's judgement at 40 s, with the concepts Gun and Dim light, is made calm.
 
-    Its level is changed in the file, from violent to calm. The version before it is the history. The file
-    imported once more changes nothing: no sitting, a file of the ledger, is added.
+    Once it is imported, the violent version is the judgement's history. Imported once more the file changes
+    none of AB's six decisions: no sitting, a file of the ledger, is added.
     """
     path = export_file(decisions_of_two, kind)
     change_violent_at_40_s_to_calm(path, kind)
@@ -283,9 +285,9 @@ def test_a_level_changed_in_a_file_leaves_the_concepts_and_has_a_history(decisio
     import_file(decisions_of_two, path)
 
     (changed,) = [clip for clip in decisions_of_two.clips_by_kind["judgement"] if clip.start_s == 40]
-    earlier_versions = decisions_of_two.history(changed.clip_id)
     assert changed.level == "calm"
     assert changed.concepts == ("Gun", "Dim light")
+    earlier_versions = decisions_of_two.history(changed.clip_id)
     assert len(earlier_versions) == 1
 
     n_sittings_before = n_sittings(decisions_of_two)
@@ -300,29 +302,32 @@ def move_time_slot(path, time_ms, by_ms):
     edit(path, lambda text: text.replace(slot, moved_slot, 1))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("kind", ["eaf", "csv"])
-def test_a_file_changed_and_imported_again_replaces_its_first_import(decisions_of_two, kind):
-    """AB judged 40 to 48.0625 s. In one file its level is changed, and later its end moved to 48.462 s.
-
-    These formats name the decision's id as it was exported, and the second import must find the version
-    of the first import.
-    """
-    path = export_file(decisions_of_two, kind)
-    change_violent_at_40_s_to_calm(path, kind)
-    import_file(decisions_of_two, path)
-
+def move_end_from_48_0625_to_48_462_s(path, kind):
+    """Move the end of AB's judgement at 40 s by 400 ms; ELAN has whole milliseconds, and CSV all digits."""
     if kind == "eaf":
         move_time_slot(path, time_ms=48062, by_ms=400)
     else:
         edit(path, lambda text: text.replace("40.0,48.0625", "40.0,48.462"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["eaf", "csv"])
+def test_a_file_changed_and_imported_again_replaces_its_first_import(decisions_of_two, kind):
+    """In an exported file, AB's judgement of 40 to 48.0625 s is made calm, and the file is imported.
+
+    Then its end is moved to 48.462 s in the same file, which is imported again. ELAN (eaf) and CSV name the
+    id that the judgement had when it was exported: the second import must find the version of the first.
+    """
+    path = export_file(decisions_of_two, kind)
+    change_violent_at_40_s_to_calm(path, kind)
+    import_file(decisions_of_two, path)
+    move_end_from_48_0625_to_48_462_s(path, kind)
+
     imported = import_file(decisions_of_two, path)
 
     assert imported["AB"] == Imported(changed=1, unchanged=5)
-    assert (
-        Standing("AB", start_s=40.0, end_s=48.462, level="calm")
-        in lines_in_force(decisions_of_two)["judgement"]
-    )
+    judgements = lines_in_force(decisions_of_two)["judgement"]
+    assert Standing("AB", start_s=40.0, end_s=48.462, level="calm") in judgements
     assert decisions_of_two.conflicts() == set()
     assert lines_in_force(reopen(decisions_of_two)) == lines_in_force(decisions_of_two)
 
@@ -514,9 +519,10 @@ def test_annotations_without_a_level_need_not_be_declared_blind(decisions_of_two
 def test_foreign_annotations_are_blind_or_in_sight_as_declared(
     decisions_of_two, table_of_ef, is_blind, seen_score, n_judgements
 ):
-    """Of EF's three annotations one has the times of a window of the draw.
+    """EF made three annotations in another program, of which one has the times of a window of the draw.
 
-    Declared blind, that one is a judgement that counts in a share. All others are passages.
+    Declared blind, that one is a judgement that counts in a share. All others are passages, and what was
+    annotated in sight of the model's scores (`seen_score` 1) is no judgement of a window.
     """
     imported = import_file(decisions_of_two, table_of_ef, is_blind=is_blind)
 
@@ -548,13 +554,14 @@ def test_the_ledger_names_the_annotator_the_file_and_the_codebook_of_an_import(d
     ids=["without the scores, undeclared", "beside the scores, declared blind"],
 )
 def test_tiers_that_do_not_say_blind_or_in_sight_are_refused(decisions_of_two, tiers, is_blind, option):
-    """The names of tiers say "in sight". With that gone nobody knows, and the user must say it.
+    """The names of tiers in an export say "in sight"; with that removed the user must declare it.
 
-    In a file that shows the model's scores beside the tiers nobody can have annotated blindly. The refusal
-    names the option that is missing, or right.
+    A file with the model's scores beside the tiers cannot have been annotated blindly. The refusal names the
+    option that is missing, or the right one.
     """
     path = export_file(decisions_of_two, "eaf", tiers=tiers)
     edit(path, lambda text: text.replace(", in sight", ""))
+
     with pytest.raises(FilmError, match=option):
         import_file(decisions_of_two, path, is_blind=is_blind)
 
@@ -602,18 +609,24 @@ def test_the_id_of_an_imported_decision_ends_in_its_row_counting_all_rows_before
     assert second.id.endswith("-3")
 
 
-def test_an_imported_judgement_keeps_the_definitions_of_its_file(decisions_of_two):
-    """The meaning of "calm" was changed after the export: whoever edited the file judged by the earlier one.
+def with_other_meaning_of_calm(codebook):
+    """Return a codebook whose first level, "calm", means something else."""
+    calm, *other_levels = codebook.levels
+    assert calm.name == "calm"
+    newer_calm = Level("calm", means="now otherwise")
+    return replace(codebook, levels=(newer_calm, *other_levels))
 
-    So the judgement is not current under the newer codebook.
+
+def test_an_imported_judgement_keeps_the_definitions_of_its_file(decisions_of_two):
+    """Decisions are exported, and AB's judgement at 40 s is edited in the file, from violent to calm.
+
+    Meanwhile the codebook got another meaning of "calm". Whoever edited the file judged by the earlier one,
+    so the imported judgement is not current under the newer codebook.
     """
     path = export_file(decisions_of_two, "eaf")
     change_violent_at_40_s_to_calm(path, "eaf")
     earlier_codebook = decisions_of_two.codebook
-    calm, *other_levels = earlier_codebook.levels
-    assert calm.name == "calm"
-    newer_calm = Level("calm", means="now otherwise")
-    newer_codebook = replace(earlier_codebook, levels=(newer_calm, *other_levels))
+    newer_codebook = with_other_meaning_of_calm(earlier_codebook)
 
     decisions = Decisions(decisions_of_two.folder, decisions_of_two.film, newer_codebook)
     import_file(decisions, path)
@@ -660,29 +673,36 @@ def remove_all_decisions(folder):
         (folder / table).unlink(missing_ok=True)
 
 
+NOTES_OF_ONE_LINE = st.text(st.characters(exclude_categories=("C", "Zl", "Zp")), max_size=40)
+"""Without control characters (category C) and separators of lines (Zl, Zp), which the desk refuses."""
+
+NAMES_OF_LETTERS_DIGITS_AND_SIGNS = st.text(
+    st.characters(categories=("L", "N", "P")), min_size=1, max_size=12
+)
+
+
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    kind=st.sampled_from(READ_BACK),
-    note=st.text(st.characters(exclude_categories=("C", "Zl", "Zp")), max_size=40),
-    name=st.text(st.characters(categories=("L", "N", "P")), min_size=1, max_size=12),
+    format_of_file=st.sampled_from(READ_BACK),
+    note=NOTES_OF_ONE_LINE,
+    name=NAMES_OF_LETTERS_DIGITS_AND_SIGNS,
 )
-def test_any_name_and_note_survive_export_and_import(scored_tt1, kind, note, name):
+def test_any_name_and_note_survive_export_and_import(scored_tt1, format_of_file, note, name):
     """A judgement by a random name, with a random note, is exported in a random format and imported.
 
-    Whatever letters and signs they have, the import finds one annotation, which is as it stands. Notes have
-    no control characters (category C) and no separators of lines (Zl, Zp), which the desk refuses.
+    Whatever letters and signs they have, the import finds one annotation: the judgement that stands.
     """
     folder, film, book = scored_tt1
     remove_all_decisions(folder)  # of the example before
     decisions = Decisions(folder, film, book)
     judge(decisions, start=40, end=48, level="violent", annotator=name, note=note)
-    before = lines_in_force(decisions)
+    lines_before = lines_in_force(decisions)
+    path = export_file(decisions, format_of_file)
 
-    path = export_file(decisions, kind)
-    (imported,) = import_file(decisions, path).values()  # of the only annotator
+    (imported_of_only_annotator,) = import_file(decisions, path).values()
 
-    assert imported == Imported(unchanged=1)
-    assert lines_in_force(decisions) == before
+    assert imported_of_only_annotator == Imported(unchanged=1)
+    assert lines_in_force(decisions) == lines_before
 
 
 @pytest.mark.long
@@ -711,11 +731,13 @@ def test_a_table_of_two_films_gives_decisions_with_different_ids(scored_films_an
 
 
 def test_films_whose_decisions_have_the_same_ids_open_together(scored_tt1, films, tmp_path, monkeypatch):
-    """An earlier version wrote such ledgers when it imported one file of several films.
+    """The films tt1 and tt2 have a judgement each, with the same id; both are shown.
 
-    An id is that of its sitting, which is random, and a number. Here both films get one id of a sitting.
+    The id of a decision is a random number of its sitting and the line. An earlier version of the program
+    drew one number for several films, when it imported one file of all of them.
     """
-    monkeypatch.setattr(ledger, "token_hex", lambda _n_bytes: "b4eb22ea28378d85")
+    number_of_every_sitting = "b4eb22ea28378d85"
+    monkeypatch.setattr(ledger, "token_hex", lambda _n_bytes: number_of_every_sitting)
     folder_tt1, timeline_tt1, codebook = scored_tt1
     decisions_on_tt1 = Decisions(folder_tt1, timeline_tt1, codebook)
     judge(decisions_on_tt1, start=0, end=8, level="calm")
@@ -723,8 +745,7 @@ def test_films_whose_decisions_have_the_same_ids_open_together(scored_tt1, films
     (timeline_tt2,) = read_films([folder_tt2])
     decisions_on_tt2 = Decisions(folder_tt2, timeline_tt2, codebook)
     judge(decisions_on_tt2, start=0, end=8, level="calm")
-    ids_in_tt1, ids_in_tt2 = list(decisions_on_tt1.lines), list(decisions_on_tt2.lines)
-    assert ids_in_tt1 == ids_in_tt2
+    assert list(decisions_on_tt1.lines) == list(decisions_on_tt2.lines)  # their ids
 
     open_films = [OpenFilm(0, timeline_tt1, decisions_on_tt1), OpenFilm(1, timeline_tt2, decisions_on_tt2)]
     judged = shown_judgements_of(open_films, codebook).judged

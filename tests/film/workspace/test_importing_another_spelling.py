@@ -19,6 +19,10 @@ def import_judgement(decisions, annotator):
 
 @pytest.mark.parametrize("spelling", ["ab", "Ab", "AB\u200b"])
 def test_another_spelling_of_a_name_in_the_ledger_is_refused(decisions, spelling):
+    """AB has judged a span. A table has a judgement by "ab", or by "AB" with an invisible space (U+200B).
+
+    They are one name, so the import is refused with a message, and AB stays the only annotator.
+    """
     judge(decisions, start=40, end=48, level="violent", annotator="AB")
 
     with pytest.raises(ManifestError, match="are one name: spell both alike"):

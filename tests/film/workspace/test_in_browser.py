@@ -24,7 +24,6 @@ from tests.film.workspace.driving import (
     NEXT_PASSAGE,
     NEXT_WEAK_PLACE,
     PRESSED_CONCEPTS,
-    PROGRESS,
     REDO,
     TITLE,
     UNDO,
@@ -37,12 +36,15 @@ from tests.film.workspace.driving import (
     open_desk,
     position_of,
     press_key_and_wait,
+    progress_of,
     seek,
     wait_for_announcement,
+    wait_for_progress,
+    wait_for_title,
     wait_until,
     wait_until_script_runs,
 )
-from tests.film.workspace.test_definitions import NEW_MEANING_OF_VIOLENT, with_other_definition
+from tests.film.workspace.test_definitions import NEW_MEANING_OF_VIOLENT, with_other_meaning_of_violent
 from tests.planted_models import codebook
 
 pytestmark = pytest.mark.long
@@ -61,9 +63,10 @@ ANSWER_NEXT_REQUEST = """([start, status, body]) => {
 
 
 def test_a_person_judges_marks_and_cites_a_passage(workspace_in_browser):
-    """One sitting at the desk: judge a passage of the model, mark one of one's own with a note, cite it.
+    """AB opens a film of which a model marks four passages as violent, and judges the first: AB agrees.
 
-    Nothing is loaded from another machine meanwhile.
+    AB then marks another passage, from 240 to 262 s, with a note, and cites it. Nothing is loaded from
+    another machine meanwhile.
     """
     page, requests, errors, folder = workspace_in_browser
     page.get_by_role("link", name="A Planted Film").first.click()
@@ -73,17 +76,18 @@ def test_a_person_judges_marks_and_cites_a_passage(workspace_in_browser):
 
     # The model's passage is judged violent.
     press_key_and_wait(page, VIOLENT)
-    assert "judged: 1 of 4 (agree 1" in page.locator("#d-progress").inner_text()
+    assert "judged: 1 of 4 (agree 1" in progress_of(page)
 
-    # Another passage, from 240 to 262 s, is marked as violent, with a note.
+    # Another passage is marked as violent, with a note.
     drag(page, start=240, end=262)
     press_key_and_wait(page, VIOLENT)
     page.get_by_label("Note").fill("=a note")
     page.get_by_role("button", name="Keep the note").click()
     wait_for_announcement(page, "kept")
-    assert "added: 1" in page.locator("#d-progress").inner_text()
-    assert page.locator("#d-count").inner_text() == "judged: 2, notes: 1"
-    row = row_of_own_passage(folder)
+    assert "added: 1" in progress_of(page)
+    count_of_decisions = page.locator("#d-count").inner_text()
+    assert count_of_decisions == "judged: 2, notes: 1"  # both passages count as judged
+    marked_passage = row_of_own_passage(folder)
 
     # It is cited: the film, who marked it, and where it is in the file.
     page.keyboard.press("Escape")
@@ -91,11 +95,12 @@ def test_a_person_judges_marks_and_cites_a_passage(workspace_in_browser):
     citation = page.locator("#d-citation").inner_text()
     assert "A Planted Film (1950), 0:0" in citation
     assert "Marked violent by AB" in citation
-    assert f"tt1.webm#t={float(row['start_s']):g}," in citation
+    start_in_file = f"{float(marked_passage['start_s']):g}"
+    assert f"tt1.webm#t={start_in_file}," in citation
     save_all_files_of_citation(page)
     page.keyboard.press("Escape")
 
-    # A key that does nothing says which ones do; an empty note is refused; there is help.
+    # A key that is of no level says which ones are; an empty note is refused; there is help.
     press_key_and_wait(page, "7", "keys 1 to 3")
     page.keyboard.press(NEXT_PASSAGE)
     page.get_by_role("button", name="Keep the note").click()
@@ -104,11 +109,16 @@ def test_a_person_judges_marks_and_cites_a_passage(workspace_in_browser):
     assert page.get_by_role("dialog").is_visible()
     page.keyboard.press("Escape")
 
-    # No script failed, and all was loaded from the desk, or the file that opened it (without a host).
+    # No script failed, and all was loaded from the desk, or the file that opened it.
     assert errors == []
-    hosts = {url.split("/")[2] for url in requests}
-    host_of_desk = page.url.split("/")[2]
-    assert hosts == {host_of_desk, ""}
+    host_of_desk = host_of(page.url)
+    no_host = ""  # of a file
+    assert {host_of(url) for url in requests} == {host_of_desk, no_host}
+
+
+def host_of(url):
+    """Return the part of an address between // and the next /."""
+    return url.split("/")[2]
 
 
 def give_name_when_asked(page):
@@ -160,18 +170,20 @@ def pause(page):
 def test_space_plays_after_a_click_but_presses_a_focused_button(workspace_in_browser):
     """A browser's Space presses the button that was clicked last, which here would decide twice.
 
-    With a pointer Space plays the film; one who reaches a button by Tab needs Space to press it. The desk is
-    at the model's first passage, which has buttons for levels and concepts.
+    So after a click Space plays the film; but one who reaches a button by Tab needs Space to press it. The
+    desk is at the model's first passage, and has a button for each level and concept.
     """
     page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
     page.keyboard.press(NEXT_PASSAGE)
-    wait_until(page, f"{TITLE}.startsWith('Passage')")
+    wait_for_title(page, "Passage")
+    button_of_level = page.locator("[data-level=violent]").first
+    button_of_concept = page.locator("[data-concept]").first
 
     # A level and a concept are clicked, and Space plays: it does not press the button again.
-    for button in ("[data-level=violent]", "[data-concept]"):
+    for button in (button_of_level, button_of_concept):
         pause(page)
-        page.locator(button).first.click()
+        button.click()
         wait_for_announcement(page, "kept")
         rows_before = rows_of(folder / JUDGEMENTS)
         page.keyboard.press("Space")
@@ -181,7 +193,7 @@ def test_space_plays_after_a_click_but_presses_a_focused_button(workspace_in_bro
 
     # Who uses no pointer reaches the concept by Tab: Enter and Space press it, and nothing plays.
     page.evaluate(f"{VIDEO}.pause()")
-    page.locator("[data-concept]").first.focus()
+    button_of_concept.focus()
     page.keyboard.press("Enter")
     wait_for_announcement(page, "kept")
     wait_until(page, f"{PRESSED_CONCEPTS}.length === 0")
@@ -195,8 +207,8 @@ def test_space_plays_after_a_click_but_presses_a_focused_button(workspace_in_bro
 def test_forty_windows_are_judged_in_two_sittings(workspace_in_browser, tmp_path):
     """A person judges 14 of 40 windows blindly, and the others another day; every fourth one is violent.
 
-    The number of windows is fixed in the first sitting and cannot be changed in the second. Once 20 are
-    judged, the interval so far is looked at.
+    The number of windows is fixed in the first sitting and cannot be changed in the second. Of the first five
+    windows, one is called violent afterwards.
     """
     page, _requests, errors, folder = workspace_in_browser
     go_to_blind_desk(page)
@@ -207,31 +219,34 @@ def test_forty_windows_are_judged_in_two_sittings(workspace_in_browser, tmp_path
     give_name(page)
     page.get_by_label("How many in all").fill("40")
     page.get_by_role("button", name="Begin").click()
-    judge_windows(page, first=1, last=5)
+    judge_windows_every_fourth_violent(page, first=1, last=5)
     call_the_last_row_violent(page)
-    judge_windows(page, first=6, last=14)
+    judge_windows_every_fourth_violent(page, first=6, last=14)
 
-    # Second sitting: the number is fixed by the first one
+    # Second sitting: the number is fixed by the first one. Once 20 are judged, the interval is looked at.
     page.reload()
     give_name(page)
-    wait_until(page, "document.querySelector('#d-n').disabled")
+    wait_until_number_of_windows_is_fixed(page)
     assert page.get_by_label("How many in all").input_value() == "40"
     page.get_by_role("button", name="Begin").click()
-    judge_windows(page, first=15, last=20)
-    wait_until(page, f"{PROGRESS}.includes('Window 21 of 40')")
+    judge_windows_every_fourth_violent(page, first=15, last=20)
+    wait_for_progress(page, "Window 21 of 40")
     page.get_by_role("button", name="Show the interval so far").click()
     page.get_by_text(re.compile("whenever you stop")).wait_for()
-    judge_windows(page, first=21, last=40)
+    judge_windows_every_fourth_violent(page, first=21, last=40)
     page.get_by_text(re.compile("from 40 windows")).wait_for()
 
-    # The table has 40 blind judgements, of which every fourth is violent, and the edited one.
+    # The table has 40 blind judgements, and each says how many there were to be.
     rows = rows_of(folder / JUDGEMENTS)
     assert {row["windows"] for row in rows} == {"40"}
     judgements = import_spans([folder / JUDGEMENTS], tmp_path, "judgements", codebook=codebook(tmp_path))
     clips = judgements.manifest
-    assert [clip.extras["seen_score"] for clip in clips] == ["0"] * 40
+    has_seen_score = "0"  # no: the judgement is blind
+    assert [clip.extras["seen_score"] for clip in clips] == [has_seen_score] * 40
+
+    # Every fourth of 40 is violent, and the edited one, which may be the fourth itself.
     n_violent = sum(clip.level == "violent" for clip in clips)
-    assert n_violent in {10, 11}  # the edited one may be one of the others
+    assert n_violent in {10, 11}
     assert errors == []
 
 
@@ -248,16 +263,21 @@ def begin_without_a_name(page):
     page.keyboard.type("AB")
 
 
-def judge_windows(page, first, last):
+def wait_until_number_of_windows_is_fixed(page):
+    """Wait until the field for the number of windows can no longer be changed."""
+    wait_until(page, "document.querySelector('#d-n').disabled")
+
+
+def judge_windows_every_fourth_violent(page, first, last):
     """Judge the windows of the draw with these numbers: every fourth violent, the others calm."""
     for number in range(first, last + 1):
-        wait_until(page, f"{PROGRESS}.includes('Window {number} of 40')")
+        wait_for_progress(page, f"Window {number} of 40")
         page.keyboard.press(VIOLENT if number % 4 == 0 else CALM)
 
 
 def call_the_last_row_violent(page):
     """Edit the last of the five rows in the table; then the queue goes on with the window it was at, 6."""
-    wait_until(page, f"{PROGRESS}.includes('Window 6 of 40')")
+    wait_for_progress(page, "Window 6 of 40")
     title_of_sixth = page.evaluate(TITLE)
     page.get_by_role("button", name="Edit").last.click()
     press_key_and_wait(page, VIOLENT)
@@ -271,73 +291,98 @@ def first_two_concepts(page):
     return first.get_attribute("data-concept"), second.get_attribute("data-concept")
 
 
-def test_each_passage_has_ticked_concepts_of_its_own(workspace_in_browser):
-    """Concepts ticked at one passage must not be kept for the next one; back at the first they are shown.
+def ticked_concepts(page):
+    """Return the names of the concepts that are ticked for what is looked at."""
+    return page.evaluate(PRESSED_CONCEPTS)
 
-    The film has four passages. The first is judged calm with one concept, the second calm with another, and
-    the third unsure without any. The fourth is left.
+
+def judge_next_passage_calm_with(page, concept):
+    """Go to the next passage, without ticked concepts, tick one and judge; return the model's evidence."""
+    page.keyboard.press(NEXT_PASSAGE)
+    assert ticked_concepts(page) == []
+    page.get_by_role("button", name=concept).click()
+    wait_until(page, "document.querySelector('#d-p').textContent")  # p, the probability
+    evidence = page.locator("#d-why").inner_text()
+    press_key_and_wait(page, CALM)
+    return evidence
+
+
+def wait_for_text_in_place_of_probability(page, text):
+    """Wait until the desk shows this text where the probability of what is looked at would be."""
+    wait_until(page, f"document.querySelector('#d-p').textContent === {text!r}")
+
+
+def wait_for_probability(page, comparison):
+    """Wait until the probability of what is looked at is, for example, "< 0.3"."""
+    wait_until(page, f"parseFloat(document.querySelector('#d-p').textContent) {comparison}")
+
+
+def test_each_passage_has_ticked_concepts_of_its_own(workspace_in_browser):
+    """Of a film's four passages the first is judged calm with one concept, the second calm with another.
+
+    The third is judged unsure without any, and the fourth is left. A concept ticked at one passage must not
+    be ticked at the next one; back at the first passage, its concept is shown again.
     """
     page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
     concept_of_first, concept_of_second = first_two_concepts(page)
 
-    evidence = []
-    for concept in (concept_of_first, concept_of_second):
-        page.keyboard.press(NEXT_PASSAGE)
-        assert page.evaluate(PRESSED_CONCEPTS) == []
-        page.get_by_role("button", name=concept).click()
-        wait_until(page, "document.querySelector('#d-p').textContent")
-        evidence.append(page.locator("#d-why").inner_text())
-        press_key_and_wait(page, CALM)
-    assert evidence[0] != evidence[1]
+    evidence_of_first = judge_next_passage_calm_with(page, concept_of_first)
+    evidence_of_second = judge_next_passage_calm_with(page, concept_of_second)
     page.keyboard.press(NEXT_PASSAGE)  # the third
     press_key_and_wait(page, UNSURE)
     page.keyboard.press(NEXT_PASSAGE)  # the fourth
-    assert page.evaluate(PRESSED_CONCEPTS) == []
+    assert ticked_concepts(page) == []
+    assert evidence_of_first != evidence_of_second
 
-    # From the first passage again
+    # After the fourth comes the first passage again.
     for concepts in ([concept_of_first], [concept_of_second], []):
         page.keyboard.press(NEXT_PASSAGE)
-        assert page.evaluate(PRESSED_CONCEPTS) == concepts
+        assert ticked_concepts(page) == concepts
     concepts_in_table = [row["concepts"] for row in rows_of(folder / JUDGEMENTS)]
     assert concepts_in_table == [concept_of_first, concept_of_second, ""]
     assert errors == []
 
 
 def test_a_dragged_span_has_evidence_and_concepts_of_its_own(workspace_in_browser):
-    """One drags over the timeline of a film to choose a span. A gun is planted at 160 s, and not at 92 s.
+    """One drags over the timeline of a film to choose a span: a gun is planted at 160 s, and nothing at 92 s.
 
     Probability, sentence and concepts are those of the span; a concept that was ticked for a passage of the
-    model is not ticked there. The desk still fits on a small screen.
+    model is not ticked there. With all of this the desk still fits on a small screen.
     """
     page, _requests, errors, _folder = workspace_in_browser
     open_desk(page)
-    concept, _ = first_two_concepts(page)
+    concept, _second_concept = first_two_concepts(page)
     page.keyboard.press(NEXT_PASSAGE)
     page.get_by_role("button", name=concept).click()
     press_key_and_wait(page, CALM)
 
     # Nothing was planted from 92 to 104 s, and the concept of the passage is not ticked there.
     drag(page, start=92, end=104)
-    wait_until(page, "parseFloat(document.querySelector('#d-p').textContent) < 0.3")
-    assert page.evaluate(PRESSED_CONCEPTS) == []
+    wait_for_probability(page, "< 0.3")
+    assert ticked_concepts(page) == []
 
-    # From 160 to 170 s a gun was.
+    # From 160 to 170 s a gun was, of which a sentence speaks; and four other spans are like it.
     drag(page, start=160, end=170)
-    wait_until(page, "parseFloat(document.querySelector('#d-p').textContent) > 0.6")
-    assert "Gun" in page.locator("#d-sentence").inner_text()
-    assert "→" in page.locator("#d-parts").inner_text()
-    assert page.locator("#d-like li").count() == 4  # spans that are like it
+    wait_for_probability(page, "> 0.6")
+    sentence_of_reasons = page.locator("#d-sentence").inner_text()
+    assert "Gun" in sentence_of_reasons
+    parts_of_probability = page.locator("#d-parts").inner_text()
+    assert "→" in parts_of_probability
+    n_similar_spans = page.locator("#d-like li").count()
+    assert n_similar_spans == 4
+
+    # Nothing has to be scrolled on a small screen.
     page.set_viewport_size({"width": 1280, "height": 720})
     assert page.evaluate(ELEMENTS_THAT_SCROLL) == []
     assert errors == []
 
 
 def test_looking_elsewhere_stops_the_repetition_of_a_passage(workspace_in_browser):
-    """The player repeats the passage that one is at.
+    """The player repeats the passage that one is at; all four passages of the film end before 530 s.
 
-    Whoever goes to 560 s, beyond the passages, is not taken back to it. The film has four passages: three are
-    left by the player, by a click and by a key, and of the fourth Escape stops the repetition.
+    Whoever goes to 560 s, or to the end, is not taken back. One leaves the first passage by the player, the
+    second by a click, and the third by a key; at the fourth Escape stops the repetition.
     """
     page, *_ = workspace_in_browser
     open_desk(page)
@@ -347,23 +392,23 @@ def test_looking_elsewhere_stops_the_repetition_of_a_passage(workspace_in_browse
         wait_until(page, f"!{VIDEO}.paused && !{VIDEO}.seeking && {VIDEO}.currentTime < 530")
         assert page.evaluate(IS_LOOPING) == "true"
 
-    def see_that_it_plays_on_at_560_s():
+    def see_that_it_plays_on_behind_560_s():
         wait_until(page, f"!{VIDEO}.seeking && {VIDEO}.currentTime > 560.3")
         assert page.evaluate(IS_LOOPING) == "false"
 
     go_to_next_passage()
     page.evaluate(f"{VIDEO}.currentTime = 560")
-    see_that_it_plays_on_at_560_s()
+    see_that_it_plays_on_behind_560_s()
 
     go_to_next_passage()
     page.mouse.click(*position_of(page, second=560))
-    see_that_it_plays_on_at_560_s()
+    see_that_it_plays_on_behind_560_s()
 
     go_to_next_passage()
     slider_of_film = page.locator(".d-over")
     slider_of_film.focus()
     page.keyboard.press("End")
-    see_that_it_plays_on_at_560_s()
+    see_that_it_plays_on_behind_560_s()
 
     go_to_next_passage()
     page.keyboard.press("Escape")
@@ -416,24 +461,27 @@ def mark_move_and_edit(page, folder):
 def test_all_changes_of_a_passage_are_undone_and_redone(workspace_in_browser):
     """A passage is marked, its end and then all of it is moved, its level is changed, and it is deleted.
 
-    Its states are MARKED (240 to 262 s, violent), WITH_END_MOVED, MOVED and MOVED_AND_CALM. Undo leads back
-    through every state, and redo forth again. After the page is loaded again, the passage can be edited.
+    So it has four states (MARKED is 240 to 262 s, violent). Undo leads back through every state, and redo
+    forth again; after the page is loaded again, the passage can be edited.
     """
     page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
+    states = [MARKED, WITH_END_MOVED, MOVED, MOVED_AND_CALM]
     mark_move_and_edit(page, folder)
     press_key_and_wait(page, DELETE, "deleted")
     assert own_passages(folder) == []
     assert decided_texts(page) == []
 
-    for passage in (MOVED_AND_CALM, MOVED, WITH_END_MOVED, MARKED):
+    # Undo: first of the deletion, then of each change, last of the mark itself
+    for passage in reversed(states):
         press_key_and_wait(page, UNDO, "undo")
         assert own_passages(folder) == [passage]
     press_key_and_wait(page, UNDO, "undo")
     assert own_passages(folder) == []
     press_key_and_wait(page, UNDO, "nothing")
 
-    for passage in (MARKED, WITH_END_MOVED, MOVED, MOVED_AND_CALM):
+    # Redo: the passage is marked and changed again, but not deleted.
+    for passage in states:
         press_key_and_wait(page, REDO, "redo")
         assert own_passages(folder) == [passage]
     press_key_and_wait(page, UNDO, "undo")
@@ -462,12 +510,12 @@ def test_a_typed_name_holds_when_the_mode_changes(workspace_in_browser):
     give_name(page, "AB")
     page.get_by_role("link", name="Judge blind").click()
     wait_until(page, f"location.pathname.endsWith('/blind') && {TITLE}")
-    assert page.locator("#d-who").input_value() == "AB"
+    assert page.get_by_label("Your name").input_value() == "AB"
 
     page.get_by_role("button", name="Begin").click()
-    wait_until(page, f"{PROGRESS}.includes('Window 1 of')")
+    wait_for_progress(page, "Window 1 of")
     page.keyboard.press(VIOLENT)
-    wait_until(page, f"{PROGRESS}.includes('Window 2 of')")
+    wait_for_progress(page, "Window 2 of")
 
     judge_by_seen_score = {row["seen_score"]: row["annotator"] for row in rows_of(folder / JUDGEMENTS)}
     in_sight, blind = "1", "0"  # cells of `seen_score`
@@ -498,6 +546,11 @@ def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(workspace_in_brows
     assert errors == []
 
 
+def wait_for_versions_of_current_row(page, n):
+    """Wait until the row of what is looked at has n versions in the table of decisions."""
+    wait_until(page, f"document.querySelector('#d-table tr.d-on .d-was')?.children.length === {n}")
+
+
 def test_keys_pressed_in_quick_succession_are_one_decision(workspace_in_browser):
     """A span is dragged, and the keys of three levels are pressed before the server has answered.
 
@@ -506,10 +559,11 @@ def test_keys_pressed_in_quick_succession_are_one_decision(workspace_in_browser)
     """
     page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
+
     drag(page, start=100, end=120)
-    for level in (VIOLENT, CALM, UNSURE):
-        page.keyboard.press(level)
-    wait_until(page, "document.querySelector('#d-table tr.d-on .d-was')?.children.length === 3")
+    for key_of_level in (VIOLENT, CALM, UNSURE):
+        page.keyboard.press(key_of_level)
+    wait_for_versions_of_current_row(page, n=3)
 
     assert own_passages(folder) == [SpanAndLevel(start_s=100, end_s=120, level="unsure")]
     assert errors == []
@@ -531,28 +585,30 @@ def test_two_pages_of_one_film_show_what_was_decided_in_the_other(workspace_in_b
     A page asks what was decided meanwhile when somebody looks at it again. A judgement that was deleted in
     the other page cannot be changed.
     """
-    page, _requests, errors, folder = workspace_in_browser
-    open_desk(page)
-    other = page.context.new_page()
-    other.goto(page.url)
-    give_name(other)
+    first_page, _requests, errors, folder = workspace_in_browser
+    open_desk(first_page)
+    second_page = first_page.context.new_page()
+    second_page.goto(first_page.url)
+    give_name(second_page)
 
-    page.keyboard.press(NEXT_PASSAGE)
-    press_key_and_wait(page, VIOLENT)
-    come_back_to(other)
-    wait_for_rows(other, 1)
+    # What is judged in the first page is shown in the second.
+    first_page.keyboard.press(NEXT_PASSAGE)
+    press_key_and_wait(first_page, VIOLENT)
+    come_back_to(second_page)
+    wait_for_rows(second_page, n=1)
 
-    # A judgement that is edited here was deleted there meanwhile.
-    other.get_by_role("button", name="Edit").click()
-    press_key_and_wait(page, DELETE, "deleted")
-    press_key_and_wait(other, CALM, "Not kept")
+    # It is deleted in the first page while it is edited in the second.
+    second_page.get_by_role("button", name="Edit").click()
+    press_key_and_wait(first_page, DELETE, "deleted")
+    press_key_and_wait(second_page, CALM, "Not kept")
     assert rows_of(folder / JUDGEMENTS) == []
-    wait_for_rows(other, 0)
+    wait_for_rows(second_page, n=0)
 
-    other.keyboard.press(NEXT_PASSAGE)
-    press_key_and_wait(other, CALM)
-    come_back_to(page)
-    wait_for_rows(page, 1)
+    # What is judged in the second page is shown in the first.
+    second_page.keyboard.press(NEXT_PASSAGE)
+    press_key_and_wait(second_page, CALM)
+    come_back_to(first_page)
+    wait_for_rows(first_page, n=1)
     assert [row["level"] for row in rows_of(folder / JUDGEMENTS)] == ["calm"]
     assert errors == []
 
@@ -590,9 +646,9 @@ def test_a_passage_without_evidence_says_why(workspace_in_browser):
     open_desk(page)
     answer_next_request(page, "span", status=400, body='{"said": "no features"}')
     page.keyboard.press(NEXT_PASSAGE)
-    wait_until(page, "document.querySelector('#d-p').textContent === 'no features'")
+    wait_for_text_in_place_of_probability(page, "no features")
     page.keyboard.press(NEXT_PASSAGE)
-    wait_until(page, "parseFloat(document.querySelector('#d-p').textContent) > 0")
+    wait_for_probability(page, "> 0")
     press_key_and_wait(page, CALM)
 
 
@@ -627,16 +683,17 @@ def test_without_single_letter_keys_one_judges_by_tab_and_enter(workspace_in_bro
     switch_off_single_letters(page)
     page.reload()
     give_name(page)
-    for key in (NEXT_PASSAGE, VIOLENT, BEGIN_HERE, ","):
+    one_frame_back = ","
+    for key in (NEXT_PASSAGE, VIOLENT, BEGIN_HERE, one_frame_back):
         page.keyboard.press(key)
     assert page.evaluate(TITLE).startswith("Nothing")  # is selected
 
     tab_to_button(page, "Next")
     page.keyboard.press("Enter")
-    wait_until(page, f"{TITLE}.startsWith('Passage 1')")
+    wait_for_title(page, "Passage 1")
     tab_to_button(page, "violent")
     page.keyboard.press("Enter")
-    wait_until(page, "document.querySelector('#d-table tbody tr')")
+    wait_for_rows(page, n=1)
     assert len(rows_of(folder / JUDGEMENTS)) == 1
     assert errors == []
 
@@ -652,12 +709,14 @@ def leave_fields(page):
 
 
 def test_a_judgement_is_deleted_after_an_undone_change_and_a_note_by_emptying_it(workspace_in_browser):
-    """The judgement's id changes with each change: after an undo the delete must find the earlier one.
+    """An empty note is refused where there is none yet, and deletes the one that is there.
 
-    An empty note is refused where there is none yet, and deletes the one that is there.
+    The id of a judgement changes with each change: after an undo the delete must find the earlier one.
     """
     page, _requests, errors, _folder = workspace_in_browser
     open_desk(page)
+
+    # A note at the beginning of the film
     keep_note(page, "")
     wait_for_announcement(page, "note is empty")
     keep_note(page, "here")
@@ -665,6 +724,7 @@ def test_a_judgement_is_deleted_after_an_undone_change_and_a_note_by_emptying_it
     keep_note(page, "")
     wait_for_announcement(page, "deleted: 0:00:00")
 
+    # A judgement of the model's first passage
     leave_fields(page)
     page.keyboard.press(NEXT_PASSAGE)
     press_key_and_wait(page, VIOLENT)
@@ -689,22 +749,24 @@ def test_a_blind_judgement_keeps_its_note_and_is_asked_again_when_deleted(worksp
     page.wait_for_url("**/blind")
     give_name(page)
     page.get_by_role("button", name="Begin").click()
-    wait_until(page, f"{TITLE}.startsWith('Window to judge')")
+    wait_for_title(page, "Window to judge")
     leave_fields(page)
-    for key in (CITE, NEXT_PASSAGE, NEXT_WEAK_PLACE):  # passages of the model are not shown here
+    for key in (CITE, NEXT_PASSAGE, NEXT_WEAK_PLACE):
         press_key_and_wait(page, key, "only the windows")
 
+    # The first window gets a note, and then a level.
     keep_note(page, "dark")
-    wait_for_announcement(page, "with it")  # the note is kept with the judgement
+    wait_for_announcement(page, "with it")  # the note will be kept with the judgement
     leave_fields(page)
     press_key_and_wait(page, CALM)
-    (row,) = rows_of(folder / JUDGEMENTS)
-    assert row["seen_score"] == "0"
-    assert row["note"] == "dark"
+    (judgement,) = rows_of(folder / JUDGEMENTS)
+    assert judgement["seen_score"] == "0"  # blind
+    assert judgement["note"] == "dark"
 
-    wait_until(page, f"{PROGRESS}.includes('Window 2')")
+    # Its judgement is deleted while the second one is shown.
+    wait_for_progress(page, "Window 2")
     page.locator("#d-table").get_by_role("button", name="Delete").click()
-    wait_until(page, f"{PROGRESS}.includes('Window 1')")
+    wait_for_progress(page, "Window 1")
     assert errors == []
 
 
@@ -734,34 +796,45 @@ def begin_to_judge_again(page):
     return text
 
 
-def test_judgements_under_an_earlier_wording_are_made_again(serve, browser, film, scored_once, tmp_path):
-    """Ten windows and a span are judged violent; then the codebook has another meaning of "violent".
+def judge_ten_windows_and_a_passage_violent(folder, timeline, book):
+    """Judge as AB, under a codebook: ten windows blindly, and the span from 10 to 20 s in sight."""
+    decisions = Decisions(folder, timeline, book)
+    judge_blindly(decisions, *["violent"] * 10, in_all=10)
+    judge(decisions, start=10, end=20, level="violent")
 
-    The desk, opened with the codebook `with_other_definition`, offers to judge them again under the new text:
-    all eleven become calm.
+
+def open_page_of_single_film(browser, address):
+    """Return a page of the desk that serves one film, once its script runs."""
+    page = browser.new_page()
+    page.set_default_timeout(LONG_MS)
+    page.goto(address)
+    page.wait_for_url("**/read")
+    wait_until_script_runs(page)
+    return page
+
+
+def test_judgements_under_an_earlier_wording_are_made_again(serve, browser, film, scored_once, tmp_path):
+    """AB judged ten windows and a passage violent; since then the codebook has another meaning of "violent".
+
+    The desk, opened with the new codebook, offers to judge them again under the new text: all eleven become
+    calm.
     """
     # Given: judgements under one codebook, and the desk opened with another
     scored_folder, timeline = scored_once
     folder = shutil.copytree(scored_folder, tmp_path / "tt1")
-    book = codebook(tmp_path)
-    decisions = Decisions(folder, timeline, book)
-    judge_blindly(decisions, *["violent"] * 10, in_all=10)
-    judge(decisions, start=10, end=20, level="violent")
-    reworded_codebook = tmp_path / "other.codebook.toml"
-    reworded_codebook.write_text(with_other_definition(book).to_toml(), "utf-8")
-    served = serve(folder, reworded_codebook, "--film", str(film), enter=False)
-    page = browser.new_page()
-    page.set_default_timeout(LONG_MS)
-    page.goto(served.address)
-    page.wait_for_url("**/read")
-    wait_until_script_runs(page)
+    earlier_codebook = codebook(tmp_path)
+    judge_ten_windows_and_a_passage_violent(folder, timeline, earlier_codebook)
+    path_of_new_codebook = tmp_path / "other.codebook.toml"
+    path_of_new_codebook.write_text(with_other_meaning_of_violent(earlier_codebook).to_toml(), "utf-8")
+    served = serve(folder, path_of_new_codebook, "--film", str(film), enter=False)
+    page = open_page_of_single_film(browser, served.address)
 
     # The dialog shows the new text and the one that was judged under. Without a name nothing begins.
     page.get_by_label("Your name").fill("")
-    text = begin_to_judge_again(page)
-    former_meaning_of_violent = book.levels[-1].means
-    assert NEW_MEANING_OF_VIOLENT in text
-    assert former_meaning_of_violent in text
+    text_of_dialog = begin_to_judge_again(page)
+    former_meaning_of_violent = earlier_codebook.levels[-1].means
+    assert NEW_MEANING_OF_VIOLENT in text_of_dialog
+    assert former_meaning_of_violent in text_of_dialog
     wait_for_announcement(page, "name")
     give_name(page)
 
@@ -777,10 +850,11 @@ def test_judgements_under_an_earlier_wording_are_made_again(serve, browser, film
     page.get_by_label("How many in all").fill("10")
     page.get_by_role("button", name="Begin").click()
     for number in range(1, 11):
-        wait_until(page, f"{PROGRESS}.includes('Window {number} of 10')")
+        wait_for_progress(page, f"Window {number} of 10")
         page.keyboard.press(CALM)
-    wait_until(page, f"{PROGRESS}.includes('judged: 10 of 10')")
-    assert {row["level"] for row in rows_of(folder / JUDGEMENTS)} == {"calm"}
+    wait_for_progress(page, "judged: 10 of 10")
+    levels = [row["level"] for row in rows_of(folder / JUDGEMENTS)]
+    assert levels == ["calm"] * 11
 
     # Nothing is left to be judged again.
     page.goto(page.url.replace("/blind", "/read"))

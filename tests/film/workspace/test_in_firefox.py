@@ -118,42 +118,66 @@ COUNT_ROWS_OF_TABLE = "document.querySelectorAll('#d-table tbody tr').length"
 """How many decisions the table of the desk shows."""
 
 
-def test_a_passage_is_judged_undone_and_done_again(firefox, films, serve, tmp_path):
-    """The desk works in Firefox as in Chromium: a name is asked for first, and the table follows each act.
+def open_desk_in(firefox, address):
+    """Open a desk, and wait until its script has given the page a title."""
+    firefox.ask("WebDriver:Navigate", url=address)
+    firefox.until("document.querySelector('#d-title')?.textContent")
 
-    `VIOLENT` and `CALM` are the keys of the film's levels.
+
+def type_name(firefox, name):
+    """Type who judges into the field that the page has asked for, and leave the field."""
+    firefox.press([*name, ENTER])
+    firefox.run("document.activeElement.blur()")
+
+
+def wait_for_probability(firefox):
+    """Wait until the desk shows the model's probability of what is looked at."""
+    firefox.until("parseFloat(document.querySelector('#d-p').textContent) > 0")
+
+
+def levels_in(table):
+    """Return the level of each row of a table of decisions."""
+    return [row["level"] for row in rows_of(table)]
+
+
+def test_a_passage_is_judged_undone_and_done_again(firefox, films, serve, tmp_path):
+    """The desk works in Firefox as in Chromium. AB judges the first passage that a model found in a film.
+
+    A name is asked for first. The file of judgements, and the table on the page, have one row or none after
+    each key, and the page says what it did.
     """
     folder = tmp_path / "tt1"
     shutil.copytree(films / "scored" / "tt1", folder)
     served = serve(folder, films / "violence.codebook.toml", enter=False)
-    firefox.ask("WebDriver:Navigate", url=served.address)
-    firefox.until("document.querySelector('#d-title')?.textContent")
+    open_desk_in(firefox, served.address)
+
+    def assert_levels_of_judgements(levels):
+        assert levels_in(folder / JUDGEMENTS) == levels
+        assert firefox.run(COUNT_ROWS_OF_TABLE) == len(levels)
 
     # The first passage is judged violent, once who judges has a name.
     firefox.press([NEXT_PASSAGE, VIOLENT])
     firefox.until_said("name")
-    firefox.press(["A", "B", ENTER])
-    firefox.run("document.activeElement.blur()")
+    type_name(firefox, "AB")
     firefox.press([VIOLENT])
     firefox.until_said("kept")
-    firefox.until("parseFloat(document.querySelector('#d-p').textContent) > 0")
-    assert [row["level"] for row in rows_of(folder / JUDGEMENTS)] == ["violent"]
-    assert firefox.run(COUNT_ROWS_OF_TABLE) == 1
+    wait_for_probability(firefox)
+    assert_levels_of_judgements(["violent"])
 
     # It is undone, done again and changed.
-    for key, answer, levels in (
-        (UNDO, "undo", []),
-        (REDO, "redo", ["violent"]),
-        (CALM, "kept", ["calm"]),
-    ):
-        firefox.press([key])
-        firefox.until_said(answer)
-        assert [row["level"] for row in rows_of(folder / JUDGEMENTS)] == levels
-        assert firefox.run(COUNT_ROWS_OF_TABLE) == len(levels)
+    firefox.press([UNDO])
+    firefox.until_said("undo")
+    assert_levels_of_judgements([])
+    firefox.press([REDO])
+    firefox.until_said("redo")
+    assert_levels_of_judgements(["violent"])
+    firefox.press([CALM])
+    firefox.until_said("kept")
+    assert_levels_of_judgements(["calm"])
 
     # A passage is marked, and both are there when the page is loaded again.
     firefox.press([BEGIN_HERE, END_HERE, VIOLENT])
     firefox.until_said("kept")
-    assert [row["level"] for row in rows_of(folder / PASSAGES)] == ["violent"]
+    assert levels_in(folder / PASSAGES) == ["violent"]
     firefox.ask("WebDriver:Refresh")
     firefox.until(f"{COUNT_ROWS_OF_TABLE} === 2")

@@ -65,6 +65,11 @@ def fail_to_write(*_):
     raise OSError(errno.EIO, "Input/output error")
 
 
+def fail_for_want_of_space(*_):
+    """Fail as a full disk does."""
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 class Act(NamedTuple):
     """What one of three machines does.
 
@@ -130,29 +135,28 @@ def begin_a_line(folder, n_bytes):
 
 @given(acts=ACTS, order=st.permutations(range(3)), n_torn_bytes=st.integers(0, 40))
 def test_merging_sittings_gives_the_same_in_any_order(acts, order, n_torn_bytes):
-    """Folders may be synchronised in any order and as often as one likes: the decisions are the same.
+    """Three machines decide at random, and fetch each other's files; then all files are merged, in any order.
 
-    Three machines decide, and fetch from each other. Then their files are merged, one machine's after the
-    other's. A ledger that is read after each merge has the same decisions as one that is read only at the
-    end, and no decision of any machine is lost. A line that a crash cut off changes nothing.
+    A ledger that is read after each merge has the same decisions as one that is read at the end, and none of
+    any machine is lost. A line of which a crash left only the first bytes changes nothing.
     """
     with TemporaryDirectory() as folder:
-        machines = [Path(folder, name) for name in "abc"]
+        folders_of_machines = [Path(folder, name) for name in "abc"]
         merged = Path(folder, "merged")
-        for path in (*machines, merged):
+        for path in (*folders_of_machines, merged):
             path.mkdir()
 
         # Given: what each machine has after its acts
-        sittings = [unread_ledger(machine) for machine in machines]
+        ledgers_of_machines = [unread_ledger(path) for path in folders_of_machines]
         for act in acts:
-            perform(act, sittings)
-        for sitting in sittings:
-            sitting.close()
+            perform(act, ledgers_of_machines)
+        for ledger in ledgers_of_machines:
+            ledger.close()
 
         # When one reader reads after each merge, and another one when all are merged
         reader_of_each_step = unread_ledger(merged)
         for number in order:
-            copy(machines[number], merged)
+            copy(folders_of_machines[number], merged)
             reader_of_each_step.read()
         begin_a_line(merged, n_torn_bytes)
         reader_of_each_step.read()
@@ -161,8 +165,8 @@ def test_merging_sittings_gives_the_same_in_any_order(acts, order, n_torn_bytes)
         # Then both know the same, and all that any machine knew
         assert lines_in_force(reader_of_each_step) == lines_in_force(reader_of_all)
         assert reader_of_each_step.damage == []
-        for sitting in sittings:
-            assert sitting.lines.items() <= reader_of_all.lines.items()
+        for ledger in ledgers_of_machines:
+            assert ledger.lines.items() <= reader_of_all.lines.items()
 
 
 def copy(source, target):
@@ -206,9 +210,9 @@ def test_a_line_has_the_clock_after_that_of_the_last_line_read(tmp_path):
 
 
 def test_a_sitting_does_not_write_into_anothers_file(tmp_path, monkeypatch):
-    """Each sitting has a file of a random name; here all names that are drawn are the same.
+    """Each sitting has a file of a random name; here the same name is drawn twice.
 
-    In the rare case that one is taken, an error is better than two writers. The first sitting's note stands.
+    In this rare case an error is better than two writers of one file. The first sitting's note stands.
     """
     monkeypatch.setattr(ledgers, "token_hex", lambda _n_bytes: "0" * 16)  # which draws names
     first_sitting = unread_ledger(tmp_path)
@@ -334,23 +338,24 @@ def test_a_line_with_an_impossible_clock_is_left_out(tmp_path, clock):
     ids=["the first", "ahead", "far ahead", "the latest that a first line may have"],
 )
 def test_a_strangers_clock_does_not_hinder_undo_and_redo(tmp_path, clock):
-    """Only a line with a later clock replaces another. A stranger's line has a high one that is allowed.
+    """A line has a clock, a number, and only a line with a later clock replaces another.
 
-    New lines count on from it, so that AB's change of a note, its undo and its redo all work.
+    A stranger's line has a high one that is allowed. AB's lines count on from it, so that AB's change of a
+    note, its undo and its redo all work.
     """
     write_sitting(tmp_path, VALID_ENTRY | {"clock": clock, "row": decision_row(0, "MALLORY")})
     id_of_stranger = VALID_ENTRY["id"]
-    first = read_ledger(tmp_path).add("note", decision_row(1, "AB"))
+    first_note = read_ledger(tmp_path).add("note", decision_row(1, "AB"))
     ledger = read_ledger(tmp_path)  # another sitting of AB
 
-    change = ledger.add("note", decision_row(2, "AB"), replaces=[first.id])
-    assert set(ids_in_force(read_ledger(tmp_path))) == {id_of_stranger, change.id}
+    changed_note = ledger.add("note", decision_row(2, "AB"), replaces=[first_note.id])
+    assert set(ids_in_force(read_ledger(tmp_path))) == {id_of_stranger, changed_note.id}
 
-    undo = ledger.add("undo", decision_row(2, "AB"), replaces=[change.id])
-    assert set(ids_in_force(read_ledger(tmp_path))) == {id_of_stranger, first.id}
+    undo = ledger.add("undo", decision_row(2, "AB"), replaces=[changed_note.id])
+    assert set(ids_in_force(read_ledger(tmp_path))) == {id_of_stranger, first_note.id}
 
     ledger.add("undo", decision_row(2, "AB"), replaces=[undo.id])  # undoing the undo is a redo
-    assert set(ids_in_force(read_ledger(tmp_path))) == {id_of_stranger, change.id}
+    assert set(ids_in_force(read_ledger(tmp_path))) == {id_of_stranger, changed_note.id}
 
 
 @pytest.mark.parametrize(
@@ -361,39 +366,46 @@ def test_a_strangers_clock_does_not_hinder_undo_and_redo(tmp_path, clock):
 def test_nobody_can_undo_lines_before_they_are_written(tmp_path, clock):
     """The id of a line is that of its sitting and a number, so that the ids of the next lines can be guessed.
 
-    A stranger signs an undo as AB, of lines of AB's sitting that are not written yet: 2 to 59. Its clock is
-    ahead of theirs. So AB's next lines go into another sitting, with ids that the stranger could not guess.
+    A stranger signs as AB an undo of AB's lines 2 to 59, which are not written yet, with a clock (an order in
+    time) ahead of theirs. So AB's next lines go into another sitting, with ids that nobody could guess.
     """
     ledger = unread_ledger(tmp_path)
-    first = ledger.add("note", decision_row(1, "AB"))
-    ids_of_next_lines = [f"{first.sitting}-{number}" for number in range(2, 60)]
-    undo = {"clock": clock, "kind": "undo", "row": decision_row(0, "AB"), "replaces": ids_of_next_lines}
-    write_sitting(tmp_path, VALID_ENTRY | undo)
+    first_note = ledger.add("note", decision_row(1, "AB"))
+    ids_of_next_lines = [f"{first_note.sitting}-{number}" for number in range(2, 60)]
+    forged_undo = {
+        "clock": clock,
+        "kind": "undo",
+        "row": decision_row(0, "AB"),
+        "replaces": ids_of_next_lines,
+    }
+    write_sitting(tmp_path, VALID_ENTRY | forged_undo)
 
     ledger.read()
-    second = ledger.add("note", decision_row(2, "AB"))
-    third = ledger.add("note", decision_row(3, "AB"))
+    second_note = ledger.add("note", decision_row(2, "AB"))
+    third_note = ledger.add("note", decision_row(3, "AB"))
 
-    assert second.sitting != first.sitting
-    assert set(ids_in_force(read_ledger(tmp_path))) == {first.id, second.id, third.id}
+    assert second_note.sitting != first_note.sitting
+    standing_ids = set(ids_in_force(read_ledger(tmp_path)))
+    assert standing_ids == {first_note.id, second_note.id, third_note.id}
 
 
 def test_a_line_with_the_latest_clock_cannot_be_undone(tmp_path):
-    """A clock may be 2^32 ahead of the line's number, which has nine digits at most: here is the latest.
+    """A line's clock may be 2^32 ahead of its number, which has nine digits at most: here is the latest.
 
     An undo needs a later clock than the line that it takes back, and there is none: an error says so. Other
     decisions go on.
     """
-    last_id = "0123456789abcdef-999999999"
-    latest_clock = 999_999_999 + 2**32
-    write_sitting(tmp_path, VALID_ENTRY | {"id": last_id, "clock": latest_clock, "row": decision_row(0)})
+    latest_number = 999_999_999
+    latest_id = f"0123456789abcdef-{latest_number}"
+    latest_clock = latest_number + 2**32
+    write_sitting(tmp_path, VALID_ENTRY | {"id": latest_id, "clock": latest_clock, "row": decision_row(0)})
     ledger = read_ledger(tmp_path)
 
     with pytest.raises(FilmError, match="clock"):
-        ledger.add("undo", decision_row(0), replaces=[last_id])
-    added = ledger.add("note", decision_row(1))
+        ledger.add("undo", decision_row(0), replaces=[latest_id])
+    note = ledger.add("note", decision_row(1))
 
-    assert set(ids_in_force(read_ledger(tmp_path))) == {last_id, added.id}
+    assert set(ids_in_force(read_ledger(tmp_path))) == {latest_id, note.id}
 
 
 @pytest.mark.skipif(
@@ -413,24 +425,24 @@ def test_a_pipe_and_a_link_among_the_files_are_not_read(tmp_path):
 
 
 @pytest.mark.parametrize("next_annotator", ["AB", "CD"])
-@pytest.mark.parametrize("call", ["write_all", "force_to_disk"])
-def test_a_line_that_failed_to_be_written_does_not_stand(tmp_path, monkeypatch, call, next_annotator):
-    """The disk fails while AB's second note is written, or forced to it. AB was told of the error.
+@pytest.mark.parametrize("failing_call", ["write_all", "force_to_disk"])
+def test_a_line_that_failed_to_be_written_does_not_stand(tmp_path, monkeypatch, failing_call, next_annotator):
+    """The disk fails while AB's second note is written to a file, or forced to the disk: AB gets an error.
 
     The line may have got into the file all the same: the ledger takes it back together with the next
-    decision, whoever makes it.
+    decision, whoever makes it. So the first and the third note stand.
     """
     ledger = unread_ledger(tmp_path)
-    first = ledger.add("note", decision_row(1, "AB"))
+    first_note = ledger.add("note", decision_row(1, "AB"))
     with monkeypatch.context() as broken_disk:
-        broken_disk.setattr(lines, call, fail_to_write)
+        broken_disk.setattr(lines, failing_call, fail_to_write)
         with pytest.raises(OSError, match="Input/output"):
             ledger.add("note", decision_row(2, "AB"))
     ledger.read()
-    assert ids_in_force(ledger) == [first.id]
+    assert ids_in_force(ledger) == [first_note.id]
 
-    third = ledger.add("note", decision_row(3, next_annotator))
-    assert ids_in_force(read_ledger(tmp_path)) == [first.id, third.id]
+    third_note = ledger.add("note", decision_row(3, next_annotator))
+    assert ids_in_force(read_ledger(tmp_path)) == [first_note.id, third_note.id]
 
 
 @pytest.mark.skipif(
@@ -452,17 +464,17 @@ def test_a_replaced_folder_gets_a_new_file(tmp_path):
 
 
 def test_a_table_that_finds_no_space_is_not_imported(tmp_path, monkeypatch):
-    """All rows of a table are imported or none, so that the import can be repeated.
+    """The disk is full while a table of two rows is written to the ledger.
 
-    A table has two rows, and the disk fails while they are written. A table is known by its digest.
+    All rows are imported or none, so that the import can be repeated.
     """
     ledger = unread_ledger(tmp_path)
     rows = [TableRow(decision_row(1)), TableRow(decision_row(2))]
-    digest_of_table = token_hex(32)
+    digest_of_table = token_hex(32)  # by which a table is known; any will do
 
-    with monkeypatch.context() as broken_disk:
-        broken_disk.setattr(io, "write_all", fail_to_write)
-        with pytest.raises(OSError, match="Input/output"):
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(io, "write_all", fail_for_want_of_space)
+        with pytest.raises(OSError, match="No space left"):
             ledger.add_table(digest_of_table, "note", rows)
 
     assert read_ledger(tmp_path).lines == {}
@@ -471,8 +483,8 @@ def test_a_table_that_finds_no_space_is_not_imported(tmp_path, monkeypatch):
 def test_a_table_is_imported_once_with_the_numbers_of_its_rows(tmp_path):
     """A table is known by its digest: the second import of the same bytes adds no row.
 
-    Line 1 is on the table itself. The second of three rows is known already, and leaves out the number 3, so
-    that a row has one number on all machines, whichever rows they know.
+    Line 1 of the ledger's file is on the table itself, so its three rows have the numbers 2 to 4. The second
+    row is known already and not added, but keeps its number, so that all machines number the others alike.
     """
     ledger = unread_ledger(tmp_path)
     digest_of_table = token_hex(32)
@@ -492,24 +504,25 @@ ROW_THAT_IS_KNOWN = None
 
 
 def test_a_table_imported_on_two_machines_gives_each_row_once(tmp_path):
-    """A table of three rows, a, b and c, is imported on two machines, and their folders are synchronised.
+    """Two machines import a table of three rows. The first knows its second row already, the other its third.
 
-    Row a is new to both and stands once, not twice. On the first machine b is known already, and on the
-    second c, so each writes a file of two rows. The files have one name, that of the table: after
-    synchronising there is one of them, whose two rows stand.
-
-    The row that is not in it is in the ledger of the machine to which it was known, which is left out here.
+    So each writes two rows, to a file named after the table. When the second machine's folder is copied over
+    the first's, one file is left: its two rows stand, and the row that both wrote stands once.
     """
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.mkdir()
-    second.mkdir()
+    folder_of_first = tmp_path / "first"
+    folder_of_second = tmp_path / "second"
+    folder_of_first.mkdir()
+    folder_of_second.mkdir()
     digest_of_table = token_hex(32)
-    a, b, c = TableRow(decision_row(1)), TableRow(decision_row(2)), TableRow(decision_row(3))
-    unread_ledger(first).add_table(digest_of_table, "note", [a, ROW_THAT_IS_KNOWN, c])
-    unread_ledger(second).add_table(digest_of_table, "note", [a, b, ROW_THAT_IS_KNOWN])
-    copy(second, first)
+    row_1 = TableRow(decision_row(1))
+    row_2 = TableRow(decision_row(2))
+    row_3 = TableRow(decision_row(3))
+    unread_ledger(folder_of_first).add_table(digest_of_table, "note", [row_1, ROW_THAT_IS_KNOWN, row_3])
+    unread_ledger(folder_of_second).add_table(digest_of_table, "note", [row_1, row_2, ROW_THAT_IS_KNOWN])
 
-    assert len(ids_in_force(read_ledger(first))) == 2
+    copy(folder_of_second, folder_of_first)
+
+    assert len(ids_in_force(read_ledger(folder_of_first))) == 2
 
 
 @pytest.fixture
@@ -640,20 +653,25 @@ def test_the_first_line_of_a_sitting_is_its_header(tmp_path):
     assert entry["header"]["codebook"]["definition"] == "d" * 64
 
 
-def test_a_header_with_a_field_of_a_later_version_is_read(tmp_path):
-    """A later version of the program may add fields to the header, here `law`, which this one does not know.
+def add_field_to_header(path, name, value):
+    """Add a field to the header, the first of two lines in a file of a ledger."""
+    line_of_header, line_of_decision = path.read_bytes().splitlines(keepends=True)
+    entry = json.loads(line_of_header)["entry"]
+    entry["header"][name] = value
+    path.write_bytes(encode_line(entry) + line_of_decision)
 
-    A header is no decision: the note after it is the only one.
+
+def test_a_header_with_a_field_of_a_later_version_is_read(tmp_path):
+    """A file of the ledger has a header and a note. The header has a field `law`, unknown to this version.
+
+    A later version of the program may have added it: header and note are read all the same.
     """
-    codebook = StoredCodebook("d" * 64, 'name = "x"')
+    codebook = StoredCodebook(definition="d" * 64, text='name = "x"')
     header = Header(codebook, ("e" * 64,))
     writer = Ledger(tmp_path, pytest.fail, lambda: header)  # it calls the second if a file is damaged
     note = writer.add("note", decision_row(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
-    line_of_header, line_of_note = path.read_bytes().splitlines(keepends=True)
-    entry = json.loads(line_of_header)["entry"]
-    entry["header"]["law"] = {"of": "a later version"}
-    path.write_bytes(encode_line(entry) + line_of_note)
+    add_field_to_header(path, "law", {"of": "a later version"})
 
     ledger = read_ledger(tmp_path)
 
@@ -685,11 +703,10 @@ def test_nothing_is_appended_after_a_torn_line(tmp_path):
 
 
 def test_an_edited_row_replaces_a_line_whatever_its_clock(tmp_path):
-    """A decision that was exported to a table and edited there takes the place of the one in the ledger.
+    """A note that was changed three times is exported to a table, edited there, and the table is imported.
 
-    The clock of a line is a number above those of the lines that it comes after (a Lamport clock), and that
-    of the later line must be the higher one. The clocks of an imported table begin anew, while the note was
-    changed three times and so has a higher one. But the edited row names the note's last version by its id.
+    Each change of a note has a later clock (a number), while clocks of an imported table begin anew. But the
+    edited row names the note's last version by its id, and takes its place.
     """
     ledger = unread_ledger(tmp_path)
     note = ledger.add("note", decision_row(1))
@@ -697,7 +714,8 @@ def test_an_edited_row_replaces_a_line_whatever_its_clock(tmp_path):
         note = ledger.add("note", decision_row(number), replaces=[note.id])
     digest_of_table = token_hex(32)
     edited_cells = decision_row(9)
-    edited_row = TableRow(edited_cells, note.id)
+    id_of_last_version = note.id
+    edited_row = TableRow(edited_cells, id_of_last_version)
 
     ledger.add_table(digest_of_table, "note", [edited_row])
 
@@ -719,21 +737,23 @@ def test_ten_damaged_lines_are_named_and_the_others_counted(tmp_path):
 
 
 def test_lines_of_an_imported_table_have_the_clocks_that_every_version_gave_them(tmp_path):
-    """Two machines with two versions import one table: its lines must be equal, whoever wrote them.
+    """Two machines with two versions of the program import one table: its lines must be equal on both.
 
-    The table's own line has the clock 1, its rows have 2; a row that replaces a line has one more than that.
+    Line 1 is on the table itself and has the clock 1; line 2, a new row, has the clock 2. Line 3, a row that
+    replaces the last of four notes, has one more than that note.
     """
     ledger = unread_ledger(tmp_path)
     notes = [ledger.add("note", decision_row(number)) for number in range(4)]
-    latest = notes[-1]
+    last_note = notes[-1]
     earlier_ids = {*ledger.lines}
-    rows = [TableRow(decision_row(5)), TableRow(decision_row(6), latest.id)]
+    new_row = TableRow(decision_row(5))
+    row_that_replaces = TableRow(decision_row(6), last_note.id)
 
-    ledger.add_table(token_hex(32), "note", rows)
+    ledger.add_table(token_hex(32), "note", [new_row, row_that_replaces])
 
-    of_table = [line for line in read_ledger(tmp_path).lines.values() if line.id not in earlier_ids]
-    clock_of_line = {line.number: line.clock for line in of_table}
-    assert clock_of_line == {1: 1, 2: 2, 3: latest.clock + 1}
+    lines_of_table = [line for line in read_ledger(tmp_path).lines.values() if line.id not in earlier_ids]
+    clock_of_line = {line.number: line.clock for line in lines_of_table}
+    assert clock_of_line == {1: 1, 2: 2, 3: last_note.clock + 1}
 
 
 def test_a_bad_line_that_lacks_its_line_end_is_named_by_its_own_number(tmp_path):

@@ -22,7 +22,6 @@ from tests.film.workspace.driving import (
     ELEMENTS_THAT_SCROLL,
     END_HERE,
     NEXT_PASSAGE,
-    TITLE,
     UNDO,
     VIDEO,
     VIOLENT,
@@ -30,8 +29,10 @@ from tests.film.workspace.driving import (
     drag,
     give_name,
     press_key_and_wait,
+    progress_of,
     seek,
     wait_for_announcement,
+    wait_for_title,
     wait_until,
     wait_until_script_runs,
 )
@@ -73,8 +74,8 @@ WIDTH_OF_A4 = 718
 def test_pages_are_accessible_and_nothing_overflows(workspace_in_browser, path, theme, width):
     """The pages are the list of films, the desk with a passage's evidence, and a window to judge blindly.
 
-    Axe finds no barrier for people with disabilities, and nothing is cut at any width, nor in print. On a
-    wide screen nothing of the desk scrolls.
+    Axe, a program that checks pages for people with disabilities, finds no barrier. Nothing is cut off at any
+    width, nor in print, and on a wide screen nothing of the two pages to judge on has to be scrolled.
     """
     page, *_ = workspace_in_browser
     page.emulate_media(color_scheme=theme)
@@ -83,7 +84,7 @@ def test_pages_are_accessible_and_nothing_overflows(workspace_in_browser, path, 
     if path == "film/0/blind":
         give_name(page)
         page.get_by_role("button", name="Begin").click()
-        wait_until(page, f"{TITLE}.startsWith('Window')")
+        wait_for_title(page, "Window")
     if path == "film/0/read":
         give_name(page)
         show_evidence(page)
@@ -189,8 +190,8 @@ def test_the_desk_shows_what_one_has_judged(desk_of_a_scholar):
     page = desk_of_a_scholar
     key_of_easy_negative = "1"
     press_key_and_wait(page, key_of_easy_negative)
-    assert "not 1" in page.locator("#d-progress").inner_text()
-    assert decided_texts(page) == ["Easy Negative"]
+    assert "not 1" in progress_of(page)
+    assert decided_texts(page) == ["EN (Easy Negative)"]
     assert page.evaluate(ELEMENTS_THAT_SCROLL) == []
 
 
@@ -280,17 +281,18 @@ def served_with_everything(tmp_path_factory):
 def test_nothing_is_drawn_over_the_timeline_and_the_film_stays_large(
     served_with_everything, browser, width, height
 ):
-    """The desk with everything it can have must fit on common screens: two judges, subtitles, a film.
+    """The desk with everything it can have, two judges, subtitles and a film, must fit on common screens.
 
-    The film is at least 120 pixels high.
+    On each, the film stays at least 120 pixels high, and the evidence for a passage covers nothing of the
+    timeline.
     """
     page = open_desk_in_browser(served_with_everything, browser, width=width, height=height)
     show_evidence(page)
-    wait_until(page, "document.querySelectorAll('#d-table tbody tr').length")
-    assert page.evaluate(ELEMENTS_OVER_THE_TIMELINE) == []
+    wait_until(page, "document.querySelectorAll('#d-table tbody tr').length")  # rows of decisions
 
-    min_height_of_film = 120  # pixels
-    assert page.locator("video").bounding_box()["height"] >= min_height_of_film
+    assert page.evaluate(ELEMENTS_OVER_THE_TIMELINE) == []
+    height_of_film = page.locator("video").bounding_box()["height"]
+    assert height_of_film >= 120
 
     page.context.close()
 
@@ -313,28 +315,32 @@ def give_name_in_french(page):
 
 
 def test_a_french_browser_gets_all_pages_in_french(workspace_in_browser):
-    """The browser asks for French. So are the list of films, the desk, and the page of windows to judge.
+    """A browser asks for French first, and the list of films, the desk and the page of windows are in French.
 
-    Their dialogs are in French, too, and what the desk says when one judges and undoes.
+    So are their dialogs, and what the desk says when one of its four passages is judged and this is undone.
     """
     page, *_ = workspace_in_browser
     page.set_extra_http_headers({"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"})
+
+    # The list of films
     go_to(page, "films")
     assert_all_is_french(page)
 
+    # The desk
     go_to(page, "film/0/read")
     give_name_in_french(page)
     page.locator("#d-title").click()  # keys are not letters of the name any more
     page.keyboard.press(NEXT_PASSAGE)
     press_key_and_wait(page, VIOLENT, "gardé")
     press_key_and_wait(page, UNDO, "annulé")
-    assert "jugés : 0 sur 4" in page.locator("#d-progress").inner_text()
+    assert "jugés : 0 sur 4" in progress_of(page)
     assert_all_is_french(page)
 
+    # The page of windows to judge blindly
     go_to(page, "film/0/blind")
     give_name_in_french(page)
     page.get_by_role("button", name="Commencer").click()
-    wait_until(page, f"{TITLE}.startsWith('Fenêtre')")
+    wait_for_title(page, "Fenêtre")
     assert_all_is_french(page)
 
 
@@ -367,17 +373,27 @@ GREY_OF_SHOWN_PICTURE = """(() => {
 """How light the picture is that the player shows."""
 
 
+def pictures_as_grey_as_four_times_the_second(n_seconds):
+    """Return 25 pictures a second, of one grey each: 0 in the first second, 4 in the next, and so on."""
+    return (np.full((48, 64, 3), 4 * (frame // 25), np.uint8) for frame in range(n_seconds * 25))
+
+
+def wait_for_picture_of_grey(page, grey):
+    """Wait until the player shows a picture of this grey, but for the losses of compression."""
+    wait_until(page, f"{VIDEO}.readyState >= 2 && Math.abs({GREY_OF_SHOWN_PICTURE} - {grey}) < 8")
+
+
 def test_a_film_that_browsers_do_not_play_is_encoded_from_where_one_looks(
     workspace_in_browser, serve, films, tmp_path, monkeypatch
 ):
-    """The picture of each time is shown soon, wherever one looks, and no part is encoded twice.
+    """A film in MPEG-2 is encoded anew, as it is asked for; soon the picture of each time is shown.
 
-    In the film of 60 s, second n is as grey as 4 n, so that a grey tells which second is shown.
+    No part is encoded twice, wherever one looks. In the film of 60 s, second n is as grey as 4 n (0 is black,
+    255 white), so that the grey of a picture tells which second is shown.
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    page, requests, errors, _ = workspace_in_browser
-    pictures = (np.full((48, 64, 3), 4 * (frame // 25), np.uint8) for frame in range(60 * 25))  # 25 a second
-    path = encode(tmp_path / "tt2.mkv", pictures, "mpeg2video")
+    page, requests, errors, _folder = workspace_in_browser
+    path = encode(tmp_path / "tt2.mkv", pictures_as_grey_as_four_times_the_second(60), "mpeg2video")
     book = films / "violence.codebook.toml"
     served = serve(films / "scored" / "tt2", book, "--film", str(path), enter=False)
     page.goto(served.address)
@@ -386,10 +402,11 @@ def test_a_film_that_browsers_do_not_play_is_encoded_from_where_one_looks(
     # One looks here and there: 41.5 s is encoded already when one comes back from 12.5 s.
     for second in (40.5, 12.5, 41.5, 3.5):
         seek(page, second)
-        grey = 4 * int(second)
-        wait_until(page, f"{VIDEO}.readyState >= 2 && Math.abs({GREY_OF_SHOWN_PICTURE} - {grey}) < 8")
-    encoded_from = [url.partition("/stream?t=")[2] for url in requests if "/stream?" in url]
-    assert len(encoded_from) == len(set(encoded_from))  # nothing is encoded twice from the same time
+        wait_for_picture_of_grey(page, 4 * int(second))
+    times_encoded_from = [url.partition("/stream?t=")[2] for url in requests if "/stream?" in url]
+    assert len(times_encoded_from) == len(set(times_encoded_from))
+
+    # It plays, and a copy of the whole film is offered.
 
     page.evaluate(f"{VIDEO}.muted = true; {VIDEO}.play()")
     wait_until(page, f"{VIDEO}.currentTime > 5")

@@ -83,10 +83,11 @@ def test_a_judge_sees_the_other_machines_judgements_once_finished(ab_and_cd):
 
 @pytest.mark.long
 def test_synchronised_machines_give_one_share_and_have_the_same_files(ab_and_cd):
-    """AB and CD judge the same ten windows, and none alike: both machines say so, and have all 20 judgements.
+    """On two machines AB and CD judge the same ten windows, AB all violent and CD all calm.
 
-    Each machine writes one file of the ledger. A third one would mean that a table was taken for an
-    edited one.
+    Once their folders are synchronised, both machines say that none is alike, and have all 20 judgements.
+    Each wrote one file of the ledger: a third would mean that a synchronised table was taken for an edited
+    one.
     """
     ab, cd = ab_and_cd
     ab.judge(10, "violent", other=cd)

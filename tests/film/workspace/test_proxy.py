@@ -128,7 +128,11 @@ def times_of_sound(path):
 def test_pictures_and_sound_of_a_copy_of_a_real_film_have_its_times(
     tmp_path, shared_data, name, decoder_delay_s
 ):
-    """FFmpeg adds a frame, of 1/25 s, to the times of AVI when it decodes them. The copy has none added."""
+    """A copy in MP4 of an MKV or AVI shows each picture at the film's own time, and ends with its sound.
+
+    FFmpeg, which reads the film here, shifts all times of an AVI by a frame of 1/25 s. The copy must not have
+    this shift.
+    """
     film = shared_data / "videos" / name
     copy = tmp_path / "copy.mp4"
     assert needs_copy(film)
@@ -164,12 +168,12 @@ def films_encoded_anew(monkeypatch):
 def test_only_the_part_that_browsers_do_not_play_is_encoded_anew(
     tmp_path, films_encoded_anew, codec_of_film, sound_of_film, unplayable_part, first_ms
 ):
-    """A copy is needed because of the container, the sound or the pictures, and keeps the film's times.
+    """Browsers play no MKV file, no sound in AC-3 and no pictures in MPEG-4 Part 2: such a film is copied.
 
-    The times are uneven, and pictures of H.264 are not stored in their order (B frames). Encoding pictures is
-    slow and loses quality: where browsers play them, their bytes are copied. Sound is always AAC in a copy.
+    To encode pictures anew is slow and loses quality, so their bytes are copied where browsers play them;
+    sound is always AAC in a copy. The copy keeps the times of the film's 61 pictures, which are uneven.
     """
-    times_ms = uneven_times_ms(first_ms, 61)
+    times_ms = uneven_times_ms(first_ms, n=61)
     film = film_with_sounds(tmp_path / "film.mkv", codec_of_film, times_ms, sound_of_film)
     copy = tmp_path / "copy.mp4"
     assert remade_part(film) == unplayable_part
@@ -178,8 +182,9 @@ def test_only_the_part_that_browsers_do_not_play_is_encoded_anew(
     make_proxy(film, copy, ignore_progress)
 
     assert not needs_copy(copy)
-    assert np.abs(times_of(film) - times_of(copy)).max() < 0.002
     assert codec_of_sound(copy) == "aac"
+    largest_shift_s = np.abs(times_of(film) - times_of(copy)).max()
+    assert largest_shift_s < 0.002
     if unplayable_part == "pictures":
         assert len(films_encoded_anew) == 1
         assert n_bytes_of_pictures(copy) != n_bytes_of_pictures(film)
@@ -236,10 +241,10 @@ def test_a_dvd_s_folder_is_the_film_of_all_its_files(tmp_path):
 
 
 def test_a_copy_of_an_upright_film_is_upright(tmp_path, shared_data):
-    """A telephone stores the picture lying, with a note to turn it by 90 degrees: the copy is turned.
+    """A telephone stores the picture lying on its side, with a note to turn it by 90 degrees to show it.
 
-    Its pictures are those that are read from the film, but for the losses of compression: thumbnails differ
-    by less than 6 of 255 on average.
+    `read_frames` turns it, and the copy must have the turned picture. But for the losses of compression it is
+    the same: thumbnails differ by less than 6 of 255 on average.
     """
     film = shared_data / "videos" / "rotated_90.mov"
     copy = tmp_path / "copy.mp4"
@@ -248,9 +253,9 @@ def test_a_copy_of_an_upright_film_is_upright(tmp_path, shared_data):
 
     frames_of_film = read_frames(film, uniform(2))
     frames_of_copy = read_frames(copy, uniform(2))
-    shape_of_film = frames_of_film.width / frames_of_film.height
-    shape_of_copy = frames_of_copy.width / frames_of_copy.height
-    assert shape_of_copy == pytest.approx(shape_of_film, rel=0.02)
+    width_to_height_of_film = frames_of_film.width / frames_of_film.height
+    width_to_height_of_copy = frames_of_copy.width / frames_of_copy.height
+    assert width_to_height_of_copy == pytest.approx(width_to_height_of_film, rel=0.02)
     differences = thumbnail(frames_of_film.images[0]) - thumbnail(frames_of_copy.images[0])
     assert np.abs(differences).mean() < 6
 
@@ -366,10 +371,10 @@ ENCODERS = {
 
 @pytest.mark.parametrize("encode_film", ENCODERS.values(), ids=ENCODERS)
 def test_a_copy_shows_the_pictures_that_are_read_from_the_film(tmp_path, encode_film):
-    """The model reads the film, and the judge sees the copy.
+    """The model reads the film, while a judge sees its copy: both must have the same picture.
 
-    Both must see the same part and the same colours: in each of red, green and blue half of the pixels
-    differ by 3 of 255 at most.
+    The pictures of these films are converted as they are read: they are cropped, partly transparent, or store
+    colours in another way. In each of red, green and blue, half of the pixels differ by 3 of 255 at most.
     """
     film = encode_film(tmp_path / "film.mov")
     copy = tmp_path / "copy.mp4"

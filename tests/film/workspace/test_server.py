@@ -843,18 +843,19 @@ def test_the_desk_learns_nothing_without_a_judgement(desk_that_learns):
 
 @pytest.mark.long  # trains
 def test_learning_opens_the_film_anew_with_its_decisions(desk_that_learns, tmp_path):
-    """The desk has films 0 and 1; film 0 as the learnt model scores it becomes film 2.
+    """A desk has the films 0 and 1. AB decides twice on film 0, and a model learns from what AB decided.
 
-    Films 0 and 2 have one ledger: what is deleted on one is gone from the other.
+    Film 0 as the learnt model scores it becomes film 2. Both have one ledger, so that AB's two decisions are
+    on film 2, and what is deleted there is gone from film 0.
     """
     served = desk_that_learns
 
-    def decisions_of(film_number):
-        _, answer = served.ask("GET", f"/film/{film_number}/decisions?who=AB")
+    def decisions_of_ab_on(film_number):
+        _status, answer = served.ask("GET", f"/film/{film_number}/decisions?who=AB")
         return json.loads(answer)["you"]
 
     served.decide(kind="judgement", start_s=40.0, end_s=72.0, level="violent", concepts=["Gun"])
-    status, _ = served.decide(kind="passage", start_s=200.0, end_s=216.0, level="calm")
+    status, _answer = served.decide(kind="passage", start_s=200.0, end_s=216.0, level="calm")
     assert status == 200
 
     state = state_after_learning(served)
@@ -863,15 +864,16 @@ def test_learning_opens_the_film_anew_with_its_decisions(desk_that_learns, tmp_p
     assert state["film"] == 2
     assert "no change can be told" in state["said"][0]  # of so few judgements
     assert (tmp_path / "learnt-1" / "manifest.csv").is_file()
-    _, page = served.ask("GET", "/film/2/read")
+    _status, page = served.ask("GET", "/film/2/read")
     assert b'id="d-moved"' in page  # passages that moved by what was learnt
-    judgement, passage = decisions_of(2)
+    judgement, passage = decisions_of_ab_on(film_number=2)
     assert judgement["level"] == "violent"
     assert passage["level"] == "calm"
 
-    status, _ = served.decide(2, kind="delete", id=judgement["id"])
+    number_of_learnt_film = 2
+    status, _answer = served.decide(number_of_learnt_film, kind="delete", id=judgement["id"])
     assert status == 200
-    assert len(decisions_of(0)) == 1
+    assert len(decisions_of_ab_on(film_number=0)) == 1
 
 
 def test_a_blind_page_shows_nothing_that_gives_the_score_away(serve, scored_films_and_codebook):

@@ -240,26 +240,27 @@ def test_reading_the_table_of_agreements_again_changes_nothing(judged_by_ab_and_
 
 @pytest.mark.long
 def test_models_learn_an_agreement_in_place_of_two_judgements(judged_by_ab_and_cd):
-    """Of six judgements two differ on one span, and AB writes down that both agree on "unsure".
+    """AB and CD made six judgements, differ on two spans, and agree afterwards to call one "unsure".
 
-    Models are trained on 6 - 2 + 1 clips: the agreed one takes the place of the two that it settles.
+    Models are trained on 6 - 2 + 1 clips: the agreed one takes the place of the two that it settles, and is
+    AB's, who wrote it down.
     """
     decisions = judged_by_ab_and_cd
-    disagreement, _other = decisions.disagreements()
-    settle(decisions, disagreement, "unsure", annotator="AB")
+    settled_disagreement, _open_disagreement = decisions.disagreements()
+    settle(decisions, settled_disagreement, "unsure", annotator="AB")
     tables = (JUDGEMENTS, PASSAGES)
     folders = {decisions.folder: decisions.film}
 
-    as_judged = read_judged(folders, decisions.codebook, tables).manifest
-    assert len(as_judged) == 6
+    clips_as_judged = read_judged(folders, decisions.codebook, tables).manifest
+    assert len(clips_as_judged) == 6
 
-    as_settled = list(read_judged(folders, decisions.codebook, tables, settled=True).manifest)
-    assert len(as_settled) == 5
-    assert len({clip.clip_id for clip in as_settled}) == 5
-    of_settled_span = [clip for clip in as_settled if clip.start_s == pytest.approx(disagreement.start_s)]
-    assert [clip.level for clip in of_settled_span] == ["unsure"]
-    # What is agreed is AB's, who wrote it down.
-    assert {clip.annotator for clip in as_settled} == {"AB", "CD"}
+    clips_as_settled = list(read_judged(folders, decisions.codebook, tables, settled=True).manifest)
+    assert len(clips_as_settled) == 5
+    assert len({clip.clip_id for clip in clips_as_settled}) == 5
+    start_s = settled_disagreement.start_s
+    clips_of_settled_span = [clip for clip in clips_as_settled if clip.start_s == pytest.approx(start_s)]
+    assert [clip.level for clip in clips_of_settled_span] == ["unsure"]
+    assert {clip.annotator for clip in clips_as_settled} == {"AB", "CD"}
 
 
 def test_exports_say_who_agreed(judged_by_ab_and_cd):

@@ -120,24 +120,24 @@ def test_what_is_read_from_tables_is_not_undone(scored_tt1):
 
 
 def test_an_old_table_that_comes_back_removes_nothing(folder_of_earlier_version, scored_tt1):
-    """A program that synchronises folders brings back the table as it was with the two judgements of XY.
+    """A table had two judgements of XY, and AB added one; then synchronisation brings the old table back.
 
-    AB's two, one before and one after it, stay beside them: 4 in all. A row that is missing is no
-    deletion.
+    AB judges once more. A row that is missing in a table is no deletion, so that all four judgements stand,
+    and the notices name the table.
     """
     table = folder_of_earlier_version / JUDGEMENTS
     old_content = table.read_bytes()
     decisions = Decisions(*scored_tt1)
     judge(decisions, start=10, end=20, annotator="AB")
-    again = reopen(decisions)
+    opened_again = reopen(decisions)
 
     table.write_bytes(old_content)
-    judge(again, start=30, end=40, annotator="AB")
+    judge(opened_again, start=30, end=40, annotator="AB")
 
-    assert len(levels_in_force(again)) == 4
+    assert len(levels_in_force(opened_again)) == 4
     assert len(rows_of(table)) == 4
-    assert len(again.notices) > 0
-    for notice in again.notices:
+    assert len(opened_again.notices) > 0
+    for notice in opened_again.notices:
         assert str(table) in notice
 
 
@@ -197,14 +197,15 @@ def test_a_decision_is_added_to_a_table_edited_meanwhile(decisions):
     judge(decisions, start=0, end=8, level="calm", annotator="AB")
     judge(decisions, start=20, end=28, level="calm", annotator="AB")
     replace_text(table, ",calm,", ",violent,")
-    cells = {"clip_id": "b", "movie": "tt1", "start_s": 10, "end_s": 20, "level": "violent"}
-    add_row(table, **cells, annotator="COLLEAGUE", seen_score=1)
+    cells_of_colleague = {"clip_id": "b", "movie": "tt1", "start_s": 10, "end_s": 20, "level": "violent"}
+    add_row(table, **cells_of_colleague, annotator="COLLEAGUE", seen_score=1)
 
     judge(decisions, start=30, end=38, level="calm", annotator="AB")
 
-    expected = [("AB", "calm"), ("AB", "violent"), ("AB", "violent"), ("COLLEAGUE", "violent")]
-    assert sorted(levels_in_force(decisions)) == expected
-    assert sorted((row["annotator"], row["level"]) for row in rows_of(table)) == expected
+    expected_levels = [("AB", "calm"), ("AB", "violent"), ("AB", "violent"), ("COLLEAGUE", "violent")]
+    assert sorted(levels_in_force(decisions)) == expected_levels
+    levels_in_table = [(row["annotator"], row["level"]) for row in rows_of(table)]
+    assert sorted(levels_in_table) == expected_levels
     assert lines_in_force(reopen(decisions)) == lines_in_force(decisions)
 
 
@@ -439,11 +440,10 @@ def edit_table_of_two_judgements(decisions, change_rows):
     ],
 )
 def test_a_row_of_another_person_is_a_new_judgement(decisions, change_rows, judgement_of_bc):
-    """AB judged two spans as calm, from 0 and from 8 s on.
+    """AB judged two spans calm, from 0 and 8 s on; the first row is copied for BC, or made BC's and violent.
 
-    Then the first row of the table is copied for BC, or given to BC as violent. It has the id of AB's
-    judgement, which stays, as nobody can edit another's. The notice names both people, in case AB's name was
-    changed by mistake.
+    It has the id of AB's judgement, which stays, as nobody can edit another's: BC has a judgement beside it.
+    The notice names both people, in case AB's name was changed by mistake.
     """
     edit_table_of_two_judgements(decisions, change_rows)
 
@@ -479,10 +479,10 @@ def test_a_row_of_another_person_is_a_new_judgement(decisions, change_rows, judg
     ],
 )
 def test_a_row_of_another_span_is_a_new_judgement_whatever_its_id(decisions, change_rows, expected):
-    """AB judged two spans as calm, from 0 and from 8 s on. Then the table is edited, as `change_rows` says.
+    """AB judged two spans calm, from 0 and 8 s on. Then the table is edited in a spreadsheet (`change_rows`).
 
-    Rows that are copied to other spans, from 24 or 32 s on, have the id of the first one. Without its id or
-    definition a row is still known by its annotator, span and level.
+    Rows that are copied to other spans, from 24 or 32 s on, have the id of the first, and are new judgements.
+    Without its id or definition a row is still known by its annotator, span and level.
     """
     edit_table_of_two_judgements(decisions, change_rows)
 
@@ -493,9 +493,9 @@ def test_a_row_of_another_span_is_a_new_judgement_whatever_its_id(decisions, cha
 
 
 def test_changing_an_edited_row_at_the_desk_can_be_undone(decisions):
-    """A row was edited to "unsure", then judged "violent" at the desk: undo brings "unsure" back.
+    """AB judges a span calm and then violent; the row of the table is edited to "unsure", and read.
 
-    The edited row is a second version already, so that its line in the ledger replaces another one.
+    AB judges it violent again at the desk: undo brings "unsure" back, although this is a third version.
     """
     judge(decisions, start=0, end=8, level="calm", annotator="AB")
     judge(decisions, start=0, end=8, level="violent", annotator="AB")
@@ -554,11 +554,10 @@ def edit_table_at_random(path, rng, step):
 
 
 def test_only_another_level_or_span_in_a_row_replaces_a_judgement(decisions):
-    """AB and CD made six judgements; then somebody edits the table of them in a spreadsheet, eight times.
+    """AB and CD made six judgements. Eight times each row of their table is edited at random, or left alone.
 
-    Each time every row is left, gets another level, is given to somebody, moved to another span, copied,
-    copied for another person, or deleted. A row with another level or span replaces its judgement. All else
-    leaves the judgement as it is. Each edit but "leave" and "delete" adds one judgement.
+    A row with another level (act "level") or span ("move") replaces its judgement. A row that is copied or
+    given to somebody adds one and leaves the judgement as it is, and a deleted row changes nothing.
     """
     rng = np.random.default_rng(0)
     for start_s, annotator in ((0, "CD"), (8, "AB"), (16, "CD"), (24, "AB"), (32, "CD"), (40, "AB")):

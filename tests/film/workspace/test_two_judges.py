@@ -23,12 +23,12 @@ from tests.film.workspace.driving import (
     DELETE,
     NEXT_DIFFERENCE,
     NEXT_KIND_OF_ROWS,
-    TITLE,
     UNDO,
     VIOLENT,
     Keyboard,
     decided_texts,
     wait_for_announcement,
+    wait_for_title,
     wait_until,
     wait_until_script_runs,
 )
@@ -124,23 +124,27 @@ def judge_on_the_page_of_windows(machine, folder, path):
 @pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["read", "blind"])
 def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_path, mode):
-    """Two people who judged 30 windows apart settle the 14 that they differ on, with at most 45 keys.
+    """AB and a person with a hostile name judged the same 30 windows of a film, and differ on 14 of them.
 
-    They use two machines with a folder each, and one program is killed meanwhile: no decision is lost.
+    On two machines, whose folders of the film are synchronised now and then, they settle the 14 with at most
+    45 keys: about three a window. The program is killed once, and yet all 14 agreements and all 60 judgements
+    are there at the end.
     """
-    book, path = codebook(tmp_path), films / "violence.codebook.toml"
-    here, there = (tmp_path / name / "tt1" for name in ("here", "there"))
-    shutil.copytree(films / "scored" / "tt1", here)
+    book = codebook(tmp_path)
+    path_of_book = films / "violence.codebook.toml"
+    folder_here = tmp_path / "here" / "tt1"
+    folder_there = tmp_path / "there" / "tt1"
+    shutil.copytree(films / "scored" / "tt1", folder_here)
 
     # Given: both judged the same 30 windows apart.
     if mode == "blind":
-        judge_on_the_page_of_windows(machine, here, path)
+        judge_on_the_page_of_windows(machine, folder_here, path_of_book)
     else:
-        both_judged(here, book)
-    shutil.copytree(here, there)
+        both_judged(folder_here, book)
+    shutil.copytree(folder_here, folder_there)
 
     # They sit down together. Before anybody has written a name, the 60 judgements are hidden.
-    process, desk = machine(here, path, mode)
+    process, desk = machine(folder_here, path_of_book, mode)
     wait_until_script_runs(desk.page)
     assert "60" in desk.page.locator("#d-hidden").inner_text()
     desk.press(NEXT_DIFFERENCE)
@@ -148,7 +152,7 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
     desk.give_name("AB")
     assert desk.count_of_differences() == "differ: 14, settled: 0"
 
-    # Five are settled, one of them after the page was loaded again.
+    # Five are settled, one of them after the page was loaded again. Keys are counted from here.
     desk.n_pressed = 0
     for _ in range(4):
         desk.settle(VIOLENT)
@@ -158,7 +162,7 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
     desk.settle(CALM)
     assert desk.count_of_differences() == "differ: 14, settled: 5"
 
-    # The program is killed, and what is decided then is not kept.
+    # The program is killed, and the page says that what is decided then is not kept.
     process.kill()
     process.wait()
     desk.press(NEXT_DIFFERENCE)
@@ -166,20 +170,20 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
     wait_for_announcement(desk.page, "Not kept")
 
     # Started again it has all five.
-    _process, desk_again = machine(here, path, mode)
+    _process, desk_again = machine(folder_here, path_of_book, mode)
     desk_again.give_name("AB")
     assert desk_again.count_of_differences() == "differ: 14, settled: 5"
 
     # On another machine two are settled, here one, and neither has seen what the other settles.
-    synchronise(here, there)
-    _process, desk_there = machine(there, path, mode)
+    synchronise(folder_here, folder_there)
+    _process, desk_there = machine(folder_there, path_of_book, mode)
     desk_there.give_name("AB")
     desk_there.settle(VIOLENT)
     desk_there.settle(VIOLENT)
     desk_again.settle(VIOLENT)
 
     # The folders are synchronised, and the others are settled here.
-    synchronise(here, there)
+    synchronise(folder_here, folder_there)
     desk_again.page.reload()
     desk_again.give_name("AB")
     while "settled: 14" not in desk_again.count_of_differences():
@@ -187,21 +191,24 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
     assert desk.n_pressed + desk_again.n_pressed + desk_there.n_pressed <= 45
 
     # Both folders have the same 14 agreed spans.
-    synchronise(here, there)
-    assert settled_in(here, book) == Settled(n_differing=14, n_agreed=14)
-    assert settled_in(there, book) == Settled(n_differing=14, n_agreed=14)
-    agreed = rows_of(here / SETTLED)
+    synchronise(folder_here, folder_there)
+    assert settled_in(folder_here, book) == Settled(n_differing=14, n_agreed=14)
+    assert settled_in(folder_there, book) == Settled(n_differing=14, n_agreed=14)
+    agreed = rows_of(folder_here / SETTLED)
     assert len({(row["start_s"], row["end_s"]) for row in agreed}) == 14
-    assert {row["seen_score"] for row in agreed} == {"0" if mode == "blind" else "1"}
+    saw_scores = "0" if mode == "blind" else "1"
+    assert {row["seen_score"] for row in agreed} == {saw_scores}
 
     # Every judgement of the two people is still there.
-    decisions = Decisions(here, Timeline.read(here), book)
-    n_blind = {judge: len(places) for judge, places in decisions.blind_judgements().items()}
-    assert n_blind == {"AB": 30, HOSTILE_NAME: 30}
-    judgements = import_spans([here / JUDGEMENTS], tmp_path, "judgements", codebook=book)
-    assert len(judgements.manifest) == 60
-    # A model learns what is agreed in place of the two judgements that differ.
-    to_learn_from = read_judged({here: decisions.film}, book, (JUDGEMENTS, PASSAGES), settled=True)
+    decisions = Decisions(folder_here, Timeline.read(folder_here), book)
+    n_blind_of_judge = {judge: len(windows) for judge, windows in decisions.blind_judgements().items()}
+    assert n_blind_of_judge == {"AB": 30, HOSTILE_NAME: 30}
+    judgements = import_spans([folder_here / JUDGEMENTS], tmp_path, "judgements", codebook=book)
+    assert len(judgements.manifest) == 30 + 30
+
+    # A model learns the 14 that are agreed, in place of the two judgements of each that differ.
+    decided_tables = (JUDGEMENTS, PASSAGES)
+    to_learn_from = read_judged({folder_here: decisions.film}, book, decided_tables, settled=True)
     assert len(to_learn_from.manifest) == 60 - 2 * 14 + 14
 
     for used_desk in (desk, desk_again, desk_there):
@@ -285,7 +292,7 @@ def test_undecided_passages_leave_the_table_when_decided(desk_of_both):
 
     page.locator("#d-table button").first.focus()
     page.keyboard.press("Enter")
-    wait_until(page, f"{TITLE}.startsWith('Passage')")
+    wait_for_title(page, "Passage")
     desk_of_both.press(VIOLENT)
     wait_for_announcement(page, "kept")
     assert page.evaluate(COUNT_ROWS_OF_TABLE) == 4 - 1
@@ -294,10 +301,11 @@ def test_undecided_passages_leave_the_table_when_decided(desk_of_both):
 
 @pytest.mark.long
 def test_an_agreement_is_deleted_and_brought_back_by_keys(desk_of_both):
-    """Of 14 differences one is settled, open again, and settled again by undo."""
+    """Two people differ on 14 windows. One window is settled, then open again, and settled again by undo."""
     page = desk_of_both.page
     show_kind_of_rows(desk_of_both, "all")
     page.evaluate(DRAW_ALL_ROWS)
+
     desk_of_both.press(NEXT_DIFFERENCE)
     desk_of_both.press(VIOLENT)
     wait_for_announcement(page, "kept")
@@ -384,36 +392,45 @@ def test_a_newly_opened_desk_compares_by_nobody_while_one_is_unfinished(cd_is_un
     assert reason in note
 
 
-def test_a_desk_without_scores_shows_nothing_made_in_sight_of_them(decisions):
-    """AB and CD differ on ten windows that they judged blindly, which say nothing of the score.
+def settle_as_calm(decisions, disagreement, mode):
+    """Let AB call calm what two judges differ on, blindly or in sight of the score; return the id."""
+    return decisions.keep(
+        "agreed",
+        disagreement.start_s,
+        disagreement.end_s,
+        "AB",
+        level="calm",
+        parents=disagreement.decisions,
+        mode=mode,
+    )
 
-    They settled the first blindly, and the second in sight; a passage was marked in sight. The passage and
-    the second agreement, whose level could give the score away, are not shown: only that it is settled.
+
+def test_a_desk_without_scores_shows_nothing_made_in_sight_of_them(decisions):
+    """AB and CD differ on ten windows that they judged blindly; in sight of the score AB marked a passage.
+
+    They settled the first window blindly, and the second in sight. What was decided in sight could give the
+    score away: the passage is not shown, and of the second agreement only that there is one.
     """
     judge_blindly(decisions, *["calm"] * 10, annotator="AB", in_all=10)
     judge_blindly(decisions, *["violent"] * 10, annotator="CD", in_all=10)
-    decisions.keep("passage", 50, 60, "AB", level="violent")
-
-    def settle(disagreement, mode):
-        span = disagreement.start_s, disagreement.end_s
-        parents = disagreement.decisions
-        return decisions.keep("agreed", *span, "AB", level="calm", parents=parents, mode=mode)
-
-    first, second, *_ = decisions.disagreements()
-    agreed_blindly = settle(first, mode="blind")
-    agreed_in_sight = settle(second, mode="read")
+    decisions.keep("passage", start_s=50, end_s=60, annotator="AB", level="violent")
+    first, second, *_eight_others = decisions.disagreements()
+    id_agreed_blindly = settle_as_calm(decisions, first, mode="blind")
+    id_agreed_in_sight = settle_as_calm(decisions, second, mode="read")
 
     shown = visible_decisions(OpenFilm(0, decisions.film, decisions), "AB", blind=True)
 
-    assert {decision["kind"] for decision in shown["you"]} == {"judgement", "agreed"}
-    shown_ids = {decision["id"] for decision in shown["you"]}
-    assert agreed_blindly in shown_ids
-    assert agreed_in_sight not in shown_ids
-    agreed_on_spans = [span["agreed"] for span in shown["differ"]]
-    assert agreed_on_spans == [agreed_blindly, agreed_in_sight, *[""] * 8]
-    for decision in shown["you"]:
+    decisions_of_ab = shown["you"]
+    assert {decision["kind"] for decision in decisions_of_ab} == {"judgement", "agreed"}
+    shown_ids = {decision["id"] for decision in decisions_of_ab}
+    assert id_agreed_blindly in shown_ids
+    assert id_agreed_in_sight not in shown_ids
+    for decision in decisions_of_ab:
         assert "p" not in decision  # the model's probability
         assert "value" not in decision
+
+    ids_of_agreements = [disagreement["agreed"] for disagreement in shown["differ"]]
+    assert ids_of_agreements == [id_agreed_blindly, id_agreed_in_sight, *[""] * 8]
 
 
 def test_a_hostile_name_or_note_is_text_in_the_page(decisions):
