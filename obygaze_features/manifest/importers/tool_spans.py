@@ -382,6 +382,9 @@ class ToolSpans:
                 concepts.append(span)
             elif role == LEVELS:
                 on_tier = self._labels_on_tier_of_levels(file, span)
+                if not on_tier.level:
+                    concepts.append(span)
+                    continue
                 movie = self._movie(file, span)
                 marked.append(MarkedSpan(span, movie, on_tier.level, concepts=list(on_tier.concepts)))
             else:
@@ -443,17 +446,15 @@ class ToolSpans:
     def _labels_on_tier_of_levels(self, file: SpanFile, span: RawSpan) -> Labels:
         """Return the labels of a text on a tier of levels: its level, and the concepts that it lists beside.
 
-        They are what the same text in a table's column of levels says. A text without a known level is
-        returned as the level, which the codebook refuses later.
+        They are what the same text in a table's column of levels says: concepts alone, where it names no
+        level. A text that is no label is returned as the level, which the codebook refuses later.
         """
         words = self._words_of(file)
         level = words.level_of(span.text)
         if level:
             return Labels(level, ())
         labels = words.labels_of(span.text)
-        if labels is not None and labels.level:
-            return labels
-        return Labels(span.text, ())
+        return Labels(span.text, ()) if labels is None else labels
 
     def _concepts_as_explained(self, file: SpanFile, span: RawSpan) -> list[str]:
         """Return the concepts that a text lists, or those that the person says its words stand for.

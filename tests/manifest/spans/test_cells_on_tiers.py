@@ -36,6 +36,22 @@ def test_tiers_say_what_a_table_says(import_files, kind, level, concepts):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("concepts", ["Look", "look; Body"])
+def test_concepts_alone_among_levels_are_concepts_of_their_span(import_files, kind, concepts):
+    """An annotator put concepts without a level where the levels stand, which a table's column reads too."""
+    marks = [Mark("level", start=1, end=5, text=concepts), Mark("level", start=6, end=9, text="S")]
+    clips, messages = import_files({"tt1.x": WITH_TIERS[kind](marks)})
+    table = f'movie;start_s;end_s;level\ntt1;1;5;"{concepts}"\ntt1;6;9;S\n'
+    clips_of_table, _ = import_files({"t.csv": table})
+
+    (on_tier,) = [clip for clip in clips if clip.start_s == 1]
+    assert on_tier.level is None
+    assert "Look" in on_tier.concepts
+    assert set(on_tier.concepts) == set(clips_of_table[0].concepts)
+    assert "1 span of concepts without a level" in messages
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("nothing", ["-", "?", "n/a"])
 def test_a_text_that_says_that_there_is_no_level_is_left_out_and_counted(import_files, kind, nothing):
     """An annotator marked a span and gave it no level, as in a cell of a table."""
