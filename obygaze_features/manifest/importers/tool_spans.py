@@ -417,7 +417,7 @@ class ToolSpans:
         if role == CONCEPTS and words.is_no_concept(span.text) and file.account.kind != ANSWERS:
             return f"{span.text!r:.40} says that there is no concept"
         if role == LEVELS and file.account.kind == ANSWERS:
-            labels = words.labels_of(span.text)
+            labels = _labels_among_levels(words, span.text)
             if labels is None or not labels.level:
                 return f"{span.text!r:.40} is no level of codebook {self._words.codebook.name!r}"
         return ""
@@ -449,11 +449,7 @@ class ToolSpans:
         They are what the same text in a table's column of levels says: concepts alone, where it names no
         level. A text that is no label is returned as the level, which the codebook refuses later.
         """
-        words = self._words_of(file)
-        level = words.level_of(span.text)
-        if level:
-            return Labels(level, ())
-        labels = words.labels_of(span.text)
+        labels = _labels_among_levels(self._words_of(file), span.text)
         return Labels(span.text, ()) if labels is None else labels
 
     def _concepts_as_explained(self, file: SpanFile, span: RawSpan) -> list[str]:
@@ -654,6 +650,15 @@ class ToolSpans:
         is_said_by_person = bool(file.reading.tiers) and bool(self._annotator)
         is_somebodys = names_annotator or is_said_by_person
         return first.file is file and is_on_other_tier and not is_somebodys
+
+
+def _labels_among_levels(words: LabelWords, text: str) -> Labels | None:
+    """Return the level and concepts that a text says where levels are expected; None if it is no label.
+
+    There a level is a level in any case, as s of the level S, and a word that is also a concept is the level.
+    """
+    level = words.level_of(text)
+    return Labels(level, ()) if level else words.labels_of(text)
 
 
 def _named(text: str, look_up: Callable[[str], str], *, advises_word: bool) -> str:

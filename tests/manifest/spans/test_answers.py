@@ -237,6 +237,18 @@ def test_a_level_may_be_named_or_have_probabilities(import_files, level):
     assert clip.level == "S"
 
 
+@pytest.mark.parametrize("level", ["s", "en"])
+def test_a_level_that_a_machine_names_is_one_in_any_case_as_in_a_column_of_levels(import_files, level):
+    """A machine answered `s`, a person wrote it in a table: both say S."""
+    row = f"movie,start_s,end_s,level,annotator\nm,0,4,{level},AB\nm,4,8,HN,AB\n"
+    files = {"a.jsonl": jsonl_of({"answers": {"level": level}}), "people.csv": row}
+
+    clips, _ = import_files(files)
+
+    level_by = {clip.annotator: clip.level for clip in clips if clip.start_s == 0}
+    assert level_by == {"tiny": level.upper(), "AB": level.upper()}
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
