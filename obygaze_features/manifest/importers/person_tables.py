@@ -226,8 +226,8 @@ class PersonTables:
     ) -> Iterator[TableClip]:
         """Yield the clips of rows of judgements; add what cannot be read to the table's problems.
 
-        All rows are remembered as decisions. Those without a level are no clips, and are counted in the
-        file's account. A span may be judged again, by rows with the same clip id.
+        All rows are remembered as decisions. Those without a level, concepts and ranks are no clips, and are
+        counted in the file's account. A span may be judged again, by rows with the same clip id.
         """
         account = file.account
         n_judged_again = 0
@@ -235,7 +235,7 @@ class PersonTables:
             account.seen += 1
             cells = _trimmed(row.cells)
             self.decisions.append((file.path, row.line, cells))
-            if not cells.get("level"):
+            if not _has_labels(cells, codebook):
                 account.leave_out(f"line {row.line}", "without a level")
                 continue
             clip = self._clip_of_cells(file, row.line, cells, table.problems, codebook)
@@ -276,9 +276,7 @@ class PersonTables:
         film = self._film_of_row(file, cells)
 
         annotator = cells.get("annotator", "")
-        columns_of_labels = (*LABEL_COLUMNS, *(scale.name for scale in codebook.scales))
-        has_labels = any(cells.get(name) for name in columns_of_labels)
-        if not annotator and has_labels:
+        if not annotator and _has_labels(cells, codebook):
             annotator = self._annotator
 
         completed = {
@@ -386,6 +384,12 @@ class _WholeFilms:
         first_line = self._first_lines.setdefault((clip.movie, clip.clip_id, clip.annotator), line)
         if first_line != line:
             self._problems.add(line, f"{clip.clip_id!r} is already on line {first_line}{_HOW_TO_NAME_TIMES}")
+
+
+def _has_labels(cells: Mapping[str, str], codebook: Codebook) -> bool:
+    """Return whether a row says anything of its clip (`clip.has_labels`): by its cells, which are trimmed."""
+    columns_of_labels = (*LABEL_COLUMNS, *(scale.name for scale in codebook.scales))
+    return any(cells.get(name) for name in columns_of_labels)
 
 
 def _refuse_problems(table: Table) -> None:
