@@ -219,3 +219,19 @@ def test_a_document_that_cannot_be_read_is_refused_with_the_reason(
     path.write_text(change(untouched_export), encoding="utf-8")
     with pytest.raises(ManifestError, match=message):
         import_spans([path], tmp_path, "eaf")
+
+
+@pytest.mark.parametrize("column", ["", "seen_score"], ids=["not said", "in sight"])
+def test_clips_of_a_document_get_no_ids_that_a_manifest_beside_it_has(document_of_lea, tmp_path, column):
+    """Léa's manifest of an earlier import has the clip tt1-Lea-D-0001, and her new document another span."""
+    cell = "1" if column else ""
+    earlier = tmp_path / "earlier.csv"
+    earlier.write_text(
+        f"clip_id,movie,start_s,end_s,level,annotator,{column}\ntt1-Lea-D-0001,tt1,7,9,EN,Léa D.,{cell}\n",
+        encoding="utf-8",
+    )
+
+    clips = import_spans([document_of_lea, earlier], tmp_path, movie="tt1").manifest
+
+    ids = {clip.level: clip.clip_id for clip in clips}
+    assert ids == {"EN": "tt1-Lea-D-0001", "S": "tt1-Lea-D-0002"}
