@@ -59,6 +59,9 @@ what it perceives."""
 SUBJECT_COLUMNS: Final = ("subject", "observation")
 """Columns that keep two spans of the same times apart: who is seen, and the sitting of an annotator."""
 
+DECIMALS_OF_SPANS: Final = 3
+"""Decimals of the seconds by which spans are the same: many tools write milliseconds."""
+
 MAX_ADDITIONS: Final = 50
 """How often, on average, each level and concept of a file may be looked at to find those that belong
 together. More are needed only if very many spans have the same times and annotator."""
@@ -107,8 +110,8 @@ class _SpanKey(NamedTuple):
             movie=movie,
             annotator=_annotator_of(span, default_annotator),
             how_judged=people_tier.how if people_tier else "",
-            start_s=round(span.start_s, 3),
-            end_s=round(span.end_s, 3),
+            start_s=round(span.start_s, DECIMALS_OF_SPANS),
+            end_s=round(span.end_s, DECIMALS_OF_SPANS),
         )
 
 
@@ -696,14 +699,15 @@ def _key_of_repetition(clip: Clip, *, has_level: bool) -> tuple[object, ...]:
 def key_of_annotated_span(clip: Clip) -> tuple[object, ...]:
     """Return a key that is equal for two clips if one annotator labelled the same span in both.
 
-    It holds the film, the annotator, and the times, or the id of a clip without times, which is a whole file.
+    It holds the film, the annotator, and the times in milliseconds, in which many tools write them, or the id
+    of a clip without times, which is a whole file.
     It also holds the subject and the observation, as two people who are seen at the same time are labelled
     separately.
     """
-    if clip.start_s is None:
+    if clip.start_s is None or clip.end_s is None:
         span: tuple[object, ...] = (clip.clip_id,)
     else:
-        span = (clip.start_s, clip.end_s)
+        span = (round(clip.start_s, DECIMALS_OF_SPANS), round(clip.end_s, DECIMALS_OF_SPANS))
     subject_and_observation = [clip.extras.get(name, "") for name in SUBJECT_COLUMNS]
     return (clip.movie, clip.annotator, *span, *subject_and_observation)
 
