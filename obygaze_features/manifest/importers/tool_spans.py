@@ -415,14 +415,29 @@ class ToolSpans:
             words.note_read(span.text)
             if words.is_explained_as_nothing(span.text):
                 return f"{span.text!r:.40} is no label, as --word says"
-        if role == LEVELS and words.is_no_level(span.text):
-            return f"{span.text!r:.40} says that there is no level"
-        if role == CONCEPTS and words.is_no_concept(span.text) and file.account.kind != ANSWERS:
-            return f"{span.text!r:.40} says that there is no concept"
+        missing = self._what_it_says_is_missing(file, span, role)
+        if missing:
+            return f"{span.text!r:.40} says that there is no {missing}"
         if role == LEVELS and file.account.kind == ANSWERS:
             labels = _labels_among_levels(words, span.text)
             if labels is None or not labels.level:
                 return f"{span.text!r:.40} is no level of codebook {self._words.codebook.name!r}"
+        return ""
+
+    def _what_it_says_is_missing(self, file: SpanFile, span: RawSpan, role: str) -> str:
+        """Return what a span's text says that there is none of, such as `concept`; "" if it does not say so.
+
+        A model's answers may be no concept, which is an answer.
+        """
+        words = self._words_of(file)
+        has_no_level = words.is_no_level(span.text)
+        has_no_concept = words.is_no_concept(span.text) and file.account.kind != ANSWERS
+        if role == LEVELS and has_no_level:
+            return "level"
+        if role == CONCEPTS and has_no_concept:
+            return "concept"
+        if role == LABELS and (has_no_level or has_no_concept):
+            return "label" if self._labels_of(file, span, role) is None else ""
         return ""
 
     def _labels_of(self, file: SpanFile, span: RawSpan, role: str) -> Labels | None:

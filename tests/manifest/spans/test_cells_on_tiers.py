@@ -3,6 +3,7 @@
 import pytest
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.codebook import codebook_of_text
 from tests.manifest.spans.written import WITH_TIERS, Mark
 
 KINDS = ["eaf", "textgrid", "elan-text", "boris"]
@@ -59,6 +60,27 @@ def test_a_text_that_says_that_there_is_no_level_is_left_out_and_counted(import_
     clips, messages = import_files({"tt1.x": WITH_TIERS[kind](marks)})
     assert [clip.level for clip in clips] == ["S"]
     assert "there is no level" in messages
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("nothing", ["-", "n/a", "none", "keine"])
+def test_a_text_on_a_tier_of_labels_that_says_that_there_is_none_is_left_out_and_counted(
+    import_files, kind, nothing
+):
+    """It says what it says on a tier of levels, or of concepts, and is no text of the span."""
+    marks = [Mark("gaze", start=1, end=5, text=nothing), Mark("gaze", start=6, end=9, text="S; Look")]
+    clips, messages = import_files({"tt1.x": WITH_TIERS[kind](marks)}, tiers={"gaze": "labels"})
+    assert [(clip.level, clip.concepts) for clip in clips] == [("S", ("Look",))]
+    assert "there is no label" in messages
+
+
+def test_none_is_a_level_on_a_tier_of_labels_where_the_codebook_has_it(import_files):
+    """The lowest level of this codebook is called 0, which elsewhere says that there is no concept."""
+    book = codebook_of_text('name = "mine"\nversion = "1"\n[[levels]]\nname = "0"\n[[levels]]\nname = "1"\n')
+    marks = [Mark("gaze", start=1, end=5, text="0"), Mark("gaze", start=6, end=9, text="1")]
+    files = {"tt1.x": WITH_TIERS["eaf"](marks)}
+    clips, _ = import_files(files, tiers={"gaze": "labels"}, codebook=book)
+    assert [clip.level for clip in clips] == ["0", "1"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
