@@ -326,10 +326,8 @@ def _seen_score(clip: Clip, file: Annotated, is_blind: bool | None) -> str:
             raise FilmError(message("import_beside", path=file.path))
         return "0" if is_blind else "1"
 
-    # 3. The file. The importer of EAF documents writes "0" where the document has no tier of a model. That
-    # tells nothing: the annotator may have seen the score elsewhere.
-    is_only_inferred = seen_in_file == "0" and file.kind == "eaf"
-    if is_only_inferred or not seen_in_file:
+    # 3. The file. Without a model's output it says nothing: the annotator may have seen the score elsewhere.
+    if not seen_in_file:
         raise FilmError(message("import_how", path=file.path))
     return seen_in_file
 

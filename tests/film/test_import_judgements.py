@@ -288,3 +288,14 @@ def test_decisions_before_and_after_are_found_in_all_files_of_a_film(tmp_path):
     (notice,) = [notice for notice in notices if "just before" in notice]
     assert notice.startswith(f"{passages}: ")
     assert notice.endswith(": line 2")
+
+
+def test_concepts_without_a_level_are_labels_of_a_judgement_too(tmp_path):
+    """AB marked concepts alone, in sight of a score: without the column seen_score, both rows are read."""
+    path = tmp_path / "m.csv"
+    path.write_text("movie,start_s,end_s,concepts,annotator,seen_score\nm,0,5,Look,AB,1\nm,5,9,Body,AB,0\n")
+
+    clips = import_spans([path], tmp_path).manifest
+
+    labels = [(clip.level, clip.concepts, clip.extras["seen_score"]) for clip in clips]
+    assert labels == [(None, ("Look",), "1"), (None, ("Body",), "0")]

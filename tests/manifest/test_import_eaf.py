@@ -130,14 +130,36 @@ def document_of_lea(tmp_path):
 def test_annotators_may_be_named_in_tiers(document_of_lea, tmp_path):
     """A document of ELAN has the tiers "human: level@Léa D." and "human: concepts@Léa D.", of Léa D.
 
-    On them stand "sure", the title of S, and "body", which is the concept Body. The document has no tiers of
-    a model, so that no score was in sight.
+    On them stand "sure", the title of S, and "body", which is the concept Body.
     """
     (clip,) = import_spans([document_of_lea], tmp_path, movie="tt1").manifest.clips
 
     assert (clip.clip_id, clip.annotator) == ("tt1-Lea-D-0001", "Léa D.")
     assert (clip.level, clip.concepts) == ("S", ("Body",))
-    assert clip.extras["seen_score"] == "0"
+
+
+def test_a_document_without_a_model_does_not_say_that_no_score_was_in_sight(document_of_lea, tmp_path):
+    """Léa may have seen a model's score on a page. Her labels say nothing of it, as those in a TextGrid.
+
+    A tier whose name says that she judged blindly does say it.
+    """
+    textgrid = tmp_path / "tt1.TextGrid"
+    textgrid.write_text(
+        'File type = "ooTextFile"\nObject class = "TextGrid"\n0\n1\n<exists>\n1\n'
+        '"IntervalTier"\n"human: level@Léa D."\n0\n1\n1\n0\n0.5\n"sure"\n',
+        encoding="utf-8",
+    )
+    blind = tmp_path / "blind.eaf"
+    blind_text = document_of_lea.read_text(encoding="utf-8").replace("human: level@", "human: level, blind@")
+    blind.write_text(blind_text.replace("human: concepts@", "human: concepts, blind@"), encoding="utf-8")
+
+    (in_elan,) = import_spans([document_of_lea], tmp_path, movie="tt1").manifest
+    (in_praat,) = import_spans([textgrid], tmp_path).manifest
+    (judged_blindly,) = import_spans([blind], tmp_path, movie="tt1").manifest
+
+    assert "seen_score" not in in_elan.extras
+    assert in_elan.extras == in_praat.extras
+    assert judged_blindly.extras["seen_score"] == "0"
 
 
 def test_a_document_that_does_not_name_its_film_is_refused_unless_the_user_does(document_of_lea, tmp_path):
@@ -197,3 +219,19 @@ def test_a_document_that_cannot_be_read_is_refused_with_the_reason(
     path.write_text(change(untouched_export), encoding="utf-8")
     with pytest.raises(ManifestError, match=message):
         import_spans([path], tmp_path, "eaf")
+
+
+@pytest.mark.parametrize("column", ["", "seen_score"], ids=["not said", "in sight"])
+def test_clips_of_a_document_get_no_ids_that_a_manifest_beside_it_has(document_of_lea, tmp_path, column):
+    """Léa's manifest of an earlier import has the clip tt1-Lea-D-0001, and her new document another span."""
+    cell = "1" if column else ""
+    earlier = tmp_path / "earlier.csv"
+    earlier.write_text(
+        f"clip_id,movie,start_s,end_s,level,annotator,{column}\ntt1-Lea-D-0001,tt1,7,9,EN,Léa D.,{cell}\n",
+        encoding="utf-8",
+    )
+
+    clips = import_spans([document_of_lea, earlier], tmp_path, movie="tt1").manifest
+
+    ids = {clip.level: clip.clip_id for clip in clips}
+    assert ids == {"EN": "tt1-Lea-D-0001", "S": "tt1-Lea-D-0002"}

@@ -40,13 +40,18 @@ def test_a_text_that_is_repeated_stands_once(tmp_path, notes, joined):
     ids=["in sight", "blindly too", "not said again"],
 )
 def test_concepts_that_were_seen_in_sight_of_a_score_join_no_blind_level(tmp_path, seen_scores, concepts):
-    """A row says the level of the span, which was given blindly, and the next one a concept."""
+    """A row says the level of the span, which was given blindly, and the next one a concept.
+
+    A concept that joins no level stays a label of its own, as on tiers.
+    """
     of_level, of_concept = seen_scores
     rows = [f"m,0,5,S,,A,{of_level}", f"m,0,5,,Body,A,{of_concept}", "m,5,9,EN,,A,0", "m,5,9,,Look,A,0"]
     path = tmp_path / "long.csv"
     path.write_text("\n".join(["movie,start_s,end_s,level,concepts,annotator,seen_score", *rows]) + "\n")
 
-    first, second = import_spans([path], tmp_path).manifest
+    first, *not_joined, second = import_spans([path], tmp_path).manifest
 
     assert (first.level, first.concepts, first.extras["seen_score"]) == ("S", concepts, "0")
+    own_labels = [] if concepts else [(None, ("Body",), "1")]
+    assert [(clip.level, clip.concepts, clip.extras["seen_score"]) for clip in not_joined] == own_labels
     assert (second.level, second.concepts) == ("EN", ("Look",))

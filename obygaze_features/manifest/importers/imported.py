@@ -154,6 +154,10 @@ def consumed(items: list[T]) -> Iterator[T]:
         yield items.pop()
 
 
+MAX_DIGITS = 18
+"""Digits of a number in an id that may be equal to one of ours."""
+
+
 class ClipIds:
     """Makes ids of clips that differ from each other: a stem and a number.
 
@@ -169,6 +173,14 @@ class ClipIds:
         # Stem -> number that is taken -> a higher number, at which the search for a free one goes on. All
         # numbers between the two are taken too.
         self._jumps: dict[str, dict[int, int]] = {}
+
+    def take(self, clip_id: str) -> None:
+        """Take an id that a file gives a clip itself, so that no id is made that is equal to it."""
+        stem, _, digits = clip_id.rpartition("-")
+        is_a_number = digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS
+        number = int(digits) if is_a_number else 0
+        if clip_id == f"{stem}-{number:04d}":
+            self._jumps.setdefault(stem, {}).setdefault(number, number + 1)
 
     def new(self, stem: str, number: int) -> str:
         """Return the first id of `stem-0007`, `stem-0008`, ... that is not taken yet.

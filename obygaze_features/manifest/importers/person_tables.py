@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
@@ -40,7 +40,7 @@ from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import film_named, is_place
 from obygaze_features.manifest.spans.read_in_sandbox import MemoryBudget
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.spans.tier_names import HOW, is_of_a_model
+from obygaze_features.manifest.spans.tier_names import DECISION, HOW, is_of_a_model
 from obygaze_features.manifest.text_tables import (
     OUR_COLUMNS,
     SEEN_SCORE,
@@ -58,6 +58,9 @@ DecisionRow = tuple[Path, int, Mapping[str, str]]
 """A row of judgements: its file, line and cells."""
 
 JUDGEMENTS = "judgements"
+
+COLUMNS_OF_SCORED_FILMS: Final = frozenset({"judgement", "judged_at", "draw", DECISION})
+"""Columns by which a table of judgements is known to be of a scored film: of its folder, or exported."""
 
 SHOWN_COLUMNS = 4
 SHOWN_WORDS = 3
@@ -138,6 +141,8 @@ class PersonTables:
         self._taken_slugs = set[str]()
         self._next_number_of_slug: dict[str, int] = {}  # slug -> number that the next film with it gets
         self._judgement_ids: dict[tuple[str, ...], str] = {}  # film, judge and span -> clip id
+        self._span_of_id: dict[str, tuple[str, ...]] = {}  # clip id in a table -> film and span
+        self._annotated_ids = set[tuple[str, str]]()  # (clip id in a table, annotator)
         self._judged: set[str] = set()  # clip ids of the judgements so far
         self.decisions: list[DecisionRow] = []
 
@@ -226,8 +231,8 @@ class PersonTables:
     ) -> Iterator[TableClip]:
         """Yield the clips of rows of judgements; add what cannot be read to the table's problems.
 
-        All rows are remembered as decisions. Those without a level are no clips, and are counted in the
-        file's account. A span may be judged again, by rows with the same clip id.
+        All rows are remembered as decisions. Those without a level, concepts and ranks are no clips, and are
+        counted in the file's account. A span may be judged again, by rows with the same clip id.
         """
         account = file.account
         n_judged_again = 0
@@ -235,7 +240,7 @@ class PersonTables:
             account.seen += 1
             cells = _trimmed(row.cells)
             self.decisions.append((file.path, row.line, cells))
-            if not cells.get("level"):
+            if not _has_labels(cells, codebook):
                 account.leave_out(f"line {row.line}", "without a level")
                 continue
             clip = self._clip_of_cells(file, row.line, cells, table.problems, codebook)
@@ -276,9 +281,7 @@ class PersonTables:
         film = self._film_of_row(file, cells)
 
         annotator = cells.get("annotator", "")
-        columns_of_labels = (*LABEL_COLUMNS, *(scale.name for scale in codebook.scales))
-        has_labels = any(cells.get(name) for name in columns_of_labels)
-        if not annotator and has_labels:
+        if not annotator and _has_labels(cells, codebook):
             annotator = self._annotator
 
         completed = {
@@ -290,7 +293,7 @@ class PersonTables:
         }
         if file.account.kind == JUDGEMENTS:
             completed[SEEN_SCORE] = parse_seen_score(completed[SEEN_SCORE])
-            completed["clip_id"] = self._judgement_id(completed)
+            completed["clip_id"] = self._judgement_id(completed, cells.get("clip_id", ""))
         return Row(line, completed)
 
     def _film_of_row(self, file: SpanFile, cells: Mapping[str, str]) -> VideoFilm:
@@ -353,8 +356,11 @@ class PersonTables:
             self._slugs[title] = unique_slug
         return self._slugs[title]
 
-    def _judgement_id(self, cells: Mapping[str, str]) -> str:
+    def _judgement_id(self, cells: Mapping[str, str], id_in_table: str) -> str:
         """Return the clip id of a judgement; the same person's repeated judgements of a span share one id.
+
+        In a manifest that says whether a score was in sight it is the row's own id, by which answers of
+        machines name the clip; ids in the tables of a scored film are of its windows, whoever judged them.
 
         Raises
         ------
@@ -367,9 +373,20 @@ class PersonTables:
         # A blind judgement is not replaced by one that was made with the score visible.
         key = tuple(cells[name] for name in ("movie", "annotator", *TIMES, SEEN_SCORE))
         if key not in self._judgement_ids:
+            own_id = self._free_id(cells, id_in_table) if _keeps_ids(cells, JUDGEMENTS) else ""
             stem = f"{slug(cells['movie'])}-{slug(cells['annotator'])}"
-            self._judgement_ids[key] = self._ids.new(stem, len(self._judgement_ids) + 1)
+            self._judgement_ids[key] = own_id or self._ids.new(stem, len(self._judgement_ids) + 1)
         return self._judgement_ids[key]
+
+    def _free_id(self, cells: Mapping[str, str], clip_id: str) -> str:
+        """Return a row's id if it is that of one span, and the row the first of its annotator; else ""."""
+        span = tuple(cells[name] for name in ("movie", *TIMES))
+        is_of_other_span = self._span_of_id.setdefault(clip_id, span) != span
+        row_of_annotator = (clip_id, cells["annotator"])
+        if is_of_other_span or row_of_annotator in self._annotated_ids:
+            return ""
+        self._annotated_ids.add(row_of_annotator)
+        return clip_id
 
 
 class _WholeFilms:
@@ -386,6 +403,25 @@ class _WholeFilms:
         first_line = self._first_lines.setdefault((clip.movie, clip.clip_id, clip.annotator), line)
         if first_line != line:
             self._problems.add(line, f"{clip.clip_id!r} is already on line {first_line}{_HOW_TO_NAME_TIMES}")
+
+
+def ids_in(table: Table, kind: str) -> list[str]:
+    """Return the ids that a table of a kind gives its clips itself, so that no other clip gets them."""
+    if not _keeps_ids(table.columns, kind):
+        return []
+    ids = dict.fromkeys(row.cells.get("clip_id", "").strip() for row in table.rows)
+    return [clip_id for clip_id in ids if clip_id]
+
+
+def _keeps_ids(columns: Iterable[str], kind: str) -> bool:
+    """Return whether clips keep the ids of a table: unless it is a scored film's, of windows of any judge."""
+    return kind != JUDGEMENTS or COLUMNS_OF_SCORED_FILMS.isdisjoint(columns)
+
+
+def _has_labels(cells: Mapping[str, str], codebook: Codebook) -> bool:
+    """Return whether a row says anything of its clip (`clip.has_labels`): by its cells, which are trimmed."""
+    columns_of_labels = (*LABEL_COLUMNS, *(scale.name for scale in codebook.scales))
+    return any(cells.get(name) for name in columns_of_labels)
 
 
 def _refuse_problems(table: Table) -> None:

@@ -24,6 +24,7 @@ from obygaze_features.manifest.importers.overlaps import overlapping_levels
 from obygaze_features.manifest.importers.person_tables import (
     JUDGEMENTS,
     PersonTables,
+    ids_in,
     is_table,
     proposal_for,
     read_person_table,
@@ -490,6 +491,10 @@ class _ManifestMaker:
         """
         roles = self._roles(contents, reading)
         ids = ClipIds()
+        for content in contents:
+            if content.table is not None:
+                for clip_id in ids_in(content.table, content.file.account.kind):
+                    ids.take(clip_id)
         tables = PersonTables(self._films, self._annotator, ids, self._budget)
         tools = ToolSpans(self._films, self._words, roles, self._annotator, ids)
 

@@ -263,7 +263,7 @@ def _rows_of_other_kinds(table: Table, words: LabelWords) -> list[LeftOut]:
 
     The values are labels in all rows of some kinds, and in no row of the other kinds.
     """
-    kind_columns = [column for column in table.columns if _is_column_of_kinds(table, column)]
+    kind_columns = [column for column in table.columns if _is_column_of_kinds(table, column, words)]
     if not kind_columns:
         return []
     kind_column = kind_columns[0]
@@ -280,10 +280,13 @@ def _rows_of_other_kinds(table: Table, words: LabelWords) -> list[LeftOut]:
     return []
 
 
-def _is_column_of_kinds(table: Table, column: str) -> bool:
-    """Return whether a column names the kind of each row, such as `level` or `remark`, in a few words."""
+def _is_column_of_kinds(table: Table, column: str, words: LabelWords) -> bool:
+    """Return whether a column names the kind of each row, such as `level` or `remark`, in a few words.
+
+    A column with labels, such as S and `level S`, is none: what it says of a row is not what kind it is of.
+    """
     kinds = set(readable_cells(table, column))
-    if not 1 < len(kinds) <= MAX_KINDS:
+    if not 1 < len(kinds) <= MAX_KINDS or any(_is_label(kind, words) for kind in kinds):
         return False
     return any(_means_labels(kind) for kind in kinds)
 

@@ -59,6 +59,9 @@ what it perceives."""
 SUBJECT_COLUMNS: Final = ("subject", "observation")
 """Columns that keep two spans of the same times apart: who is seen, and the sitting of an annotator."""
 
+DECIMALS_OF_SPANS: Final = 3
+"""Decimals of the seconds by which spans are the same: many tools write milliseconds."""
+
 MAX_ADDITIONS: Final = 50
 """How often, on average, each level and concept of a file may be looked at to find those that belong
 together. More are needed only if very many spans have the same times and annotator."""
@@ -107,8 +110,8 @@ class _SpanKey(NamedTuple):
             movie=movie,
             annotator=_annotator_of(span, default_annotator),
             how_judged=people_tier.how if people_tier else "",
-            start_s=round(span.start_s, 3),
-            end_s=round(span.end_s, 3),
+            start_s=round(span.start_s, DECIMALS_OF_SPANS),
+            end_s=round(span.end_s, DECIMALS_OF_SPANS),
         )
 
 
@@ -382,6 +385,9 @@ class ToolSpans:
                 concepts.append(span)
             elif role == LEVELS:
                 on_tier = self._labels_on_tier_of_levels(file, span)
+                if not on_tier.level:
+                    concepts.append(span)
+                    continue
                 movie = self._movie(file, span)
                 marked.append(MarkedSpan(span, movie, on_tier.level, concepts=list(on_tier.concepts)))
             else:
@@ -409,14 +415,29 @@ class ToolSpans:
             words.note_read(span.text)
             if words.is_explained_as_nothing(span.text):
                 return f"{span.text!r:.40} is no label, as --word says"
-        if role == LEVELS and words.is_no_level(span.text):
-            return f"{span.text!r:.40} says that there is no level"
-        if role == CONCEPTS and words.is_no_concept(span.text) and file.account.kind != ANSWERS:
-            return f"{span.text!r:.40} says that there is no concept"
+        missing = self._what_it_says_is_missing(file, span, role)
+        if missing:
+            return f"{span.text!r:.40} says that there is no {missing}"
         if role == LEVELS and file.account.kind == ANSWERS:
-            labels = words.labels_of(span.text)
+            labels = _labels_among_levels(words, span.text)
             if labels is None or not labels.level:
                 return f"{span.text!r:.40} is no level of codebook {self._words.codebook.name!r}"
+        return ""
+
+    def _what_it_says_is_missing(self, file: SpanFile, span: RawSpan, role: str) -> str:
+        """Return what a span's text says that there is none of, such as `concept`; "" if it does not say so.
+
+        A model's answers may be no concept, which is an answer.
+        """
+        words = self._words_of(file)
+        has_no_level = words.is_no_level(span.text)
+        has_no_concept = words.is_no_concept(span.text) and file.account.kind != ANSWERS
+        if role == LEVELS and has_no_level:
+            return "level"
+        if role == CONCEPTS and has_no_concept:
+            return "concept"
+        if role == LABELS and (has_no_level or has_no_concept):
+            return "label" if self._labels_of(file, span, role) is None else ""
         return ""
 
     def _labels_of(self, file: SpanFile, span: RawSpan, role: str) -> Labels | None:
@@ -443,17 +464,11 @@ class ToolSpans:
     def _labels_on_tier_of_levels(self, file: SpanFile, span: RawSpan) -> Labels:
         """Return the labels of a text on a tier of levels: its level, and the concepts that it lists beside.
 
-        They are what the same text in a table's column of levels says. A text without a known level is
-        returned as the level, which the codebook refuses later.
+        They are what the same text in a table's column of levels says: concepts alone, where it names no
+        level. A text that is no label is returned as the level, which the codebook refuses later.
         """
-        words = self._words_of(file)
-        level = words.level_of(span.text)
-        if level:
-            return Labels(level, ())
-        labels = words.labels_of(span.text)
-        if labels is not None and labels.level:
-            return labels
-        return Labels(span.text, ())
+        labels = _labels_among_levels(self._words_of(file), span.text)
+        return Labels(span.text, ()) if labels is None else labels
 
     def _concepts_as_explained(self, file: SpanFile, span: RawSpan) -> list[str]:
         """Return the concepts that a text lists, or those that the person says its words stand for.
@@ -655,6 +670,15 @@ class ToolSpans:
         return first.file is file and is_on_other_tier and not is_somebodys
 
 
+def _labels_among_levels(words: LabelWords, text: str) -> Labels | None:
+    """Return the level and concepts that a text says where levels are expected; None if it is no label.
+
+    There a level is a level in any case, as s of the level S, and a word that is also a concept is the level.
+    """
+    level = words.level_of(text)
+    return Labels(level, ()) if level else words.labels_of(text)
+
+
 def _named(text: str, look_up: Callable[[str], str], *, advises_word: bool) -> str:
     """Return the codebook's name of a label; refuse a text that is none.
 
@@ -690,14 +714,15 @@ def _key_of_repetition(clip: Clip, *, has_level: bool) -> tuple[object, ...]:
 def key_of_annotated_span(clip: Clip) -> tuple[object, ...]:
     """Return a key that is equal for two clips if one annotator labelled the same span in both.
 
-    It holds the film, the annotator, and the times, or the id of a clip without times, which is a whole file.
+    It holds the film, the annotator, and the times in milliseconds, in which many tools write them, or the id
+    of a clip without times, which is a whole file.
     It also holds the subject and the observation, as two people who are seen at the same time are labelled
     separately.
     """
-    if clip.start_s is None:
+    if clip.start_s is None or clip.end_s is None:
         span: tuple[object, ...] = (clip.clip_id,)
     else:
-        span = (clip.start_s, clip.end_s)
+        span = (round(clip.start_s, DECIMALS_OF_SPANS), round(clip.end_s, DECIMALS_OF_SPANS))
     subject_and_observation = [clip.extras.get(name, "") for name in SUBJECT_COLUMNS]
     return (clip.movie, clip.annotator, *span, *subject_and_observation)
 

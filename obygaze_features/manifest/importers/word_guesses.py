@@ -186,20 +186,18 @@ def explained_otherwise(
 ) -> dict[str, str]:
     """Return the codes of labels that a table explains as another label: code -> that other label.
 
-    In a table with `(S=hard negative)` the letter S is HN, and not the level S of the codebook. In two cells
-    beside each other, a code is explained if it is in no other cell, and the text is no name of a label: else
-    they may be the labels of two annotators.
+    In a table with `(S=hard negative)` the letter S is HN, and not the level S of the codebook. A level that
+    is explained by a word for a concept, as in `S | objectifying (body)`, keeps its meaning. In cells beside
+    each other, a code is explained where the labels of the row are pairs of a code and its explanation
+    (`_pairs_of_legend`), and the code is in no other cell: else they may be the labels of two annotators.
 
     `legend` are the rows of the workbook's other sheets, and the titles above the table.
     """
     rows = [[cell.strip() for cell in cells if cell.strip()] for cells in legend]
     n_cells = Counter(cell for cells in rows for cell in cells)
-    names = {*words.codebook.level_names, *words.codebook.concept_names}
     explanations: list[tuple[str, str]] = []  # of a code and what it means
     for cells in rows:
-        for code, text in pairwise(cells):
-            if n_cells[code] == 1 and text not in names:
-                explanations.append((code, text))
+        explanations += [(code, text) for code, text in _pairs_of_legend(cells, words) if n_cells[code] == 1]
         for cell in cells:
             explanations += _EXPLAINED.findall(cell)
     for heading in headings:
@@ -208,10 +206,31 @@ def explained_otherwise(
     others = {}
     for code, text in explanations:
         label = label_like(text, words)
-        label_of_code = _label_of(code, words) if len(code) <= LONGEST_LABEL_CODE else ""
-        if label and label_of_code not in {"", label}:
+        is_level = label in words.codebook.level_names
+        label_of_code = words.level_of(code) if is_level else words.concept_of(code)
+        if label and len(code) <= LONGEST_LABEL_CODE and label_of_code not in {"", label}:
             others[code] = label
     return others
+
+
+def _pairs_of_legend(cells: Sequence[str], words: LabelWords) -> list[tuple[str, str]]:
+    """Return the codes and explanations of a legend's row, `S | sure | HN | hard negative`.
+
+    There are none if the cells that are labels are anything but a code, its explanation, the next code and so
+    on: `EN | HN | NS | Sure` lists the labels, and `Easy negative | EN` explains a code behind its meaning.
+    """
+    names = {*words.codebook.level_names, *words.codebook.concept_names}
+    places = [place for place, cell in enumerate(cells) if label_like(cell, words)]
+    pairs = []
+    for place, place_of_text in zip(places[::2], places[1::2], strict=False):
+        code, text = cells[place], cells[place_of_text]
+        is_code = len(code) <= LONGEST_LABEL_CODE
+        is_pair = is_code and place_of_text == place + 1 and text not in names
+        if not is_pair:
+            return []
+        pairs.append((code, text))
+    has_label_alone = len(places) % 2 == 1
+    return [] if has_label_alone else pairs
 
 
 # --- lists

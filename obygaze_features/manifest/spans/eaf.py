@@ -222,7 +222,8 @@ def _cells(file: SpanFile, root: Element, properties: Mapping[str, str], media: 
         "media": media,
         "codebook": _property(properties, "codebook"),
         DEFINITION: _property(properties, "definition"),
-        "seen_score": "1" if file.account.shows_model_output else "0",
+        # A document without a model's tiers does not say that annotators saw no score elsewhere.
+        SEEN_SCORE: "1" if file.account.shows_model_output else "",
     }
     if DECIDED_LEVEL in file.reading.tiers:
         cells[DECIDED_ON] = root.get("DATE", "")

@@ -237,6 +237,18 @@ def test_a_level_may_be_named_or_have_probabilities(import_files, level):
     assert clip.level == "S"
 
 
+@pytest.mark.parametrize("level", ["s", "en"])
+def test_a_level_that_a_machine_names_is_one_in_any_case_as_in_a_column_of_levels(import_files, level):
+    """A machine answered `s`, a person wrote it in a table: both say S."""
+    row = f"movie,start_s,end_s,level,annotator\nm,0,4,{level},AB\nm,4,8,HN,AB\n"
+    files = {"a.jsonl": jsonl_of({"answers": {"level": level}}), "people.csv": row}
+
+    clips, _ = import_files(files)
+
+    level_by = {clip.annotator: clip.level for clip in clips if clip.start_s == 0}
+    assert level_by == {"tiny": level.upper(), "AB": level.upper()}
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
@@ -399,3 +411,15 @@ def test_a_concept_that_is_none_is_refused_without_an_option_that_does_not_work(
         import_files({"answers.jsonl": answer})
 
     assert "--word" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("column", ["", "seen_score"], ids=["not said", "in sight"])
+def test_answers_meet_the_clips_of_a_manifest_that_says_whether_a_score_was_in_sight(import_files, column):
+    """The machine was asked about the clips of people.csv, and names them by their ids."""
+    cell = "1" if column else ""
+    people = f"clip_id,movie,start_s,end_s,level,annotator,{column}\nc0,m,0,4,S,AB,{cell}\n"
+
+    clips, notices = import_files({"people.csv": people, "a.jsonl": jsonl_of(LEVEL)})
+
+    assert [(clip.clip_id, clip.annotator) for clip in clips] == [("c0", "AB"), ("c0", "tiny")]
+    assert "no table has" not in notices

@@ -319,8 +319,8 @@ def test_a_tier_of_elan_is_a_models_by_the_rule_of_all_formats(import_files, nam
 
     clips, _ = import_files({"a.eaf": eaf(SLOTS, tier(name, marks))}, movie="a", annotator="AB")
 
-    labels = [(clip.level, clip.extras["seen_score"]) for clip in clips]
-    assert labels == ([] if is_of_model else [("S", "0"), ("EN", "0")])
+    assert [clip.level for clip in clips] == ([] if is_of_model else ["S", "EN"])
+    assert all("seen_score" not in clip.extras for clip in clips)
 
 
 def test_two_tiers_whose_names_differ_in_a_blank_are_refused(import_file):
@@ -797,3 +797,35 @@ def test_a_tier_of_labels_reads_the_levels_that_a_tier_of_levels_reads(import_fi
     (clip,), _ = import_files({"a.eaf": content}, movie="a", tiers={"gaze": role}, codebook=codebook)
 
     assert clip.level == {"s": "S", "\uff33": "S", "en": "EN", "2.0": "2"}[text]
+
+
+def textgrid_of_ab(tiers):
+    """Write a TextGrid of AB with one interval on each tier: {tier: (start, end, text)}."""
+    lines = ['"ooTextFile"', '"TextGrid"', f"0 9 <exists> {len(tiers)}"]
+    for name, (start, end, text) in tiers.items():
+        lines += [f'"IntervalTier" "human: {name}@AB" 0 9 1', f'{start} {end} "{text}"']
+    return "\n".join(lines)
+
+
+LEVEL_OF_FRAMES = {"level": ("0.4166667", "0.8333333", "S")}
+"""A level from one frame of 24 a second to another, as Praat writes its times."""
+
+
+@pytest.mark.parametrize("are_in_two_files", [False, True])
+def test_a_span_is_the_same_to_the_millisecond_in_one_file_and_in_two(import_files, are_in_two_files):
+    """The concept was marked in a tool that writes milliseconds."""
+    concepts = {"concepts": ("0.417", "0.833", "Look")}
+    contents = [LEVEL_OF_FRAMES, concepts] if are_in_two_files else [LEVEL_OF_FRAMES | concepts]
+    files = {f"{n}/m.TextGrid": textgrid_of_ab(tiers) for n, tiers in enumerate(contents)}
+
+    clips, _ = import_files(files)
+
+    assert [(clip.level, clip.concepts) for clip in clips] == [("S", ("Look",))]
+
+
+def test_two_levels_of_one_span_contradict_each_other_in_two_tools_too(refusal_of):
+    """In one file AB says S, in the other HN, of a span that one tool writes in milliseconds."""
+    other = {"level": ("0.417", "0.833", "HN")}
+    files = {"0/m.TextGrid": textgrid_of_ab(LEVEL_OF_FRAMES), "1/m.TextGrid": textgrid_of_ab(other)}
+    refusal = refusal_of(files)
+    assert "HN where" in str(refusal)

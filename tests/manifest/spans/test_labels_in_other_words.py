@@ -378,3 +378,32 @@ def test_a_level_whose_synonym_is_one_letter_is_read_in_any_case_and_not_lost(tm
     imported = import_spans([path], tmp_path, codebook=codebook)
 
     assert labels_of(imported) == [("sure", []), ("EN", [])]
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        ["Easy negative", "EN", "Hard negative", "HN", "Not sure", "NS"],
+        ["EN", "HN", "NS", "Sure"],
+        ["Levels:", "EN", "HN", "NS", "S (sure)"],
+        ["HN", "a gaze that does not objectify (look)"],
+        ["S", "objectifying (body)"],
+        ["m", "0", "5", "S", "look"],
+    ],
+    ids=[
+        "meanings first",
+        "a list",
+        "a list with a remark",
+        "an example",
+        "another example",
+        "another table",
+    ],
+)
+def test_a_row_that_is_no_legend_of_other_meanings_is_no_question(tmp_path, title):
+    """Levels beside each other, or a concept beside a level, do not say that one of them is another level."""
+    path = tmp_path / "a.tsv"
+    rows = [title, ["movie", "start_s", "end_s", "level"], ["m", 0, 5, "S"], ["m", 5, 9, "HN"]]
+    rows += [["m", 9, 12, "NS"], ["m", 12, 15, "EN"]]
+    write_table(path, rows)
+
+    assert [level for level, _ in labels_of(import_spans([path], tmp_path))] == ["S", "HN", "NS", "EN"]

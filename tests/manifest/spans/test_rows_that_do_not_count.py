@@ -69,3 +69,12 @@ def test_a_film_named_like_a_sum_is_read_where_labels_are_missing_elsewhere_too(
     content = f"{HEADER}\nMean,1,2,\nf,1,2,\n" + "".join(f"f,{n},{n}.5,S\n" for n in range(3, 12))
     clips, _ = import_files({"t.csv": content})
     assert films(clips)[0] == "Mean"
+
+
+def test_an_unknown_level_is_asked_about_though_it_is_called_like_a_heading(refusal_of):
+    """Somebody wrote `level S` for S. The column of levels was taken to say which rows hold levels.
+
+    The row was then left out as of `level S`, and not a label. On a tier of levels it is refused.
+    """
+    refusal = refusal_of({"t.csv": f"{HEADER}\nf,1,2,S\nf,2,3,EN\nf,3,4,level S\ng,5,6,HN\n"})
+    assert "line 4, column level: unknown level 'level S'" in str(refusal)
