@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from obygaze_features.arguments import checked, made_by
 from obygaze_features.manifest import Manifest
 from obygaze_models.errors import ProtocolError
-from obygaze_models.protocol.targets import NOT_ASKED, Target, labels_of
+from obygaze_models.protocol.targets import NOT_ASKED, Target, labels_of, without_seen_scores
 
 MAX_SINGLE_MOVIE_FOLDS = 500
 """Most movies that are a fold each; with more, movies are grouped, as work grows with clips times folds."""
@@ -300,7 +300,8 @@ def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold,
 
     A fold tests the clips of one movie that are in the target `test`, and trains on the clips of the other
     movies that are in the target `train`. Folds have no validation clips: models are selected by an inner
-    loop over the training movies.
+    loop over the training movies. Clips whose annotator saw a model's score (column `seen_score`) are trained
+    on and not tested, as in `evaluate`.
 
     Raises
     ------
@@ -309,7 +310,7 @@ def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold,
     """
     labels = labels_of(manifest)
     in_train_target = train.of(labels) != NOT_ASKED
-    in_test_target = test.of(labels) != NOT_ASKED
+    in_test_target = without_seen_scores(test.of(labels), labels.seen_score) != NOT_ASKED
     used = np.flatnonzero(in_train_target | in_test_target)
     clip_ids = labels.clip_ids[used]
     table = leave_one_movie_out(clip_ids.tolist(), labels.movies[used].tolist())

@@ -25,7 +25,7 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation import COLUMNS, Predictions
 from obygaze_models.models import ABOVE_ZERO
-from obygaze_models.protocol import Fold, Target, labels_of, strict_folds
+from obygaze_models.protocol import NOT_ASKED, Fold, Target, labels_of, strict_folds
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12.corpus import TASKS, refuse_other_codebook
 
@@ -652,7 +652,19 @@ def _strict_listing(labelled: Manifest, trained: Target, tested: Target) -> _Lis
         "strict: no clip and no movie is on two sides of a fold; validation is an inner loop",
         f"{without_video}; runs exclude clips without features",
     ]
+    n_seen_scores = _count_seen_scores(labelled, tested)
+    if n_seen_scores:
+        in_sight = f"{counted(n_seen_scores, 'clip')} judged with a model's score in sight"
+        notes.append(f"{in_sight}: trained on, not tested, as 'obygaze evaluate' has it")
     return _Listing(labelled, folds, notes)
+
+
+def _count_seen_scores(labelled: Manifest, tested: Target) -> int:
+    """Count the clips of a target that are not tested, as their annotators saw a model's score."""
+    labels = labels_of(labelled)
+    if labels.seen_score is None:
+        return 0
+    return int(np.sum(labels.seen_score & (tested.of(labels) != NOT_ASKED)))
 
 
 def _labels_in_folds(listing: _Listing, trained: Target, tested: Target) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """Labels that were given in sight of a model's score are tested nowhere, and each output says how many."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -83,3 +84,23 @@ def test_a_model_is_tested_on_the_labels_that_an_annotator_gave_blindly(tmp_path
 
     assert n_tested(run) == {"en_s>en_s@AB": 64, "en_s>en_s@CD": 40, "en_s>en_s@agreed": 40}
     assert run.record["clips"]["seen_score"] == 40
+
+
+def test_folds_list_what_an_evaluation_tests(tmp_path, monkeypatch, capsys):
+    """AB judged 15 of the 20 clips of each of four films in sight of a model's score, and 5 blindly.
+
+    A fold tests the 5 of its film, and trains on all 3 * 20 of the others.
+    """
+    store = plant_store(tmp_path)
+    write_manifest(Manifest(tuple(judged("AB", n_in_sight=15)), Path()), tmp_path / "judged.csv")
+    monkeypatch.chdir(tmp_path)
+    assert obygaze("evaluate", "judged.csv", store, "--task", "en_s", "--model", "linear", "--json") == 0
+    tested = json.loads(capsys.readouterr().out)["record"]["clips"]["tested"]
+
+    assert obygaze("folds", "judged.csv", "--task", "en_s", "--json") == 0
+
+    listed = json.loads(capsys.readouterr().out)
+    assert [len(fold["test"]) for fold in listed["folds"]] == [5, 5, 5, 5]
+    assert [len(fold["train"]) for fold in listed["folds"]] == [60, 60, 60, 60]
+    assert tested == 20
+    assert any("60 clips judged with a model's score in sight" in note for note in listed["notes"])
