@@ -153,9 +153,9 @@ def test_commands_count_absent_clips(sealed_store):
     inspected = json.loads(run("store", "inspect", sealed_store, "--json"))
     assert inspected["absent"] == {"wave": 3}
 
-    listed, *_ = json.loads(run("store", "ls", sealed_store.parent, "--json"))
-    assert listed["format"] == "1.2"
-    assert listed["features"] == "toy, wave (3 absent)"
+    listed, stage = json.loads(run("store", "ls", sealed_store.parent, "--json"))
+    assert (listed["format"], stage["format"]) == ("1.2", "staging")
+    assert listed["features"] == stage["features"] == "toy, wave (3 absent)"
 
 
 def test_the_card_of_a_store_counts_absent_clips(sealed_store):
