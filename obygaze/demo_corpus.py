@@ -24,6 +24,7 @@ from obygaze_features.errors import WorkerError
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest import PLANTED
+from obygaze_features.screen import probability
 from obygaze_features.text import counted
 from obygaze_features.workers import Parent, WorkerPool
 
@@ -490,7 +491,7 @@ def compare_with_planted(folder: Path) -> list[str]:
             if is_called_s == (planted_level == "S"):
                 n_agreeing += 1
         # A clip unlike those that the model was trained on has no probability.
-        prediction = f"{float(row['p']):.2f}" if row["p"] else "unlike"
+        prediction = probability(float(row["p"]), "<") if row["p"] else "unlike"
         if is_called_s:
             prediction += " S"
         concepts = planted[row["clip_id"]]["concepts"].replace(";", ", ")

@@ -12,7 +12,7 @@ import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import FILE, Answer
-from obygaze_features.screen import table
+from obygaze_features.screen import probability, table
 from obygaze_features.signatures import Json, argument, command, option
 from obygaze_features.text import counted
 from obygaze_models.commands.shared_options import Zoo
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from obygaze_models.evaluation.localise import Localisation
     from obygaze_models.prediction.predict import Predicted
 
-DECIMALS = {"start_s": 2, "logit": 3, "p": 2, "p_low": 2, "p_high": 2, "unlike": 3}
+DECIMALS = {"start_s": 2, "logit": 3, "unlike": 3}
 """Column of a table of predictions -> how many decimals of its numbers are shown."""
+
+PROBABILITIES = ("p", "p_low", "p_high")
+"""Columns of a table of predictions whose numbers are written as probabilities."""
 
 SHOWN_COLUMNS = ("clip_id", "start_s", "logit", "p", "p_low", "p_high", "called", "unlike", "flags")
 """Columns of predictions that fit a terminal; the CSV file has all columns."""
@@ -118,11 +121,13 @@ def _predictions_table(predicted: "Predicted") -> str:
 
 
 def _format_cell(column: str, value: Any) -> str:
-    """Format a value of a column of predictions, with the decimals of the column (`DECIMALS`); "" for NaN."""
+    """Format a value of a column of predictions: a probability, or with the column's decimals; "" for NaN."""
     import pandas as pd
 
     if pd.isna(value):
         return ""
+    if column in PROBABILITIES:
+        return probability(value, "<")
     if column in DECIMALS:
         return f"{value:.{DECIMALS[column]}f}"
     return str(value)
