@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 import obygaze_features as of
-from obygaze_features.commands.store_output import growth_of, repeated_clips_line
+from obygaze_features.commands.store_output import growth_of, repeated_clips
 from obygaze_features.manifest import counted
 from obygaze_features.options import PROBLEMS_FOUND, Answer
 from obygaze_features.screen import table
@@ -114,7 +114,9 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     if sealed is not None:
         has_done_nothing = not report.clips
         lines.append(f"nothing to do; sealed: {sealed}" if has_done_nothing else f"sealed: {sealed}")
-        lines += repeated_clips_line(of.open_store(sealed))
+        repeated = repeated_clips(of.open_store(sealed))
+        document |= repeated.document
+        lines += repeated.lines
         if stage.parent_store is not None:
             grown = growth_of(sealed, stage.parent_store.path)
             document |= grown.document
