@@ -34,7 +34,7 @@ NOTE = "obygaze: note: "
 """The beginning of a note on stderr."""
 
 
-def estimated(estimate: "Estimate | TextEstimate", unit: str) -> Answer:
+def estimated(estimate: "Estimate | TextEstimate", unit: str, shard: tuple[int, int]) -> Answer:
     """Return the answer of `extract --dry-run`: the estimated size of the features and the time.
 
     Parameters
@@ -43,9 +43,13 @@ def estimated(estimate: "Estimate | TextEstimate", unit: str) -> Answer:
         The estimate.
     unit
         The word for a row: clip or text.
+    shard
+        (number of the shard that is to be done, from 0; number of shards).
     """
     if estimate.n_to_do == 0:
-        return Answer(asdict(estimate), f"nothing to do: every {unit} is done")
+        number, n_shards = shard
+        of_shard = f" of shard {number}/{n_shards}" if n_shards > 1 else ""
+        return Answer(asdict(estimate), f"nothing to do: every {unit}{of_shard} is done")
 
     time = "unknown: no video could be tried"
     if estimate.seconds is not None:
