@@ -469,7 +469,7 @@ def extract(
     if check:
         return diagnosed(examine_run(work))
     if dry_run:
-        return estimated(work.estimate(), work.unit)
+        return estimated(work.estimate(), work.unit, shard_of_job)
     return _run(work, store, shard_of_job, json=json)
 
 

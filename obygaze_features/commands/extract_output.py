@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 import obygaze_features as of
-from obygaze_features.commands.store_output import growth_of, repeated_clips_line
+from obygaze_features.commands.store_output import growth_of, repeated_clips
 from obygaze_features.manifest import counted
 from obygaze_features.options import PROBLEMS_FOUND, Answer
 from obygaze_features.screen import table
@@ -34,7 +34,7 @@ NOTE = "obygaze: note: "
 """The beginning of a note on stderr."""
 
 
-def estimated(estimate: "Estimate | TextEstimate", unit: str) -> Answer:
+def estimated(estimate: "Estimate | TextEstimate", unit: str, shard: tuple[int, int]) -> Answer:
     """Return the answer of `extract --dry-run`: the estimated size of the features and the time.
 
     Parameters
@@ -43,9 +43,13 @@ def estimated(estimate: "Estimate | TextEstimate", unit: str) -> Answer:
         The estimate.
     unit
         The word for a row: clip or text.
+    shard
+        (number of the shard that is to be done, from 0; number of shards).
     """
     if estimate.n_to_do == 0:
-        return Answer(asdict(estimate), f"nothing to do: every {unit} is done")
+        number, n_shards = shard
+        of_shard = f" of shard {number}/{n_shards}" if n_shards > 1 else ""
+        return Answer(asdict(estimate), f"nothing to do: every {unit}{of_shard} is done")
 
     time = "unknown: no video could be tried"
     if estimate.seconds is not None:
@@ -114,7 +118,9 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     if sealed is not None:
         has_done_nothing = not report.clips
         lines.append(f"nothing to do; sealed: {sealed}" if has_done_nothing else f"sealed: {sealed}")
-        lines += repeated_clips_line(of.open_store(sealed))
+        repeated = repeated_clips(of.open_store(sealed))
+        document |= repeated.document
+        lines += repeated.lines
         if stage.parent_store is not None:
             grown = growth_of(sealed, stage.parent_store.path)
             document |= grown.document

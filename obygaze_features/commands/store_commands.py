@@ -4,9 +4,9 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import click
 
@@ -20,6 +20,9 @@ from obygaze_features.signatures import Json, StoresFolder, Yes, argument, comma
 from obygaze_features.store.files_zip import is_zip_name
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
+
+if TYPE_CHECKING:
+    from obygaze_features.store.records import MayBeAbsent
 
 
 class Removable(NamedTuple):
@@ -274,7 +277,8 @@ def _unread(path: Path, reason: str) -> ListedStore:
 def _describe_stage(path: Path) -> ListedStore:
     """Return the row of a stage in the list: counts of its clips by status, and its backbones."""
     stage = stores.read_stage(path)
-    counts = Counter(entry.status for entry in stage.status().values())
+    entries = stage.status().values()
+    counts = Counter(entry.status for entry in entries)
     n_missing = len(stage.clips) - counts.total()
     return ListedStore(
         path.name,
@@ -284,22 +288,14 @@ def _describe_stage(path: Path) -> ListedStore:
         counts["partial"],
         counts["failed"],
         n_missing,
-        ", ".join(group.name for group in stage.groups),
+        _listed_groups([group.name for group in stage.groups], entries),
     )
 
 
 def _describe_store(path: Path) -> ListedStore:
     """Return the row of a sealed store in the list: counts of its clips by status, and its backbones."""
-    from obygaze_features.store.records import absent_counts
-
     store = of.open_store(path)
     counts = Counter(clip.status for clip in store.clips)
-    n_absent = absent_counts(store.clips)  # group -> clips of which only other groups have features
-    groups = []
-    for name in store.names:
-        suffix = f" ({n_absent[name]} absent)" if name in n_absent else ""
-        groups.append(f"{name}{suffix}")
-
     return ListedStore(
         path.name,
         str(store.attributes["spec_version"]),
@@ -308,8 +304,20 @@ def _describe_store(path: Path) -> ListedStore:
         counts["partial"],
         counts["failed"],
         counts["missing"],
-        ", ".join(groups),
+        _listed_groups(store.names, store.clips),
     )
+
+
+def _listed_groups(names: Sequence[str], clips: "Iterable[MayBeAbsent]") -> str:
+    """Return the names of groups, each with the number of clips that are absent in it, if there are any."""
+    from obygaze_features.store.records import absent_counts
+
+    n_absent = absent_counts(clips)  # group -> clips of which only other groups have features
+    groups = []
+    for name in names:
+        suffix = f" ({n_absent[name]} absent)" if name in n_absent else ""
+        groups.append(f"{name}{suffix}")
+    return ", ".join(groups)
 
 
 def _may_be_sealed(path: Path) -> bool:

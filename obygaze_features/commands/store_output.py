@@ -30,10 +30,12 @@ def sealed_result(path: Path, older: Path | str | None = None, **more: object) -
     from obygaze_features.store.records import absent_counts
 
     store = of.open_store(path)
-    n_by_status = Counter(clip.status for clip in store.clips)
-    counts = [f"{n_by_status[status]:,} {status}" for status in stores.STATUSES if n_by_status[status]]
-    for name, n_absent in absent_counts(store.clips).items():
-        counts.append(f"{n_absent:,} absent in {name}")
+    statuses = Counter(clip.status for clip in store.clips)
+    n_by_status = {status: statuses[status] for status in stores.STATUSES}
+    counts = [f"{number:,} {status}" for status, number in n_by_status.items() if number]
+    n_absent = absent_counts(store.clips)
+    for name, number in n_absent.items():
+        counts.append(f"{number:,} absent in {name}")
 
     document = {
         "store": str(path),
@@ -42,9 +44,13 @@ def sealed_result(path: Path, older: Path | str | None = None, **more: object) -
         "fingerprint": store.fingerprint,
         **more,
     }
+    if n_absent:
+        document["absent"] = n_absent
 
     clips = f"{counted(len(store.clips), 'clip')} of {', '.join(store.names)} ({', '.join(counts)})"
-    lines = [f"{path}: {clips}, fingerprint {store.fingerprint}", *repeated_clips_line(store)]
+    repeated = repeated_clips(store)
+    document |= repeated.document
+    lines = [f"{path}: {clips}, fingerprint {store.fingerprint}", *repeated.lines]
     if older is not None:
         grown = growth_of(path, older)
         document |= grown.document
@@ -52,20 +58,35 @@ def sealed_result(path: Path, older: Path | str | None = None, **more: object) -
     return Answer(document, "\n".join(lines))
 
 
-def repeated_clips_line(store: "of.Store") -> list[str]:
-    """Return a line on the clips that are in a store under two ids; nothing if there are none."""
+class RepeatedClips(NamedTuple):
+    """Which clips are in a store under two ids.
+
+    Attributes
+    ----------
+    document
+        Fields for `--json`; none if there are no such clips.
+    lines
+        Lines of text.
+    """
+
+    document: dict[str, object]
+    lines: list[str]
+
+
+def repeated_clips(store: "of.Store") -> RepeatedClips:
+    """Say which clips are in a store under two ids; nothing if there are none."""
     from obygaze_features.store.growth import clips_under_two_ids
 
     repeated = clips_under_two_ids(store)
     if not repeated:
-        return []
+        return RepeatedClips({}, [])
     clip_id, first_id = repeated[0]
     clips = counted(len(repeated), "clip is", "clips are")
     line = (
         f"warning: {clips} there twice, under two ids, such as {first_id} and {clip_id}, with the same film, "
         "times and features: training and scores count them double; give each clip one id"
     )
-    return [line]
+    return RepeatedClips({"there_twice": dict(repeated)}, [line])
 
 
 class Growth(NamedTuple):

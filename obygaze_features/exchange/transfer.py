@@ -434,7 +434,7 @@ class _Transfer:
         self._max_bytes = MAX_INFO
         self._lock = Lock()  # held while the counts below change
         self._n_wanted = len(digests)  # files to copy; all of them until `run` knows which
-        self._n_done = 0  # files that are in the copy now
+        self._counted = set[str]()  # names of the files that are in the copy now
         self._n_present = 0  # those among them that were in the copy before
         self._n_bytes = 0  # bytes received
 
@@ -460,7 +460,7 @@ class _Transfer:
 
         return Downloaded(
             path=self._destination,
-            files=self._n_done - self._n_present,
+            files=len(self._counted) - self._n_present,
             octets=self._n_bytes,
             kept=self._n_present,
             left=len(left_out),
@@ -511,7 +511,9 @@ class _Transfer:
         name last.
         """
         root = self._root
-        if not self._extends_copy:
+        if self._extends_copy:
+            self._fetch(DIGESTS)  # is there, and counted
+        else:
             self._complete_new_copy(left_out)
         folders = [Path(folder) for folder, _, _ in walk(root)]
         sync_all(folders)
@@ -570,7 +572,7 @@ class _Transfer:
         was_present = self._has_undamaged(name)
         if not was_present:
             self._download(name)
-        self._count_file(was_present=was_present)
+        self._count_file(name, was_present=was_present)
 
     def _has_undamaged(self, name: str) -> bool:
         """Return whether the copy has a file with the right digest, which is no link."""
@@ -594,18 +596,20 @@ class _Transfer:
         sync(partial_file)
         partial_file.replace(path)
 
-    def _count_file(self, *, was_present: bool) -> None:
-        """Count a file that is in the copy now, and report the progress of the transfer.
+    def _count_file(self, name: str, *, was_present: bool) -> None:
+        """Count a file that is in the copy now, once, and report the progress of the transfer.
 
         `was_present` says whether the copy had it before. The lock keeps the counts right while several
         threads fetch files, and progress from going back.
         """
         with self._lock:
+            if name in self._counted:  # numbers of frames, which were fetched to find the wanted chunks
+                return
+            self._counted.add(name)
             if was_present:
                 self._n_present += 1
-            self._n_done += 1
             if self._progress:
-                self._progress(self._n_done, self._n_wanted, self._n_bytes)
+                self._progress(len(self._counted), self._n_wanted, self._n_bytes)
 
     def _count_bytes(self, name: str, size: int, n_bytes: int) -> None:
         """Add the bytes received of a file to the total; refuse a file that is larger than its whole store.

@@ -133,9 +133,12 @@ def _examine_clips(work: Extraction) -> Iterator[Diagnosis]:
     if not n_idle:
         yield Diagnosis("clips", "ok", clips_text)
         return
-    pieces_text = f"{counted(len(pieces), 'piece')} of {PIECE_ROWS}"
+    if not pieces:
+        yield Diagnosis("clips", "note", f"{clips_text}, of which none is left to do")
+        return
+    pieces_text = f"work in {counted(len(pieces), 'piece')} of {PIECE_ROWS}"
     yield Diagnosis(
-        "clips", "note", f"{clips_text} in {pieces_text}: {n_idle} of {n_tasks} tasks have nothing to do"
+        "clips", "note", f"{clips_text}, {pieces_text}: {n_idle} of {n_tasks} tasks have nothing to do"
     )
 
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -486,7 +486,16 @@ class StoredClip:
         return replace(self, status=ABSENT, reason=self.absent[group])
 
 
-def absent_counts(clips: Iterable[StoredClip]) -> dict[str, int]:
+class MayBeAbsent(Protocol):
+    """A clip of a store or a stage."""
+
+    @property
+    def absent(self) -> Mapping[str, str]:
+        """Group -> why it has no features of the clip, while other groups have."""
+        ...
+
+
+def absent_counts(clips: Iterable[MayBeAbsent]) -> dict[str, int]:
     """Return group -> number of clips of which it has no features, while other groups have; sorted by name.
 
     Groups that have features of all these clips are left out.

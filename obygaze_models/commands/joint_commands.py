@@ -85,18 +85,20 @@ def sums(
     # --- say what is in the sums, and what they reveal
     about = summed.about
     n_clips_of_film = _clips_of_films(summed)
-    lines = _sums_summary(summed, out)
-    lines += _warn_of_films_with_few_clips(n_clips_of_film, about.n_features)
+    warnings = _warn_of_films_with_few_clips(n_clips_of_film, about.n_features)
     clipping_remark = None
     # With --at, sums hold derivatives at a model, from which neither of these can be computed.
     if last_round is None:
         clipping_remark = _clipping_remark(data, summed)
-        lines += _warn_of_rare_labels(summed, least)
+        warnings += _warn_of_rare_labels(summed, least)
+    lines = [*_sums_summary(summed, out), *warnings]
+    if clipping_remark is not None:
         lines.append(clipping_remark)
     document = {
         "file": str(out),
         "films": n_clips_of_film,
         "left_out": about.left_out,
+        "warnings": warnings,  # of what these sums tell of clips
         "cut": clipping_remark,
     }
     return Answer(document, _as_text(lines))

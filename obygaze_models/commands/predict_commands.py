@@ -235,11 +235,16 @@ def localise(
             "measures": records(result.pooled),
             "movies": records(result.by_movie),
             "left_out": result.n_left_out,
+            "without_scores": result.n_without_scores,
             "n_shifts": result.n_shifts,
             "seed": SEED,
         }
         remarks.append(f"{annotator}: {counted(result.n_left_out, 'clip')} without a boundary left out")
     remarks += in_sight(manifests.blind_labels(clips, whole_films=True), whole_films=True)
+    n_without_scores = next(iter(results.values())).n_without_scores  # the same for all annotators
+    if n_without_scores:
+        left_out = counted(n_without_scores, "clip")
+        remarks.append(f"{left_out} left out, of whose frames none has a value of {score}")
     if trained_films:
         films = ", ".join(trained_films)
         remarks.append(f"the model was trained on {films}: what it says of their frames is no prediction")

@@ -55,12 +55,16 @@ class Localisation:
         Number of clips that are not measured, since none of their frames lies in a segment, or all do.
     n_shifts : int
         Number of shifts drawn for `p`.
+    n_without_scores : int
+        Number of clips that are not measured, since none of their frames has a score, as where they are
+        unlike all clips that the model was trained on.
     """
 
     by_movie: pd.DataFrame
     pooled: pd.DataFrame
     n_left_out: int
     n_shifts: int
+    n_without_scores: int = 0
 
 
 @checked
@@ -125,7 +129,8 @@ def localise(
     # Movies count equally, however many clips they have: they are what is independent.
     by_movie = pd.DataFrame(rows)
     pooled = _pooled(by_movie, np.mean(means_of_shifts, axis=0), n_shifts)
-    return Localisation(by_movie, pooled, n_left_out, n_shifts)
+    n_without_scores = frames["clip_id"].nunique() - table["clip_id"].nunique()
+    return Localisation(by_movie, pooled, n_left_out, n_shifts, n_without_scores)
 
 
 def _means_of_shifts(

@@ -21,7 +21,7 @@ from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.folds import GAP, FoldTable, Split, leave_movies_out, scene_blocks, splits
 from obygaze_models.protocol.selection import inner_folds
-from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets
+from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets, without_seen_scores
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -253,8 +253,7 @@ def _first_label(arrays: Sequence[Ints]) -> Ints:
 def _without_seen_scores(tests: list[Tested]) -> tuple[list[Tested], Bools]:
     """Remove from each test the clips whose label was given in sight of a model's score.
 
-    Who sees a score tends to agree with the model, so that such labels would flatter it. The clips stay in
-    the arrays of labels, where `NOT_ASKED` marks what is not in a test.
+    The clips stay in the arrays of labels, where `NOT_ASKED` marks what is not in a test.
 
     Returns
     -------
@@ -268,7 +267,7 @@ def _without_seen_scores(tests: list[Tested]) -> tuple[list[Tested], Bools]:
         if test.seen_score is None:
             remaining_tests.append(test)
             continue
-        labels = np.where(test.seen_score, NOT_ASKED, test.labels)
+        labels = without_seen_scores(test.labels, test.seen_score)
         remaining_tests.append(test._replace(labels=labels))
         is_left_out |= test.seen_score & (test.labels != NOT_ASKED)
     return remaining_tests, is_left_out

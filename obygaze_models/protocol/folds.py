@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from obygaze_features.arguments import checked, made_by
 from obygaze_features.manifest import Manifest
 from obygaze_models.errors import ProtocolError
-from obygaze_models.protocol.targets import NOT_ASKED, Target, labels_of
+from obygaze_models.protocol.targets import NOT_ASKED, Target, labels_of, without_seen_scores
 
 MAX_SINGLE_MOVIE_FOLDS = 500
 """Most movies that are a fold each; with more, movies are grouped, as work grows with clips times folds."""
@@ -310,9 +310,7 @@ def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold,
     """
     labels = labels_of(manifest)
     in_train_target = train.of(labels) != NOT_ASKED
-    in_test_target = test.of(labels) != NOT_ASKED
-    if labels.seen_score is not None:
-        in_test_target &= ~labels.seen_score
+    in_test_target = without_seen_scores(test.of(labels), labels.seen_score) != NOT_ASKED
     used = np.flatnonzero(in_train_target | in_test_target)
     clip_ids = labels.clip_ids[used]
     table = leave_one_movie_out(clip_ids.tolist(), labels.movies[used].tolist())

@@ -197,6 +197,25 @@ def labels_of(manifest: Manifest) -> Labels:
     return labels_by_annotator(manifest, merge_annotators(labels_of_people(manifest)))
 
 
+def without_seen_scores(
+    classes: NDArray[np.int64], seen_score: NDArray[np.bool_] | None
+) -> NDArray[np.int64]:
+    """Return classes [N] in a target as they are tested: `NOT_ASKED` for labels given in sight of a score.
+
+    Who sees a model's score tends to agree with it, so that such labels would flatter the model.
+
+    Parameters
+    ----------
+    classes
+        The class of each clip in the target, as `Target.of` returns it.
+    seen_score
+        Marks the clips whose annotator saw a model's score (`Labels.seen_score`).
+    """
+    if seen_score is None:
+        return classes
+    return np.where(seen_score, NOT_ASKED, classes)
+
+
 def labels_by_annotator(manifest: Manifest, merged: Manifest) -> Labels:
     """Collect the labels of a merged manifest, and those that each annotator gave to its clips.
 

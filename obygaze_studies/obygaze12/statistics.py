@@ -25,29 +25,42 @@ PRINTED_COUNTS: Mapping[str, str] = PUBLISHED["counts"]
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Counts of a manifest's levels and concepts. Shares are among the clips that have a level.
+    """Counts of a manifest's levels and concepts. Shares are among the rows that have a level.
+
+    A row is a clip, or a clip as one of several annotators labelled it.
 
     Parameters
     ----------
     n_clips
-        Number of all clips, with or without a level.
+        Number of all clips, with or without a level; one that several annotators labelled is counted once.
+    n_rows
+        Number of all rows.
     clips
-        Level -> number of its clips.
+        Level -> number of its rows.
     with_concept
-        Level -> concept -> number of the level's clips that have the concept.
+        Level -> concept -> number of the level's rows that have the concept.
     codebook
         The codebook of the manifest.
     """
 
     n_clips: int
+    n_rows: int
     clips: Mapping[str, int]
     with_concept: Mapping[str, Mapping[str, int]]
     codebook: Codebook
 
     @property
     def unlabelled(self) -> int:
-        """The number of clips without a level."""
-        return self.n_clips - sum(self.clips.values())
+        """The number of rows without a level."""
+        return self.n_rows - sum(self.clips.values())
+
+    @property
+    def content(self) -> str:
+        """How much was counted, in words: "8 clips", or "8 clips, 10 rows of annotators"."""
+        clips = number_with_noun(self.n_clips, "clip")
+        if self.n_rows == self.n_clips:
+            return clips
+        return f"{clips}, {number_with_noun(self.n_rows, 'row of annotators', 'rows of annotators')}"
 
     def share(self, level: str, *among: str) -> float | None:
         """Compute the share of a level among the clips of some levels, by default of all levels."""
@@ -88,6 +101,7 @@ class Statistics:
             concepts[level] = {concept: self._concept_record(level, concept) for concept in names}
         return {
             "clips": self.n_clips,
+            "rows": self.n_rows,
             "unlabelled": self.unlabelled,
             "levels": {level: self.clips[level] for level in self.codebook.level_names},
             "numbers": numbers,
@@ -120,7 +134,7 @@ def statistics(manifest: Manifest) -> Statistics:
             clips[clip.level] += 1
             for concept in clip.concepts:
                 with_concept[clip.level][concept] += 1
-    return Statistics(len(manifest), clips, with_concept, codebook)
+    return Statistics(len(manifest.clips_once), len(manifest), clips, with_concept, codebook)
 
 
 def clip_table(manifest: Manifest) -> pd.DataFrame:
@@ -288,13 +302,13 @@ def as_text(counted: Statistics, n_read: int, printed: Mapping[str, str]) -> str
     counted
         The counts.
     n_read
-        Number of clips before the policy left some out.
+        Number of rows before the policy left some out.
     printed
         Name of a number -> what the paper prints for it.
     """
-    left_out = f"{counted.unlabelled:,} without level, {n_read - counted.n_clips:,} left out by the policy"
+    left_out = f"{counted.unlabelled:,} without level, {n_read - counted.n_rows:,} left out by the policy"
     parts = [
-        f"{number_with_noun(counted.n_clips, 'clip')}, {left_out}",
+        f"{counted.content}, {left_out}",
         _level_table(counted),
         _number_table(counted, printed),
     ]
@@ -304,9 +318,10 @@ def as_text(counted: Statistics, n_read: int, printed: Mapping[str, str]) -> str
 
 
 def _level_table(counted: Statistics) -> str:
-    """Write the number of clips of each level as a table of one row."""
+    """Write the number of clips of each level, or of rows of annotators, as a table of one row."""
     levels = counted.codebook.level_names
-    row = ["clips", *(f"{counted.clips[level]:,}" for level in levels)]
+    is_per_annotator = counted.n_rows != counted.n_clips
+    row = ["rows" if is_per_annotator else "clips", *(f"{counted.clips[level]:,}" for level in levels)]
     return table([row], ["level", *levels], right=range(1, len(row)))
 
 
@@ -388,10 +403,10 @@ def figure2(manifest: Manifest) -> Report:
     for policy_name, counts in counted.items():
         rows_of_policy = _printed_rows(policy_name, counts, printed)
         rows += rows_of_policy
-        title = f"label policy {policy_name}, {number_with_noun(counts.n_clips, 'clip')}"
+        title = f"label policy {policy_name}, {counts.content}"
         blocks.append(block(title, columns, rows_of_policy))
         levels = ", ".join(f"{n:,} {level}" for level, n in counts.clips.items())
-        answers.append(f"label policy {policy_name}: {number_with_noun(counts.n_clips, 'clip')}, {levels}")
+        answers.append(f"label policy {policy_name}: {counts.content}, {levels}")
 
     first_policy = next(iter(counted))
     caption = (

@@ -257,6 +257,17 @@ def test_clips_marked_wholly_or_not_at_all_are_left_out_and_counted():
     assert result.by_movie["n_clips"].tolist() == [1]
 
 
+def test_clips_without_scores_are_counted_apart():
+    """The model gives no weights to a clip that is unlike all that it was trained on."""
+    scores = np.array([[0.1, 0.9], [0.9, 0.1], [np.nan, np.nan]])
+    table = frames_of(scores, ["f"] * 3)
+    event = np.array([[False, True], [False, True], [False, True]])
+
+    result = localise(table, segments_of(event, ["f"] * 3), n_shifts=9)
+
+    assert (int(result.by_movie["n_clips"].sum()), result.n_left_out, result.n_without_scores) == (2, 0, 1)
+
+
 def test_frames_in_which_nothing_can_be_found_are_refused():
     """The frames are of a clip of the film a, from 0 to 3 s, with their weights in the column `weight`."""
     frames = frames_of(np.ones((1, 3)), np.array(["a"]))

@@ -503,6 +503,18 @@ def test_a_copy_of_some_ragged_clips_becomes_the_whole_store_when_the_rest_is_pu
     assert tree(copy) == tree(served_folder / "ragged-1.0.0")
 
 
+def test_files_of_a_pull_are_counted_once_and_all_of_them_when_it_is_repeated(server, tmp_path):
+    """To find a clip's chunks, the numbers of frames are fetched first; and no copy is there at first."""
+    copy = tmp_path / "copy"
+
+    first = pull(f"{server.url}/ragged-1.0.0", copy, clips=["c07"])
+    second = pull(f"{server.url}/ragged-1.0.0", copy, clips=["c07"])
+
+    n_files = len(tree(copy)) - len({"fetch.txt", "tagmanifest-sha256.txt"})  # written anew, not fetched
+    assert (first.files, first.kept) == (n_files, 0)
+    assert (second.files, second.kept) == (0, n_files)
+
+
 def test_verifying_a_copy_of_some_ragged_clips_finds_a_damaged_chunk(server, tmp_path):
     """The copy has the chunks of frames that clip c07 lies in; a bit of one of them is flipped."""
     copy = tmp_path / "copy"

@@ -314,6 +314,16 @@ def test_tasks_without_clips_are_counted(films):
 
 
 @pytest.mark.long
+def test_a_run_that_has_nothing_left_to_do_names_no_pieces(films):
+    """All three clips, which are one piece, are done; the stage is not sealed."""
+    prepare_extraction(films, licence="CC0-1.0").run()
+
+    finding = findings_of(prepare_extraction(films))["clips"]
+
+    assert (finding.level, finding.text) == ("note", "3 clips, of which none is left to do")
+
+
+@pytest.mark.long
 def test_tasks_whose_share_was_done_before_are_counted_as_idle(twenty_clips):
     """Twenty clips are two pieces, and so the shares of two tasks, of which the first was done."""
     prepare_extraction(twenty_clips, "twenty", shard=(0, 2)).run()
@@ -321,7 +331,7 @@ def test_tasks_whose_share_was_done_before_are_counted_as_idle(twenty_clips):
     finding = findings_of(prepare_extraction(twenty_clips, "twenty", shard=(1, 2)))["clips"]
 
     assert finding.level == "note"
-    assert finding.text == "20 clips in 1 piece of 16: 1 of 2 tasks have nothing to do"
+    assert finding.text == "20 clips, work in 1 piece of 16: 1 of 2 tasks have nothing to do"
 
 
 @pytest.mark.long
@@ -342,7 +352,7 @@ def test_tasks_of_a_store_that_grows_are_shared_out_by_all_of_its_rows(films):
     grown = prepare_extraction(films, "new", append=films / "s-1.0.0", version="1.1.0", shard=(0, 3))
     finding = findings_of(grown)["clips"]
 
-    assert finding.text == "2 clips in 2 pieces of 16: 1 of 3 tasks have nothing to do"
+    assert finding.text == "2 clips, work in 2 pieces of 16: 1 of 3 tasks have nothing to do"
 
 
 def with_network_on(extraction, device: str):

@@ -223,7 +223,8 @@ def test_stores_of_texts_do_not_depend_on_the_number_of_threads(
 def test_two_shards_of_texts_make_one_store(weights_of, obygaze, tmp_path):
     """20 texts are a piece of 16, which is shard 0 of 2, and one of 4, which is shard 1.
 
-    A dry run of shard 0 counts its texts. Shard 1 is done first, and leaves 16; then shard 0 leaves none.
+    A dry run of shard 0 counts its texts. Shard 1 is done first, and leaves 16, of which a dry run of it says
+    nothing; then shard 0 leaves none.
     """
     captions = ["a man", "a woman", "a sad man", *["a hat"] * 17]
     (tmp_path / "captions.txt").write_text("\n".join([*captions, ""]), encoding="utf-8")
@@ -242,6 +243,8 @@ def test_two_shards_of_texts_make_one_store(weights_of, obygaze, tmp_path):
 
     second_shard = obygaze(tmp_path, *command, "--shard", "1/2", "--json")
     assert json.loads(second_shard.stdout)["clips"]["left"] == 16, second_shard.stderr
+    done = obygaze(tmp_path, *command, "--shard", "1/2", "--dry-run").stdout
+    assert done == "nothing to do: every text of shard 1/2 is done\n"
     first_shard = obygaze(tmp_path, *command, "--shard", "0/2", "--json")
     assert json.loads(first_shard.stdout)["clips"]["left"] == 0, first_shard.stderr
 

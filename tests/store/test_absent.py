@@ -153,9 +153,25 @@ def test_commands_count_absent_clips(sealed_store):
     inspected = json.loads(run("store", "inspect", sealed_store, "--json"))
     assert inspected["absent"] == {"wave": 3}
 
-    listed, *_ = json.loads(run("store", "ls", sealed_store.parent, "--json"))
-    assert listed["format"] == "1.2"
-    assert listed["features"] == "toy, wave (3 absent)"
+    listed, stage = json.loads(run("store", "ls", sealed_store.parent, "--json"))
+    assert (listed["format"], stage["format"]) == ("1.2", "staging")
+    assert listed["features"] == stage["features"] == "toy, wave (3 absent)"
+
+
+def test_a_store_that_is_sealed_says_the_counts_of_inspect_as_json(sealed_store, tmp_path):
+    """The stage is sealed once more, as another version."""
+    folder = shutil.copytree(sealed_store.parent, tmp_path / "stores")
+    name = folder / sealed_store.name.rpartition("-")[0]
+    inspected = json.loads(run("store", "inspect", sealed_store, "--json"))
+
+    sealed = json.loads(
+        run(
+            "store", "seal", name, "--licence", "MIT", "--store-version", "2.0.0", "--allow-missing", "--json"
+        )
+    )
+
+    assert sealed["absent"] == inspected["absent"] == {"wave": 3}
+    assert sealed["clips"] == inspected["clips"]
 
 
 def test_the_card_of_a_store_counts_absent_clips(sealed_store):

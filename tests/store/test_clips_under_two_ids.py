@@ -1,11 +1,14 @@
 """A clip that is in a store under two ids counts twice in training; it is found by what it holds."""
 
+import json
+
 import numpy as np
 
 from obygaze_features.exchange.merge import merge
 from obygaze_features.store import open_store
 from obygaze_features.store.growth import clips_under_two_ids
 from obygaze_features.store.testing import seal_arrays
+from tests.command import obygaze
 
 RNG = np.random.default_rng(0)
 FIRST, SECOND, THIRD = RNG.normal(size=(3, 5)).astype(np.float32)
@@ -17,7 +20,7 @@ def make_sealed_store(folder, name, movie_of, features, **settings):
     return open_store(seal_arrays(folder / name, movie_of, groups, **settings))
 
 
-def test_renamed_clips_of_two_merged_stores_are_found(tmp_path):
+def test_renamed_clips_of_two_merged_stores_are_found(tmp_path, capsys):
     """The second store was made of a manifest with other ids, and one more clip."""
     older = make_sealed_store(tmp_path, "older", {"a-0": "a", "a-1": "a"}, [FIRST, SECOND])
     renamed = make_sealed_store(tmp_path, "renamed", {"A0": "a", "A2": "a"}, [FIRST, THIRD])
@@ -25,6 +28,8 @@ def test_renamed_clips_of_two_merged_stores_are_found(tmp_path):
     merged = open_store(merge([older, renamed], tmp_path / "all"))
 
     assert clips_under_two_ids(merged) == [("a-0", "A0")]
+    obygaze("store", "merge", older.path, renamed.path, "--out", tmp_path / "told", "--json")
+    assert json.loads(capsys.readouterr().out)["there_twice"] == {"a-0": "A0"}
 
 
 def test_clips_of_other_films_times_or_features_are_other_clips(tmp_path):

@@ -1,5 +1,6 @@
 """How concepts combine: the tests are exact within films, and ObyGaze12 is compositional."""
 
+import json
 from itertools import combinations, permutations
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
-from obygaze_features.manifest import Clip, LabelPolicy, Manifest, apply_policy
+from obygaze_features.manifest import Clip, LabelPolicy, Manifest, apply_policy, write_manifest
 from obygaze_features.manifest.projection import project, windows
 from obygaze_studies.obygaze12.composition import (
     alone_or_combined,
@@ -20,6 +21,7 @@ from obygaze_studies.obygaze12.composition import (
     exact_common,
 )
 from obygaze_studies.obygaze12.statistics import as_text, grouped, statistics
+from tests.command import obygaze
 
 small = st.integers(0, 4)
 
@@ -206,6 +208,27 @@ def test_a_level_at_which_nothing_was_marked_has_no_column_of_concepts():
     text = as_text(statistics(clips), len(clips), {})
     header = next(line for line in text.splitlines() if line.startswith("concept "))
     assert header.split()[1:] == ["of", "HN", "of", "S", "of", "HN", "of", "S"]  # of clips, and of marks
+
+
+def test_a_clip_that_two_people_labelled_is_one_clip_in_counts_too(tmp_path, capsys):
+    """AB and CD labelled a clip, and AB another: 2 clips, 3 rows of annotators."""
+    rows = [
+        Clip("1", "film", level="S", annotator="AB"),
+        Clip("1", "film", level="HN", annotator="CD"),
+        Clip("2", "film", level="EN", annotator="AB"),
+    ]
+    write_manifest(Manifest(tuple(rows), tmp_path), tmp_path / "film.csv")
+    obygaze("manifest", "inspect", tmp_path / "film.csv", "--json")
+    inspected = json.loads(capsys.readouterr().out)
+
+    obygaze("manifest", "stats", tmp_path / "film.csv", "--policy", "raw", "--json")
+    counted = json.loads(capsys.readouterr().out)["policies"]["raw"]
+    obygaze("manifest", "stats", tmp_path / "film.csv", "--policy", "raw")
+
+    assert (counted["clips"], counted["rows"]) == (inspected["clips"], inspected["rows"]) == (2, 3)
+    assert capsys.readouterr().out.startswith(
+        "label policy raw: 2 clips, 3 rows of annotators, 0 without level, 0 left out by the policy\n"
+    )
 
 
 def test_the_table_of_sets_has_the_most_frequent_ones_and_counts_them_without_the_empty_set():
