@@ -910,7 +910,7 @@ def test_means_over_all_films_of_the_table_do_not_say_over_how_many(two_films):
 
 
 def values_in_column(table, header):
-    """Return the value, as a text, that each cell of a table's column begins with, by the title of its row."""
+    """Return the text of the value that each cell of a column begins with, by the title of its row."""
     column = table.headers.index(header)
     values = {}
     for row in table.rows:

@@ -611,7 +611,7 @@ def assert_all_are_under(rates, *, definition, name):
 def test_a_share_under_the_only_definition_has_its_name_and_without_any_none(
     timeline, tmp_path, drawn_windows
 ):
-    """AB judged 20 windows and CD five, too few for a share: under one definition of levels, or an unnamed one.
+    """AB judged 20 windows and CD five, too few for a share: under one definition, or an unnamed one.
 
     Whoever reads the numbers again must know what was judged. So AB's rate, the record that CD has none and
     the agreement of both have the definition and its name, or "" for each.
