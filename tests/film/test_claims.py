@@ -882,10 +882,10 @@ def claims_of_two(by_ab, by_cd):
 
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
 def test_the_agreement_of_two_judges_has_counts_and_kappa(calls, language):
-    """AB and CD call windows positive or negative. The sentence says how many windows both call the same.
+    """AB and CD call windows positive or negative; a sentence says how many windows both call the same.
 
     It also gives Cohen's kappa, which is 1 for full agreement, 0 for what chance gives, and undefined if both
-    call all windows the same. The note on the share of both has the same sentence.
+    call all windows the same. The note on the share of both has it too.
     """
     words = Words(language)
     by_ab, by_cd = calls

@@ -1021,7 +1021,7 @@ def test_a_run_whose_record_is_damaged_is_refused(film, finished_run):
     ],
 )
 def test_a_run_refuses_what_would_fail_later_before_it_calls_a_command(film, tmp_path, monkeypatch, options):
-    """`film run` takes hours. What its last steps would refuse, it refuses before it calls any command.
+    """`film run` takes hours: what its last steps would refuse, it refuses before it calls any command.
 
     The film is "my film.mkv"; on many disks "MY FILM" is the same name, and its results would overwrite the
     first's. U+202E in a title makes all that follows it run from right to left.

@@ -78,7 +78,7 @@ def numbers_of(estimate):
 
 @pytest.mark.parametrize("model_says", [ALWAYS, NOTHING, OPPOSITE])
 def test_no_model_matters_if_every_window_is_judged(model_says):
-    """All 60 windows of eleven films are judged, a film a year. The model is good, useless or wrong.
+    """All 60 windows of eleven films are judged, a film a year, with a good, a useless or a wrong model.
 
     Whatever it says, the trend along the years is the least-squares slope of the films' true shares, and the
     share of all films together is their mean. The model saves no judgement: without it as many are needed
@@ -208,7 +208,7 @@ def film_judged_in_part_by_cd(*, share, part_of_cd):
 
 
 def test_an_impossible_difference_of_groups_is_refused():
-    """AB judged six films alone. Of six others CD judged about half: .50 of one whose share is .3, .51 of .4.
+    """AB judged six films alone; of six others CD judged about half: .50 of one whose share is .3, .51 of .4.
 
     Where two groups have different judges, what is due to these is taken out. Here .01 more of CD goes with
     .1 more positives, so that films by CD alone would have a share of .3 + 10 * .5 = 5.3, above 1.
@@ -379,7 +379,7 @@ def test_a_trend_does_not_depend_on_the_units_of_its_number(unit):
 
 @UNITS
 def test_a_trend_along_which_judges_change_is_refused(unit):
-    """20 films have a number each. CD judged nothing of the film with the least, all of that with the most.
+    """20 films have a number each; CD judged nothing of the film with the least, all of that with the most.
 
     AB judged the rest. A trend of films along their numbers and one from AB to CD cannot be told apart: no
     trend is given, but the reason for it, in whatever units the numbers are.

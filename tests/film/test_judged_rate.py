@@ -208,7 +208,7 @@ def test_the_estimate_of_four_judgements_by_hand():
 def test_a_cell_without_content_is_neither_found_nor_drawn():
     """A film has three cells (windows) of 8 s. The first is all black, without content; the others have some.
 
-    A cell is found by its exact start and end. Only those with content are drawn for judges.
+    A cell is found by its exact start and end, and only those with content are drawn for judges.
     """
     cells = Cells(
         spans=np.array([[0.0, 8.0], [8.0, 16.0], [16.0, 24.0]]),
@@ -870,7 +870,7 @@ def estimator_of_m(*, labelled):
 
 @pytest.mark.parametrize("is_of_labels", [False, True], ids=["a model", "labels"])
 def test_a_rate_counts_windows_and_seconds_as_they_were_judged(is_of_labels):
-    """A film has eleven windows with content: one of 4 s, and ten of 6 s. 7 s more could not be read.
+    """A film has eleven windows with content: one of 4 s, and ten of 6 s; 7 s more could not be read.
 
     AB and CD judged six of 6 s, of which AB calls 6 positive and CD 2, and that of 4 s, of which not both are
     sure: it is left out. The rate is of the 60 s of the others.

@@ -226,7 +226,7 @@ def test_the_worth_of_a_share_lies_between_judged_and_all_windows(levels):
 
 @given(levels_of_a_judge())
 def test_a_share_leaves_out_unsure_windows_and_their_seconds(levels):
-    """AB judges windows of a film. One that AB is not sure of (NS) is neither positive nor negative.
+    """AB judges windows of a film; one that AB is not sure of (NS) is neither positive nor negative.
 
     So the share counts the other windows and their seconds. Programs read it as JSON, and must know that it
     is of the time that AB was sure of, and not of all content.
@@ -409,7 +409,7 @@ def test_shares_and_kappas_count_the_windows_that_all_their_judges_were_sure_of(
 
 @given(some_judges(), st.sampled_from(LANGUAGES))
 def test_alpha_counts_the_windows_that_two_judges_or_more_were_sure_of(levels_by_judge, language):
-    """Alpha measures how far three judges agree. A window counts for it if two or more were sure of it.
+    """Alpha measures how far three judges agree; a window counts for it if two or more were sure of it.
 
     Windows that two or more judged, but not two of them surely, are counted apart, and the sentence on alpha
     names their number. Of two judges alone there is no alpha.
@@ -744,7 +744,7 @@ def test_a_panels_share_has_a_doubt_that_all_pairs_have_and_names_those_of_some(
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_sentence_on_kappa_has_its_level_and_that_on_alpha_says_nothing_of_chance(language):
-    """Three judges agree on all of 14 windows, 7 of them positive. Kappa is of two judges, alpha of all.
+    """Three judges agree on all of 14 windows, 7 of them positive; kappa is of two judges, alpha of all.
 
     Kappa has an interval, and its sentence says that this is of 95 %. Alpha has none by which chance could be
     excluded: though it is 1, its sentence says nothing of chance.

@@ -254,7 +254,7 @@ def test_the_note_on_a_films_share_says_how_many_windows_after_a_gap_do_not_coun
 def test_windows_of_a_share_are_not_all_that_its_judges_judged(tmp_path, timeline, drawn_windows):
     """AB judged the first 14 windows of a draw. CD judged 14 too, but skipped the 12th.
 
-    After a gap no window counts. So the share of both is of the first 11, and the note on it says so.
+    After a gap no window counts: the share of both is of the first 11, and the note on it says so.
     """
     first_11_and_three_after_a_gap = drawn_windows[:11] + drawn_windows[12:15]
     by_ab = judged_by(tmp_path, drawn_windows[:14], AB=[VIOLENT] * 14)

@@ -110,7 +110,7 @@ def test_claims_of_a_concepts_model_name_the_concept():
 
 @pytest.mark.parametrize(("language", "name"), [("en", "Body"), ("fr", "Corps")])
 def test_sentences_on_a_concepts_model_name_the_concept(language, name):
-    """A film is scored by a model of the concept Body, and not of a level. What it marks must be called so.
+    """A film is scored by a model of the concept Body, and not of a level: what it marks must be called so.
 
     The first sentence has the concept's name, with the codebook's meaning of it if anything is marked, which
     with a threshold of 1 nothing is. So do the sentence on the expected share and the label of each passage.
@@ -354,7 +354,7 @@ def test_an_evaluation_for_a_concept_is_refused_if_nobody_names_concepts():
 
 @pytest.mark.long
 def test_a_comparison_of_films_is_of_the_concept_too():
-    """Six films are scored by a model of the concept Body. AB judges twelve windows of each.
+    """Six films are scored by a model of the concept Body, and AB judges twelve windows of each.
 
     AB names Body in every third window, and the level S, which other models find, in another third. The
     films' share is that of Body, about 1/3.

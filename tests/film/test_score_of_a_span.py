@@ -39,7 +39,7 @@ def film_of_seconds(flags_of_first_minute, *, has_p):
 def test_list_evidence_and_citations_agree_whether_a_span_has_a_score(
     tmp_path, flags_of_first_minute, has_p, end_of_span_s, is_scored
 ):
-    """AB gives level S to a span from 0 s on. The film's first minute is credits, or has no probability (p).
+    """AB gives level S to a span from 0 s on; the film's first minute is credits, or has no probability (p).
 
     A span has a score if half a second of it or more is judged. The list of decisions, the evidence on the
     span and both citations must agree on it: a score that is not shown cannot have been seen by AB.

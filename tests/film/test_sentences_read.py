@@ -672,7 +672,7 @@ def film_that_begins_black():
 
 
 def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
-    """A film of 900 s begins black. How black it is was measured in windows of 8 s, one every 4 s.
+    """A film of 900 s begins black; how black it is was measured in windows of 8 s, one every 4 s.
 
     The page gives the black part of the film's time. The mean of the windows would be another number: it
     counts the film's first and last 4 s too little, as these lie in one window and all others in two.
@@ -1010,7 +1010,7 @@ def test_citation_and_figure_say_if_a_program_gave_labels(
     are_all_by_program,
     are_some_by_program,
 ):
-    """A model's numbers are only as good as its labels. All, some or none of them were given by a program.
+    """A model's numbers are only as good as its labels: all, some or none of them were given by a program.
 
     The program is the annotator `PLANTED`, and AB a person. Whoever cites 20 seconds of a film, or copies its
     figure, must say that nobody judged the model's clips, or some of them.

@@ -239,9 +239,9 @@ def test_without_named_concepts_only_the_model_of_levels_has_a_share(judge_ten_w
 
 @pytest.mark.parametrize(("language", "body"), [("en", "Body"), ("fr", "Corps")])
 def test_the_desk_says_that_judgements_without_concepts_do_not_count(tmp_path, language, body):
-    """A film is scored by a model of the concept Body. AB judged four of its windows S, and named no concept.
+    """A film is scored by a model of the concept Body. AB judged four of its windows S without a concept.
 
-    So no window counts for a share of Body. Where AB judges the next window, the desk says that none counts,
+    So no window counts for a share of Body: where AB judges the next one, the desk says that none counts,
     why, and that it is of AB's 4 judgements.
     """
     words = Words(language)
