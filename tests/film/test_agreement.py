@@ -207,24 +207,25 @@ def test_a_model_that_scores_all_seconds_alike_has_p_1(n_films):
 
 
 def test_the_order_of_films_changes_no_number():
-    """Four films of 300 s, of which a person marks 40 s each; a model's calls and scores are random.
+    """A person marks 40 s of each of four films of 300 s, and a model marks and scores seconds at random.
 
-    The films are given in one order and in reverse. P-values are by 30 shifts of the model's timeline.
+    The films are given in one order and in reverse: all numbers of the agreement are the same. P-values, by
+    30 random shifts of the model's timeline, are among them.
     """
     rng = np.random.default_rng(1)
-    model = {}
-    people = {}
+    by_model = {}
+    by_people = {}
     for number, start in enumerate((5, 90, 200, 30)):
-        people[f"f{number}"] = {"a": human_marks(spans([(start, start + 40)]), 300)}
-        model[f"f{number}"] = Marks(
+        by_people[f"f{number}"] = {"a": human_marks(spans([(start, start + 40)]), 300)}
+        by_model[f"f{number}"] = Marks(
             seconds=rng.random(300) < 0.3, segments=spans([(20, 120)]), rate=0.3, scores=rng.random(300)
         )
-    model_in_reverse = dict(reversed(model.items()))
+    by_model_in_reverse = dict(reversed(by_model.items()))
 
-    table = values_by_who_and_metric(model, people, n_shifts=30)
-    reversed_table = values_by_who_and_metric(model_in_reverse, people, n_shifts=30)
+    agreement = values_by_who_and_metric(by_model, by_people, n_shifts=30)
+    agreement_in_reverse = values_by_who_and_metric(by_model_in_reverse, by_people, n_shifts=30)
 
-    pd.testing.assert_frame_equal(reversed_table.sort_index(), table.sort_index())
+    pd.testing.assert_frame_equal(agreement_in_reverse.sort_index(), agreement.sort_index())
 
 
 def test_kappa_is_that_of_scikit_learn():
@@ -300,14 +301,19 @@ def overlaps_of_all(reference, estimated):
 
 @given(RANDOM_SPANS, RANDOM_SPANS, st.sampled_from([0.1, 0.3, 0.5, 0.9]))
 def test_f1_of_segments_is_that_of_the_best_matching(first, second, min_overlap):
-    """Segments are matched one to one, so that as many as possible have a partner that overlaps enough.
+    """Segments of two people are matched one to one, so that as many as possible have a partner.
 
-    An overlap is the intersection over the union. The oracle finds the best matching by scipy's assignment.
+    Two may be partners if their intersection is at least `min_overlap` of their union. F1 is 2 * matches over
+    all segments; the oracle finds the best matching by scipy's linear sum assignment.
     """
-    reference, estimated = spans(first), spans(second)
+    reference = spans(first)
+    estimated = spans(second)
     may_match = overlaps_of_all(reference, estimated) >= min_overlap
-    expected = f1_by_assignment(may_match, len(reference), len(estimated))
-    assert segment_f1(reference, estimated, min_overlap) == pytest.approx(expected)
+    f1_of_best_matching = f1_by_assignment(may_match, len(reference), len(estimated))
+
+    f1 = segment_f1(reference, estimated, min_overlap)
+
+    assert f1 == pytest.approx(f1_of_best_matching)
 
 
 @given(RANDOM_SPANS, RANDOM_SPANS)
@@ -351,22 +357,23 @@ def precisions_where_a_reference_is_found(overlaps, min_overlap):
 def test_average_precision_lets_segments_take_references_by_rank(
     reference_spans, estimated_spans, min_overlap
 ):
-    """Each segment, the best-ranked first, takes the best reference that is left; with none it is wrong.
+    """Each segment, the one of the highest score first, takes the best reference that is left.
 
-    As usual, the precision at a rank counts as the highest one at this rank or a later one.
+    It is wrong if none overlaps it by `min_overlap` or more. The average precision is the sum of precisions
+    where a reference is found, over the references; as usual, each counts as the highest from there on.
     """
-    reference, estimated = spans(reference_spans), spans(estimated_spans)
-    overlaps = overlaps_of_all(reference, estimated)
+    reference = spans(reference_spans)
+    estimated = spans(estimated_spans)
+    scores_in_order = np.arange(len(estimated))[::-1]  # the first segment has the highest
 
+    average_precision = segment_ap(reference, estimated, scores_in_order, min_overlap)
+
+    overlaps = overlaps_of_all(reference, estimated)
     precisions = precisions_where_a_reference_is_found(overlaps, min_overlap)
     sum_of_precisions = 0.0
-    for rank in range(len(precisions)):
-        sum_of_precisions += max(precisions[rank:])
-    expected = sum_of_precisions / len(reference)
-
-    scores_in_order = np.arange(len(estimated))[::-1]  # the first segment has the highest
-    precision = segment_ap(reference, estimated, scores_in_order, min_overlap)
-    assert precision == pytest.approx(expected)
+    for place in range(len(precisions)):
+        sum_of_precisions += max(precisions[place:])
+    assert average_precision == pytest.approx(sum_of_precisions / len(reference))
 
 
 def test_average_precision_of_segments_by_hand():
@@ -481,24 +488,24 @@ AGREEMENT_OF_MOBYGAZE = {
 def test_the_two_annotators_of_mobygaze_agree_as_measured(annotators_of_mobygaze):
     """The public data MObyGaze have two annotators of 20 films; their agreement is the ceiling for any model.
 
-    The numbers were measured once (`AGREEMENT_OF_MOBYGAZE`), and must not change by a change of code.
-    Annotator 2 marked .12 of a film's time on average.
+    The numbers (`AGREEMENT_OF_MOBYGAZE`, by metric) were measured once, and must not change by a change of
+    code; nor may the interval of the rank correlation of the films' rates, which pages show.
     """
-    first = {movie: marks["annotator1"] for movie, marks in annotators_of_mobygaze.items()}
-    second = {movie: {"annotator2": marks["annotator2"]} for movie, marks in annotators_of_mobygaze.items()}
+    by_first = {movie: marks["annotator1"] for movie, marks in annotators_of_mobygaze.items()}
+    by_second = {
+        movie: {"annotator2": marks["annotator2"]} for movie, marks in annotators_of_mobygaze.items()
+    }
 
-    comparison = compare_marks(first, second, name="annotator1", n_shifts=20)
+    comparison = compare_marks(by_first, by_second, name="annotator1", n_shifts=20)
 
     table = comparison.summary.set_index(["who", "metric"])
-    of_first = table.loc["annotator1"]
+    agreement = table.loc["annotator1"]
+    assert agreement.loc["second_f1", "n_films"] == 20
     for metric, measured_once in AGREEMENT_OF_MOBYGAZE.items():
-        assert round(float(of_first.loc[metric, "value"]), 3) == measured_once, metric
-    assert of_first.loc["second_f1", "n_films"] == 20
-    rate_of_second = table.loc[("human: annotator2", "rate"), "value"]
-    assert round(float(rate_of_second), 3) == 0.117
-
-    # The interval that pages show beside the rank correlation of the films' rates
-    rank_correlation_of_rates = of_first.loc["rate_rank"]
+        assert round(float(agreement.loc[metric, "value"]), 3) == measured_once, metric
+    part_marked_by_second = table.loc[("human: annotator2", "rate"), "value"]
+    assert round(float(part_marked_by_second), 3) == 0.117
+    rank_correlation_of_rates = agreement.loc["rate_rank"]
     assert rank_correlation_of_rates["low"] == pytest.approx(CEILINGS_OF_SURE.rank_low, abs=0.001)
     assert rank_correlation_of_rates["high"] == pytest.approx(CEILINGS_OF_SURE.rank_high, abs=0.001)
 
@@ -723,19 +730,19 @@ def test_an_annotation_beyond_the_films_end_is_cut(two_films):
 
 @pytest.mark.parametrize(("rule", "f1"), [(ALL, 1), (NONE, 0)])
 def test_marking_all_is_right_of_an_all_positive_film(rule, f1):
-    """Two simple rules are compared with people: to mark all of a film (`ALL`), and nothing (`NONE`).
+    """A person marked all 50 seconds of film m, and 20 of 50 of film n; the model marks the same.
 
-    A person marked all 50 seconds of film m, and 20 of film n; the model's marks are theirs. In film m all is
-    right, so that `ALL` finds the only segment and its ends, and `NONE` nothing.
+    Beside the model two simple rules are compared with the person: `ALL` marks all of a film, and `NONE`
+    nothing. In film m `ALL` is right, with the only segment and its ends, and `NONE` finds neither.
     """
     marks = {"m": human_marks(spans([(0, 50)]), 50), "n": human_marks(spans([(0, 20)]), 50)}
-    people = {"m": {"a": marks["m"]}, "n": {"a": marks["n"]}}
+    by_person_a = {"m": {"a": marks["m"]}, "n": {"a": marks["n"]}}
 
-    comparison = compare_marks(marks, people, name="m", n_shifts=2, collars=(0.5,))
+    comparison = compare_marks(marks, by_person_a, name="model", n_shifts=2, collars=(0.5,))
 
-    of_film_m = comparison.by_film.query("movie == 'm'").set_index(["who", "metric"])["value"]
-    assert of_film_m[rule, "segment_f1_0.5"] == f1
-    assert of_film_m[rule, "boundary_f1_0.5s"] == f1
+    in_film_m = comparison.by_film.query("movie == 'm'").set_index(["who", "metric"])["value"]
+    assert in_film_m[rule, "segment_f1_0.5"] == f1
+    assert in_film_m[rule, "boundary_f1_0.5s"] == f1
 
 
 def test_the_guess_by_other_films_leaves_out_films_without_a_rate():
@@ -902,24 +909,34 @@ def test_means_over_all_films_of_the_table_do_not_say_over_how_many(two_films):
         assert "(n)" not in note
 
 
-def test_what_is_measured_by_the_marks_of_all_says_so_under_each_annotator(two_films):
-    """Ann marks all of a film and bob nothing. By bob's marks nothing that the model marks is right.
+def values_in_column(table, header):
+    """Return the text of the value that each cell of a column begins with, by the title of its row."""
+    column = table.headers.index(header)
+    values = {}
+    for row in table.rows:
+        value, *_interval = row[column].split()
+        values[row[0]] = value
+    return values
 
-    Yet some of its ten first passages are: these are measured by the marks of all annotators together.
+
+def test_what_is_measured_by_the_marks_of_all_says_so_under_each_annotator(two_films):
+    """Ann marks all of a film and bob nothing: he calls its first 100 s HN, which is negative.
+
+    By bob's marks nothing that the model (pcbm_lr) marks is right. Yet in the table of bob some of its ten
+    first passages are, as these are measured by the marks of all annotators together: the title must say so.
     """
     by_ann = mark(start_s=0.0, end_s=600.0)
     by_bob = replace(IN_FILM_M, clip_id="b", annotator="bob", level="HN")
+
     report = evaluation_report(evaluate_marks(two_films[:1], by_ann, by_bob))
 
     (table_of_bob,) = [block for block in report.blocks if block.title == "Truth: bob"]
-    column = table_of_bob.headers.index("pcbm_lr")
-    cell_of = {row[0]: row[column] for row in table_of_bob.rows}  # a cell begins with its value
-
-    assert float(cell_of["F1 of seconds"].split()[0]) == 0
-    titles_of_top_10 = [title for title in cell_of if title.startswith("top 10")]
+    value_of_model = values_in_column(table_of_bob, "pcbm_lr")
+    assert float(value_of_model["F1 of seconds"]) == 0
+    titles_of_top_10 = [title for title in value_of_model if title.startswith("top 10")]
     assert titles_of_top_10
     for title in titles_of_top_10:
-        assert float(cell_of[title].split()[0]) > 0
+        assert float(value_of_model[title]) > 0
         assert "all together" in title
 
 
@@ -1058,16 +1075,12 @@ def test_marks_that_the_model_cannot_judge_change_no_number(half_judged):
     pd.testing.assert_series_equal(with_others, expected)
 
 
-def test_a_mark_is_as_long_as_its_judged_time():
-    """Seconds 100 to 149 of 600 have no probability: a clock of judged time leaves them out.
-
-    By it what comes later begins 50 s earlier. A mark of 80 to 170 s, of which 40 are judged, is from 80 to
-    120, and one within the part that is left out is none.
-    """
-    film = ten_minute_film("m", unlike_parts=())  # 60 rows
+def film_without_probability_from_100_to_150_s():
+    """Make a film of 600 s with 60 rows of 10 s each."""
+    film = ten_minute_film("m", unlike_parts=())
     starts_s = np.arange(0.0, 600.0, 10.0)
     is_judged = (starts_s < 100) | (starts_s >= 150)
-    film = with_columns(
+    return with_columns(
         film,
         start_s=starts_s,
         end_s=starts_s + 10,
@@ -1075,28 +1088,39 @@ def test_a_mark_is_as_long_as_its_judged_time():
         p=np.where(is_judged, 0.3, np.nan),
         called=pd.array(np.where(is_judged, 0, None), dtype="Int64"),
     )
+
+
+def test_a_mark_is_as_long_as_its_judged_time():
+    """The model judges 550 of a film's 600 seconds, not those from 100 to 150; its clock leaves these out.
+
+    A mark from 80 to 170 s, of which 40 s are judged, is from 80 to 120 s by this clock. One that lies within
+    the part that is left out is none.
+    """
+    film = film_without_probability_from_100_to_150_s()
+
     _marks, clock = marks_of(film, key=None)
 
-    assert clock.n_seconds == 550  # 600 - 50
     around_the_gap = spans([(80, 170)])
     within_the_gap = spans([(110, 140)])
+    assert clock.n_seconds == 550
     assert clock.spans(around_the_gap).tolist() == [[80, 120]]
     assert clock.spans(within_the_gap).tolist() == []
 
 
 @given(RANDOM_SPANS, st.lists(st.booleans(), min_size=40, max_size=40))
 def test_marks_on_the_clock_of_judged_time_cover_the_same_seconds(pairs, is_judged):
-    """A film has 40 seconds, some of which a model can judge; the clock counts only these.
+    """A model judges some of a film's 40 seconds. A clock of judged time counts these alone.
 
-    Marks moved to it cover just the marked seconds that are judged.
+    Marks that are moved to this clock cover just those of the marked seconds that are judged.
     """
     clock = JudgedClock(np.array(is_judged))
-    marked = merged(pairs)
+    marks = merged(pairs)
+    marks_by_the_clock = clock.spans(marks)
 
-    is_marked = seconds_in(marked, 40)
-    is_marked_by_the_clock = seconds_in(clock.spans(marked), clock.n_seconds)
+    is_marked = seconds_in(marks, 40)
+    is_marked_by_the_clock = seconds_in(marks_by_the_clock, clock.n_seconds)
 
-    assert is_marked_by_the_clock.tolist() == is_marked[clock.is_judged].tolist()
+    assert is_marked_by_the_clock.tolist() == is_marked[is_judged].tolist()
 
 
 def test_marking_all_judged_time_gives_no_small_p(half_judged):
@@ -1118,58 +1142,65 @@ def test_marking_all_judged_time_gives_no_small_p(half_judged):
 
 @pytest.mark.parametrize("marked_s", [50, 97, 100])
 def test_a_long_passage_where_all_is_positive_has_no_small_p(marked_s):
-    """A person marks all of 100 seconds, and a model the first 50, 97 or 100.
+    """A person marks all 100 seconds of a film, and a model the first 50, 97 or 100.
 
-    Shifts of the model's timeline agree with the person as well, if a passage that is moved over the film's
-    end, and goes on at its beginning, counts as one.
+    Wherever the model's marks are moved they agree with the person as well, and so no p, the share of shifts
+    that agree as well, is small. A passage that is moved over the film's end, and goes on at its beginning,
+    counts as one.
     """
-    model_marks = Marks(
+    by_model = Marks(
         seconds=np.arange(100) < marked_s, segments=spans([(0, marked_s)]), rate=0.5, scores=np.zeros(100)
     )
-    people = {"m": {"a": human_marks(spans([(0, 100)]), 100)}}
-    table = values_by_who_and_metric({"m": model_marks}, people, n_shifts=50)
-    p = table.loc["m"]["p"]
+    by_person = human_marks(spans([(0, 100)]), 100)
 
-    assert p["segment_f1_0.5"] == 1
-    assert p["second_f1"] == 1
-    assert (p.dropna() > 0.1).all()
+    table = values_by_who_and_metric({"m": by_model}, {"m": {"a": by_person}}, n_shifts=50)
+
+    p_of_metrics = table.loc["m"]["p"]
+    assert p_of_metrics["segment_f1_0.5"] == 1
+    assert p_of_metrics["second_f1"] == 1
+    assert (p_of_metrics.dropna() > 0.1).all()
 
 
 def test_rates_of_model_and_annotator_are_of_the_same_time():
-    """Rates are compared over the time that the model can judge: not its first tenth, and not the credits.
+    """Of a film the first tenth is unlike training and the end credits: the model judges the time between.
 
-    The model expects .25 of it. Ann marks all of the rest, and the first half of the judged time: her rate is
-    .5, which is .25 off the model's, and .5 off that of marking all.
+    It expects .25 of this time. Ann marks the first half of it, and all that is not judged, which does not
+    count: her rate is .5, and off by .25 from the model's and by .5 from that of marking all.
     """
     film = ten_minute_film("m", unlike_parts=((0.0, 0.1),))
+    film = with_model(film, rate=structs.replace(film.rate(), value=0.25))
     judged_from_s = float(film.rows().query("flags == 'unlike'")["end_s"].max())
     judged_to_s = float(film.rows().query("flags == 'credits'")["start_s"].min())
     middle_s = (judged_from_s + judged_to_s) / 2
-    expected_share = structs.replace(film.rate(), value=0.25)
-    film = with_model(film, rate=expected_share)
+    up_to_the_middle = mark(start_s=0.0, end_s=middle_s)
+    the_credits = mark(start_s=judged_to_s, end_s=600.0)
 
-    numbers = numbers_of([film], mark(start_s=0.0, end_s=middle_s), mark(start_s=judged_to_s, end_s=600.0))
+    numbers = numbers_of([film], up_to_the_middle, the_credits)
 
-    assert numbers["ann", "human: ann", "m", "rate"] == pytest.approx(0.5, abs=0.005)
-    assert numbers["ann", "pcbm_lr", "m", "rate_error"] == pytest.approx(0.25, abs=0.005)
-    assert numbers["ann", ALL, "m", "rate_error"] == pytest.approx(0.5, abs=0.005)
+    rate_of_ann = numbers["ann", "human: ann", "m", "rate"]
+    error_of_model = numbers["ann", "pcbm_lr", "m", "rate_error"]
+    error_of_marking_all = numbers["ann", ALL, "m", "rate_error"]
+    assert rate_of_ann == pytest.approx(0.5, abs=0.005)
+    assert error_of_model == pytest.approx(0.25, abs=0.005)
+    assert error_of_marking_all == pytest.approx(0.5, abs=0.005)
 
 
 def test_mean_rates_are_of_films_with_a_rate_by_the_model(half_judged):
-    """The model has a rate of n, and none of m: all means of rates are of n alone, so that they compare.
+    """Half of film m is unlike training, so that the model has no rate of it; of film n it has one.
 
-    The baseline `PRIOR` guesses a film's rate by other films, and there is none with a rate beside n. A note
-    names m with the reason.
+    All mean rates are of n alone, so that they compare, and a note names m with the reason. The baseline
+    `PRIOR` has none: it guesses a film's rate by other films, and beside n there is none with a rate.
     """
-    whole = ten_minute_film("n", unlike_parts=())
-    measured = evaluate_marks([half_judged, whole], IN_FILM_M, IN_FILM_N)
+    wholly_judged = ten_minute_film("n", unlike_parts=())
 
-    summary = measured.summary
-    rates = summary[summary["metric"].isin(["rate", "rate_error"])]
-    is_prior = rates["who"] == PRIOR
-    assert (rates["n_films"][~is_prior] == 1).all()
-    assert (rates["n_films"][is_prior] == 0).all()
-    notes = "\n".join(evaluation_report(measured).notes)
+    evaluated = evaluate_marks([half_judged, wholly_judged], IN_FILM_M, IN_FILM_N)
+
+    summary = evaluated.summary
+    mean_rates = summary[summary["metric"].isin(["rate", "rate_error"])]
+    is_prior = mean_rates["who"] == PRIOR
+    assert (mean_rates["n_films"][~is_prior] == 1).all()
+    assert (mean_rates["n_films"][is_prior] == 0).all()
+    notes = "\n".join(evaluation_report(evaluated).notes)
     assert "(more than 20 % of the time is unlike training): m" in notes
 
 

@@ -420,42 +420,43 @@ def seconds_by_hand(film):
 
 @given(films(), st.sampled_from(LANGUAGES))
 def test_judged_unjudged_and_empty_seconds_add_up_to_the_film(film, language):
-    """Each second of a film is judged, not judged (unlike the training clips), or empty (black, credits).
+    """Each second of a film is judged by the model, unlike its training clips, or empty (black, credits).
 
-    Random films have all three. The claim on the judged time has the same sums as the film's rows
-    (`seconds_by_hand` adds them up), and its sentence writes them.
+    The claim on the judged time has the sums of the film's rows, which are added up by hand here, and its
+    sentence writes them.
     """
     words = Words(language)
-    judged_s, unjudged_s, nothing_s = seconds_by_hand(film)
+    seconds = seconds_by_hand(film)
+    assert seconds.judged + seconds.unjudged + seconds.nothing == pytest.approx(film.record.duration_s)
 
     (claim,) = claims_of_kind(film, kinds.JudgedTime)
 
-    assert claim.judged_s == pytest.approx(judged_s, abs=1e-6)
-    assert claim.unlike_s == pytest.approx(unjudged_s, abs=1e-6)
-    assert claim.nothing_s == pytest.approx(nothing_s, abs=1e-6)
-    assert judged_s + unjudged_s + nothing_s == pytest.approx(film.record.duration_s)
-
+    assert claim.judged_s == pytest.approx(seconds.judged, abs=1e-6)
+    assert claim.unlike_s == pytest.approx(seconds.unjudged, abs=1e-6)
+    assert claim.nothing_s == pytest.approx(seconds.nothing, abs=1e-6)
     sentence = phrases.sentence(claim, words)
-    for duration in words.durations(judged_s, unjudged_s, nothing_s):
+    for duration in words.durations(seconds.judged, seconds.unjudged, seconds.nothing):
         assert duration in sentence
 
 
 @given(films(), st.sampled_from(LANGUAGES))
 def test_the_first_sentence_is_of_judged_time_if_over_a_fifth_is_not_judged(film, language):
-    """The first sentence on a film says what share of it the model marks.
+    """The first sentence on a film says how much of it the model marks; if nothing is judged there is none.
 
-    Where over a fifth is not judged it says "of these minutes", and not "of the film". Where nothing is
-    judged there is no sentence. The fifth is of what has content: what is black or credits does not count.
+    If over a fifth of what is neither black nor credits is not judged, as it is unlike the training clips,
+    this is said to be "of these minutes", those that were judged, and not of the film.
     """
-    judged_s, unlike_s, _nothing_s = seconds_by_hand(film)
+    of_these_minutes = Words(language)["sentence_of_these"]
+    seconds = seconds_by_hand(film)
+    seconds_of_content = seconds.judged + seconds.unjudged
 
     sentence = first_sentence(film, language=language)
 
-    if judged_s == 0:
+    if seconds.judged == 0:
         assert sentence == ""
     else:
-        is_much_unjudged = unlike_s > (judged_s + unlike_s) / 5
-        assert (Words(language)["sentence_of_these"] in sentence) == is_much_unjudged
+        is_over_a_fifth_unjudged = seconds.unjudged > seconds_of_content / 5
+        assert (of_these_minutes in sentence) == is_over_a_fifth_unjudged
 
 
 def reaching_seconds(film):
@@ -529,21 +530,23 @@ def without_concepts(sentence, claim, words):
 
 @given(films(), st.sampled_from(LANGUAGES))
 def test_the_first_sentence_has_these_numbers_and_no_others(film, language):
-    """As in "In 8 min of 10 min (80%) ... 2 min, in 3 passages": each is computed from the rows again.
+    """As in "In 8 min of 10 min (80%) ... 2 min, in 3 passages": "these" are computed from the film's rows.
 
-    The sentence ends with the concepts of the passages, whose numbers another test is on. Where nothing is
-    judged there is no sentence.
+    Another test is on the end of the sentence, which names the concepts of the passages. A film of which
+    nothing is judged has no sentence.
     """
     words = Words(language)
     sentence = first_sentence(film, language=language)
-    if not sentence:
+    if sentence == "":
         return
+
     (claim,) = claims_of_kind(film, kinds.MarkedPassages)
+    sentence_but_for_concepts = without_concepts(sentence, claim, words)
+    numbers_by_hand = " ".join(first_numbers_by_hand(film, words))
 
-    numbers_of_sentence = numbers_in(without_concepts(sentence, claim, words), words)
-
-    expected_numbers = numbers_in(" ".join(first_numbers_by_hand(film, words)), words)
-    assert sorted(numbers_of_sentence) == sorted(expected_numbers)
+    written = numbers_in(sentence_but_for_concepts, words)
+    expected = numbers_in(numbers_by_hand, words)
+    assert sorted(written) == sorted(expected)
 
 
 # --- numbers of passages and their reasons
@@ -597,26 +600,35 @@ def side_of(change, contribution):
 
 @given(films(), st.sampled_from(LANGUAGES))
 def test_a_passage_has_the_numbers_of_its_judged_rows(film, language):
-    """Its probability is their mean, weighed by seconds, and its length is that of its unrounded ends.
+    """A passage's probability is the mean of its judged rows, weighed by their seconds.
 
-    A passage from 0.6 to 4.4 s is shown as one from 1 to 4 s, and is 4 s long, not 3. A reason has what its
-    concept adds to the logit, and how much the probability would change without it.
+    Its length is that of its unrounded ends: from 0.6 to 4.4 s, shown as 1 to 4 s, it is 4 s long, not 3.
     """
     words = Words(language)
     for passage_by_hand in raw_passages(film):
         claim = passage_by_hand.claim
         length_s = claim.time.end_s - claim.time.start_s
-        written_length, _ = words.durations(length_s, claim.judged_s)
+        written_length, _written_judged_time = words.durations(length_s, claim.judged_s)
 
         assert claim.number == pytest.approx(passage_by_hand.p)
         assert words.probability(passage_by_hand.p) in phrases.passage_p(claim, words)
         assert claim.time.seconds == pytest.approx(length_s)
         assert written_length in phrases.passage_length(claim, words)
-        for reason in claim.reasons:
-            contributions = passage_by_hand.rows[f"{reason.what}_contribution"]
-            added_to_logit = passage_by_hand.mean(contributions)
+
+
+@given(films())
+def test_a_reason_of_a_passage_has_what_its_concept_adds_in_the_judged_rows(film):
+    """A reason is a concept, with the mean of what it adds to the logit of the passage's judged rows.
+
+    Its number is how much the passage's probability would change without the concept. Both are computed from
+    the rows by hand, and are kept to four decimals.
+    """
+    for passage_by_hand in raw_passages(film):
+        for reason in passage_by_hand.claim.reasons:
+            concept = reason.what
+            added_to_logit = passage_by_hand.mean(passage_by_hand.rows[f"{concept}_contribution"])
+            change_of_p = passage_by_hand.change(concept)
             assert reason.contribution == pytest.approx(added_to_logit, abs=1e-4)
-            change_of_p = passage_by_hand.change(reason.what)
             assert reason.number == pytest.approx(change_of_p, abs=1e-4)
 
 
@@ -664,35 +676,58 @@ def beginning_of(text_key, words):
 
 
 @given(films(), st.sampled_from(LANGUAGES))
-def test_each_reason_of_a_percent_or_more_is_said_with_its_side_amount_and_doubt(film, language):
-    """As in "For it: more Body": the side is for, the amount more.
+def test_each_reason_of_a_percent_or_more_is_said_with_its_side_and_amount(film, language):
+    """A concept is a reason if a passage's probability would change by .01 or more without it.
 
-    A concept is a reason if the probability of the passage would change by .01 (`MIN_CHANGE`) or more
-    without it; a smaller change would be noise to a reader, and its concept is not named. As numbers are kept
-    to four decimals, one within `ROUNDING` of .01 may be named or not. The doubt is that the model finds the
-    concept no better than by chance.
+    As in "For it: more Body": the side is for, the amount more. Whether a change just at .01 (`ROUNDING`) is
+    said is open.
     """
     words = Words(language)
     for passage_by_hand in raw_passages(film):
-        claim = passage_by_hand.claim
-        reasons_by_concept = {reason.what: reason for reason in claim.reasons}
-        sentence_on_all = phrases.reasons_sentence(claim.reasons, words)
+        reasons_of_passage = passage_by_hand.claim.reasons
+        reason_by_concept = {reason.what: reason for reason in reasons_of_passage}
+        sentence_on_all_reasons = phrases.reasons_sentence(reasons_of_passage, words)
         for concept in film.model().concepts:
-            change = passage_by_hand.change(concept.name)
-            size = abs(change)
-            if size > MIN_CHANGE + ROUNDING:
-                reason = reasons_by_concept[concept.name]
+            change_of_p = passage_by_hand.change(concept.name)
+            if abs(change_of_p) > MIN_CHANGE + ROUNDING:
+                reason = reason_by_concept[concept.name]
                 sentence = phrases.sentence(reason, words)
-                side = side_of(change, round(reason.contribution, 4))
-                named = words.say(f"why_{reason.amount}", concept=reason.what)
+                side = side_of(change_of_p, round(reason.contribution, 4))
+                amount_and_concept = words.say(f"why_{reason.amount}", concept=reason.what)
                 assert sentence.startswith(beginning_of(side, words))
-                assert named in sentence
-                assert named in sentence_on_all
-                assert reason.has(NEAR_CHANCE) == concept.is_near_chance
-                assert (words["why_near_chance"] in sentence) == concept.is_near_chance
-            elif size < MIN_CHANGE - ROUNDING and concept.name in reasons_by_concept:
-                reason = reasons_by_concept[concept.name]
+                assert amount_and_concept in sentence
+                assert amount_and_concept in sentence_on_all_reasons
+
+
+@given(films(), st.sampled_from(LANGUAGES))
+def test_a_reason_of_less_than_a_percent_does_not_name_its_concept(film, language):
+    """Without the concept a passage's probability would change by less than .01, which is noise to a reader.
+
+    `ROUNDING`: numbers are kept to four decimals, and one just below .01 may be named or not.
+    """
+    words = Words(language)
+    for passage_by_hand in raw_passages(film):
+        for reason in passage_by_hand.claim.reasons:
+            change_of_p = passage_by_hand.change(reason.what)
+            if abs(change_of_p) < MIN_CHANGE - ROUNDING:
                 assert words.translated(reason.what) not in phrases.sentence(reason, words)
+
+
+@given(films(), st.sampled_from(LANGUAGES))
+def test_a_reason_says_if_the_model_finds_its_concept_no_better_than_by_chance(film, language):
+    """A reason is a concept without which a passage's probability would change by .01 or more.
+
+    Some concepts of the model are found no better than by chance (`is_near_chance`): then the reason has this
+    as a condition, and its sentence says so.
+    """
+    words = Words(language)
+    found_by_chance = {concept.name: concept.is_near_chance for concept in film.model().concepts}
+    for passage_by_hand in raw_passages(film):
+        for reason in passage_by_hand.claim.reasons:
+            if abs(passage_by_hand.change(reason.what)) > MIN_CHANGE + ROUNDING:
+                is_doubtful = found_by_chance[reason.what]
+                assert reason.has(NEAR_CHANCE) == is_doubtful
+                assert (words["why_near_chance"] in phrases.sentence(reason, words)) == is_doubtful
 
 
 def test_a_sentence_that_names_one_concept_names_the_heaviest():
@@ -716,49 +751,53 @@ def test_a_sentence_that_names_one_concept_names_the_heaviest():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_refused_share_names_the_unlike_part_of_the_content(language):
-    """No share is expected of a film that is in large part unlike the training clips.
+    """No share is expected of a film whose first half is unlike the training clips; its end is credits.
 
-    The refusal says how much of what is neither credits nor black is unlike, and not of the whole film.
+    The refusal says how much of what is not credits is unlike, which is more than the part of the whole film.
     """
     words = Words(language)
     film = fake_scored_film(n_rows=400, duration_s=600.0, unlike_parts=((0.0, 0.5),))
     rows = film.rows()
     seconds = rows["end_s"] - rows["start_s"]
     unlike_s = seconds[rows["flags"] == "unlike"].sum()
-    share_of_content = unlike_s / seconds[rows["flags"] != "credits"].sum()
-    share_of_film = unlike_s / seconds.sum()
-    assert words.share(share_of_content) != words.share(share_of_film)
+    unlike_part_of_content = unlike_s / seconds[rows["flags"] != "credits"].sum()
+    unlike_part_of_film = unlike_s / seconds.sum()
+    assert words.share(unlike_part_of_content) != words.share(unlike_part_of_film)
 
-    (claim,) = claims_of_kind(film, kinds.ExpectedShare)
+    (refused_share,) = claims_of_kind(film, kinds.ExpectedShare)
 
-    assert claim.has(kinds.LITTLE_JUDGED)
-    assert claim.unlike == pytest.approx(share_of_content)
-    assert words.share(share_of_content) in phrases.sentence(claim, words)
+    assert refused_share.has(kinds.LITTLE_JUDGED)
+    assert refused_share.unlike == pytest.approx(unlike_part_of_content)
+    assert words.share(unlike_part_of_content) in phrases.sentence(refused_share, words)
+
+
+def mean_movement_of_camera(*values_of_windows):
+    """Claim the mean of `camera`, a variable of how a film is made, over windows of 8 seconds."""
+    film = fake_scored_film(n_rows=60, duration_s=600.0)
+    starts = 8.0 * np.arange(len(values_of_windows))
+    variables = pd.DataFrame({"start_s": starts, "end_s": starts + 8.0, "camera": values_of_windows})
+    film = replace(film, variables=variables)
+    return of_film.staging_mean(film, film.model(), "camera", digits=2)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_mean_of_staging_says_how_many_windows_it_is_of(language):
-    """A variable of staging, here the camera, is known in two of five windows: the sentence says 2 of 5.
+    """The movement of the camera is .1 and .3 in two windows, and unknown (NaN) in three others or in none.
 
-    Where all have a value it says the mean alone.
+    The mean is .2. The sentence on it says that it is of 2 of 5 windows; if all are known it has the mean
+    alone.
     """
     words = Words(language)
-    film = fake_scored_film(n_rows=60, duration_s=600.0)
+    mean = words.number(0.2)
 
-    def mean_of(*values):
-        """Claim the mean of the variable `camera` over windows of 8 seconds with these values."""
-        starts = 8.0 * np.arange(len(values))
-        variables = pd.DataFrame({"start_s": starts, "end_s": starts + 8.0, "camera": values})
-        return of_film.staging_mean(replace(film, variables=variables), film.model(), "camera", digits=2)
+    of_two_of_five = mean_movement_of_camera(0.1, 0.3, np.nan, np.nan, np.nan)
+    of_two_of_two = mean_movement_of_camera(0.1, 0.3)
 
-    two_of_five = mean_of(0.1, 0.3, np.nan, np.nan, np.nan)
-    two_of_two = mean_of(0.1, 0.3)
-
-    assert two_of_five.number == 0.2
-    assert two_of_five.n_known == 2
-    assert two_of_five.n_windows == 5
-    assert numbers_in(phrases.sentence(two_of_five, words), words) == [words.number(0.2), "2", "5"]
-    assert numbers_in(phrases.sentence(two_of_two, words), words) == [words.number(0.2)]
+    assert of_two_of_five.number == 0.2
+    assert of_two_of_five.n_known == 2
+    assert of_two_of_five.n_windows == 5
+    assert numbers_in(phrases.sentence(of_two_of_five, words), words) == [mean, "2", "5"]
+    assert numbers_in(phrases.sentence(of_two_of_two, words), words) == [mean]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -843,47 +882,55 @@ def claims_of_two(by_ab, by_cd):
 
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
 def test_the_agreement_of_two_judges_has_counts_and_kappa(calls, language):
-    """The sentence says how many windows both call the same, and Cohen's kappa: 0 is agreement by chance.
+    """AB and CD call windows positive or negative; a sentence says how many windows both call the same.
 
-    It is also in the note on the share of both.
+    It also gives Cohen's kappa, which is 1 for full agreement, 0 for what chance gives, and undefined if both
+    call all windows the same. The note on the share of both has it too.
     """
-    by_ab, by_cd = calls
     words = Words(language)
+    by_ab, by_cd = calls
     n_windows = len(by_ab)
     n_alike = int((by_ab == by_cd).sum())
     kappa = kappa_of(by_ab, by_cd)
-    share, agreement = claims_of_two(by_ab, by_cd)
-
-    sentence = phrases.sentence(agreement, words)
-
-    assert {str(n_alike), str(n_windows)} <= set(numbers_in(sentence, words))
-    assert words.share(n_alike / n_windows) in sentence
     written_kappa = words["undefined"] if np.isnan(kappa) else words.number(kappa)
+
+    share, agreement = claims_of_two(by_ab, by_cd)
+    sentence = phrases.sentence(agreement, words)
+    note_on_share = phrases.judged_share_note(share, [agreement], words)
+
+    numbers = numbers_in(sentence, words)
+    assert str(n_alike) in numbers
+    assert str(n_windows) in numbers
+    assert words.share(n_alike / n_windows) in sentence
     assert written_kappa in sentence
-    assert sentence in phrases.judged_share_note(share, [agreement], words)
+    assert sentence in note_on_share
 
 
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
 def test_share_and_agreement_say_if_kappa_may_be_chance(calls, language):
-    """A share of judges who agree no better than by chance means little, so that both sentences say so.
+    """A share of two judges who agree no better than by chance means little: two sentences must say so.
 
-    There are three doubts: kappa is undefined, its interval lies below 0, or the interval holds 0.
+    These are on the share and on kappa, which is 0 for an agreement by chance. It is in doubt if kappa is
+    undefined, if its interval lies below 0, or if the interval holds 0.
     """
-    words, kappa = Words(language), kappa_interval(*calls)
-    share, agreement = claims_of_two(*calls)
-    doubts = {
-        UNDEFINED: np.isnan(kappa_of(*calls)),
-        AGREE_LESS: kappa.high < 0,
-        AGREE_BY_CHANCE: kappa.low <= 0 <= kappa.high,
+    words = Words(language)
+    by_ab, by_cd = calls
+    interval = kappa_interval(by_ab, by_cd)
+    is_in_doubt = {
+        UNDEFINED: np.isnan(kappa_of(by_ab, by_cd)),
+        AGREE_LESS: interval.high < 0,
+        AGREE_BY_CHANCE: interval.low <= 0 <= interval.high,
     }
-    for doubt, is_expected in doubts.items():
-        assert share.has(doubt) == is_expected
-        doubt_of_share = words[phrases.PANEL_DOUBTS[doubt]]
-        assert (doubt_of_share in phrases.sentence(share, words)) == is_expected
 
+    share, agreement = claims_of_two(by_ab, by_cd)
+
+    for doubt, is_expected in is_in_doubt.items():
+        text_on_share = words[phrases.PANEL_DOUBTS[doubt]]
+        text_on_agreement = words[phrases.PAIR_DOUBTS[doubt]]
+        assert share.has(doubt) == is_expected
         assert agreement.has(doubt) == is_expected
-        doubt_of_agreement = words[phrases.PAIR_DOUBTS[doubt]]
-        assert (doubt_of_agreement in phrases.sentence(agreement, words)) == is_expected
+        assert (text_on_share in phrases.sentence(share, words)) == is_expected
+        assert (text_on_agreement in phrases.sentence(agreement, words)) == is_expected
 
 
 # --- counts of passages, and concepts named for them
@@ -1114,21 +1161,23 @@ def test_title_and_share_have_the_reason_why_nothing_is_predicted(flags, reason)
     ("flags", "reason"), [("black", ALL_NOTHING), ("missing", ALL_UNREAD), ("unlike", ALL_UNLIKE)]
 )
 def test_page_and_export_give_one_reason_why_nothing_is_predicted(flags, reason):
-    """All of a film is black, could not be read, or is unlike training.
+    """Every row of a film is black, could not be read ("missing"), or is unlike training.
 
-    The page says it three times: in the warning, the list of passages and the figure of their number.
+    The page gives this one reason three times: in the warning, the list of passages and the figure of their
+    number. Captions (WebVTT) give it too.
     """
     words = Words("en")
     film = without_probability(flags)
-    phrase = phrases.no_prediction_phrase(reason, words)
+    why = phrases.no_prediction_phrase(reason, words)
+    other_reasons = {ALL_NOTHING, ALL_UNREAD, ALL_UNLIKE} - {reason}
 
     page = film_page([film])
     captions = export(film, "vtt").replace("\n", " ")
 
     assert heading_of(film) in page
-    assert page.count(phrase) == 3
-    assert phrase in captions
-    for other in {ALL_NOTHING, ALL_UNREAD, ALL_UNLIKE} - {reason}:
+    assert page.count(why) == 3
+    assert why in captions
+    for other in other_reasons:
         assert phrases.no_prediction_phrase(other, words) not in page
 
 

@@ -244,23 +244,27 @@ def change_in_file(path, old, new):
 def test_an_annotation_changed_in_elan_changes_in_the_ledger(
     obygaze, import_of_two_annotations, film_a, tmp_path
 ):
-    """AB annotated 40 to 48 s and 90 to 95.5 s. In ELAN the second end is moved to 96.5 s.
+    """AB annotated 40 to 48 s and 90 to 95.5 s of a film, and moves the last end to 96.5 s in the tool ELAN.
 
-    After the import one annotation is changed, the other one is the same, and none is new.
+    The film is exported for ELAN (EAF, with times in milliseconds) and imported again: one annotation is
+    changed, the other one is the same, and none is new.
     """
-    imported = obygaze(*import_of_two_annotations, "--annotator", "AB", "--in-sight").out
-    assert "AB: 2 new, 0 changed, 0 as they stand" in imported
+    first_import = obygaze(*import_of_two_annotations, "--annotator", "AB", "--in-sight").out
+    assert "AB: 2 new, 0 changed, 0 as they stand" in first_import
     eaf = tmp_path / "film.eaf"
     obygaze("film", "export", film_a, "--as", "eaf", "--people", "--out", eaf)
     change_in_file(eaf, 'TIME_VALUE="95500"', 'TIME_VALUE="96500"')
 
-    printed = obygaze("film", "import", eaf, "--into", film_a, "--json").out
+    second_import = obygaze("film", "import", eaf, "--into", film_a, "--json").out
 
-    (counts,) = json.loads(printed)["annotators"]
+    (counts,) = json.loads(second_import)["annotators"]
     assert counts["annotator"] == "AB"
-    assert (counts["new"], counts["changed"], counts["same"]) == (0, 1, 1)
+    assert counts["new"] == 0
+    assert counts["changed"] == 1
+    assert counts["same"] == 1
     with (film_a / "passages.csv").open(encoding="utf-8") as file:
-        assert [row["end_s"] for row in csv.DictReader(file)] == ["48", "96.5"]
+        ends_in_ledger = [row["end_s"] for row in csv.DictReader(file)]
+    assert ends_in_ledger == ["48", "96.5"]
 
 
 FILES_OF_TOOLS = {
@@ -293,30 +297,41 @@ TIER_OF_LABELS = {
 """File -> the tier of its texts. That these are levels a person must say: `--tier subtitle=levels`."""
 
 
-@pytest.mark.parametrize("name", FILES_OF_TOOLS)
-def test_annotations_of_other_tools_are_imported_once(obygaze, film_a, tmp_path, name):
-    """Each file calls 40 to 48 s violent; the same import again adds nothing.
+def import_of_file_of_ab(name, *, into, folder):
+    """Write the file of another tool; return the command that imports it as AB's, who saw the model's score.
 
-    Only a project of qualitative analysis (QDE) says who annotated; of others an option says it.
+    Only a project of qualitative analysis (QDE) says that it is AB's, and of others an option says it.
     """
-    (tmp_path / name).write_text(FILES_OF_TOOLS[name], encoding="utf-8")
-    command = ["film", "import", tmp_path / name, "--into", film_a, "--in-sight"]
-    command += ["--codebook", tmp_path / "violence.codebook.toml"]
+    (folder / name).write_text(FILES_OF_TOOLS[name], encoding="utf-8")
+    command = ["film", "import", folder / name, "--into", into, "--in-sight"]
+    command += ["--codebook", folder / "violence.codebook.toml"]
     if name != "project.qde":
         command += ["--annotator", "AB"]
     if name in TIER_OF_LABELS:
         command += ["--tier", f"{TIER_OF_LABELS[name]}=levels"]
+    return command
+
+
+@pytest.mark.parametrize("name", FILES_OF_TOOLS)
+def test_annotations_of_other_tools_are_imported_once(obygaze, film_a, tmp_path, name):
+    """A file of another tool, such as subtitles or an editor's markers, calls 40 to 48 s of a film violent.
+
+    It is imported as AB's annotation, made in sight of the score (1). The same import again adds nothing.
+    """
+    command = import_of_file_of_ab(name, into=film_a, folder=tmp_path)
 
     printed_first = obygaze(*command).out
     printed_again = obygaze(*command).out
 
     assert "AB: 1 new, 0 changed, 0 as they stand" in printed_first
     assert "AB: 0 new, 0 changed, 1 as they stand" in printed_again
-
     with (film_a / "passages.csv").open(encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
-    assert (row["start_s"], row["end_s"], row["level"]) == ("40", "48", "violent")
-    assert (row["annotator"], row["seen_score"]) == ("AB", "1")
+    assert row["start_s"] == "40"
+    assert row["end_s"] == "48"
+    assert row["level"] == "violent"
+    assert row["annotator"] == "AB"
+    assert row["seen_score"] == "1"
 
 
 MARKERS_OF_PREMIERE = """Marker Name\tDescription\tIn\tOut\tDuration\tMarker Type
@@ -807,17 +822,19 @@ def on_one_line(printed):
 
 
 def test_a_run_calls_four_commands_with_the_models_own_features(film, tmp_path):
-    """A run cuts the film into windows, extracts features, scores them and writes a page.
+    """`film run` cuts a film into windows, extracts features, scores them and writes a page, by commands.
 
     Features are extracted as those that the model was trained with: its card names the backbone xclip, the
-    weights microsoft/xclip of revision abc, and 32 frames a window.
+    weights microsoft/xclip of revision abc, and 32 frames a window. A stand-in records the commands.
     """
-    commands, out = FakeObygaze(XCLIP_CARD), tmp_path / "out"
+    commands = FakeObygaze(card=XCLIP_CARD)
+    out = tmp_path / "out"
+    windows = str(out / "windows.csv")
+    shots = str(out / "windows.shots.csv")
 
     exit_code = run_film(commands, film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out)
 
     assert exit_code == 0
-    windows, shots = str(out / "windows.csv"), str(out / "windows.shots.csv")
     cut, extract, score, report = commands.called
     assert cut == [
         *("manifest", "import", "film", str(film)),
@@ -941,19 +958,22 @@ def face_network(tmp_path):
 
 
 def test_a_run_measures_people_on_the_frames_that_it_decodes(film, tmp_path, capsys, face_network):
-    """A film is cut into 20 windows; of each, 3 of the frames are looked at for people.
+    """`film run` cuts a film into 20 windows, and looks for people in 3 frames of each with a face network.
 
-    The detector is a second backbone of the step that extracts, so that the film is decoded once.
+    The network is a second backbone of the step that extracts features, so that the film is decoded once. The
+    step that measures how the film is made, "variables", finds the people in the store.
     """
-    clips = tuple(Clip(f"m-{number}", "m", str(film), number, number + 1.0) for number in range(20))
-    commands = FakeObygaze(XCLIP_CARD, windows=Manifest(clips, tmp_path))
+    twenty_windows = tuple(Clip(f"m-{number}", "m", str(film), number, number + 1.0) for number in range(20))
+    commands = FakeObygaze(XCLIP_CARD, windows=Manifest(twenty_windows, tmp_path))
     options = ("--model", "m.model", "--out", tmp_path / "out", "--people", face_network, "--variables")
-    assert run_film(commands, film, *options) == 0
 
-    _, extract, variables, *_ = commands.called
+    exit_code = run_film(commands, film, *options)
+
+    assert exit_code == 0
+    _cut, extract, variables, *_ = commands.called
     assert ("--backbone", "people") in pairwise(extract)
     assert ("--weights", f"people={face_network}:out") in pairwise(extract)
-    assert "--people" not in variables  # this step reads them in the store
+    assert "--people" not in variables
     assert "people: 3 frames of each of 20 windows" in capsys.readouterr().out
 
 
@@ -1001,15 +1021,16 @@ def test_a_run_whose_record_is_damaged_is_refused(film, finished_run):
     ],
 )
 def test_a_run_refuses_what_would_fail_later_before_it_calls_a_command(film, tmp_path, monkeypatch, options):
-    """The film is "my film.mkv". On many disks "MY FILM" is the same name: results would overwrite others.
+    """`film run` takes hours: what its last steps would refuse, it refuses before it calls any command.
 
-    U+202E, in a title, makes all that follows it run from right to left.
+    The film is "my film.mkv"; on many disks "MY FILM" is the same name, and its results would overwrite the
+    first's. U+202E in a title makes all that follows it run from right to left.
     """
     monkeypatch.chdir(tmp_path)
     Path("MY FILM.mkv").write_bytes(b"")
     Path("faces.onnx").write_bytes(b"")
-    flags = "movie,start_s,end_s,flags\nanother,0,5,credits\n"
-    Path("flags.csv").write_text(flags, encoding="utf-8")
+    flags_of_another_film = "movie,start_s,end_s,flags\nanother,0,5,credits\n"
+    Path("flags.csv").write_text(flags_of_another_film, encoding="utf-8")
     commands = FakeObygaze(XCLIP_CARD)
 
     with pytest.raises((click.UsageError, ObygazeError)):
@@ -1081,16 +1102,18 @@ def test_a_run_takes_the_subtitles_beside_the_film_and_their_encoding(film, tmp_
 def test_a_run_extracts_with_the_weights_that_model_or_option_name(
     film, tmp_path, changed_provenance, options, weights
 ):
-    """The provenance of the model's features names the weights of xclip: from the hub, if nothing is changed.
+    """A film is extracted by the network xclip, with the weights that the features of the model were made by.
 
-    An option comes before what the provenance names.
+    Their provenance names them: of the Hub, unless it is changed here. An option `--weights` comes first; it
+    is a path, or "xclip=" and a path.
     """
     provenance = XCLIP_CARD["provenance"] | changed_provenance
     commands = FakeObygaze(XCLIP_CARD | {"provenance": provenance})
 
-    assert run_film(commands, film, "--model", "m.model", *options, "--out", tmp_path / "out") == 0
+    exit_code = run_film(commands, film, "--model", "m.model", *options, "--out", tmp_path / "out")
 
-    _, extract, *_ = commands.called
+    assert exit_code == 0
+    _cut, extract, *_ = commands.called
     assert extract.count("--weights") == 1
     assert value_of("--weights", extract) == weights
 

@@ -90,18 +90,20 @@ def by_decade(films, judgements_by_ab):
     ],
 )
 def test_a_judgement_after_a_gap_in_the_draw_is_left_out_and_counted(films, language, beginning, reason):
-    """Twelve windows are drawn, and all but the eleventh judged: the twelfth does not count.
+    """AB judged all but the eleventh of twelve windows drawn of the film tt00: the twelfth does not count.
 
-    A judge might skip windows that are hard, and what remains would be no random draw.
+    A judge might skip windows that are hard, and what remains would be no random draw. A note says that one
+    judgement is left out, and why.
     """
-    windows = [judged_by_ab(clip) for clip in choose_next(films[:1], 12, blind=True)]
-    with_a_gap = [clip for clip in windows if clip.extras["place"] != "11"]
-    comparison = compare_films(films, Manifest(tuple(with_a_gap), Path()))
-    (note,) = [note for note in comparison.notes if "drawn after" in note]
-    in_language = Words(language).translated(note)
+    twelve_windows = choose_next(films[:1], 12, blind=True)
+    judgements = [judged_by_ab(window) for window in twelve_windows if window.extras["place"] != "11"]
 
-    assert in_language.startswith(beginning)
-    assert reason in in_language
+    comparison = compare_films(films, Manifest(tuple(judgements), Path()))
+
+    (note,) = [note for note in comparison.notes if "drawn after" in note]
+    note_in_language = Words(language).translated(note)
+    assert note_in_language.startswith(beginning)
+    assert reason in note_in_language
 
 
 def test_a_comparison_says_that_not_all_pairs_of_many_judges_were_compared(films):
@@ -278,9 +280,10 @@ def with_one_positive_film_of_the_nineties(films, judgements_by_ab):
 def test_a_group_with_one_positive_film_has_a_note_on_it(
     with_one_positive_film_of_the_nineties, language, note
 ):
-    """All positive windows of the 1990s are of one film, so that its share says little of the others.
+    """All positive windows of the 1990s are of one film: their share says little of the other films.
 
-    Of the 2000s three films have some. The sentence comes to the 1990s before the 2000s.
+    Sentence, page and report have a note on it beside the 1990s, which they name before the 2000s. Of these
+    three films have positive windows, and there is no note.
     """
     compared = with_one_positive_film_of_the_nineties
     note_on_nineties, note_on_noughties = compared.groups["note"]
@@ -355,15 +358,22 @@ def test_a_trend_of_too_few_judged_films_is_refused(films, judgements_by_ab):
 def test_a_group_with_hidden_judgements_names_no_film_to_judge(
     films, judgements_by_ab, language, needed, hidden
 ):
-    """A person who judges blindly does not see others' judgements: the films may have enough of them."""
-    movies = [film.movie for film in films]
-    comparison = compare_films(films, judgements_by_ab.with_clips([]), hidden=movies)
-    (reason,) = comparison.groups["reason"]
-    text = Words(language).translated(reason)
+    """Whoever judges blindly does not see others' judgements: here those of all 14 films are hidden.
 
-    assert needed in text
-    assert hidden in text
-    assert not any(movie in text for movie in movies)
+    The films have no rate, as none is seen to be judged. But they may be judged enough, and so the reason
+    says how many have hidden judgements, and asks nobody to judge one of them.
+    """
+    names_of_films = [film.movie for film in films]
+    no_judgements = judgements_by_ab.with_clips([])
+
+    comparison = compare_films(films, no_judgements, hidden=names_of_films)
+
+    (reason,) = comparison.groups["reason"]
+    reason_in_language = Words(language).translated(reason)
+    assert needed in reason_in_language
+    assert hidden in reason_in_language
+    for name in names_of_films:
+        assert name not in reason_in_language
 
 
 def notes_on_shares(comparison):
@@ -390,21 +400,24 @@ def test_a_comparison_with_judgements_has_a_share_and_says_how_it_is_estimated(u
 
 @pytest.mark.long
 def test_a_film_with_nine_judged_windows_counts_as_not_judged(films, judgements_by_ab):
-    """A share needs ten windows, and of tt00 only nine are judged: four of five films of the 1990s count.
+    """AB judged ten windows of eleven films, five of the 1990s and six of the 2000s, but nine of tt00.
 
-    The note says so in the words of `film rate` and the desk.
+    A share needs ten, so that four films of the 1990s count. A note on tt00 says how many are needed, in the
+    words that the command `film rate` and the desk have.
     """
-    without_the_tenth_of_tt00 = judgements_by_ab.with_clips(
+    with_nine_of_tt00 = judgements_by_ab.with_clips(
         clip for clip in judgements_by_ab if (clip.movie, clip.extras["place"]) != ("tt00", "10")
     )
-    comparison = compare_films(films, without_the_tenth_of_tt00, by="decade")
-    assert comparison.groups["n_judged"].tolist() == [4, 6]  # with tt00 it would be [5, 6]
 
-    (note,) = [note for note in comparison.notes if "tt00" in note]
-    n_windows = int((cells_of(films[0]).content_s > 0).sum())
-    needed = needed_windows(judged=9, left=n_windows - 9, minimum=10)
-    assert needed in note
-    assert Words("fr").translated(needed) in Words("fr").translated(note)
+    comparison = compare_films(films, with_nine_of_tt00, by="decade")
+
+    assert comparison.groups["n_judged"].tolist() == [4, 6]
+    (note_on_tt00,) = [note for note in comparison.notes if "tt00" in note]
+    n_windows_of_tt00 = int((cells_of(films[0]).content_s > 0).sum())
+    ten_are_needed = needed_windows(judged=9, left=n_windows_of_tt00 - 9, minimum=10)
+    french = Words("fr")
+    assert ten_are_needed in note_on_tt00
+    assert french.translated(ten_are_needed) in french.translated(note_on_tt00)
 
 
 def test_two_films_whose_names_differ_by_capitals_are_refused(films, judgements_by_ab):
@@ -1008,10 +1021,15 @@ def test_the_report_has_the_share_of_each_film_with_its_interval(by_decade):
 def test_a_trend_that_rests_on_few_films_has_a_note_on_it(
     films, judgements_by_ab, n_positive_films, is_noted
 ):
-    """Of eleven judged films only some have positive windows: a trend along years is that of these few."""
-    clips = [
-        clip if number_of(clip) < n_positive_films else replace(clip, level="HN") for clip in judgements_by_ab
-    ]
+    """Of eleven judged films only the first have positive windows, and all others have none (HN).
+
+    A trend along the films' years is then that of these few. If they are fewer than three (`FEW_FILMS`), it
+    has a note with their number.
+    """
+    clips = []
+    for clip in judgements_by_ab:
+        may_be_positive = number_of(clip) < n_positive_films
+        clips.append(clip if may_be_positive else replace(clip, level="HN"))
 
     compared = compare_films(films, Manifest(tuple(clips), Path()), trend="year")
 

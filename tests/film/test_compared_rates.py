@@ -78,21 +78,22 @@ def numbers_of(estimate):
 
 @pytest.mark.parametrize("model_says", [ALWAYS, NOTHING, OPPOSITE])
 def test_no_model_matters_if_every_window_is_judged(model_says):
-    """All 60 windows of eleven films are judged, a film a year.
+    """All 60 windows of eleven films are judged, a film a year, with a good, a useless or a wrong model.
 
-    The trend is the least-squares slope of the films' true shares, a group's share their mean, whatever the
-    model says. It saves no judgement (ratio 1).
+    Whatever it says, the trend along the years is the least-squares slope of the films' true shares, and the
+    share of all films together is their mean. The model saves no judgement: without it as many are needed
+    (ratio 1).
     """
-    films, rates = planted_films(seed=3, n_films=11, n_judged=11, n_windows=60, model_says=model_says)
+    films, true_shares = planted_films(seed=3, n_films=11, n_judged=11, n_windows=60, model_says=model_says)
     years = np.arange(11.0)
-    slope, _intercept = np.polyfit(years, rates, 1)
+    slope_of_true_shares, _intercept = np.polyfit(years, true_shares, deg=1)
 
     trend = estimate_contrast(films, years)
-    (mean,) = estimate_groups([films])
+    (share_of_all,) = estimate_groups([films])
 
-    assert trend.value == pytest.approx(slope)
-    assert mean.value == pytest.approx(rates.mean())
-    assert mean.sample_size_ratio == pytest.approx(1)
+    assert trend.value == pytest.approx(slope_of_true_shares)
+    assert share_of_all.value == pytest.approx(true_shares.mean())
+    assert share_of_all.sample_size_ratio == pytest.approx(1)
 
 
 class Simulated(NamedTuple):
@@ -174,22 +175,25 @@ def least_squares_slope(x, y):
 
 @pytest.mark.parametrize("model_says", [NOTHING, ALWAYS], ids=["a useless model", "a perfect model"])
 def test_a_trend_of_judged_films_is_no_surer_than_least_squares(model_says):
-    """20 films of 20 years are judged. The useless model expects .2 of each, the perfect one what was judged.
+    """20 films of 20 years are judged. A useless model expects .2 of each, a perfect one what was judged.
 
-    Even a model that follows the judgements closely adds nothing to them where none is missing. So the trend
-    is the slope of least squares, and its interval is as wide as that of textbooks.
+    No judgement is missing, so that even the perfect model adds nothing to them: the trend is the slope of
+    least squares, and its interval is no narrower than that of textbooks.
     """
     rng = np.random.default_rng(0)
     years = np.arange(20.0)
-    rates = rng.beta(0.2, 2, 20)
-    films = [judged_film(expected=0.2 + model_says * (rate - 0.2), judged=rate) for rate in rates]
+    judged_shares = rng.beta(0.2, 2, 20)
+    films = []
+    for share in judged_shares:
+        expected_by_model = 0.2 + model_says * (share - 0.2)
+        films.append(judged_film(expected=expected_by_model, judged=share))
 
     trend = estimate_contrast(films, years)
 
-    slope = least_squares_slope(years, rates)
-    assert trend.value == pytest.approx(slope.value)
-    half_interval = trend.high - slope.value
-    assert half_interval >= 0.99 * slope.half_interval  # .01 for rounding
+    textbook = least_squares_slope(years, judged_shares)
+    assert trend.value == pytest.approx(textbook.value)
+    half_interval = trend.high - trend.value
+    assert half_interval >= 0.99 * textbook.half_interval  # .01 for rounding
 
 
 def with_judges(films, judges_of):
@@ -197,35 +201,31 @@ def with_judges(films, judges_of):
     return [replace(film, judges=judges_of(index)) if film.n else film for index, film in enumerate(films)]
 
 
+def film_judged_in_part_by_cd(*, share, part_of_cd):
+    """Plant a film with this share of positives, of whose judgements a part is CD's and the rest AB's."""
+    film = judged_film(expected=0.3, judged=share, variance=0.01, covariance=0.01)
+    return replace(film, judges={"AB": 1 - part_of_cd, "CD": part_of_cd})
+
+
 def test_an_impossible_difference_of_groups_is_refused():
-    """Two groups of films were judged by different people. What is due to the people must be taken out.
+    """AB judged six films alone; of six others CD judged about half: .50 of one whose share is .3, .51 of .4.
 
-    Group 1 was judged by AB alone; group 2 by AB and CD, who judged about half of each film. CD's part hardly
-    differs between these films, so that nobody knows what is due to CD. Taken at its word, it is absurd:
-
-        film       CD judged    share of positives
-        one        .50          .3
-        another    .51          .4    (.01 more of CD, and .1 more positives)
-        all of CD  1.00         .3 + 10 * .50 = 5.3, where a share is at most 1
-
-    So no difference of the groups is given, and the reason names the judges.
+    Where two groups have different judges, what is due to these is taken out. Here .01 more of CD goes with
+    .1 more positives, so that films by CD alone would have a share of .3 + 10 * .5 = 5.3, above 1.
     """
-    shares_by_ab = [0.2, 0.3, 0.4, 0.5, 0.2, 0.4]
-    shares_by_both = [0.3, 0.4, 0.5, 0.6, 0.35, 0.45]
-    judges_of_films = [{"AB": 1.0, "CD": 0.0}] * 6
-    for share in shares_by_both:
-        part_of_cd = 0.47 + 0.1 * share
-        judges_of_films.append({"AB": 1 - part_of_cd, "CD": part_of_cd})
-    films = [
-        judged_film(expected=0.3, judged=share, variance=0.01, covariance=0.01)
-        for share in shares_by_ab + shares_by_both
+    shares_of_first_group = [0.2, 0.3, 0.4, 0.5, 0.2, 0.4]
+    shares_of_second_group = [0.3, 0.4, 0.5, 0.6, 0.35, 0.45]
+    by_ab = [film_judged_in_part_by_cd(share=share, part_of_cd=0.0) for share in shares_of_first_group]
+    by_both = [
+        film_judged_in_part_by_cd(share=share, part_of_cd=0.47 + 0.1 * share)
+        for share in shares_of_second_group
     ]
-    estimate = estimate_contrast(
-        with_judges(films, lambda place: judges_of_films[place]), np.repeat([0, 1], 6)
-    )
+    group = [0] * 6 + [1] * 6
 
-    assert "judges AB, CD" in estimate.reason
-    assert np.isnan(estimate.value)
+    difference = estimate_contrast([*by_ab, *by_both], np.array(group))
+
+    assert "judges AB, CD" in difference.reason
+    assert np.isnan(difference.value)
 
 
 def films_of_which_none_is_positive():
@@ -301,12 +301,17 @@ def test_a_difference_of_two_shares_is_at_most_1(distance):
     assert -largest_slope <= slope.low < slope.value < slope.high
 
 
-def test_a_judge_who_marks_less_makes_no_difference_of_groups():
-    """If a stricter judge judged more of one group, this alone must not look like a difference of groups.
+class JudgedByAbAndCd(NamedTuple):
+    """40 films in groups 0 and 1 in turn; CD, who marks .15 less than AB, judged more films of group 1."""
 
-    CD marks .15 less than AB, and judges 4 of the 20 films of group 0 and 16 of those of group 1: if nobody
-    knew that CD judged them, the groups' difference would be .15 * (16 - 4) / 20 = .09 lower.
-    """
+    group: np.ndarray  # of each film
+    all_by_ab: list[FilmSample]  # as if AB had judged all films
+    by_both: list[FilmSample]  # with the judge of each
+    by_both_called_ab: list[FilmSample]  # as if nobody knew that some judgements are CD's
+
+
+def judged_by_ab_and_strict_cd():
+    """Let CD judge 4 of the 20 films of group 0 and 16 of those of group 1, and AB the others."""
     films = planted_films(seed=0, n_films=40, n_judged=40).samples
     group = alternating(40)
     # CD judges group 1, but for every fifth film, where it is the other way round.
@@ -321,19 +326,33 @@ def test_a_judge_who_marks_less_makes_no_difference_of_groups():
     def ab_or_cd(place):
         return {"AB": float(not is_by_cd[place]), "CD": float(is_by_cd[place])}
 
-    films_marked_less_by_cd = []
+    marked_less_by_cd = []
     for film, by_cd in zip(films, is_by_cd, strict=True):
-        film_as_judged = replace(film, judged=film.judged - 0.15) if by_cd else film
-        films_marked_less_by_cd.append(film_as_judged)
+        marked_less_by_cd.append(replace(film, judged=film.judged - 0.15) if by_cd else film)
+    return JudgedByAbAndCd(
+        group=group,
+        all_by_ab=with_judges(films, ab),
+        by_both=with_judges(marked_less_by_cd, ab_or_cd),
+        by_both_called_ab=with_judges(marked_less_by_cd, ab),
+    )
 
-    judged_by_ab_alone = estimate_contrast(with_judges(films, ab), group)
-    with_cd_known = estimate_contrast(with_judges(films_marked_less_by_cd, ab_or_cd), group)
-    with_cd_taken_for_ab = estimate_contrast(with_judges(films_marked_less_by_cd, ab), group)
 
-    assert with_cd_known.value == pytest.approx(judged_by_ab_alone.value, abs=0.05)
-    assert with_cd_taken_for_ab.value < judged_by_ab_alone.value - 0.07
-    # To know CD costs width: how much less CD marks is estimated as well.
-    assert with_cd_known.high - with_cd_known.low > judged_by_ab_alone.high - judged_by_ab_alone.low
+def test_a_judge_who_marks_less_makes_no_difference_of_groups():
+    """CD marks .15 less than AB, and judged 4 of the 20 films of group 0 and 16 of the 20 of group 1.
+
+    This lowers group 1 by .15 * (16 - 4) / 20 = .09 on average, but must not look like a difference of the
+    films: it is taken out, as who judged each film is known. It costs width, as CD's part is estimated too.
+    """
+    films = judged_by_ab_and_strict_cd()
+
+    if_all_were_by_ab = estimate_contrast(films.all_by_ab, films.group)
+    accounted_for = estimate_contrast(films.by_both, films.group)
+    unaccounted_for = estimate_contrast(films.by_both_called_ab, films.group)
+
+    assert accounted_for.value == pytest.approx(if_all_were_by_ab.value, abs=0.05)
+    assert unaccounted_for.value < if_all_were_by_ab.value - 0.07
+    width_if_all_were_by_ab = if_all_were_by_ab.high - if_all_were_by_ab.low
+    assert accounted_for.high - accounted_for.low > width_if_all_were_by_ab
 
 
 UNITS = pytest.mark.parametrize("unit", [1e-9, 1e4, 1e9])
@@ -342,43 +361,42 @@ UNITS = pytest.mark.parametrize("unit", [1e-9, 1e4, 1e9])
 
 @UNITS
 def test_a_trend_does_not_depend_on_the_units_of_its_number(unit):
-    """A trend is a slope along a number x of each film: by x * unit it is the same slope over the unit.
+    """20 films have a number each, such as their cost; the trend is the slope of their shares along it.
 
-    20 films have random numbers. EF judged .4 of each film, AB the rest, but of one film CD.
+    In other units (cents for euros) all numbers are multiplied by `unit`, and the slope and its interval are
+    divided by it. Three people judged the films: EF a part of each, and AB the rest, or CD of one film.
     """
-    x = np.random.default_rng(0).random(20)
+    numbers = np.random.default_rng(0).random(20)
+    parts_of_judges = [{"AB": 0.6, "EF": 0.4}] * 20
+    parts_of_judges[3] = {"CD": 0.6, "EF": 0.4}
     films = planted_films(seed=1, n_films=20, n_judged=20).samples
+    films = with_judges(films, lambda place: parts_of_judges[place])
 
-    def who_judged(place):
-        first = "CD" if place == 3 else "AB"
-        return {first: 0.6, "EF": 0.4}
+    value_low_high = numbers_of(estimate_contrast(films, numbers))
+    in_other_units = numbers_of(estimate_contrast(films, unit * numbers))
 
-    films = with_judges(films, who_judged)
-
-    slope = numbers_of(estimate_contrast(films, x))
-    slope_in_other_units = numbers_of(estimate_contrast(films, unit * x))
-
-    np.testing.assert_allclose(slope_in_other_units * unit, slope, rtol=1e-6)
+    np.testing.assert_allclose(in_other_units * unit, value_low_high, rtol=1e-6)
 
 
 @UNITS
 def test_a_trend_along_which_judges_change_is_refused(unit):
-    """Judges change with x, so that a trend of films and one of judges cannot be told apart, in any units.
+    """20 films have a number each; CD judged nothing of the film with the least, all of that with the most.
 
-    CD judged the more of a film the larger its x: from nothing of the first to all of the last.
+    AB judged the rest. A trend of films along their numbers and one from AB to CD cannot be told apart: no
+    trend is given, but the reason for it, in whatever units the numbers are.
     """
-    x = np.random.default_rng(0).random(20)
+    numbers = np.random.default_rng(0).random(20)
+    part_of_cd = (numbers - numbers.min()) / (numbers.max() - numbers.min())
     films = planted_films(seed=1, n_films=20, n_judged=20).samples
-    share_of_cd = (x - x.min()) / (x.max() - x.min())
-    films = with_judges(films, lambda place: {"AB": 1 - share_of_cd[place], "CD": share_of_cd[place]})
+    films = with_judges(films, lambda place: {"AB": 1 - part_of_cd[place], "CD": part_of_cd[place]})
 
-    trend = estimate_contrast(films, unit * x)
+    trend = estimate_contrast(films, unit * numbers)
 
     assert trend.reason != ""
 
 
 @pytest.mark.parametrize(
-    ("share_of_cd", "is_refused"),
+    ("part_of_cd", "is_refused"),
     [
         pytest.param([0, 1] * 6, True, id="CD judged group 1, AB group 0"),
         pytest.param([1, 1] + [0, 1] * 5, True, id="CD judged group 1 and one film of group 0"),
@@ -386,22 +404,21 @@ def test_a_trend_along_which_judges_change_is_refused(unit):
         pytest.param([0.5] * 12, False, id="both judged each film"),
     ],
 )
-def test_a_difference_of_groups_with_different_judges_is_refused(share_of_cd, is_refused):
-    """Twelve films are in groups 0 and 1 in turn. `share_of_cd` is what CD judged of each, and AB the rest.
+def test_a_difference_of_groups_with_different_judges_is_refused(part_of_cd, is_refused):
+    """Twelve films are in groups 0 and 1 in turn. `part_of_cd` is what CD judged of each, and AB the rest.
 
-    A difference of groups is one of films only if each judge judged films of both groups. One film is not
-    enough to compare two judges. The reason of a refusal names the judges.
+    If the groups were judged by different people, their difference may be one of these. It is given only if
+    each judge judged two films or more of both groups, or a part of each film; else the reason names them.
     """
     films = planted_films(seed=1, n_films=12, n_judged=12).samples
-    films = with_judges(
-        films, lambda place: {"AB": 1.0 - share_of_cd[place], "CD": float(share_of_cd[place])}
-    )
+    films = with_judges(films, lambda place: {"AB": 1.0 - part_of_cd[place], "CD": float(part_of_cd[place])})
+    groups = np.array([0, 1] * 6)
 
-    difference = estimate_contrast(films, alternating(12))
+    difference = estimate_contrast(films, groups)
 
+    assert np.isnan(difference.value) == is_refused
     assert (difference.reason != "") == is_refused
     assert ("AB" in difference.reason) == is_refused
-    assert np.isnan(difference.value) == is_refused
 
 
 def test_a_model_that_expects_the_same_of_all_films_changes_nothing():
@@ -503,19 +520,20 @@ def test_the_order_of_films_does_not_change_a_groups_rate(seed, order):
 
 @given(SEEDS, ORDERS, st.floats(0.01, 100), st.floats(-1e3, 1e3))
 def test_neither_the_order_of_films_nor_the_scale_of_x_changes_a_trend(seed, order, factor, origin):
-    """A trend is a slope along a number x of each film. 30 films have the numbers 0 to 6, again and again.
+    """A trend is the slope of shares along a number x of each film, here 0 to 6 again and again for 30 films.
 
-    A slope on factor * x + origin is that on x over the factor.
+    Along x * factor + origin, as degrees Fahrenheit are of Celsius, the slope and its interval are those
+    along x, divided by the factor. Nor does the order matter in which the films are given.
     """
     films = planted_films(seed).samples
     x = np.arange(30.0) % 7
     films_in_other_order = [films[place] for place in order]
-    x_in_other_order = x[list(order)]
+    scaled_x_in_other_order = factor * x[list(order)] + origin
 
     slope = numbers_of(estimate_contrast(films, x))
-    slope_of_scaled = numbers_of(estimate_contrast(films_in_other_order, factor * x_in_other_order + origin))
+    slope_along_scaled = numbers_of(estimate_contrast(films_in_other_order, scaled_x_in_other_order))
 
-    assert slope_of_scaled * factor == pytest.approx(slope, abs=1e-6)
+    assert slope_along_scaled * factor == pytest.approx(slope, abs=1e-6)
 
 
 @given(SEEDS)

@@ -221,23 +221,28 @@ def test_a_kappa_of_timelines_that_is_surely_above_chance_has_no_doubt():
 
 
 @pytest.mark.parametrize(
-    ("kappa", "n_films", "reasons", "may_be_chance"),
+    ("kappa", "n_films", "reason_in_english", "reason_in_french", "may_be_chance"),
     [
-        pytest.param(-0.06, 2, ("needs 3 films", "demande 3 films"), True, id="two films"),
-        pytest.param(0.66, 2, ("needs 3 films", "demande 3 films"), False, id="two films, well above 0"),
-        pytest.param(0.0, 4, ("same in each film", "même dans chaque film"), True, id="all alike"),
-        pytest.param(1.0, 4, ("same in each film", "même dans chaque film"), False, id="all perfect"),
+        pytest.param(-0.06, 2, "needs 3 films", "demande 3 films", True, id="two films"),
+        pytest.param(0.66, 2, "needs 3 films", "demande 3 films", False, id="two films, well above 0"),
+        pytest.param(0.0, 4, "same in each film", "même dans chaque film", True, id="all alike"),
+        pytest.param(1.0, 4, "same in each film", "même dans chaque film", False, id="all perfect"),
     ],
 )
-def test_a_kappa_of_timelines_without_interval_says_why(kappa, n_films, reasons, may_be_chance):
-    """An interval needs three films that differ. A kappa of 0 or less may be chance, and says so."""
+def test_a_kappa_of_timelines_without_interval_says_why(
+    kappa, n_films, reason_in_english, reason_in_french, may_be_chance
+):
+    """Kappa says how far model m and annotator AB mark the same seconds of films; 0 is what chance gives.
+
+    It has no interval if it is of fewer than three films, or is the same in each. The sentence gives the
+    reason, and says of a kappa of 0 or less that it is no better than chance.
+    """
     without_interval = {"value": kappa, "low": np.nan, "high": np.nan}
     claim = timeline_agreement("m", "AB", without_interval, n_films=n_films, judged_s=149.0, whole_s=149.0)
 
     (english,) = sentences([claim], "en")
     (french,) = sentences([claim], "fr")
 
-    reason_in_english, reason_in_french = reasons
     assert reason_in_english in english
     assert reason_in_french in french
     assert ("no better than chance" in english) == may_be_chance

@@ -56,17 +56,18 @@ def test_the_chance_of_a_window_in_a_successive_draw(seconds, n):
 
 @given(SECONDS_OF_WINDOWS, st.integers(1, 40))
 def test_the_chances_of_a_sequential_poisson_draw(seconds, n):
-    """Chances are in proportion to content, but for the longest windows, which would have one over 1.
+    """Of a film's windows n are drawn, so that their chances to be drawn add up to n.
 
-    These have 1, and the others share what is left.
+    Chances are in proportion to the seconds of content, but for the longest windows, of which they would be
+    over 1. These have 1, and the others share what is left.
     """
     seconds = np.array(seconds)
     n = min(n, len(seconds))
 
     chances = inclusion_chances(seconds, n, SEQUENTIAL_POISSON)
 
-    assert chances.sum() == pytest.approx(n)
     assert (chances <= 1).all()
+    assert chances.sum() == pytest.approx(n)
     is_uncertain = chances < 1
     if is_uncertain.any():
         chances_per_second = chances[is_uncertain] / seconds[is_uncertain]

@@ -191,22 +191,24 @@ def lines_of_data(page):
     return lines
 
 
+def rates_of_first_two(films, blind_judgements):
+    """Give the first two films a rate from judgements, as what belongs to a film beside its scores."""
+    rate, _notices = correct_rate(films[0], blind_judgements)
+    rate = changed(rate, high=0.6)  # where the scale of a figure ends
+    rate_without_worth = changed(rate, worth=None)
+    return {"tt01": Owned([FilmRates((rate,))]), "b": Owned([FilmRates((rate_without_worth,))])}
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("texts_are_names")
 @pytest.mark.parametrize("n_films", [1, 2, 5])
 def test_a_page_is_as_in_its_snapshot_but_for_words(films, blind_judgements, n_films):
-    """The file frozen/page-N.txt has all texts and numbers of a page of N films, and what its scripts read.
+    """A page of 1, 2 or 5 invented films, called A, B, C, E and F, has the texts and numbers of a former one.
 
-    Texts are replaced by their names, as words may change. The films are called A, B, C, E and F. On a page
-    of several films two have a rate from judgements, as what belongs to a film beside its scores (`Owned`);
-    that of the second film has no worth.
+    They are kept in a file, frozen/page-N.txt, with the data that its scripts read. As words may change, each
+    text is replaced by its name.
     """
-    owned = {}
-    if n_films > 1:
-        rate, _notices = correct_rate(films[0], blind_judgements)
-        rate = changed(rate, high=0.6)  # where the scale of a figure ends
-        owned["tt01"] = Owned([FilmRates((rate,))])
-        owned["b"] = Owned([FilmRates((changed(rate, worth=None),))])
+    owned = {} if n_films == 1 else rates_of_first_two(films, blind_judgements)
 
     page = film_page(films[:n_films], top=6, owned=owned)
 
@@ -257,12 +259,11 @@ def test_the_numbers_of_an_export_are_as_in_its_snapshot(films, export_format):
 
 @pytest.mark.parametrize("rows_are", ["shots", "steps"])
 def test_scores_segments_and_rates_are_as_in_their_snapshot(trained_models, tmp_path, rows_are):
-    """The file frozen/scores-shots.txt, or -steps, has the scores, passages and expected shares of a film.
+    """A gun is planted from 20 to 45 s of a film of 100 s, and two windows, from 44 to 56 s, failed.
 
-    The rows of a film are its shots, if there is a table of them, and else steps of equal length. A gun is
-    planted from 20 to 45 s of 100 s, so that the strongest passage begins at 20 s. Two windows failed, which
-    are from 44 to 52 and from 48 to 56 s. Numbers are compared to two decimals: models that are fitted on
-    another machine differ in later ones.
+    Scores, passages and expected shares are those in a file, frozen/scores-shots.txt or -steps, to two
+    decimals, as models that are fitted on another machine differ in later ones. Rows are the film's shots,
+    or steps of equal length.
     """
     store = film_store(tmp_path, "x", end_s=100.0, planted=((20.0, 45.0),), failed=["x-0012", "x-0013"])
     models = [trained_models.paths["pcbm_lr"], trained_models.paths["bank"]]
@@ -270,14 +271,15 @@ def test_scores_segments_and_rates_are_as_in_their_snapshot(trained_models, tmp_
 
     film = score_film(store, models, shots=shots)
 
-    segments = with_rounded_lists(film.segments())
-    strongest = segments.iloc[0]
-    assert strongest["start_s"] == pytest.approx(20, abs=0.1)  # where the nearest row begins
-    assert strongest["end_s"] > 45
+    passages = with_rounded_lists(film.segments())
+    strongest_passage = passages.iloc[0]
+    assert strongest_passage["start_s"] == pytest.approx(20, abs=0.1)  # where the nearest row begins
+    assert strongest_passage["end_s"] > 45
     assert film.record.windows.n_missing == 2
-    rates = pd.DataFrame([to_builtins(model.rate) | model.flags for model in film.record.models])
+
+    expected_shares = pd.DataFrame([to_builtins(model.rate) | model.flags for model in film.record.models])
     numbers = ""
-    for table in (film.table, segments, rates):
+    for table in (film.table, passages, expected_shares):
         numbers += numbers_of_lines(table.round(2).to_csv())
     assert_equals_snapshot(f"scores-{rows_are}", numbers)
 
@@ -292,70 +294,72 @@ def passages_marked_by(annotator, movie, *, n_passages, late_s=0):
     return clips
 
 
+def numbers_of_evaluation(evaluated):
+    """Return the numbers of an evaluation's tables and of its report, line by line."""
+    text = evaluated.summary.to_csv() + evaluated.by_film.to_csv()
+    for table in evaluation.evaluation_report(evaluated).blocks:
+        for row in table.rows:
+            text += f"{row}\n"
+    return numbers_of_lines(text)
+
+
 @pytest.mark.long
 def test_an_evaluation_is_as_in_its_snapshot(films):
-    """The file frozen/evaluation.txt has all numbers of an evaluation: its tables, and those of its report.
+    """AB marks five passages of each of three films, and CD the first four of them, six seconds later.
 
-    AB marks the five planted passages of three films, and CD the first four of them, six seconds later. So no
-    start of CD's is within 5 s of one of AB's. Within 15 s four are: F1 is 2 * 4 / (5 + 4). The films are one
-    by two models, one without an expected share and one without a bracket, as each has other numbers. Twenty
-    shifts for the null are enough for a snapshot, and quick.
+    No start of CD is within 5 s of one of AB, and four are within 15 s: F1 is 2 * 4 / (5 + 4). All
+    numbers of the evaluation, of models and people, are those in the file frozen/evaluation.txt.
     """
-    film_of_two, without_share, _, _, without_bracket = films
-    annotated_films = [film_of_two, without_share, without_bracket]
+    of_two_models, without_share, _trained_on, _without_calibration, without_bracket = films
+    annotated_films = [of_two_models, without_share, without_bracket]
     clips = []
     for film in annotated_films:
         clips += passages_marked_by("AB", film.movie, n_passages=5)
         clips += passages_marked_by("CD", film.movie, n_passages=4, late_s=6)
     marks = Manifest(tuple(clips), Path(), BOOK)
 
-    evaluated = evaluation.evaluate_films(annotated_films, marks, n_shifts=20)
+    few_shifts = 20  # for the null: enough for a snapshot, and quick
+    evaluated = evaluation.evaluate_films(annotated_films, marks, n_shifts=few_shifts)
 
-    of_cd_by_ab = evaluated.by_film.query("truth == 'AB' and who == 'human: CD'")
-    of_first_film = of_cd_by_ab[of_cd_by_ab["movie"] == film_of_two.movie]
-    of_cd_in_first_film = of_first_film.set_index("metric")["value"]
-    assert of_cd_in_first_film["boundary_f1_5s"] == 0
-    assert of_cd_in_first_film["boundary_f1_15s"] == pytest.approx(2 * 4 / (5 + 4))
-    text = evaluated.summary.to_csv() + evaluated.by_film.to_csv()
-    for table in evaluation.evaluation_report(evaluated).blocks:
-        for row in table.rows:
-            text += f"{row}\n"
-    assert_equals_snapshot("evaluation", numbers_of_lines(text))
+    cd_beside_ab = evaluated.by_film.query("truth == 'AB' and who == 'human: CD'")
+    in_first_film = cd_beside_ab[cd_beside_ab["movie"] == of_two_models.movie]
+    f1_of_ends = in_first_film.set_index("metric")["value"]
+    assert f1_of_ends["boundary_f1_5s"] == 0
+    assert f1_of_ends["boundary_f1_15s"] == pytest.approx(2 * 4 / (5 + 4))
+    assert_equals_snapshot("evaluation", numbers_of_evaluation(evaluated))
 
 
 def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, blind_judgements):
-    """Whoever began to judge a film must get the same windows from a later version.
+    """AB and CD judged ten of the eleven windows of the first of several films, and call eight of them alike.
 
-    The file frozen/judgements.txt has ids, times and places of windows, and the share from judgements. AB and
-    CD judged ten of the eleven windows of the first film, and call eight of them alike. Twelve windows of
-    three films are chosen, and nine of the first film, of which one is left.
+    Whoever began to judge a film must get the same windows from a later version, and the same rate: ids,
+    times and places of windows, and the rate, are those in the file frozen/judgements.txt.
     """
-    first, second, _, fourth, _ = films
+    first, second, _trained_on, fourth, _without_bracket = films
 
     windows_of_three_films = choose_next([fourth, first, second], 12)
-    windows_after_judgements = choose_next([first], 9, judged=list(blind_judgements))
+    windows_left_of_first = choose_next([first], 9, judged=list(blind_judgements))
     rate_of_both, _notices = correct_rate(first, blind_judgements)
 
     assert len(windows_of_three_films) == 12
-    assert len(windows_after_judgements) == 1
+    assert len(windows_left_of_first) == 1
     assert rate_of_both.annotators == ["AB", "CD"]
     assert rate_of_both.n == 10
-    assert rate_of_both.agreement[0].alike == 8
+    (agreement_of_ab_and_cd,) = rate_of_both.agreement
+    assert agreement_of_ab_and_cd.alike == 8
+
     text = ""
-    for clip in (*blind_judgements, *windows_of_three_films, *windows_after_judgements):
-        text += f"{clip.clip_id} {clip.start_s} {clip.end_s} {clip.extras}\n"
+    for window in (*blind_judgements, *windows_of_three_films, *windows_left_of_first):
+        text += f"{window.clip_id} {window.start_s} {window.end_s} {window.extras}\n"
     text += str(to_builtins(rate_of_both, enc_hook=str))
     assert_equals_snapshot("judgements", numbers_of_lines(text))
 
 
-@pytest.mark.long
-def test_the_numbers_that_commands_print_are_as_in_their_snapshot(
-    films, blind_judgements, trained_models, tmp_path, monkeypatch, capsys
-):
-    """The file frozen/commands.txt has the numbers of each line that seven commands print.
+@pytest.fixture
+def folder_of_films(films, blind_judgements, tmp_path, monkeypatch):
+    """The working folder: a scored film a, its judgements by AB and CD, stores x and y, and facts of y.
 
-    In the folder are a scored film a, of which AB and CD judged ten windows and call eight alike, and two
-    stores of films, x and y. The stores have windows of 8 and 5 s; the models were trained on clips of 4 s.
+    The stores have windows of 8 and 5 s; the models were trained on clips of 4 s.
     """
     monkeypatch.chdir(tmp_path)
     films[0].write(Path("a"))
@@ -363,7 +367,18 @@ def test_the_numbers_that_commands_print_are_as_in_their_snapshot(
     film_store(Path(), "x", end_s=100.0, window_s=8.0)
     film_store(Path(), "y", end_s=100.0, window_s=5.0)
     Path("facts.csv").write_text("movie,title,year\ny,Y 2,1931\n", encoding="utf-8")
-    pcbm, bank = trained_models.paths["pcbm_lr"], trained_models.paths["bank"]
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("folder_of_films")
+def test_the_numbers_that_commands_print_are_as_in_their_snapshot(trained_models, capsys):
+    """The working folder holds a scored film a, two stores of films, x and y, and judgements of the film a.
+
+    AB and CD judged ten windows of it and call eight alike. The numbers of each line that seven commands
+    print are those in the file frozen/commands.txt, whatever the words are.
+    """
+    pcbm = trained_models.paths["pcbm_lr"]
+    bank = trained_models.paths["bank"]
     for command in (
         "rate a judged.csv",
         "next a --n 7 --out next.csv",

@@ -259,14 +259,16 @@ def film_unlike_training(trained_models, tmp_path):
     ],
 )
 def test_a_film_unlike_training_has_only_blind_windows(film_unlike_training, tmp_path, n_left, message):
-    """No window is near the model's threshold, as no probability counts.
+    """Windows are chosen blindly, at random, or near the threshold; a film unlike training has no p for it.
 
-    The message says how many windows a blind draw still has: all of them, one, or none.
+    So of this film the second is refused. The message says how many windows a blind draw still has: all of
+    them, one, or none.
     """
-    windows = choose_next([film_unlike_training], 100, blind=True)
-    n_judged = 0 if n_left == "all" else len(windows) - n_left
-    judged = judged_by_ab(windows[:n_judged], tmp_path)
-    with pytest.raises(FilmError, match=message.format(n=len(windows))):
+    all_windows = choose_next([film_unlike_training], 100, blind=True)
+    n_judged = 0 if n_left == "all" else len(all_windows) - n_left
+    judged = judged_by_ab(all_windows[:n_judged], tmp_path)
+
+    with pytest.raises(FilmError, match=message.format(n=len(all_windows))):
         choose_next([film_unlike_training], 12, judged=list(judged))
 
 
@@ -595,35 +597,35 @@ def estimate_of_windows(cells, windows):
 
 
 def test_windows_without_a_law_are_of_the_earlier_one(timeline, thirty_without_a_law):
-    """AB judged 30 windows that do not name the law by which they were drawn: all count.
+    """AB judged 30 windows that do not name the law (the method) by which they were drawn, nor their content.
 
-    Only versions before the law was named wrote such windows, and drew them by sequential Poisson sampling.
-    They do not say their content either: a notice says that they count as if they were alike in it.
+    Versions before laws were named wrote such windows, and drew them by sequential Poisson sampling; all
+    count as drawn by it. A notice says that they count as if they were alike in content.
     """
     film = judged_film(timeline, thirty_without_a_law)
     windows = film.together()
-    assert windows.sampling == SEQUENTIAL_POISSON
-    assert len(windows.by_cell) == 30
-    assert any("alike in content" in notice for notice in film.notices)
-
     rate, _notices = correct_rate(timeline, thirty_without_a_law)
 
-    expected = estimate_of_windows(cells_of(timeline), windows)
-    assert rate.low == expected.low[0]
-    assert rate.high == expected.high[0]
+    assert len(windows.by_cell) == 30
+    assert windows.sampling == SEQUENTIAL_POISSON
+    assert any("alike in content" in notice for notice in film.notices)
+    by_poisson_sampling = estimate_of_windows(cells_of(timeline), windows)
+    assert rate.low == by_poisson_sampling.low[0]
+    assert rate.high == by_poisson_sampling.high[0]
 
 
 def test_windows_of_a_second_law_are_left_out_and_counted(timeline, tmp_path):
-    """AB judged 15 windows drawn by the earlier law, and then 5 by today's.
+    """AB judged 15 windows that were drawn by an earlier law (method), and then 5 by the law of now.
 
-    In a table of both, the columns that the earlier law lacks are empty.
+    In a table of both, columns that earlier windows lack are empty. Windows of two laws are not one random
+    draw: the 15 count, and a notice says that 5 are left out.
     """
-    empty_cells = {"law": "", "seed": "", "content_s": ""}
-    drawn_earlier = windows_by_the_earlier_law(timeline, 15)
-    by_earlier_law = [replace(clip, extras=clip.extras | empty_cells) for clip in drawn_earlier]
-    by_todays_law = windows_by_the_law_of_now(timeline, 5)
+    empty_columns = {"law": "", "seed": "", "content_s": ""}
+    earlier_windows = windows_by_the_earlier_law(timeline, 15)
+    by_earlier_law = [replace(window, extras=window.extras | empty_columns) for window in earlier_windows]
+    by_law_of_now = windows_by_the_law_of_now(timeline, 5)
 
-    film = judged_film(timeline, judged_by_ab([*by_earlier_law, *by_todays_law], tmp_path))
+    film = judged_film(timeline, judged_by_ab([*by_earlier_law, *by_law_of_now], tmp_path))
 
     assert film.together().sampling == SEQUENTIAL_POISSON
     assert len(film.together().by_cell) == 15
@@ -954,23 +956,30 @@ def test_a_model_without_probabilities_expects_a_half_of_every_cell(timeline):
     assert (cells_of(without_p).p == 0.5).all()
 
 
-def test_three_judges_agreement_is_krippendorffs_alpha(timeline, tmp_path):
-    """Alpha measures agreement of any number of judges, over the windows that two or more judged: 30.
+def every_third_window_violent(windows, judge, first_violent):
+    """Let a judge call every third of these windows violent, from a first one on, and the others calm."""
+    clips = []
+    for place, window in enumerate(windows):
+        level = "violent" if place % 3 == first_violent else "calm"
+        clips.append(replace(window, clip_id=f"{judge}-{window.clip_id}", level=level, annotator=judge))
+    return clips
 
-    AB and CD judge 30 windows, EF 20. AB calls windows 0, 3, 6, ... violent, CD 2, 5, ..., EF 1, 4, ...
+
+def test_three_judges_agreement_is_krippendorffs_alpha(timeline, tmp_path):
+    """AB and CD judge 30 windows, and EF the first 20 of them; each calls other windows violent.
+
+    AB calls windows 0, 3, 6, ... violent, CD 2, 5, ..., and EF 1, 4, ... Alpha measures the agreement of any
+    number of judges, over the windows that two or more judged: 30.
     """
     windows = choose_next([timeline], 30, blind=True)
-    n_judged = {"AB": 30, "CD": 30, "EF": 20}
-    first_violent = {"AB": 0, "CD": 2, "EF": 1}
+    by_ab = every_third_window_violent(windows, "AB", first_violent=0)
+    by_cd = every_third_window_violent(windows, "CD", first_violent=2)
+    by_ef = every_third_window_violent(windows[:20], "EF", first_violent=1)
     is_violent = np.full((3, 30), np.nan)  # a row a judge; NaN: not judged
-    clips = []
-    for row, judge in enumerate(n_judged):
-        for column, clip in enumerate(windows[: n_judged[judge]]):
-            is_violent[row, column] = column % 3 == first_violent[judge]
-            level = "violent" if is_violent[row, column] else "calm"
-            clips.append(replace(clip, clip_id=f"{judge}-{clip.clip_id}", level=level, annotator=judge))
+    for row, by_judge in enumerate((by_ab, by_cd, by_ef)):
+        is_violent[row, : len(by_judge)] = [clip.level == "violent" for clip in by_judge]
 
-    rates = correct_rates(timeline, Manifest(tuple(clips), tmp_path, codebook(tmp_path)))
+    rates = correct_rates(timeline, Manifest((*by_ab, *by_cd, *by_ef), tmp_path, codebook(tmp_path)))
 
     assert rates.alpha.annotators == ["AB", "CD", "EF"]
     assert rates.alpha.n_windows == 30

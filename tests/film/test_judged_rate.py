@@ -206,9 +206,9 @@ def test_the_estimate_of_four_judgements_by_hand():
 
 
 def test_a_cell_without_content_is_neither_found_nor_drawn():
-    """Three cells of 8 s: the first has no content (black, credits or unread), the others have .5 and 8 s.
+    """A film has three cells (windows) of 8 s. The first is all black, without content; the others have some.
 
-    A cell is found by its exact start and end.
+    A cell is found by its exact start and end, and only those with content are drawn for judges.
     """
     cells = Cells(
         spans=np.array([[0.0, 8.0], [8.0, 16.0], [16.0, 24.0]]),
@@ -217,26 +217,28 @@ def test_a_cell_without_content_is_neither_found_nor_drawn():
         p=np.ones(3),
     )
 
+    drawn = cells.order_of_draw("m", seed=0)
+
     assert cells.index_with_content(0.0, 8.0) is None
     assert cells.index_with_content(8.0, 16.0) == 1
     assert cells.index_with_content(16.0, 24.0) == 2
     assert cells.index_with_content(20.0, 28.0) is None  # no cell begins there
-    assert sorted(cells.order_of_draw("m", 0)) == [1, 2]
+    assert sorted(drawn) == [1, 2]
 
 
 def test_the_gain_of_a_model_that_is_too_sure_is_below_1():
-    """The model says .1 of 2,000 windows of which .3 are positive, and .9 of 2,000 of which .7 are.
+    """The model gives p = .1 to 2,000 windows of which .3 are positive, and .9 to 2,000 of which .7 are.
 
-    The slope of y on p is (.7 - .3) / (.9 - .1) = .5, and so is the gain. In the whole film the mean of p is
-    .5, and its variance .4² = .16, as .1 and .9 are .4 from the mean.
+    The gain is how far its p are to be trusted: the slope of what is positive on p, (.7 - .3) / (.9 - .1). In
+    the whole film the mean of p is .5, and its variance .4² = .16, as .1 and .9 are .4 from the mean.
     """
     rng = np.random.default_rng(0)
     is_high = rng.permutation(np.arange(4000) < 2000)
     chance_of_positive = np.where(is_high, 0.7, 0.3)
-    y = rng.random(4000) < chance_of_positive
+    is_positive = rng.random(4000) < chance_of_positive
     p = np.where(is_high, 0.9, 0.1)
 
-    gain = gain_of(y, p, film_p=0.5, film_variance=0.16)
+    gain = gain_of(is_positive, p, film_p=0.5, film_variance=0.16)
 
     assert gain == pytest.approx(0.5, abs=0.05)
 
@@ -481,19 +483,32 @@ def test_a_film_without_a_share_says_how_many_windows_were_judged_and_of_how_man
     assert [int(number) for number in re.findall("[0-9]+", text)] == expected_numbers
 
 
-@pytest.mark.parametrize("sampling", [SUCCESSIVE, SEQUENTIAL_POISSON])
-@pytest.mark.parametrize(("n_positive", "is_all_alike"), [(0, True), (1, False), (2, False), (3, True)])
-def test_an_interval_of_windows_judged_all_alike_is_exact_unless_they_were_drawn_as_poisson(
-    sampling, n_positive, is_all_alike
-):
-    """Three of five windows were judged, without a model. The method stands beside the interval."""
+def three_of_five_windows_judged(*, n_positive, sampling):
+    """Let AB judge three of a film's five windows, and call the first `n_positive` of them positive."""
+    cells = planted_cells(content_s=np.full(5, 6.0))
     answers = {cell: {"AB": cell < n_positive} for cell in range(3)}
-    windows = JudgedWindows(planted_cells(content_s=np.full(5, 6.0)), answers, (), sampling)
+    return JudgedWindows(cells, answers, unsure=(), sampling=sampling)
 
-    method = _method(windows, votes(windows.by_cell).positive_shares, uses_model=False)
 
-    assert method == ("exact" if is_all_alike and sampling == SUCCESSIVE else "wilson")
-    assert _method(windows, votes(windows.by_cell).positive_shares, uses_model=True) == "difference"
+@pytest.mark.parametrize("sampling", [SUCCESSIVE, SEQUENTIAL_POISSON])
+@pytest.mark.parametrize(("n_positive", "are_all_alike"), [(0, True), (1, False), (2, False), (3, True)])
+def test_an_interval_of_windows_judged_all_alike_is_exact_unless_they_were_drawn_as_poisson(
+    sampling, n_positive, are_all_alike
+):
+    """AB judged three of five windows, which were drawn one after the other (successive) or as Poisson.
+
+    Without a model, the interval of AB's share is exact only of a successive draw of which all windows are
+    positive or all negative. Else it is Wilson's, and with a model that of the difference to it.
+    """
+    windows = three_of_five_windows_judged(n_positive=n_positive, sampling=sampling)
+    positive_shares = votes(windows.by_cell).positive_shares
+
+    method_without_model = _method(windows, positive_shares, uses_model=False)
+    method_with_model = _method(windows, positive_shares, uses_model=True)
+
+    is_exact = are_all_alike and sampling == SUCCESSIVE
+    assert method_without_model == ("exact" if is_exact else "wilson")
+    assert method_with_model == "difference"
 
 
 @pytest.mark.parametrize(("n_positive", "n_unsure"), [(0, 0), (5, 0), (2, 0), (0, 1), (4, 1)])
@@ -588,7 +603,7 @@ def test_judgements_without_a_name_are_in_no_pair():
     assert [pair.annotators for pair in agreement_of_judges([film]).agreement] == [["AB", "CD"]]
 
 
-def films_with_pairs(*n_judges):
+def films_judged_by(*n_judges):
     """Plant films of one window each, each judged by so many judges of its own."""
     films = []
     for number, n in enumerate(n_judges):
@@ -597,22 +612,27 @@ def films_with_pairs(*n_judges):
 
 
 def test_a_hundred_pairs_are_compared_and_of_more_a_hundred_that_are_drawn():
-    """Fourteen judges are 91 pairs, four are 6 and three are 3: together 100. A film of two has one more.
+    """Films are judged by 14, 4 and 3 people of their own: 91, 6 and 3 pairs, together 100.
 
-    If some pairs were left out, readers are told of how many there were.
+    A film of two has one more. Of 101 pairs a hundred are drawn, the same each time and none twice, and a
+    note gives both numbers.
     """
-    a_hundred = films_with_pairs(14, 4, 3)
-    one_more = films_with_pairs(14, 4, 3, 2)
+    films_with_100_pairs = films_judged_by(14, 4, 3)
+    films_with_101_pairs = films_judged_by(14, 4, 3, 2)
 
-    all_pairs = agreement_of_judges(a_hundred)
-    drawn_pairs = agreement_of_judges(one_more)
+    all_pairs = agreement_of_judges(films_with_100_pairs)
+    drawn_pairs = agreement_of_judges(films_with_101_pairs)
+    drawn_again = agreement_of_judges(films_with_101_pairs)
 
-    assert (len(all_pairs.agreement), all_pairs.n_pairs) == (100, 100)
+    assert len(all_pairs.agreement) == 100
+    assert all_pairs.n_pairs == 100
     assert notes_of_pairs(all_pairs) == []
-    assert (len(drawn_pairs.agreement), drawn_pairs.n_pairs) == (100, 101)
+
+    assert len(drawn_pairs.agreement) == 100
+    assert drawn_pairs.n_pairs == 101
     names_of_pairs = {tuple(pair.annotators) for pair in drawn_pairs.agreement}
-    assert len(names_of_pairs) == 100  # none twice
-    assert drawn_pairs == agreement_of_judges(one_more)  # the same each time
+    assert len(names_of_pairs) == 100
+    assert drawn_pairs == drawn_again
     (note,) = notes_of_pairs(drawn_pairs)
     assert re.findall("[0-9]+", str(note)) == ["100", "101"]
 
@@ -729,7 +749,7 @@ def test_a_panels_interval_is_cut_at_the_mean_ends_of_its_judges_but_holds_its_s
     assert cut.value == value
 
 
-class PlantedEstimator:
+class EstimatorOf0To1:
     """Gives a panel the interval 0 to 1, whatever it judged."""
 
     def rate(self, _windows, judges):
@@ -737,34 +757,43 @@ class PlantedEstimator:
         return rate_of(*judges)
 
 
+def windows_with_unsure(unsure):
+    """Plant 20 windows, of some of which a judge or a panel was not sure."""
+    return JudgedWindows(planted_cells(content_s=np.full(20, 6.0)), {}, unsure, SUCCESSIVE)
+
+
 @pytest.mark.parametrize(
-    ("unsure_of_ab", "unsure_of_cd", "unsure_of_both", "n_rates", "is_cut"),
+    ("unsure_of_ab", "unsure_of_cd", "unsure_of_panel", "has_cd_a_rate", "is_cut"),
     [
-        ((), (), (), 2, True),
-        ((3, 4), (4, 3), (3, 4), 2, True),
-        ((3,), (), (3,), 2, False),
-        ((), (3,), (3,), 2, False),
-        ((3,), (3,), (), 2, False),
-        ((), (), (), 1, False),
+        ((), (), (), True, True),
+        ((3, 4), (4, 3), (3, 4), True, True),
+        ((3,), (), (3,), True, False),
+        ((), (3,), (3,), True, False),
+        ((3,), (3,), (), True, False),
+        ((), (), (), False, False),
     ],
     ids=["all sure", "not sure of the same", "AB alone", "CD alone", "other windows", "CD has no rate"],
 )
 def test_a_panels_interval_is_cut_only_by_rates_of_all_its_judges_of_the_same_time(
-    unsure_of_ab, unsure_of_cd, unsure_of_both, n_rates, is_cut
+    unsure_of_ab, unsure_of_cd, unsure_of_panel, has_cd_a_rate, is_cut
 ):
-    """A rate leaves out windows of which its judge was not sure. Each of the judges' rates is .2 to .8."""
-    cells = planted_cells(content_s=np.full(20, 6.0))
+    """The rates of AB and CD are .2 to .8, and that of their panel 0 to 1: it is cut to .2 to .8.
 
-    def windows(unsure):
-        return JudgedWindows(cells, {}, unsure, SUCCESSIVE)
+    A rate leaves out the windows, here 3 and 4, of which its judges were not sure. Only if both judges have a
+    rate, and all rates leave out the same windows, are they of the same time; else the panel's is not cut.
+    """
+    windows_of_judges = {"AB": windows_with_unsure(unsure_of_ab), "CD": windows_with_unsure(unsure_of_cd)}
+    rates_of_judges = [rate_of("AB", low=0.2, high=0.8)]
+    if has_cd_a_rate:
+        rates_of_judges.append(rate_of("CD", low=0.2, high=0.8))
 
-    windows_of = {"AB": windows(unsure_of_ab), "CD": windows(unsure_of_cd)}
-    rates = [rate_of("AB", low=0.2, high=0.8), rate_of("CD", low=0.2, high=0.8)][:n_rates]
+    rate_of_panel = _rate_of_panel(
+        EstimatorOf0To1(), windows_with_unsure(unsure_of_panel), windows_of_judges, rates_of_judges
+    )
 
-    rate = _rate_of_panel(PlantedEstimator(), windows(unsure_of_both), windows_of, rates)
-
-    assert rate.annotators == ["AB", "CD"]
-    assert (rate.low, rate.high) == ((0.2, 0.8) if is_cut else (0.0, 1.0))
+    assert rate_of_panel.annotators == ["AB", "CD"]
+    assert rate_of_panel.low == (0.2 if is_cut else 0.0)
+    assert rate_of_panel.high == (0.8 if is_cut else 1.0)
 
 
 def test_a_judges_rate_has_the_agreement_with_each_other_and_a_panels_that_within_it():
@@ -829,31 +858,69 @@ def test_a_model_saves_nothing_where_all_windows_are_judged():
     assert _n_needed_without_model(counted, n=40, n_windows=40) is None
 
 
-@pytest.mark.parametrize("is_of_labels", [False, True], ids=["a model", "labels"])
-def test_a_rate_counts_windows_and_seconds_as_they_were_judged(is_of_labels):
-    """A film has twelve windows: one of 4 s, one without content, and ten of 6 s. 7 s more were not read.
+def windows_of_ab_and_cd():
+    """Plant twelve windows: one of 4 s, one without content and ten of 6 s; 7 s more were not read.
 
-    AB and CD judged the first, and were not both sure of it, and six of 6 s, all of which AB calls positive
-    and CD two. A share is of the 60 s of all windows that it does not leave out.
+    AB and CD judged seven: of the first they were not both sure; of six of 6 s AB calls all positive, CD two.
     """
     cells = replace(planted_cells(content_s=[4, 0, *[6] * 10]), unread_s=7.0)
     answers = {cell: {"AB": True, "CD": cell < 4} for cell in range(2, 8)}
-    windows = JudgedWindows(cells, answers, (0,), SUCCESSIVE)
+    return JudgedWindows(cells, answers, unsure=(0,), sampling=SUCCESSIVE)
+
+
+def estimator_of_m(*, labelled):
+    """Make an estimator of the level S by the model m, or by labels, which expects .3 of 64 seconds."""
     estimator = object.__new__(_Estimator)
-    estimator.name, estimator.expected, estimator.expected_s = "m", 0.3, 64.0
+    estimator.name = "m"
+    estimator._movie = "tt1"
+    estimator.expected = 0.3
+    estimator.expected_s = 64.0
     estimator.positive = Positive((Meaning("S", "Sure", ""),), is_concept=False, task_title="")
-    estimator.labelled = cells if is_of_labels else None
-    estimator._movie = "f"
+    estimator.labelled = labelled
+    return estimator
+
+
+@pytest.mark.parametrize("is_of_labels", [False, True], ids=["a model", "labels"])
+def test_a_rate_counts_windows_and_seconds_as_they_were_judged(is_of_labels):
+    """A film has eleven windows with content: one of 4 s, and ten of 6 s; 7 s more could not be read.
+
+    AB and CD judged six of 6 s, of which AB calls 6 positive and CD 2, and that of 4 s, of which not both are
+    sure: it is left out. The rate is of the 60 s of the others.
+    """
+    windows = windows_of_ab_and_cd()
+    estimator = estimator_of_m(labelled=windows.cells if is_of_labels else None)
 
     rate = estimator.rate(windows, ["AB", "CD"])
 
-    assert (rate.n, rate.n_rows, rate.n_unsure) == (6, 11, 1)
-    assert (rate.positives, rate.n_positive_by_all) == ([6, 2], 2)
-    assert (rate.content_s, rate.unsure_s, rate.unread_s) == (60.0, 4.0, 7.0)
+    assert rate.n == 6
+    assert rate.n_rows == 11
+    assert rate.n_unsure == 1
+    assert rate.positives == [6, 2]
+    assert rate.n_positive_by_all == 2
     assert rate.value == pytest.approx((6 + 2) / 12, abs=0.01)
-    assert (rate.model, rate.expected, rate.expected_s, rate.positive) == ("m", 0.3, 64.0, "S")
+    assert rate.content_s == 60.0
+    assert rate.unsure_s == 4.0
+    assert rate.unread_s == 7.0
+
+
+@pytest.mark.parametrize("is_of_labels", [False, True], ids=["a model", "labels"])
+def test_a_rate_says_by_what_it_was_estimated(is_of_labels):
+    """The model m, or labels in its place, expect .3 of 64 seconds of a film to be S.
+
+    They give all windows the same probability, which is no help: the interval is Wilson's, of the judgements
+    alone.
+    """
+    windows = windows_of_ab_and_cd()
+    estimator = estimator_of_m(labelled=windows.cells if is_of_labels else None)
+
+    rate = estimator.rate(windows, ["AB", "CD"])
+
+    assert rate.model == "m"
     assert rate.is_of_labels is is_of_labels
-    assert rate.method == "wilson"  # all windows have the same probability
+    assert rate.expected == 0.3
+    assert rate.expected_s == 64.0
+    assert rate.positive == "S"
+    assert rate.method == "wilson"
 
 
 # --- too few judgements

@@ -88,24 +88,25 @@ def shares_in(rates):
     ids=["alike", "unlike"],
 )
 def test_a_panels_interval_lies_within_the_mean_of_its_judges(by_ab, by_cd):
-    """AB and CD judge the first windows of a film's draw, alike or not. They are a panel.
+    """AB and CD judge the first windows of a film's draw, alike or not; together they are a panel.
 
-    Its share is the mean of theirs, so that its interval begins no lower than the mean of their lower ends,
-    and ends no higher than that of their upper ends. The sentence on the share has it.
+    The panel's share is the mean of theirs. So its interval, which the sentence on the share gives, lies
+    between the mean of the two lower ends and the mean of the two upper ends.
     """
     rates = rates_by(AB=by_ab, CD=by_cd)
+
     rate_of_ab, rate_of_cd, rate_of_panel = rates.rates
     assert rate_of_panel.is_of_panel
-
     mean_low = np.mean([rate_of_ab.low, rate_of_cd.low])
     mean_high = np.mean([rate_of_ab.high, rate_of_cd.high])
     assert mean_low <= rate_of_panel.low <= rate_of_panel.value
     assert rate_of_panel.value <= rate_of_panel.high <= mean_high
 
-    *_, claim_of_panel = shares_in(rates)
+    *_, share_of_panel = shares_in(rates)
     for language in LANGUAGES:
         words = Words(language)
-        assert words.shares(claim_of_panel.interval) in phrases.sentence(claim_of_panel, words)
+        written_interval = words.shares(share_of_panel.interval)
+        assert written_interval in phrases.sentence(share_of_panel, words)
 
 
 SURE = {"en": "S (Sure)", "fr": "S (Sûr)"}
@@ -122,20 +123,22 @@ def texts_of_figure(rates, language="en"):
     ("language", "agreement"), [("en", "alike as to S (100%)"), ("fr", "même avis quant à S")]
 )
 def test_judges_with_different_negative_levels_are_alike(language, agreement):
-    """Judges are compared as to the positive level, S, alone: EN and HN are both negative.
+    """Of twelve windows AB calls every other one EN and the rest HN; CD says HN for EN, and EN for HN.
 
-    Planted: where AB gives EN, CD gives HN, and the other way round.
+    Both levels are negative, and judges are compared as to the positive level, S, alone: AB and CD are alike
+    in all twelve windows. Nor does a text speak of their levels.
     """
-    rates = rates_by(FILM, WINDOWS[:12], AB=["EN", "HN"] * 6, CD=["HN", "EN"] * 6)
+    rates = rates_by(AB=["EN", "HN"] * 6, CD=["HN", "EN"] * 6)
 
-    (pair,) = claims_of_kind(rates, kinds.PairKappa)
-    assert pair.positive == "S"
-    assert pair.n == 12
-    assert pair.alike == 12
+    (agreement_of_ab_and_cd,) = claims_of_kind(rates, kinds.PairKappa)
+    sentence = phrases.sentence(agreement_of_ab_and_cd, Words(language))
+    figure = texts_of_figure(rates, language)
 
-    sentence = phrases.sentence(pair, Words(language))
+    assert agreement_of_ab_and_cd.positive == "S"
+    assert agreement_of_ab_and_cd.n == 12
+    assert agreement_of_ab_and_cd.alike == 12
     assert agreement in sentence
-    for text in (sentence, texts_of_figure(rates, language)):
+    for text in (sentence, figure):
         assert "level" not in text
         assert "niveau" not in text
 
@@ -174,64 +177,77 @@ FILM_CONTENT_S = cells_of(FILM).content_s.sum()
 @pytest.mark.long
 @given(levels_of_a_judge())
 def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(levels):
-    """AB judges the first windows of a draw. The share is of all content but windows AB was not sure of.
+    """AB judges the first windows of a film; windows that AB is not sure of (NS) are left out of the share.
 
-    At least what is judged positive is positive, and at most all that is not judged negative. Where no window
-    is left to judge, both are the same. Where one is left, it may be either, and the interval reaches from
-    one bound to the other. Where more are left, it is at least as wide as the longest of them.
+    The share is least if all windows that are left to judge are negative, and largest if all are positive.
+    The interval lies between the two; with one window left or none it reaches from one to the other, and
+    with more it is at least as wide as the longest window that is left.
     """
     (rate,) = rates_by(AB=levels).rates
 
-    judged_s = seconds_by_level(levels)
-    sure_s = FILM_CONTENT_S - judged_s[NOT_SURE]
-    min_share = judged_s[POSITIVE] / sure_s
-    largest_share = 1 - judged_s[NEGATIVE] / sure_s
-    assert min_share - 1e-6 <= rate.low <= rate.value <= rate.high <= largest_share + 1e-6
+    rounding = 1e-6
+    seconds_judged = seconds_by_level(levels)
+    seconds_without_unsure = FILM_CONTENT_S - seconds_judged[NOT_SURE]
+    share_if_rest_is_negative = seconds_judged[POSITIVE] / seconds_without_unsure
+    share_if_rest_is_positive = 1 - seconds_judged[NEGATIVE] / seconds_without_unsure
+    assert share_if_rest_is_negative - rounding <= rate.low <= rate.value
+    assert rate.value <= rate.high <= share_if_rest_is_positive + rounding
 
     windows_left = WINDOWS[len(levels) :]
     if len(windows_left) <= 1:
-        assert rate.low == pytest.approx(min_share, abs=1e-6)
-        assert rate.high == pytest.approx(largest_share, abs=1e-6)
+        assert rate.low == pytest.approx(share_if_rest_is_negative, abs=rounding)
+        assert rate.high == pytest.approx(share_if_rest_is_positive, abs=rounding)
     else:
-        longest_s = max(content_seconds(clip) for clip in windows_left)
-        assert rate.high - rate.low >= longest_s / sure_s - 1e-6
+        longest_s = max(content_seconds(window) for window in windows_left)
+        assert rate.high - rate.low >= longest_s / seconds_without_unsure - rounding
 
 
 @given(levels_of_a_judge())
 def test_the_worth_of_a_share_lies_between_judged_and_all_windows(levels):
-    """`worth` is how many windows would give as narrow an interval without the model.
+    """AB judges some of a film's windows; a model that helps makes the interval of AB's share narrower.
 
-    AB judges some of the film's N_WINDOWS windows. With a model that helps, `worth` is more than were judged
-    surely (n), and at most all but those of which AB was not sure. Else there is no such number.
+    `worth` is how many windows AB would have to judge for as narrow an interval without the model: more than
+    AB judged surely, and at most all but those of which AB was not sure. It is None if the model is no help.
     """
+    words = Words("en")
     (rate,) = rates_by(AB=levels).rates
-    if rate.worth is not None:
-        n_that_may_be_sure = N_WINDOWS - levels.count(NOT_SURE)
-        assert rate.n < round(rate.worth) <= n_that_may_be_sure
-        (claim,) = shares_in(FilmRates((rate,)))
-        note = phrases.judged_share_note(claim, [], Words("en"))
-        assert Words("en").say("worth", worth=round(rate.worth)) in note
+    if rate.worth is None:
+        return
+
+    worth = round(rate.worth)
+    n_judged_surely = rate.n
+    n_windows_but_unsure = N_WINDOWS - levels.count(NOT_SURE)
+    assert n_judged_surely < worth <= n_windows_but_unsure
+
+    (share,) = shares_in(FilmRates((rate,)))
+    note = phrases.judged_share_note(share, [], words)
+    assert words.say("worth", worth=worth) in note
 
 
 @given(levels_of_a_judge())
 def test_a_share_leaves_out_unsure_windows_and_their_seconds(levels):
-    """A window of which the judge was not sure is neither positive nor negative: the share is of the others.
+    """AB judges windows of a film; one that AB is not sure of (NS) is neither positive nor negative.
 
-    Programs that read its JSON must know that it is of the sure time, and not of all content.
+    So the share counts the other windows and their seconds. Programs read it as JSON, and must know that it
+    is of the time that AB was sure of, and not of all content.
     """
-    (claim,) = shares_in(rates_by(AB=levels))
-    as_json = document(claim)
-
+    n_judged = len(levels)
     n_unsure = levels.count(NOT_SURE)
     unsure_s = seconds_by_level(levels)[NOT_SURE]
-    assert claim.n_unsure == n_unsure
-    assert claim.n == len(levels) - n_unsure
-    assert claim.n_windows == N_WINDOWS - n_unsure
-    assert claim.unsure_s == pytest.approx(unsure_s)
-    assert claim.time.seconds == pytest.approx(FILM_CONTENT_S - unsure_s)
-    assert claim.has(kinds.ALL_JUDGED) == (len(levels) == N_WINDOWS)
-    assert (kinds.NOT_SURE in as_json["conditions"]) == (n_unsure > 0)
-    assert (as_json["time"]["part"] == "sure") == (n_unsure > 0)
+
+    (share,) = shares_in(rates_by(AB=levels))
+    as_json = document(share)
+
+    assert share.n == n_judged - n_unsure
+    assert share.n_unsure == n_unsure
+    assert share.n_windows == N_WINDOWS - n_unsure
+    assert share.unsure_s == pytest.approx(unsure_s)
+    assert share.time.seconds == pytest.approx(FILM_CONTENT_S - unsure_s)
+    assert share.has(kinds.ALL_JUDGED) == (n_judged == N_WINDOWS)
+
+    some_are_unsure = n_unsure > 0
+    assert (kinds.NOT_SURE in as_json["conditions"]) == some_are_unsure
+    assert (as_json["time"]["part"] == "sure") == some_are_unsure
 
 
 def assert_says_what_time_it_is_of(text, levels, words):
@@ -254,14 +270,15 @@ def assert_says_what_time_it_is_of(text, levels, words):
 
 @given(levels_of_a_judge(), st.sampled_from(LANGUAGES))
 def test_the_sentence_on_a_share_says_what_time_it_is_of(levels, language):
-    """AB judges windows of a film, and is not sure of some (NS).
+    """AB judges windows of a film, and may not be sure of some (NS).
 
-    The share is of all content of the film, or of all but the windows that AB was not sure of.
+    The share, and the sentence says so, is of all content of the film, or of all but the windows that AB was
+    not sure of. Where these are over a fifth, the sentence gives the seconds that are left.
     """
     words = Words(language)
-    (claim,) = shares_in(rates_by(AB=levels))
+    (share,) = shares_in(rates_by(AB=levels))
 
-    sentence = phrases.sentence(claim, words)
+    sentence = phrases.sentence(share, words)
 
     assert_says_what_time_it_is_of(sentence, levels, words)
 
@@ -369,18 +386,21 @@ def test_judges_who_were_never_sure_of_ten_windows_have_no_rates():
 def test_shares_and_kappas_count_the_windows_that_all_their_judges_were_sure_of(levels_by_judge):
     """Two or three judges call windows positive or negative, or are not sure of them.
 
-    A share or kappa of AB and CD is of the windows that both judged surely. The others that both judged are
-    counted apart; if there are any, the number is of the sure time, and not of all content of the film.
+    Numbers of AB and CD, a share of the film or kappa (how far they agree), are of the windows that both
+    judged surely. The others that both judged are counted apart; if there are any, the number is of the sure
+    time, and not of all content of the film.
     """
     rates = rates_of_some(levels_by_judge)
     kappas = claims_of_kind(rates, kinds.PairKappa)
 
-    for claim in [*shares_in(rates), *kappas]:
-        counts = counts_by_all(levels_by_judge, claim.who)
-        assert claim.n == counts.sure
-        assert claim.n_unsure == counts.unsure
-        assert claim.has(kinds.NOT_SURE) == (counts.unsure > 0)
-        assert (claim.time.part == "sure") == (counts.unsure > 0)
+    for share_or_kappa in [*shares_in(rates), *kappas]:
+        windows_judged_by_all = counts_by_all(levels_by_judge, names=share_or_kappa.who)
+        some_are_unsure = windows_judged_by_all.unsure > 0
+        assert share_or_kappa.n == windows_judged_by_all.sure
+        assert share_or_kappa.n_unsure == windows_judged_by_all.unsure
+        assert share_or_kappa.has(kinds.NOT_SURE) == some_are_unsure
+        assert (share_or_kappa.time.part == "sure") == some_are_unsure
+
     for kappa in kappas:
         if kappa.n_unsure > 0:
             sentence = phrases.sentence(kappa, Words("en"))
@@ -389,53 +409,62 @@ def test_shares_and_kappas_count_the_windows_that_all_their_judges_were_sure_of(
 
 @given(some_judges(), st.sampled_from(LANGUAGES))
 def test_alpha_counts_the_windows_that_two_judges_or_more_were_sure_of(levels_by_judge, language):
-    """Alpha measures the agreement of three judges or more: a window needs two who were sure of it.
+    """Alpha measures how far three judges agree; a window counts for it if two or more were sure of it.
 
-    Windows that two or more judged, but not surely, are counted apart, and the sentence names their number.
+    Windows that two or more judged, but not two of them surely, are counted apart, and the sentence on alpha
+    names their number. Of two judges alone there is no alpha.
     """
-    counts = counts_by_two_or_more(levels_by_judge)
-    for alpha in claims_of_kind(rates_of_some(levels_by_judge), kinds.PanelAgreement):
-        assert alpha.n_windows == counts.sure
-        assert alpha.n_unsure == counts.unsure
-        if counts.unsure > 0:
+    judged_by_two_or_more = counts_by_two_or_more(levels_by_judge)
+
+    claims_on_alpha = claims_of_kind(rates_of_some(levels_by_judge), kinds.PanelAgreement)
+
+    for alpha in claims_on_alpha:
+        assert alpha.n_windows == judged_by_two_or_more.sure
+        assert alpha.n_unsure == judged_by_two_or_more.unsure
+        if judged_by_two_or_more.unsure > 0:
             sentence = phrases.sentence(alpha, Words(language))
-            assert str(counts.unsure) in integers_in(sentence)
+            assert str(judged_by_two_or_more.unsure) in integers_in(sentence)
 
 
 @given(some_judges(), st.sampled_from(LANGUAGES))
 def test_a_judge_without_a_share_is_told_what_was_judged_and_is_left(levels_by_judge, language):
     """Two or three judges judge windows of a film, and are not sure of some.
 
-    Judges, alone or together, have no share if they judged fewer than ten windows surely. The claim counts
-    the windows that are left, as more can be judged.
+    Judges, alone or together, have no share if fewer than ten windows were judged surely by all of them. Then
+    a claim says how many they judged, how many of these surely, and how many are left to judge.
     """
-    for claim in claims_of_kind(rates_of_some(levels_by_judge), kinds.NoJudgedShare):
-        counts = counts_by_all(levels_by_judge, claim.who)
-        assert claim.judged == counts.judged
-        assert claim.sure == counts.sure
-        assert claim.left == N_WINDOWS - counts.judged
-        assert claim.left > 0
+    rates = rates_of_some(levels_by_judge)
 
-        sentence = phrases.sentence(claim, Words(language))
-        assert str(counts.judged) in integers_in(sentence)
-        assert str(counts.sure) in integers_in(sentence)
+    for no_share in claims_of_kind(rates, kinds.NoJudgedShare):
+        windows_judged_by_all = counts_by_all(levels_by_judge, names=no_share.who)
+        n_judged = windows_judged_by_all.judged
+        n_sure = windows_judged_by_all.sure
+        assert no_share.judged == n_judged
+        assert no_share.sure == n_sure
+        assert no_share.left == N_WINDOWS - n_judged
+        assert no_share.left > 0
+
+        numbers_in_sentence = integers_in(phrases.sentence(no_share, Words(language)))
+        assert str(n_judged) in numbers_in_sentence
+        assert str(n_sure) in numbers_in_sentence
 
 
 def test_a_share_of_little_sure_time_is_not_of_the_film():
-    """Over a fifth of the film is left out, so that "100% of the film" would mislead.
+    """AB calls the first window of a short film positive, and is not sure of the only other one.
 
-    AB calls the first window of a short film positive, and is not sure of the other one.
+    All that AB was sure of is positive: 100%. As over a fifth of the film is left out of it, "100% of the
+    film" would mislead.
     """
     film = fake_scored_film(n_rows=8, duration_s=120.0)
-    windows = choose_next([film], 9, blind=True)
-    by_ab = [POSITIVE] + [NOT_SURE] * (len(windows) - 1)
-    (claim,) = shares_in(rates_by(film, windows, AB=by_ab))
-    sure_s = claim.time.seconds
-    unsure_s = claim.unsure_s
-    assert unsure_s > 0.2 * (sure_s + unsure_s)
+    windows = all_windows_of(film)
+    assert len(windows) == 2
 
-    sentence = phrases.sentence(claim, Words("en"))
+    (share,) = shares_in(rates_by(film, windows, AB=[POSITIVE, NOT_SURE]))
+    sentence = phrases.sentence(share, Words("en"))
 
+    sure_s = share.time.seconds
+    unsure_s = share.unsure_s
+    assert unsure_s > (sure_s + unsure_s) / 5
     assert f"100% of the {sure_s:.0f} s that AB was sure of, without 1 window ({unsure_s:.0f} s)" in sentence
     assert "of the film" not in sentence
 
@@ -453,23 +482,25 @@ def test_a_share_with_unjudged_windows_is_of_the_time_left():
 
 @pytest.mark.parametrize(("n_sure", "are_enough"), [(1, False), (9, False), (10, True)])
 def test_kappa_and_alpha_need_ten_windows(n_sure, are_enough):
-    """Three judges judge all of a film alike, and are sure of its first windows alone: of 1, 9 or 10.
+    """Three judges judge all windows of a film alike, and are sure of the first 1, 9 or 10 of them alone.
 
-    Kappa is of each of the three pairs, and alpha of all three judges. With ten windows both are given.
+    Kappa says how far two judges agree, here each of three pairs, and alpha how far all three do. Either is
+    given if the judges were sure of ten windows or more.
     """
     by_each = SEVEN_OF_14_POSITIVE[:n_sure] + [NOT_SURE] * (N_WINDOWS - n_sure)
 
     rates = rates_by(AB=by_each, CD=by_each, EF=by_each)
 
-    assert (rates.alpha is not None) == are_enough
-    pairs = claims_of_kind(rates, kinds.PairKappa)
-    assert len(pairs) == 3
-    for pair in pairs:
-        assert pair.n == n_sure
-        assert (pair.number is not None) == are_enough
-        assert pair.has(kinds.TOO_FEW) != are_enough
-        has_interval = " [" in phrases.sentence(pair, Words("en"))  # as of "0.80 [0.50, 0.95]"
-        assert has_interval == are_enough
+    alpha = rates.alpha
+    assert (alpha is not None) == are_enough
+    kappas = claims_of_kind(rates, kinds.PairKappa)
+    assert len(kappas) == 3
+    for kappa in kappas:
+        assert kappa.n == n_sure
+        assert (kappa.number is not None) == are_enough
+        assert kappa.has(kinds.TOO_FEW) == (not are_enough)
+        beginning_of_interval = " ["  # as in "0.80 [0.50, 0.95]"
+        assert (beginning_of_interval in phrases.sentence(kappa, Words("en"))) == are_enough
 
 
 def test_a_stored_kappa_of_one_window_is_not_said():
@@ -570,7 +601,11 @@ def test_a_figure_says_if_a_joint_share_is_of_fewer_windows(n_by_ab, n_by_cd, is
 
 
 def test_the_terminal_says_that_a_joint_share_is_of_common_windows(tmp_path, capsys):
-    """AB judges 14 windows, 7 of them positive, CD the first ten of them."""
+    """AB judges 14 windows, 7 of them positive, and CD the first ten of them.
+
+    The share of both is of these ten, and need not be the mean of the two shares of their own: the terminal
+    says why.
+    """
     FILM.write(tmp_path / "f1")
     judgements = judgements_by(AB=[POSITIVE, NEGATIVE] * 7, CD=[NEGATIVE, POSITIVE] * 5)
     judgements = replace(judgements, codebook=builtin_codebook("obygaze12"))
@@ -580,7 +615,8 @@ def test_the_terminal_says_that_a_joint_share_is_of_common_windows(tmp_path, cap
         main(["film", "rate", str(tmp_path / "f1"), str(tmp_path / "judgements.csv")])
 
     printed = capsys.readouterr().out
-    assert Words("en")["own_shares"] in printed
+    why_the_joint_share_differs = Words("en")["own_shares"]
+    assert why_the_joint_share_differs in printed
     assert f", of {N_WINDOWS} that do not overlap (positive: 7 of 14)" in printed
 
 
@@ -650,14 +686,6 @@ def calls_of_three(draw):
     return {"AB": by_ab, "CD": by_cd, "EF": by_ef}
 
 
-DOUBTS = (
-    (kinds.AGREE_LESS, kinds.SOME_LESS),
-    (kinds.AGREE_BY_CHANCE, kinds.SOME_BY_CHANCE),
-    (kinds.UNDEFINED, kinds.SOME_UNDEFINED),
-)
-"""Doubts on the agreement of judges: as all pairs of judges have it, and as some of them have it."""
-
-
 def rates_of_calls(calls):
     """Estimate rates where each judge calls windows positive or negative."""
     return rates_by(
@@ -670,11 +698,32 @@ def doubtful_pairs(rates, doubt):
     return ["–".join(pair.who) for pair in claims_of_kind(rates, kinds.PairKappa) if pair.has(doubt)]
 
 
-@given(calls_of_three(), st.sampled_from(LANGUAGES))
-def test_a_panels_share_has_a_doubt_that_all_pairs_have_and_names_those_of_some(calls, language):
-    """Three judges are three pairs. If all of them may agree by chance, the share of the panel says so.
+def text_on_doubt_of_all(doubt, words):
+    """Return what the sentence on a panel's share says of a doubt that all pairs of judges have."""
+    return words[phrases.PANEL_DOUBTS[doubt]]
 
-    If one or two of them may, the sentence names these.
+
+def text_on_doubt_of_some(doubt, pairs, words):
+    """Return what the sentence on a panel's share says of a doubt that these pairs alone have."""
+    return words.say(phrases.PANEL_DOUBTS[doubt], pairs=words.listed(pairs))
+
+
+@pytest.mark.parametrize(
+    ("doubt_of_all", "doubt_of_some"),
+    [
+        pytest.param(kinds.AGREE_LESS, kinds.SOME_LESS, id="they agree less than by chance"),
+        pytest.param(kinds.AGREE_BY_CHANCE, kinds.SOME_BY_CHANCE, id="they may agree by chance"),
+        pytest.param(kinds.UNDEFINED, kinds.SOME_UNDEFINED, id="it is undefined how far they agree"),
+    ],
+)
+@given(calls_of_three(), st.sampled_from(LANGUAGES))
+def test_a_panels_share_has_a_doubt_that_all_pairs_have_and_names_those_of_some(
+    doubt_of_all, doubt_of_some, calls, language
+):
+    """Three judges are three pairs, of each of which the agreement may be in doubt.
+
+    If it is of all three, the sentence on the panel's share says so of the panel. If it is of one or two, the
+    sentence names these.
     """
     words = Words(language)
     rates = rates_of_calls(calls)
@@ -683,33 +732,33 @@ def test_a_panels_share_has_a_doubt_that_all_pairs_have_and_names_those_of_some(
 
     sentence = phrases.judged_share_sentence(share_of_panel, words)
 
-    for doubt_of_all, doubt_of_some in DOUBTS:
-        pairs = doubtful_pairs(rates, doubt_of_all)
-        have_all = len(pairs) == 3
-        have_some = len(pairs) in (1, 2)
-        assert share_of_panel.has(doubt_of_all) == have_all
-        assert share_of_panel.has(doubt_of_some) == have_some
-        text_on_all = words[phrases.PANEL_DOUBTS[doubt_of_all]]
-        assert (text_on_all in sentence) == have_all
-        if have_some:
-            text_on_some = words.say(phrases.PANEL_DOUBTS[doubt_of_some], pairs=words.listed(pairs))
-            assert text_on_some in sentence
+    pairs_in_doubt = doubtful_pairs(rates, doubt_of_all)
+    are_all_in_doubt = len(pairs_in_doubt) == 3
+    are_some_in_doubt = len(pairs_in_doubt) in (1, 2)
+    assert share_of_panel.has(doubt_of_all) == are_all_in_doubt
+    assert share_of_panel.has(doubt_of_some) == are_some_in_doubt
+    assert (text_on_doubt_of_all(doubt_of_all, words) in sentence) == are_all_in_doubt
+    if are_some_in_doubt:
+        assert text_on_doubt_of_some(doubt_of_some, pairs_in_doubt, words) in sentence
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_sentence_on_kappa_has_its_level_and_that_on_alpha_says_nothing_of_chance(language):
-    """Three judges agree on all of 14 windows: alpha, the agreement of all, is 1.
+    """Three judges agree on all of 14 windows, 7 of them positive; kappa is of two judges, alpha of all.
 
-    The interval of kappa is of 95 %. Of alpha there is none, by which chance could be excluded.
+    Kappa has an interval, and its sentence says that this is of 95 %. Alpha has none by which chance could be
+    excluded: though it is 1, its sentence says nothing of chance.
     """
     words = Words(language)
     rates = rates_by(AB=SEVEN_OF_14_POSITIVE, CD=SEVEN_OF_14_POSITIVE, EF=SEVEN_OF_14_POSITIVE)
     (alpha,) = claims_of_kind(rates, kinds.PanelAgreement)
+    kappas = claims_of_kind(rates, kinds.PairKappa)
 
+    level_of_interval = words.share(0.95)
+    for kappa in kappas:
+        assert level_of_interval in phrases.sentence(kappa, words)
     assert rates.alpha.value == 1
     assert re.search("chance|hasard", phrases.sentence(alpha, words)) is None
-    for pair in claims_of_kind(rates, kinds.PairKappa):
-        assert words.share(0.95) in phrases.sentence(pair, words)
 
 
 def rates_of_four_without_a_share_together():
@@ -724,24 +773,32 @@ def rates_of_four_without_a_share_together():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_without_a_joint_share_a_page_shows_that_of_each_judge_and_how_they_agree(language):
-    """AB, CD and EF judged 14 windows, and GH three, too few: so all four have no share together."""
+    """AB, CD and EF judged 14 windows each, and GH three: too few for a share of GH, and for one of all four.
+
+    The page's figure has the share of each of the three, and every other sentence on the judges: on the
+    shares that are missing, and on how far the judges agree.
+    """
     words = Words(language)
     rates = rates_of_four_without_a_share_together()
-    assert [too_few.judges for too_few in rates.too_few] == [["GH"], ["AB", "CD", "EF", "GH"]]
+    judges_without_a_share = [too_few.judges for too_few in rates.too_few]
+    assert judges_without_a_share == [["GH"], ["AB", "CD", "EF", "GH"]]
 
     figure = texts_of_figure(rates, language)
 
     for share in shares_in(rates):
         (judge,) = share.who
         assert f"{judge} {words.share(share.number)}" in figure
-        assert phrases.judged_share_sentence(share, words).removesuffix(".") in figure
-    for claim in rate_claims(rates):
-        if not isinstance(claim, kinds.JudgedShare):
-            assert phrases.sentence(claim, words).removesuffix(".") in figure
+        sentence_on_share = phrases.judged_share_sentence(share, words)
+        assert sentence_on_share.removesuffix(".") in figure
+    other_claims = [claim for claim in rate_claims(rates) if not isinstance(claim, kinds.JudgedShare)]
+    for claim in other_claims:
+        sentence = phrases.sentence(claim, words)
+        assert sentence.removesuffix(".") in figure
 
 
-THREE_OTHERS = {"CD": SEVEN_OF_14_POSITIVE, "EF": SEVEN_OF_14_POSITIVE, "GH": [NEGATIVE] * 3}
-"""What three judges call the first windows; GH judges too few for a share."""
+def rates_beside_three_others(by_ab):
+    """Estimate rates of AB beside CD and EF, each sure of 14 windows, and GH, who judged three: too few."""
+    return rates_by(AB=by_ab, CD=SEVEN_OF_14_POSITIVE, EF=SEVEN_OF_14_POSITIVE, GH=[NEGATIVE] * 3)
 
 
 @pytest.mark.parametrize(
@@ -750,11 +807,11 @@ THREE_OTHERS = {"CD": SEVEN_OF_14_POSITIVE, "EF": SEVEN_OF_14_POSITIVE, "GH": [N
     ids=LANGUAGES,
 )
 def test_shares_beside_each_other_say_that_all_are_of_the_film(language, of_film):
-    """AB, CD and EF judged 14 windows surely, and GH (of `THREE_OTHERS`) three, too few.
+    """AB, CD and EF judged 14 windows surely, and GH three, too few.
 
     So three shares are shown beside each other, all of the film without black and credits.
     """
-    figure = texts_of_figure(rates_by(AB=SEVEN_OF_14_POSITIVE, **THREE_OTHERS), language)
+    figure = texts_of_figure(rates_beside_three_others(by_ab=SEVEN_OF_14_POSITIVE), language)
     assert of_film in figure
 
 
@@ -767,28 +824,28 @@ def test_shares_beside_each_other_say_that_all_are_of_the_film(language, of_film
     ids=LANGUAGES,
 )
 def test_a_share_without_unsure_windows_says_how_much_time_it_is_of(language, of_sure_windows, of):
-    """AB is not sure of four of 14 windows, of which CD and EF (of `THREE_OTHERS`) are all sure.
+    """AB is sure of ten of 14 windows, and not of four. CD and EF are sure of all 14, and GH judged too few.
 
-    So AB's share is of less time than theirs, and this time is written beside it.
+    So AB's share is of less time than theirs, and this time is written beside it, as in "AB 50% of 10 min".
     """
     words = Words(language)
-    ten_sure_windows = SEVEN_OF_14_POSITIVE[:10] + [NOT_SURE] * 4
-    rates = rates_by(AB=ten_sure_windows, **THREE_OTHERS)
-    share_of_ab, share_of_cd, _ = shares_in(rates)
+    rates = rates_beside_three_others(by_ab=SEVEN_OF_14_POSITIVE[:10] + [NOT_SURE] * 4)
+    share_of_ab, share_of_cd, _share_of_ef = shares_in(rates)
 
     figure = texts_of_figure(rates, language)
 
-    by_ab = f"AB {words.share(share_of_ab.number)} {of} {words.duration(share_of_ab.time.seconds)}"
+    sure_time_of_ab = words.duration(share_of_ab.time.seconds)
+    by_ab = f"AB {words.share(share_of_ab.number)} {of} {sure_time_of_ab}"
     by_cd = f"CD {words.share(share_of_cd.number)}"
-    assert of_sure_windows in figure
     assert f"{by_ab} · {by_cd} · EF" in figure
+    assert of_sure_windows in figure
 
 
 JUDGES = ["AB", "CD", "EF", "GH", "IJ", "KL"]
 
 
-def rates_of_many(n_judges, seed):
-    """Let judges each call another share of the same 14 windows positive."""
+def rates_of_judges_of_14_windows(n_judges, seed):
+    """Let AB, CD, ... (up to six) each call another share of the same 14 windows positive."""
     rng = np.random.default_rng(seed)
     names = JUDGES[:n_judges]
     shares = rng.random(n_judges)
@@ -798,42 +855,84 @@ def rates_of_many(n_judges, seed):
     return rates_by(**levels_by_judge)
 
 
-@pytest.mark.long
-@given(st.integers(1, 6), st.integers(0, 10**6), st.sampled_from(LANGUAGES))
-def test_a_figure_has_up_to_four_shares_and_the_range_of_others(n_judges, seed, language):
-    """Six shares would fill the figure: those that are left out are told by the lowest and the highest.
+def shares_of_each_judge(rates):
+    """Claim each judge's share, but not the one of all of them together."""
+    return [share for share in shares_in(rates) if not share.is_of_panel]
 
-    A share is called by the judge's name: it is what this person would call positive, not the film's share.
+
+SEEDS = st.integers(0, 10**6)
+
+
+@given(seed=SEEDS, language=st.sampled_from(LANGUAGES))
+def test_the_figure_of_one_judge_says_what_the_share_is(seed, language):
+    """AB alone judged 14 windows. The share is what AB would call positive: its sentence names AB."""
+    words = Words(language)
+    rates = rates_of_judges_of_14_windows(n_judges=1, seed=seed)
+    (share_of_ab,) = shares_of_each_judge(rates)
+
+    figure = texts_of_figure(rates, language)
+
+    assert "AB" in phrases.judged_share_sentence(share_of_ab, words)
+    assert phrases.judged_share_what(share_of_ab, SURE[language], words) in figure
+
+
+@pytest.mark.long
+@given(n_judges=st.integers(2, 4), seed=SEEDS, language=st.sampled_from(LANGUAGES))
+def test_a_figure_has_a_sentence_on_each_of_up_to_four_shares(n_judges, seed, language):
+    """Two to four judges judged the same 14 windows. The figure has the sentence on the share of each.
+
+    It names the judge: the share is what this person would call positive, not the film's.
     """
     words = Words(language)
-    rates = rates_of_many(n_judges, seed)
-    shares = [claim for claim in shares_in(rates) if not claim.is_of_panel]
+    rates = rates_of_judges_of_14_windows(n_judges, seed)
+    shares = shares_of_each_judge(rates)
     assert len(shares) == n_judges
 
     figure = texts_of_figure(rates, language)
 
-    left_out = []
-    for claim in shares:
-        (judge,) = claim.who
-        sentence = phrases.judged_share_sentence(claim, words)
+    for share in shares:
+        (judge,) = share.who
+        sentence = phrases.judged_share_sentence(share, words)
         assert judge in sentence
-        if n_judges > 1 and sentence not in figure:
-            left_out.append(claim)
-    if n_judges <= 4:
-        assert left_out == []
-    if left_out:
-        range_of_others = phrases.other_shares_sentence(left_out, words)
-        assert range_of_others in figure
-        numbers = [claim.number for claim in left_out]
-        assert words.share(min(numbers)) in range_of_others
-        assert words.share(max(numbers)) in range_of_others
-    if n_judges == 1:
-        assert phrases.judged_share_what(shares[0], SURE[language], words) in figure
+        assert sentence in figure
+
+
+@pytest.mark.long
+@given(n_judges=st.integers(5, 6), seed=SEEDS, language=st.sampled_from(LANGUAGES))
+def test_a_figure_has_three_of_more_than_four_shares_and_the_range_of_the_others(n_judges, seed, language):
+    """Five or six judges judged the same 14 windows, and so many sentences would fill the figure.
+
+    It has those on the first three shares, and the lowest and the highest of the others.
+    """
+    words = Words(language)
+    rates = rates_of_judges_of_14_windows(n_judges, seed)
+    shares = shares_of_each_judge(rates)
+    assert len(shares) == n_judges
+    first_three, others = shares[:3], shares[3:]
+
+    figure = texts_of_figure(rates, language)
+
+    for share in first_three:
+        (judge,) = share.who
+        sentence = phrases.judged_share_sentence(share, words)
+        assert judge in sentence
+        assert sentence in figure
+    for share in others:
+        assert phrases.judged_share_sentence(share, words) not in figure
+    numbers_of_others = [share.number for share in others]
+    range_of_others = phrases.other_shares_sentence(others, words)
+    assert range_of_others in figure
+    assert words.share(min(numbers_of_others)) in range_of_others
+    assert words.share(max(numbers_of_others)) in range_of_others
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_page_calls_the_mean_of_a_panel_a_mean(language):
-    """AB and CD judge all windows: AB calls every other one positive, and CD none."""
+    """AB and CD judge all windows of a film: AB calls every other one positive, and CD none.
+
+    The share of both, which is the mean of theirs, is what neither would mark: the figure calls it a mean,
+    and names both.
+    """
     words = Words(language)
     every_other_one = ([POSITIVE, NEGATIVE] * N_WINDOWS)[:N_WINDOWS]
     rates = rates_by(AB=every_other_one, CD=[NEGATIVE] * N_WINDOWS)
@@ -841,30 +940,32 @@ def test_a_page_calls_the_mean_of_a_panel_a_mean(language):
 
     figure = texts_of_figure(rates, language)
 
-    what_the_share_is = phrases.judged_share_what(share_of_panel, SURE[language], words)
-    assert what_the_share_is in figure
-    assert words.listed(["AB", "CD"]) in what_the_share_is
-    assert words["judged_all_panel"] in figure
+    mean_of_both = phrases.judged_share_what(share_of_panel, SURE[language], words)
+    assert mean_of_both in figure
+    assert words.listed(["AB", "CD"]) in mean_of_both
+    both_judged_all_windows = words["judged_all_panel"]
+    assert both_judged_all_windows in figure
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_models_expectation_is_of_the_time_that_it_can_judge(language):
-    """The model gives no probability of the first 15 % of the film, which are unlike its training clips.
+    """The first 15 % of the film are unlike the model's training clips, and have no probability (p).
 
-    The sentence on AB's share ends with what the model expects.
+    AB judges twelve windows of the film. The sentence on AB's share ends with what the model expects, after a
+    semicolon, and says that this is of the time that has a probability, without black and credits.
     """
     words = Words(language)
     film = fake_scored_film(n_rows=60, duration_s=900.0, unlike_parts=((0.0, 0.15),))
-    windows = choose_next([film], 12, blind=True)
+    twelve_windows = choose_next([film], 12, blind=True)
     rows = film.rows()
     has_probability = rows["p"].notna() & ~rows["flags"].str.contains("black|credits")
-    judged_s = (rows["end_s"] - rows["start_s"])[has_probability].sum()
+    seconds_with_probability = (rows["end_s"] - rows["start_s"])[has_probability].sum()
 
-    (claim,) = shares_in(rates_by(film, windows, AB=[POSITIVE, NEGATIVE] * 6))
+    (share,) = shares_in(rates_by(film, twelve_windows, AB=[POSITIVE, NEGATIVE] * 6))
 
-    assert claim.expected_s == pytest.approx(judged_s)
-    *_, on_the_model = phrases.sentence(claim, words).split(";")
-    assert words.duration(judged_s) in on_the_model
+    assert share.expected_s == pytest.approx(seconds_with_probability)
+    *_, what_the_model_expects = phrases.sentence(share, words).split(";")
+    assert words.duration(seconds_with_probability) in what_the_model_expects
 
 
 def decision_of_ab(*, is_blind, has_score):
@@ -1009,10 +1110,10 @@ def compared_with_cd_left_out(judged_films):
 def test_the_share_of_each_film_says_that_a_judge_is_left_out(
     compared_by_year, compared_with_cd_left_out, language
 ):
-    """AB judged 14 windows of each of ten films. CD was sure of too few of them, so that shares are AB's.
+    """AB judged 14 windows of each of ten films; CD was sure of too few of them, so that shares are AB's.
 
-    The note on each film and the text at its dot say that it is not known what both would mark together. Of
-    films that AB judged alone there is nothing to say.
+    The note on each film, and the text at its dot in the figure, say that it is not known what both would
+    mark together. In the figure of films that AB judged alone there is nothing to say.
     """
     words = Words(language)
     not_of_both = words.say("judged_together", who=words.listed(["AB", "CD"]))
@@ -1234,36 +1335,42 @@ def test_a_page_says_how_a_difference_accounts_for_different_judges(compared_by_
     assert Words(language).translated(difference["note"]) in page
 
 
-@pytest.mark.long
-def test_means_over_two_judges_say_how_far_these_agree(judged_films):
-    """CD judges all windows that AB judged, and says the opposite of AB of every third one.
+def opposite_of_every_third(by_ab):
+    """Let CD judge the windows that AB judged: every third one the opposite way, the others alike.
 
-    Neither is sure of some windows, which do not count.
+    A window that AB was not sure of, CD is not sure of either.
     """
-    films, by_ab = judged_films
     opposite = {POSITIVE: NEGATIVE, NEGATIVE: POSITIVE, NOT_SURE: NOT_SURE}
     by_cd = []
-    n_sure = 0
-    n_alike = 0
     for index, clip in enumerate(by_ab):
-        is_opposite = index % 3 == 0
-        by_cd.append(judged_by("CD", clip, opposite[clip.level] if is_opposite else clip.level))
-        if clip.level != NOT_SURE:
-            n_sure += 1
-            if not is_opposite:
-                n_alike += 1
+        level = opposite[clip.level] if index % 3 == 0 else clip.level
+        by_cd.append(judged_by("CD", clip, level))
+    return by_cd
+
+
+@pytest.mark.long
+def test_means_over_two_judges_say_how_far_these_agree(judged_films):
+    """AB judged windows of ten films, and CD the same windows: every third one opposite to AB.
+
+    A share of the ten films is then the mean of both judges, and the sentence on it says in how many windows
+    they agree. Windows that they are not sure of do not count.
+    """
+    films, by_ab = judged_films
+    by_cd = opposite_of_every_third(by_ab)
+    sure_pairs = [(ab, cd) for ab, cd in zip(by_ab, by_cd, strict=True) if ab.level != NOT_SURE]
+    n_alike = sum(ab.level == cd.level for ab, cd in sure_pairs)
 
     claims = group_claims(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
 
-    (pair,) = [claim for claim in claims if isinstance(claim, kinds.PairKappa)]
-    assert pair.who == ("AB", "CD")
-    assert pair.n == n_sure
-    assert pair.alike == n_alike
+    (agreement,) = [claim for claim in claims if isinstance(claim, kinds.PairKappa)]
+    assert agreement.who == ("AB", "CD")
+    assert agreement.n == len(sure_pairs)
+    assert agreement.alike == n_alike
     for language in LANGUAGES:
         words = Words(language)
-        sentence = phrases.groups_sentence(claims, words)
-        assert phrases.sentence(pair, words) in sentence
-        assert words["mean_of_sure_judges"] in sentence
+        sentence_on_shares = phrases.groups_sentence(claims, words)
+        assert phrases.sentence(agreement, words) in sentence_on_shares
+        assert words["mean_of_sure_judges"] in sentence_on_shares
 
 
 def test_means_of_one_judge_are_not_called_means_over_judges(compared):
@@ -1292,28 +1399,27 @@ def all_windows_judged(films):
 def test_the_legend_explains_only_what_is_drawn(
     judged_films, are_judged_wholly, last_judged_year, is_trend_asked_for
 ):
-    """Films that are judged wholly have no intervals, films that are not judged have hollow dots.
+    """A figure shows ten films, of 1980 to 1989, along their years; its legend explains what it draws.
 
-    A line is drawn if a trend is asked for. Each drawing has a class of CSS, such as c-interval.
+    Films that are judged in part have intervals, films that are not judged hollow dots, and a line is drawn
+    if a trend is asked for. The figure is SVG, in which each of these has a class of its own.
     """
+    words = Words("en")
     films, judgements = judged_films
     if are_judged_wholly:
         judgements = all_windows_judged(films)
     judgements = judgements.with_clips(clip for clip in judgements if year_of(clip) <= last_judged_year)
     compared = compare_films(films, judgements, trend="year" if is_trend_asked_for else None)
-    words = Words("en")
 
     figure = years_figure(compared, words)
     legend = years_legend(compared, words)
 
-    class_of_explanation = {
-        "years_intervals": "c-interval",
-        "years_hollow": "c-alone",
-        "years_line": "c-trend",
-    }
-    for explanation, css_class in class_of_explanation.items():
-        text = words[explanation].rstrip(".")  # of the trend it may go on with a note
-        assert (text in legend) == (css_class in figure), explanation
+    on_intervals = words["years_intervals"]
+    on_hollow_dots = words["years_hollow"]
+    on_the_line_of_the_trend = words["years_line"].rstrip(".")  # it may go on with a note
+    assert (on_intervals in legend) == ("c-interval" in figure)
+    assert (on_hollow_dots in legend) == ("c-alone" in figure)
+    assert (on_the_line_of_the_trend in legend) == ("c-trend" in figure)
 
 
 @pytest.mark.parametrize(
@@ -1528,10 +1634,10 @@ def judged_by_two(judgements):
 @pytest.mark.long
 @pytest.mark.parametrize("is_by_two", [True, False], ids=["AB and CD judged", "AB judged"])
 def test_a_trend_says_whether_it_accounts_for_judges(judged_films, is_by_two):
-    """Films of ten years are judged by AB, by CD or by both; one may mark more than the other.
+    """Films of ten years are judged by AB, by CD or by both; one of the two may mark more than the other.
 
-    The trend along the years is then without this difference, and says so. If AB alone judged all films,
-    there is nothing to account for.
+    The trend along the years is then without this difference: the sentence on it and the figure's legend say
+    so. If AB alone judged all films, there is nothing to account for.
     """
     films, judgements = judged_films
     if is_by_two:
@@ -1541,10 +1647,12 @@ def test_a_trend_says_whether_it_accounts_for_judges(judged_films, is_by_two):
 
     for language in LANGUAGES:
         words = Words(language)
+        difference_of_judges_is_accounted_for = words["note_accounts"]
         sentence = phrases.groups_sentence(group_claims(compared), words)
+        legend = years_legend(compared, words)
         assert words["later_name"] in sentence
-        assert (words["note_accounts"] in sentence) == is_by_two
-        assert (words["note_accounts"] in years_legend(compared, words)) == is_by_two
+        assert (difference_of_judges_is_accounted_for in sentence) == is_by_two
+        assert (difference_of_judges_is_accounted_for in legend) == is_by_two
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,12 @@ LOOK = {"kind": "concept", "title": "Look", "classes": []}
 
 
 def judged(*levels):
+    """Plant judgements of a film's windows with these levels."""
     return [Clip(f"clip{number}", "film", "", level=level) for number, level in enumerate(levels)]
 
 
 def run_that_learns(target):
+    """Stand in for the run of a model that learns this target."""
     return SimpleNamespace(record={"train": target})
 
 
@@ -26,6 +28,7 @@ def test_judgements_that_a_model_of_two_levels_does_not_learn_are_counted():
     assert notes == ["3 of 5 judgements not learnt from: no level that HN vs S is trained on (EN, NS)"]
 
 
-@pytest.mark.parametrize("target", [HN_VS_S, LOOK])
+@pytest.mark.parametrize("target", [HN_VS_S, LOOK], ids=["HN vs S", "the concept Look"])
 def test_nothing_is_said_where_all_judgements_are_learnt_from(target):
+    """Windows are judged HN and S. A model of HN vs S learns from both, one of a concept from any level."""
     assert _notes_on_other_levels(judged("HN", "S"), run_that_learns(target)) == []

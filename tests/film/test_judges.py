@@ -48,9 +48,10 @@ VIOLENT, CALM = "violent", "calm"
 
 @pytest.mark.parametrize("n_by_cd", [1, 9])
 def test_a_share_needs_ten_windows_of_each_judge(timeline, tmp_path, drawn_windows, n_by_cd):
-    """AB calls all of 40 windows violent, and has a share alone; CD judges the first 1 or 9, fewer than ten.
+    """AB calls 40 windows of a film violent, and CD judges the first one or nine of them: fewer than ten.
 
-    So neither CD nor both together have a share.
+    So AB has a share alone, and neither CD nor both together have one. Of these it is recorded how many
+    windows were judged, all of them surely, and that ten are needed.
     """
     judgements = judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 40, CD=[CALM] * n_by_cd)
 
@@ -72,10 +73,10 @@ def test_a_share_needs_ten_windows_of_each_judge(timeline, tmp_path, drawn_windo
 
 @pytest.mark.parametrize("n_by_cd", [10, 40])
 def test_two_judges_of_ten_common_windows_have_a_mean_share(timeline, tmp_path, drawn_windows, n_by_cd):
-    """AB calls 40 windows violent, and CD the first 10 or all of them calm.
+    """AB calls 40 windows of a film violent, the positive level, and CD the first 10 or all 40 of them calm.
 
-    The share of both is of the windows that both judged, and the mean of their shares, 1 and 0. It is given
-    as the film's one rate.
+    The rate of both is of the windows that both judged, and the mean of their rates, 1 and 0. Where a film
+    needs one rate (`main_rate`) it is this one.
     """
     judgements = judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 40, CD=[CALM] * n_by_cd)
 
@@ -93,18 +94,18 @@ def test_two_judges_of_ten_common_windows_have_a_mean_share(timeline, tmp_path, 
 
 @pytest.mark.parametrize("judge", ["AB", "CD", "EF"])
 def test_a_judges_share_does_not_depend_on_others(timeline, tmp_path, drawn_windows, judge):
-    """AB, CD and EF judge 40 windows, each at random.
+    """AB, CD and EF judge the same 40 windows, each at random.
 
-    A judge's share is the same alone, beside those of the others, and if it is asked for (`judge`).
+    One judge's rate is the same if only this one judged, beside the rates of the others, and if it alone is
+    asked for.
     """
     rng = np.random.default_rng(0)
-    levels = {name: rng.choice([VIOLENT, CALM], 40) for name in ("AB", "CD", "EF")}
-    by_three = judged_by(tmp_path, drawn_windows, **levels)
-    by_one = judged_by(tmp_path, drawn_windows, **{judge: levels[judge]})
+    levels_by_judge = {name: rng.choice([VIOLENT, CALM], 40) for name in ("AB", "CD", "EF")}
+    by_three = judged_by(tmp_path, drawn_windows, **levels_by_judge)
+    by_one = judged_by(tmp_path, drawn_windows, **{judge: levels_by_judge[judge]})
 
-    (rate_beside_others,) = [
-        rate for rate in correct_rates(timeline, by_three).rates if rate.annotators == [judge]
-    ]
+    rates_of_three = correct_rates(timeline, by_three).rates
+    (rate_beside_others,) = [rate for rate in rates_of_three if rate.annotators == [judge]]
     rate_asked_for, _notices = correct_rate(timeline, by_three, judge=judge)
     rate_alone, _notices = correct_rate(timeline, by_one)
 
@@ -251,35 +252,44 @@ def test_the_note_on_a_films_share_says_how_many_windows_after_a_gap_do_not_coun
 
 
 def test_windows_of_a_share_are_not_all_that_its_judges_judged(tmp_path, timeline, drawn_windows):
-    """AB and CD both judged 14 windows, of which the last three, after CD's gap, are in no share of both."""
+    """AB judged the first 14 windows of a draw. CD judged 14 too, but skipped the 12th.
+
+    After a gap no window counts: the share of both is of the first 11, and the note on it says so.
+    """
+    first_11_and_three_after_a_gap = drawn_windows[:11] + drawn_windows[12:15]
     by_ab = judged_by(tmp_path, drawn_windows[:14], AB=[VIOLENT] * 14)
-    by_cd = judged_by(tmp_path, drawn_windows[:11] + drawn_windows[12:15], CD=[CALM] * 14)
+    by_cd = judged_by(tmp_path, first_11_and_three_after_a_gap, CD=[CALM] * 14)
+
     compared = compare_films([timeline], by_ab.with_clips([*by_ab, *by_cd]))
+
     (film,) = compared.films
-    claim = compared_share(film, compared)
-    assert claim.n == 11
-    assert film_share_note(claim, Words("en")).startswith(
-        "11 windows judged by AB and CD in the order of the draw"
-    )
-    assert film_share_note(claim, Words("fr")).startswith(
-        "11 fenêtres jugées par AB et CD dans l’ordre du tirage"
-    )
+    share = compared_share(film, compared)
+    note_in_english = film_share_note(share, Words("en"))
+    note_in_french = film_share_note(share, Words("fr"))
+    assert share.n == 11
+    assert note_in_english.startswith("11 windows judged by AB and CD in the order of the draw")
+    assert note_in_french.startswith("11 fenêtres jugées par AB et CD dans l’ordre du tirage")
 
 
 def test_windows_of_one_judges_share_are_explained_as_that_judges(tmp_path, timeline, drawn_windows):
-    """Of 15 windows AB was sure of the first 12 and CD of the last 9: the share is AB's alone.
+    """Of 15 windows AB was sure of the first 12, and CD of the last 9, too few for a share.
 
-    So the film's windows are these 12, and not the 6 of which both were sure.
+    So the share is AB's alone, and the film's windows are these 12, not the 6 of which both were sure. A note
+    says that they are those of which each judge of the share was sure.
     """
     by_ab = judged_by(tmp_path, drawn_windows[:15], AB=[VIOLENT] * 12 + ["unsure"] * 3)
     by_cd = judged_by(tmp_path, drawn_windows[:15], CD=["unsure"] * 6 + [CALM] * 9)
+
     compared = compare_films([timeline], by_ab.with_clips([*by_ab, *by_cd]))
+
     (film,) = compared.films
     assert film.rate.annotators == ["AB"]
     assert film.windows_of_share.n == 12
-    (note,) = [note for note in comparison_report(compared).notes if note.key == "note_windows"]
-    assert "of a film, those of which each judge of its share was sure" in note
-    assert "d’un film, celles dont chaque juge de sa part était sûr" in Words("fr").translated(note)
+    notes = comparison_report(compared).notes
+    (note_on_windows,) = [note for note in notes if note.key == "note_windows"]
+    in_french = Words("fr").translated(note_on_windows)
+    assert "of a film, those of which each judge of its share was sure" in note_on_windows
+    assert "d’un film, celles dont chaque juge de sa part était sûr" in in_french
 
 
 def test_a_film_judged_with_the_score_in_sight_is_not_said_to_be_unjudged(tmp_path, timeline, drawn_windows):
@@ -321,15 +331,20 @@ def test_without_ten_windows_of_a_judge_no_number_is_given(timeline, tmp_path, d
 def test_the_sentence_on_a_share_of_two_has_the_counts_of_each(
     timeline, tmp_path, drawn_windows, language, counts
 ):
-    """Of 30 windows AB calls 8 positive and CD 10, of which 2 are the same: "2 positive" would mislead."""
+    """Of 30 windows AB calls 8 violent, the positive level, and CD 10, of which 2 are the same.
+
+    The share of both is the mean of theirs: "2 positive" would mislead, and the sentence has 8 and 10.
+    """
     by_ab = [VIOLENT] * 2 + [VIOLENT] * 6 + [CALM] * 22
     by_cd = [VIOLENT] * 2 + [CALM] * 6 + [VIOLENT] * 8 + [CALM] * 14
-    *_, rate_of_both = correct_rates(timeline, judged_by(tmp_path, drawn_windows, AB=by_ab, CD=by_cd)).rates
+    judgements = judged_by(tmp_path, drawn_windows, AB=by_ab, CD=by_cd)
+
+    _rate_of_ab, _rate_of_cd, rate_of_both = correct_rates(timeline, judgements).rates
+    sentence = judged_share_sentence(judged_share(rate_of_both), Words(language))
+
     assert rate_of_both.n == 30
     assert rate_of_both.positives == [8, 10]
     assert rate_of_both.n_positive_by_all == 2
-
-    sentence = judged_share_sentence(judged_share(rate_of_both), Words(language))
     assert counts in sentence
 
 
@@ -443,13 +458,15 @@ def sentences_on_kappa(rates):
 
 
 def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_path, drawn_windows):
-    """AB and CD judged under the first definition, EF and GH under the second.
+    """AB and CD judged 20 windows before the definition of a level changed, EF and GH the same ones after.
 
-    Each definition is named by the first twelve digits of its digest.
+    A definition is known by a digest, here aaa... before and bbb... after the change. The sentence on how far
+    two judges agree names theirs by twelve digits.
     """
-    first, second = [VIOLENT, CALM] * 10, [VIOLENT] * 15 + [CALM] * 5
-    before = under(BEFORE, judged_by(tmp_path, drawn_windows[:20], AB=first, CD=second))
-    after = under(AFTER, judged_by(tmp_path, drawn_windows[:20], EF=first, GH=second))
+    ten_violent = [VIOLENT, CALM] * 10
+    fifteen_violent = [VIOLENT] * 15 + [CALM] * 5
+    before = under(BEFORE, judged_by(tmp_path, drawn_windows[:20], AB=ten_violent, CD=fifteen_violent))
+    after = under(AFTER, judged_by(tmp_path, drawn_windows[:20], EF=ten_violent, GH=fifteen_violent))
     judgements = judged_by(tmp_path, drawn_windows).with_clips([*before, *after])
 
     on_ab_and_cd, on_ef_and_gh = sentences_on_kappa(rates_by_definition(timeline, judgements))
@@ -580,25 +597,33 @@ def test_a_joint_interval_is_not_cut_by_a_share_of_more_time(timeline, tmp_path,
     assert of_both.high == uncut.high
 
 
+def assert_all_are_under(rates, *, definition, name):
+    """Check that rates, the judges without one, and the agreement of judges have this definition and name."""
+    assert rates.n_definitions == 1
+    assert rates.rates
+    assert rates.too_few
+    assert rates.agreement
+    for part in (*rates.rates, *rates.too_few, *rates.agreement):
+        assert part.definition == definition
+        assert part.definition_name == name
+
+
 def test_a_share_under_the_only_definition_has_its_name_and_without_any_none(
     timeline, tmp_path, drawn_windows
 ):
-    """AB and CD judged under one definition, CD too few windows; then nobody says under which it was.
+    """AB judged 20 windows and CD five, too few for a share: under one definition, or an unnamed one.
 
-    Whoever reads the numbers again must know what was judged, also of the judges who have none.
+    Whoever reads the numbers again must know what was judged. So AB's rate, the record that CD has none and
+    the agreement of both have the definition and its name, or "" for each.
     """
-    by_two = judged_by(tmp_path, drawn_windows, AB=[VIOLENT, CALM] * 10, CD=[CALM] * 5)
-    names = {BEFORE: "violence, version 1"}
+    undefined = judged_by(tmp_path, drawn_windows, AB=[VIOLENT, CALM] * 10, CD=[CALM] * 5)
+    under_one = undefined.with_clips(under(BEFORE, undefined))
 
-    named = rates_by_definition(timeline, by_two.with_clips(under(BEFORE, by_two)), names=names)
-    unnamed = rates_by_definition(timeline, by_two)
+    rates_under_one = rates_by_definition(timeline, under_one, names={BEFORE: "violence, version 1"})
+    rates_of_undefined = rates_by_definition(timeline, undefined)
 
-    for rates, expected in ((named, (BEFORE, "violence, version 1")), (unnamed, ("", ""))):
-        assert rates.n_definitions == 1
-        assert rates.too_few
-        assert rates.agreement
-        for part in (*rates.rates, *rates.too_few, *rates.agreement):
-            assert (part.definition, part.definition_name) == expected
+    assert_all_are_under(rates_under_one, definition=BEFORE, name="violence, version 1")
+    assert_all_are_under(rates_of_undefined, definition="", name="")
 
 
 def test_windows_nobody_judged_are_no_judgements_of_an_unknown_definition(
@@ -633,7 +658,11 @@ def test_without_judgements_of_an_unknown_definition_none_are_said_to_be_left_ou
 def test_too_few_judgements_under_each_of_two_definitions_are_refused_with_both(
     timeline, tmp_path, drawn_windows
 ):
-    """AB judged three windows before the definition changed, and CD four after: neither has a share."""
+    """AB judged three windows before the definition of a level changed, and CD four after it.
+
+    A share needs ten windows. The error says how many were judged under each definition, which it names by
+    the first twelve digits of its digest.
+    """
     by_ab = under(BEFORE, judged_by(tmp_path, drawn_windows, AB=[CALM] * 3))
     by_cd = under(AFTER, judged_by(tmp_path, drawn_windows, CD=[CALM] * 4))
     judgements = judged_by(tmp_path, drawn_windows).with_clips([*by_ab, *by_cd])
@@ -643,8 +672,8 @@ def test_too_few_judgements_under_each_of_two_definitions_are_refused_with_both(
 
     message = str(refusal.value)
     assert BEFORE[:12] in message
-    assert AFTER[:12] in message
     assert "3 windows" in message
+    assert AFTER[:12] in message
     assert "4 windows" in message
 
 

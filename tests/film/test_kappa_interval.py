@@ -178,19 +178,21 @@ def test_the_interval_of_a_kappa_at_its_bounds_or_of_few_windows_reaches_it(coun
 @pytest.mark.parametrize("value", [-1.0, -0.5, 0.0, 0.25, 0.5, 1.0])
 @pytest.mark.parametrize("n_unlike", [0, 2, 20])
 def test_the_probability_of_a_kappa_is_the_share_of_draws_up_to_it(value, n_unlike):
-    """It is 0 at -1 and 1 at 1: between these bounds the ends of an interval are searched for.
+    """Two judges agree on six windows and differ in others: a kappa of at most `value` has a probability.
 
-    Two judges agree on six windows and differ in others.
+    The oracle draws kappas 100,000 times, from a Dirichlet distribution of the four kinds of windows; a share
+    of the draws is uncertain by .0016. The probability is 0 at -1 and 1 at 1, kappa's bounds.
     """
     counts = {"both": 2, "neither": 4, "only_first": n_unlike // 2, "only_second": n_unlike // 2}
-    posterior = _Posterior(**counts)
 
-    probability = posterior.probability_of_at_most(value)
+    probability = _Posterior(**counts).probability_of_at_most(value)
 
     shares = np.random.default_rng(0).dirichlet([count + 0.5 for count in counts.values()], 100_000)
     both, neither, only_first, only_second = shares.T
-    drawn = kappa_of(first=both + only_first, second=both + only_second, alike=both + neither)
-    # 100,000 draws leave a share uncertain by .0016 at most.
-    assert probability == pytest.approx((drawn <= value).mean(), abs=0.006)
-    if abs(value) == 1:
-        assert probability == pytest.approx(max(value, 0), abs=1e-9)
+    drawn_kappas = kappa_of(first=both + only_first, second=both + only_second, alike=both + neither)
+    share_of_draws = (drawn_kappas <= value).mean()
+    assert probability == pytest.approx(share_of_draws, abs=0.006)
+    if value == -1:
+        assert probability == pytest.approx(0, abs=1e-9)
+    if value == 1:
+        assert probability == pytest.approx(1, abs=1e-9)

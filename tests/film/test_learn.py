@@ -239,27 +239,31 @@ def test_each_fold_of_what_is_learnt_tests_one_film(learnt_from_three):
 
 @pytest.mark.long  # simulates
 def test_two_judged_films_are_enough_to_test_each_by_the_other(tmp_path, trained_models, capsys):
-    """Each is tested by a model that learnt from the other; before, only films of the corpus were tested."""
-    scored = []
+    """A model learns from judgements of two films, n0 and n1, beside those of its corpus, as f0.
+
+    Each of the two is tested by a model that learnt from the other; before, only films of the corpus were
+    tested. The answer in JSON is printed alone, and what is written is said beside it.
+    """
+    scored_films = []
     for seed, movie in enumerate(("n0", "n1")):
         is_violent = plant_scored_film(tmp_path, trained_models, movie, seed)
         folder = tmp_path / movie / "scored"
-        scored.append(folder)
+        scored_films.append(folder)
         write_judgements(folder / "judgements.csv", is_violent, range(1, 41), movie=movie)
     write_manifest(trained_models.manifest, tmp_path / "films.csv")
     corpus = ["--manifest", tmp_path / "films.csv", "--store", trained_models.store.where]
-    learning_result = tmp_path / "learnt"
-    assert obygaze("film", "learn", *scored, *corpus, "--out", learning_result, "--json") == 0
+    learnt = tmp_path / "learnt"
 
-    films = pd.read_csv(learning_result / "learn.csv").set_index("movie")
-    assert films.loc[["n0", "n1", "f0"], ["before", "after"]].notna().all(axis=None)
-
-    tested_before = set(om.read_run(learning_result / "before").predictions.table["movie"])
-    tested_after = set(om.read_run(learning_result / "after").predictions.table["movie"])
-    assert tested_after == tested_before | {"n0", "n1"}
-
+    exit_code = obygaze("film", "learn", *scored_films, *corpus, "--out", learnt, "--json")
     printed = capsys.readouterr()
-    json.loads(printed.out)  # the answer alone; what is written is said beside it
+
+    assert exit_code == 0
+    tests_of_films = pd.read_csv(learnt / "learn.csv").set_index("movie")
+    assert tests_of_films.loc[["n0", "n1", "f0"], ["before", "after"]].notna().all(axis=None)
+    tested_before = set(om.read_run(learnt / "before").predictions.table["movie"])
+    tested_after = set(om.read_run(learnt / "after").predictions.table["movie"])
+    assert tested_after == tested_before | {"n0", "n1"}
+    json.loads(printed.out)
     assert "linear.model" in printed.err
 
 
@@ -512,14 +516,15 @@ def test_judgements_under_another_wording_are_refused(trained_models, film):
 def test_only_definitions_that_mean_the_same_as_the_corpus_are_accepted(
     trained_models, meaning, accepts_all, is_accepted
 ):
-    """Eleven judgements are under a definition, `REWORDED`, and the corpus is under another one.
+    """A film was judged under another wording of the levels (`REWORDED`) than the corpus was labelled under.
 
-    A ledger may declare that both have one meaning. `accepts_all` is True if the user declares that all
-    definitions mean the same. Stand-ins are the tables of judgements, and what ledgers declare.
+    The judgements are accepted if a film's ledger declares that both wordings have one meaning, or if the
+    user declares it of all (`accepts_all`).
     """
     meaning_by_definition = {"definition of the corpus": "the corpus's", REWORDED: meaning}
-    declared = SimpleNamespace(representative=lambda definition: meaning_by_definition[definition])
-    tables = SimpleNamespace(manifest=judgements_under(trained_models, REWORDED), meanings=declared)
+    declared_by_ledgers = SimpleNamespace(representative=lambda definition: meaning_by_definition[definition])
+    judgements = judgements_under(trained_models, REWORDED)
+    tables = SimpleNamespace(manifest=judgements, meanings=declared_by_ledgers)
 
     accepted = _accepted_definitions(tables, "definition of the corpus", accepts_all=accepts_all)
 
@@ -703,23 +708,26 @@ def halved_beside_former(timeline):
 
 
 def test_the_desk_has_the_former_curve_and_links_to_moved_passages(timeline, halved_beside_former, tmp_path):
-    """A new model halves all probabilities of a film, so that at least the four planted passages moved.
+    """A new model halves all probabilities of a film, so that at least its four planted passages moved.
 
-    The data of the page has the former probability of each row (`former`), and each passage that moved its
-    probability before and now.
+    The desk has the former probability of each row, for a curve (`former` in the data of its script), and a
+    link to each passage that moved, with its probability before and now.
     """
+    words = Words("en")
     film = halved_beside_former
     opened = OpenFilm(0, film, Decisions(tmp_path, film, codebook(tmp_path)))
+    moved_passages = FilmView(film, "f", words, top=5).changed_passages
 
-    page = desk_page([opened], opened, "read", "en")
+    desk = desk_page([opened], opened, mode="read", language="en")
 
-    state = json.loads(re.search('id="state">(.*?)</script>', page, re.DOTALL)[1])
-    assert state["rows"]["former"] == packed_shares(timeline.rows()["p"])
-    assert page.count("data-span=") >= 4
-    view = FilmView(halved_beside_former, "f", Words("en"), top=5)
-    for claim in view.changed_passages:
-        before, now = view.words.probability(claim.before), view.words.probability(claim.number)
-        assert f"{before} → {now}" in page
+    data_of_script = json.loads(re.search('id="state">(.*?)</script>', desk, re.DOTALL)[1])
+    assert data_of_script["rows"]["former"] == packed_shares(timeline.rows()["p"])
+    n_links = desk.count("data-span=")
+    assert n_links >= 4
+    for passage in moved_passages:
+        before = words.probability(passage.before)
+        now = words.probability(passage.number)
+        assert f"{before} → {now}" in desk
 
 
 def test_the_desk_without_a_former_curve_lists_nothing_moved(timeline, tmp_path):

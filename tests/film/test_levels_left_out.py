@@ -77,13 +77,16 @@ def note_that_en_was_not_tested(words):
 @BOTH_FILMS
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_title_terminal_evidence_and_page_warn_that_the_model_lacks_a_level(film, lacks_en, language):
-    """If the model never saw clips of EN, which films have, each place warns; else none does."""
+    """The model of one film never saw clips of the level EN (easy negative), of which films have scenes.
+
+    So it may be wrong on them: each place warns. Of the film by a model that saw all levels none does.
+    """
     words = Words(language)
     warning = warning_that_en_was_never_seen(words)
     note = note_that_en_was_not_tested(words)
 
     title = heading_of(film, language)
-    first_line_of_terminal = first_lines(film, words)[0]
+    first_line_of_terminal, *_ = first_lines(film, words)
     evidence = phrases.evidence_sentence(model_evidence(film.model()), words)
     page = text_of(film_page([film], language=language))
 
@@ -190,29 +193,47 @@ WITHOUT_CONCEPTS = with_model(fake_scored_film(concepts=(), **SMALL), by_concept
 
 
 @pytest.mark.parametrize(
-    ("film", "has_contributions", "has_usual"),
+    ("film", "has_contributions", "has_usual_values"),
     [(BY_CONCEPTS, True, True), (BY_TREE, True, False), (WITHOUT_CONCEPTS, False, False)],
     ids=["concepts", "tree", "no concepts"],
 )
-def test_page_and_desk_explain_only_what_their_model_has(film, has_contributions, has_usual, tmp_path):
-    """Models of concepts have contributions, and some of them usual values of concepts; others have neither.
+def test_a_page_explains_only_what_its_model_has(film, has_contributions, has_usual_values):
+    """In models of concepts, as a linear one or a tree, each concept contributes to the probability.
 
-    Where concepts have a usual value, a reason is a change of the probability, of .01 or more. Else it is a
-    contribution to the logit, of .05 or more. `Words` has the texts of pages by keys, such as "about_3" for
-    the text that explains contributions.
+    The linear model counts this from a usual value of the concept, and the tree has none. A page explains
+    contributions and usual values if its model has them.
     """
     words = Words("en")
     about_contributions = words["about_3"]
     about_usual_values = words["about_3_usual"]
-    reasons_are_changes_of_p = words.say("reasons_what", least=words.number(0.01))
-    reasons_are_contributions = words.say("reasons_what_weights", least=words.number(0.05))
-    opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
 
     page = unescape(film_page([film]))
-    desk = unescape(desk_page([opened], opened, "read", "en"))
 
     assert (about_contributions in page) == has_contributions
-    assert (about_usual_values in page) == has_usual
-    for text in (page, desk):
-        assert (reasons_are_changes_of_p in text) == has_usual
-        assert (reasons_are_contributions in text) == (has_contributions and not has_usual)
+    assert (about_usual_values in page) == has_usual_values
+
+
+def page_and_desk(film, folder):
+    """Return the texts of a film's page and of its desk, in English."""
+    opened = OpenFilm(0, film, Decisions(folder, film, BOOK))
+    return (unescape(film_page([film])), unescape(desk_page([opened], opened, mode="read", language="en")))
+
+
+@pytest.mark.parametrize(
+    ("film", "are_changes_of_p", "are_contributions"),
+    [(BY_CONCEPTS, True, False), (BY_TREE, False, True), (WITHOUT_CONCEPTS, False, False)],
+    ids=["concepts", "tree", "no concepts"],
+)
+def test_page_and_desk_say_what_a_reason_is(film, are_changes_of_p, are_contributions, tmp_path):
+    """A concept is a reason for a passage if it changes the probability by .01 or more from its usual value.
+
+    If concepts have no usual value, as in a tree, it is one if it contributes .05 or more to the logit. A
+    model without concepts has no reasons, and nothing is said.
+    """
+    words = Words("en")
+    reasons_are_changes_of_p = words.say("reasons_what", least=words.number(0.01))
+    reasons_are_contributions = words.say("reasons_what_weights", least=words.number(0.05))
+
+    for text in page_and_desk(film, tmp_path):
+        assert (reasons_are_changes_of_p in text) == are_changes_of_p
+        assert (reasons_are_contributions in text) == are_contributions

@@ -37,22 +37,26 @@ def machines_in(timeline, judgements):
 
 
 def test_a_machine_that_judged_beside_a_person_is_named(timeline, windows, tmp_path):
+    """AB, a person, and qwen, a machine, judged a film's windows. Their share is not one of people alone."""
     judgements = judged(windows, tmp_path, AB=PERSON, qwen=MACHINE)
     notice = "machine among the judges, which counts as one of them: qwen"
     assert machines_in(timeline, judgements) == [notice]
 
 
 def test_several_machines_are_counted(timeline, windows, tmp_path):
+    """AB, a person, and the machines qwen and gemma judged a film's windows. A notice names both machines."""
     judgements = judged(windows, tmp_path, AB=PERSON, qwen=MACHINE, gemma=MACHINE)
     notice = "2 machines among the judges, which count as the others do: gemma, qwen"
     assert machines_in(timeline, judgements) == [notice]
 
 
 def test_a_machine_that_judged_another_film_alone_is_no_judge_of_this_one(timeline, windows, tmp_path):
-    elsewhere = [replace(clip, movie="another film") for clip in windows]
-    here = judged(windows, tmp_path, AB=PERSON)
-    judgements = here.with_clips([*here, *judged(elsewhere, tmp_path, qwen=MACHINE)])
-    assert machines_in(timeline, judgements) == []
+    """AB, a person, judged this film's windows; in the same table the machine qwen judged another film."""
+    windows_of_another_film = [replace(clip, movie="another film") for clip in windows]
+    by_ab = judged(windows, tmp_path, AB=PERSON)
+    by_qwen = judged(windows_of_another_film, tmp_path, qwen=MACHINE)
+    in_one_table = by_ab.with_clips([*by_ab, *by_qwen])
+    assert machines_in(timeline, in_one_table) == []
 
 
 def test_people_are_no_machines(timeline, windows, tmp_path):

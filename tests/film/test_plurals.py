@@ -200,9 +200,15 @@ def on_one_line_with_plain_spaces(text):
     ids=["seen", "gap", "place", "law", "content", "film", "definition"],
 )
 def test_a_french_note_on_judgements_agrees_in_number(why, fields, of_one, of_two):
-    """A note says why judgements are left out. In French the participle agrees: "fait", and "faits"."""
+    """A note says why one judgement is left out, or two. French words agree in number: "fait", "faits".
+
+    `why` is the name of a reason's text, such as "why_gap", and `fields` are what is filled into it.
+    """
+    french = Words("fr")
     reason = message(why, **fields)
-    note_on_one = Words("fr").translated(left_out_message(1, reason))
-    note_on_two = Words("fr").translated(left_out_message(2, reason))
+
+    note_on_one = french.translated(left_out_message(1, reason))
+    note_on_two = french.translated(left_out_message(2, reason))
+
     assert of_one in on_one_line_with_plain_spaces(note_on_one)
     assert of_two in on_one_line_with_plain_spaces(note_on_two)

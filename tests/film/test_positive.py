@@ -110,21 +110,27 @@ def test_claims_of_a_concepts_model_name_the_concept():
 
 @pytest.mark.parametrize(("language", "name"), [("en", "Body"), ("fr", "Corps")])
 def test_sentences_on_a_concepts_model_name_the_concept(language, name):
-    """The model finds Body: what it marks, expects and cites is Body, with the codebook's meaning of it."""
+    """A film is scored by a model of the concept Body, and not of a level: what it marks must be called so.
+
+    The first sentence has the concept's name, with the codebook's meaning of it if anything is marked, which
+    with a threshold of 1 nothing is. So do the sentence on the expected share and the label of each passage.
+    """
     words = Words(language)
     film_without_marks = with_model(FILM_OF_BODY, threshold_p=1.0)
+    claims = film_claims(FILM_OF_BODY)
+    (expected_share,) = [claim for claim in claims if claim.KIND == "expected share"]
+    passages = [claim for claim in claims if claim.KIND == "passage"]
 
-    sentence = first_sentence(FILM_OF_BODY, language=language)
-    sentence_without_marks = first_sentence(film_without_marks, language=language)
+    on_marked_passages = first_sentence(FILM_OF_BODY, language=language)
+    on_no_marks = first_sentence(film_without_marks, language=language)
 
-    assert name in sentence
-    assert means_in(language)["Body"] in sentence
-    assert name in sentence_without_marks
-    for claim in film_claims(FILM_OF_BODY):
-        if claim.KIND == "expected share":
-            assert name in phrases.sentence(claim, words)
-        if claim.KIND == "passage":
-            assert name in phrases.passage_label(claim, words)
+    assert name in on_marked_passages
+    assert means_in(language)["Body"] in on_marked_passages
+    assert name in on_no_marks
+    assert name in phrases.sentence(expected_share, words)
+    assert passages
+    for passage in passages:
+        assert name in phrases.passage_label(passage, words)
 
 
 def test_the_page_of_a_concepts_model_names_no_level_and_no_experts_on_it():
@@ -158,12 +164,21 @@ def test_the_first_sentence_names_all_positive_levels(language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_first_sentence_translates_a_meaning_only_if_it_is_the_codebooks(language):
-    """HN has the codebook's meaning in the model's record, and S one of its own."""
-    sentence = first_sentence(scored_by_model_of_hn_and_s(fake_scored_film(**SMALL)), language=language)
-    assert MEANINGS_OF_TWO["HN"] == BOOK.means["HN"]
+    """A model finds the levels HN and S, and its record says in English what they mean.
+
+    What it says of HN is the codebook's text, so that a French sentence has the codebook's translation. What
+    it says of S is not: it has no translation, and stands as it is.
+    """
+    film = scored_by_model_of_hn_and_s(fake_scored_film(**SMALL))
+    meaning_of_hn = MEANINGS_OF_TWO["HN"]
+    meaning_of_s = MEANINGS_OF_TWO["S"]
+    assert meaning_of_hn == BOOK.means["HN"]
+    assert meaning_of_s != BOOK.means["S"]
+
+    sentence = first_sentence(film, language=language)
+
     assert means_in(language)["HN"] in sentence
-    assert MEANINGS_OF_TWO["S"] != BOOK.means["S"]
-    assert MEANINGS_OF_TWO["S"] in sentence
+    assert meaning_of_s in sentence
 
 
 class LabelledWindows(NamedTuple):
@@ -192,22 +207,25 @@ def labelled_at_random(seed):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_concepts_share_counts_windows_in_which_it_is_named(seed):
-    """AB gives windows random levels, NS (not sure) among them, and names Body in some.
+    """AB gives all windows of a film random levels, NS (not sure) among them, and names Body in some.
 
-    By a model of Body a window counts if AB names Body, even if not sure of its level.
+    The film's model finds the concept Body: a window is positive if AB names Body in it, even if AB is not
+    sure of its level. So no window is left out as unsure.
     """
     windows = labelled_at_random(seed)
 
     rates = correct_rates(FILM_OF_BODY, judged(AB=windows.labels))
 
-    (claim,) = [claim for claim in rate_claims(rates) if isinstance(claim, kinds.JudgedShare)]
-
-    assert claim.what == "Body"
-    assert claim.positives == (windows.n_body,)
-    assert (claim.n, claim.n_unsure) == (len(WINDOWS), 0)
-    assert claim.has(kinds.OF_CONCEPT)
-    assert "Body" in sentences([claim], "en")[0]
-    assert "Corps" in sentences([claim], "fr")[0]
+    (share,) = [claim for claim in rate_claims(rates) if isinstance(claim, kinds.JudgedShare)]
+    (in_english,) = sentences([share], "en")
+    (in_french,) = sentences([share], "fr")
+    assert share.what == "Body"
+    assert share.has(kinds.OF_CONCEPT)
+    assert share.positives == (windows.n_body,)
+    assert share.n == len(WINDOWS)
+    assert share.n_unsure == 0
+    assert "Body" in in_english
+    assert "Corps" in in_french
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -290,22 +308,27 @@ def test_annotated_spans_of_a_concept_are_those_of_the_clips_that_name_it():
 
 
 def test_spans_of_a_concept_count_whether_or_not_they_have_a_level():
-    """Of 0-10 s and 50-60 s AB gives a level and Body, and CD Body alone. EF's rows are not filled in."""
+    """Two spans of a film, 0 to 10 and 50 to 60 s, are annotated for the concept Body, which its model finds.
+
+    AB gives each a level and Body, and CD Body alone: for both they are positive. EF's two rows are empty and
+    count as unlabelled.
+    """
     movie = FILM_OF_BODY.movie
     first = Clip("a", movie, start_s=0.0, end_s=10.0, level="S", concepts=("Body",), annotator="AB")
     second = replace(first, clip_id="b", start_s=50.0, end_s=60.0)
     by_ab = [first, second]
     by_cd = [replace(clip, level=None, annotator="CD") for clip in by_ab]
     by_ef = [replace(clip, level=None, concepts=(), annotator="EF") for clip in by_ab]
-    truth = Manifest((*by_ab, *by_cd, *by_ef), Path(), BOOK)
+    annotations = Manifest((*by_ab, *by_cd, *by_ef), Path(), BOOK)
     body = positive_of(FILM_OF_BODY.model())
 
-    answers = answers_of(truth, body)[movie]
+    answers = answers_of(annotations, body)[movie]
+    n_unlabelled = count_unlabelled(annotations, body, [movie])
 
     assert set(answers) == {"AB", "CD"}
     assert answers["AB"].positive.tolist() == [[0, 10], [50, 60]]
     assert answers["CD"].positive.tolist() == [[0, 10], [50, 60]]
-    assert count_unlabelled(truth, body, [movie]) == {"EF": 2}
+    assert n_unlabelled == {"EF": 2}
 
 
 def test_who_names_no_concept_is_no_reference_for_a_concept():
@@ -331,19 +354,25 @@ def test_an_evaluation_for_a_concept_is_refused_if_nobody_names_concepts():
 
 @pytest.mark.long
 def test_a_comparison_of_films_is_of_the_concept_too():
-    """A model finds Body in six films, and AB names it in one window of three of each film."""
+    """Six films are scored by a model of the concept Body, and AB judges twelve windows of each.
+
+    AB names Body in every third window, and the level S, which other models find, in another third. The
+    films' share is that of Body, about 1/3.
+    """
+    body_look_nothing = [("EN", "Body"), ("S", "Look"), ("HN",)]
     films = []
     clips = []
     for year in range(1980, 1986):
         film = scored_by_model_of(fake_scored_film(f"m{year}", year=year, seed=year, **SMALL), "Body")
         windows = choose_next([film], 12, blind=True)
         films.append(film)
-        clips += judged(windows, AB=[("EN", "Body"), ("S", "Look"), ("HN",)] * 4)
+        clips += judged(windows, AB=body_look_nothing * 4)
 
     compared = compare_films(films, Manifest(tuple(clips), Path(), BOOK))
 
+    share_of_films = compared.groups["value"].iloc[0]
     assert compared.positive.text == "Body"
-    assert compared.groups["value"].iloc[0] == pytest.approx(1 / 3, abs=0.1)
+    assert share_of_films == pytest.approx(1 / 3, abs=0.1)
 
 
 @pytest.mark.parametrize(
@@ -386,9 +415,13 @@ def test_a_judgement_is_positive_for_a_concept_that_it_names(level, concepts, is
 
 @pytest.mark.parametrize("agreement", MOBYGAZE, ids=lambda agreement: "-".join(agreement.positive))
 def test_how_far_experts_agree_is_said_on_the_levels_that_the_model_finds(agreement):
-    """`MOBYGAZE` has the agreement of experts (kappa, rank correlation) for each set of positive levels."""
-    human = agreement_of_people("obygaze12", agreement.positive)
-    film = with_model(fake_scored_film(**SMALL), positive=agreement.positive, human=human)
+    """How far experts agree was measured for each set of levels that a model may find, such as S alone.
+
+    Beside a film stands the agreement (kappa and a rank correlation) on the levels that its own model finds,
+    which the sentence names.
+    """
+    on_levels_of_model = agreement_of_people("obygaze12", agreement.positive)
+    film = with_model(fake_scored_film(**SMALL), positive=agreement.positive, human=on_levels_of_model)
 
     claim = corpus_experts(film.model())
 
@@ -397,9 +430,9 @@ def test_how_far_experts_agree_is_said_on_the_levels_that_the_model_finds(agreem
     for language in LANGUAGES:
         words = Words(language)
         sentence = phrases.sentence(claim, words)
+        assert words.number(agreement.kappa) in sentence
         for level in agreement.positive:
             assert level in sentence
-        assert words.number(agreement.kappa) in sentence
 
 
 def test_the_agreement_of_experts_is_unknown_for_other_levels():

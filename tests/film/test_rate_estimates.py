@@ -136,29 +136,31 @@ def test_as_many_sums_as_may_be_listed_are_listed():
     n_judged=st.sampled_from([10, 18, 25]),
 )
 def test_an_interval_lies_within_what_the_judged_windows_leave_open(seed, seconds, n_judges, n_judged):
-    """Of 25 windows some are judged. A label is the share of the judges who call a window positive.
+    """Of a film's 25 windows 10, 18 or 25 are judged; a label is the share of judges who call one positive.
 
-    The least rate is that of the film if all unjudged windows are negative, the largest if all are positive.
+    The film's rate is least if all unjudged windows are negative, and largest if all are positive. The
+    interval lies between the two, and is one number if no window is left to judge.
     """
     rng = np.random.default_rng(seed)
-    n_windows = 25
-    content = rng.choice(seconds, n_windows)
-    labels = rng.integers(0, n_judges + 1, n_windows) / n_judges
-    order = np.array(random_order(content, "film", seed))
-    judged, unjudged = order[:n_judged], order[n_judged:]
-    cells = planted_cells(content_s=content, p=rng.random(n_windows))
+    content_s = rng.choice(seconds, 25)
+    labels = rng.integers(0, n_judges + 1, 25) / n_judges
+    cells = planted_cells(content_s=content_s, p=rng.random(25))
+    order_of_draw = np.array(random_order(content_s, "film", seed))
+    judged = order_of_draw[:n_judged]
+    unjudged = order_of_draw[n_judged:]
 
-    # Both arguments have one draw: [1, n_judged].
-    estimates = estimate_rate(cells, judged[None], labels[judged][None], denominator=n_judges)
+    one_draw = judged[None]  # [1 draw, judged windows]
+    estimates = estimate_rate(cells, one_draw, labels[one_draw], denominator=n_judges)
     low, value, high = estimates.low[0], estimates.value[0], estimates.high[0]
 
-    positive_s = (content[judged] * labels[judged]).sum()
-    min_rate = positive_s / content.sum()
-    largest_rate = min_rate + content[unjudged].sum() / content.sum()
-    assert min_rate - 1e-8 <= low <= value <= high <= largest_rate + 1e-8
-    if n_judged == n_windows:  # nothing is open
-        assert low == pytest.approx(min_rate)
-        assert high == pytest.approx(min_rate)
+    rate_if_rest_is_negative = (content_s[judged] * labels[judged]).sum() / content_s.sum()
+    rate_if_rest_is_positive = rate_if_rest_is_negative + content_s[unjudged].sum() / content_s.sum()
+    rounding = 1e-8
+    assert rate_if_rest_is_negative - rounding <= low <= value
+    assert value <= high <= rate_if_rest_is_positive + rounding
+    if n_judged == 25:
+        assert low == pytest.approx(rate_if_rest_is_negative)
+        assert high == pytest.approx(rate_if_rest_is_negative)
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 5), (2, 5), (5, 5), (4, 10), (13, 40)])
@@ -309,15 +311,17 @@ def test_the_interval_holds_the_share_if_positives_differ_in_length(world, judge
 def test_the_interval_holds_the_share_with_any_model_and_any_part(
     world, n_windows, min_coverage_of_most, knowledge
 ):
-    """From a tenth to .85 of the windows are judged, by a model that knows nothing, knows much or is wrong.
+    """A third of each film's windows is positive; worlds differ in how long positive windows and others are.
 
-    1,000 draws leave a coverage uncertain by .008 (one standard error).
+    A tenth to .85 of the windows are judged, and the model knows nothing of the labels, knows much, or is
+    wrong. In 1,000 draws the part in which the interval holds the share is uncertain by .008.
     """
     min_coverage = world.min_coverage_or(min_coverage_of_most)
+    standard_error = 0.008
     for judged_part in (0.1, 0.3, 0.6, 0.85):
         n_judged = max(10, round(judged_part * n_windows))
         coverage = coverage_in(world, n_windows=n_windows, n_judged=n_judged, knowledge=knowledge, n_films=50)
-        assert coverage >= min_coverage - 2 * 0.008, judged_part
+        assert coverage >= min_coverage - 2 * standard_error, judged_part
 
 
 def test_a_window_certain_to_be_drawn_counts_by_its_content():

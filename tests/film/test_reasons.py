@@ -146,15 +146,15 @@ def all_found_better_than_chance(film):
 def test_no_export_names_a_concept_that_is_absent_from_every_passage(
     all_found_better_than_chance, export_format
 ):
-    """A concept that is named in a passage would be taken for one that is there.
+    """The strongest passage of a film has its high probability as Activity and Look are absent from it.
 
-    Activity and Look explain the strongest passage, the first of the table, by their absence. They may be
-    named only where another passage has them.
+    Who reads the name of a concept at a passage takes it to be there. So an export names one of the two only
+    if another passage has it, and has the name of Body, which is present.
     """
     film = all_found_better_than_chance
-    strongest_first = film.segments(top=0)
+    passages_strongest_first = film.segments(top=0)
     present_in_other_passages = set()
-    for names in strongest_first["present"].iloc[1:]:
+    for names in passages_strongest_first["present"].iloc[1:]:
         present_in_other_passages |= set(names.split(";"))
     absent_from_all = {"Activity", "Look"} - present_in_other_passages
     assert absent_from_all  # else nothing would be tested below
@@ -265,27 +265,31 @@ def seen_by_hand(segment, rows, concepts):
     return sorted(seen, key=lambda name: -abs(mean(f"{name}_contribution")))
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_passage_lists_seen_concepts_by_their_contribution(seed):
-    """A concept is seen in a passage if its mean probability there reaches its threshold.
-
-    A film is invented whose concepts have thresholds of their own, from .1 to .9. The column `present` has
-    the names of the seen concepts, joined by ;, and the one with the largest contribution, of either sign,
-    comes first. `seen_by_hand` computes both means from the film's rows.
-    """
+def with_random_thresholds(film, seed):
+    """Give each concept of a film's model a threshold from .1 to .9."""
     rng = np.random.default_rng(seed)
-    film = fake_scored_film(seed=seed, **SMALL)
     concepts = [
         changed(concept, threshold_p=float(rng.uniform(0.1, 0.9))) for concept in film.model().concepts
     ]
-    film = with_model(film, concepts=concepts)
+    return with_model(film, concepts=concepts)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_passage_lists_seen_concepts_by_their_contribution(seed):
+    """A concept is seen in a passage if its mean probability there reaches its threshold, one of .1 to .9.
+
+    The column `present` has the names of the seen concepts, that with the largest contribution, of either
+    sign, first. `seen_by_hand` computes both from the film's rows.
+    """
+    film = with_random_thresholds(fake_scored_film(seed=seed, **SMALL), seed)
+    concepts = film.model().concepts
     rows_with_probability = film.rows().dropna(subset="p")
 
     passages = film.segments().to_dict(orient="records")
 
     for passage in passages:
-        expected_names = seen_by_hand(passage, rows_with_probability, concepts)
-        assert passage["present"] == ";".join(expected_names)
+        names_of_seen = seen_by_hand(passage, rows_with_probability, concepts)
+        assert passage["present"] == ";".join(names_of_seen)
 
 
 def numbers_by_start(passages):

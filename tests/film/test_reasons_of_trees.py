@@ -94,15 +94,19 @@ def test_the_page_lists_them_by_what_they_change(world):
 
 
 def test_scores_that_were_written_are_read_with_their_changes(world, tmp_path):
-    written = write_films([world.film], tmp_path / "scores")
-    (film,) = read_films(list(written.values()))
-    model = film.model()
+    """A tree on concepts scored a film: each row has how much each concept changes its probability.
 
-    changes = changes_of_rows(columns_of(film.table), model)
+    The film is written to a folder and read again, with the same changes.
+    """
+    folders = write_films([world.film], tmp_path / "scores")
+    (film_read,) = read_films(list(folders.values()))
+    model = film_read.model()
+
+    changes = changes_of_rows(columns_of(film_read.table), model)
 
     for concept in model.concepts:
-        expected = world.film.table[f"{concept.name}_change"].to_numpy()
-        assert changes[concept.name] == pytest.approx(expected, nan_ok=True)
+        as_scored = world.film.table[f"{concept.name}_change"].to_numpy()
+        assert changes[concept.name] == pytest.approx(as_scored, nan_ok=True)
 
 
 def test_scores_of_an_earlier_version_have_no_changes_and_the_contributions_decide(world):

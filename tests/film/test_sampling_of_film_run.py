@@ -60,20 +60,30 @@ def refusal(capsys, folder, *models):
 
 
 @pytest.mark.parametrize(
-    ("made_by", "wanted", "unwanted"),
+    ("sampling", "decoder", "expected_options", "other_options"),
     [
-        ({"sampling": EACH_SECOND, "decoder": DECODER}, ["--per-second 8"], ["--n ", "--strict"]),
-        ({"sampling": UNIFORM, "decoder": STRICT}, ["--n 2", "--strict"], ["--per-second"]),
-        ({"sampling": UNIFORM, "decoder": DECODER}, ["--n 2"], ["--strict", "--per-second"]),
+        (EACH_SECOND, DECODER, ["--per-second 8"], ["--n ", "--strict"]),
+        (UNIFORM, STRICT, ["--n 2", "--strict"], ["--per-second"]),
+        (UNIFORM, DECODER, ["--n 2"], ["--strict", "--per-second"]),
     ],
     ids=["frames a second", "strict", "neither"],
 )
-def test_a_film_is_sampled_and_refused_as_the_films_trained_on(tmp_path, capsys, made_by, wanted, unwanted):
-    """Otherwise the film would be extracted for hours, and then not be scored."""
-    plan = planned(capsys, tmp_path, trained_models(tmp_path, **made_by)).replace("\\\n    ", "")
+def test_a_film_is_sampled_and_refused_as_the_films_trained_on(
+    tmp_path, capsys, sampling, decoder, expected_options, other_options
+):
+    """The clips of a model were sampled by 8 frames a second, or 2 in all; "strict" refused damaged ones.
 
-    assert all(option in plan for option in wanted)
-    assert not any(option in plan for option in unwanted)
+    `film run` plans to extract a film by the same options. Otherwise it would be extracted for hours, and
+    then not be scored.
+    """
+    model = trained_models(tmp_path, sampling=sampling, decoder=decoder)
+
+    plan = planned(capsys, tmp_path, model).replace("\\\n    ", "")  # commands on one line each
+
+    for option in expected_options:
+        assert option in plan
+    for option in other_options:
+        assert option not in plan
 
 
 def test_a_strict_model_and_another_are_run_one_by_one(tmp_path, capsys):

@@ -507,7 +507,7 @@ def test_a_store_of_whole_files_is_refused(trained_models, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "new"),
+    ("name", "text", "damaged_text"),
     [
         ("film.json", '"obygaze film"', '"other"'),
         ("film.json", f'"number": {NUMBER}', '"number": 9'),
@@ -522,22 +522,23 @@ def test_a_store_of_whole_files_is_refused(trained_models, tmp_path):
     ],
     ids=lambda value: "all of it" if value is None else None,
 )
-def test_a_damaged_file_is_named_in_one_line(timeline, tmp_path, name, old, new):
-    """In a file of a scored film a piece of text is replaced, or, where `old` is None, all of it is lost.
+def test_a_damaged_file_is_named_in_one_line(timeline, tmp_path, name, text, damaged_text):
+    """A scored film is a folder. In one of its files a piece of text is damaged, or all of it (None) is lost.
 
-    Reading the folder fails with a message of one line that has the file's path.
+    The folder is not read, and the message is one line that has the file's path.
     """
-    timeline.write(tmp_path / "film")
-    path = tmp_path / "film" / name
-    text = path.read_text(encoding="utf-8")
-    damaged = new if old is None else text.replace(old, new)
-    path.write_text(damaged, encoding="utf-8")
+    folder = tmp_path / "film"
+    timeline.write(folder)
+    path = folder / name
+    whole_text = path.read_text(encoding="utf-8")
+    path.write_text("" if text is None else whole_text.replace(text, damaged_text), encoding="utf-8")
 
     with pytest.raises(FilmError) as error:
-        Timeline.read(tmp_path / "film")
+        Timeline.read(folder)
 
-    assert str(path) in str(error.value)
-    assert "\n" not in str(error.value)
+    message = str(error.value)
+    assert str(path) in message
+    assert "\n" not in message
 
 
 @pytest.fixture
@@ -678,23 +679,26 @@ def shots_between(cuts, windows):
 @given(film=windows_and_cuts())
 @example(film=(windows_of_film(end_s=30.0, window_s=10.0, hop_s=10.0), []))
 def test_rows_cover_the_film_without_overlap(film):
-    """Whatever windows and shots a film has, each of its seconds is in one row.
+    """A film is divided into rows, by its shots or by its windows, which may overlap.
 
-    Times are in milliseconds: rows may lie so far apart, or overlap by so much.
+    Each second of the film is in one row, from 0 to its end, whatever windows and cuts between shots it has.
+    As times are rounded to milliseconds, rows may lie apart, or overlap, by one.
     """
     windows, cuts = film
+
     _rows_are, rows = cut_into_rows(windows, shots_between(cuts, windows))
 
-    starts_s, ends_s = rows[:, 0], rows[:, 1]
-    assert starts_s[0] == 0
+    starts_s = rows[:, 0]
+    ends_s = rows[:, 1]
     assert (ends_s > starts_s).all()
-    gaps_s = starts_s[1:] - ends_s[:-1]
-    assert np.abs(gaps_s).max(initial=0) <= 0.001
+    assert starts_s[0] == 0
     assert ends_s[-1] == pytest.approx(windows.end_s)
+    gaps_between_rows_s = starts_s[1:] - ends_s[:-1]
+    assert np.abs(gaps_between_rows_s).max(initial=0) <= 0.001
 
-    lengths_s = windows.spans[:, 1] - windows.spans[:, 0]
-    covered_s = overlaps(rows, windows.spans).sum(axis=0)  # of each window
-    assert covered_s == pytest.approx(lengths_s, abs=0.01)
+    lengths_of_windows_s = windows.spans[:, 1] - windows.spans[:, 0]
+    seconds_of_windows_in_rows = overlaps(rows, windows.spans).sum(axis=0)
+    assert seconds_of_windows_in_rows == pytest.approx(lengths_of_windows_s, abs=0.01)
 
 
 @given(film=windows_and_cuts())

@@ -1,7 +1,6 @@
 """A span has a probability by one rule, wherever it is listed, cited or explained."""
 
 from base64 import b64decode
-from dataclasses import replace
 
 import pytest
 
@@ -35,7 +34,7 @@ def film_of_seconds(flags_of_first_minute, *, has_p):
 
 
 @pytest.mark.parametrize(
-    ("flags", "has_p", "end_s", "is_scored"),
+    ("flags_of_first_minute", "has_p", "end_of_span_s", "is_scored"),
     [
         pytest.param("credits", True, 20.0, False, id="credits of a film that the model was trained on"),
         pytest.param("unlike", False, 60.2, False, id="a fifth of a second is judged"),
@@ -43,40 +42,51 @@ def film_of_seconds(flags_of_first_minute, *, has_p):
     ],
 )
 def test_list_evidence_and_citations_agree_whether_a_span_has_a_score(
-    tmp_path, flags, has_p, end_s, is_scored
+    tmp_path, flags_of_first_minute, has_p, end_of_span_s, is_scored
 ):
-    """A level for the film's first seconds, given in sight of the score where there is one."""
-    film = film_of_seconds(flags, has_p=has_p)
-    decisions = Decisions(tmp_path, film, builtin_codebook("obygaze12"))
-    judge(decisions, start=0, end=end_s, level="S")
-    opened = OpenFilm(0, film, decisions)
-    words = Words("en")
+    """AB gives level S to a span from 0 s on; the film's first minute is credits, or has no probability (p).
 
-    [listed] = shown_decisions(opened, "AB")
-    evidence = span_evidence(opened, [opened], start_s=0.0, end_s=end_s, words=words)
-    decided = Decided(start_s=0.0, end_s=end_s, judges=("AB",), level="S")
-    [on_page] = decisions_data([decided], FilmView(film, "f", words, top=5))
+    A span has a score if half a second of it or more is judged. The list of decisions, the evidence on the
+    span and both citations must agree on it: a score that is not shown cannot have been seen by AB.
+    """
+    film = film_of_seconds(flags_of_first_minute, has_p=has_p)
+    decisions_of_ab = Decisions(tmp_path, film, builtin_codebook("obygaze12"))
+    judge(decisions_of_ab, start=0, end=end_of_span_s, level="S")
+    opened = OpenFilm(0, film, decisions_of_ab)
+    view = FilmView(film, "f", Words("en"), top=5)
+
+    [in_list] = shown_decisions(opened, "AB")
+    evidence = span_evidence(opened, [opened], start_s=0.0, end_s=end_of_span_s, words=Words("en"))
+    decision = Decided(start_s=0.0, end_s=end_of_span_s, judges=("AB",), level="S")
+    [on_page] = decisions_data([decision], view)
 
     assert bool(evidence["p"]) == is_scored
-    assert listed["value"] == evidence["p"]
-    expected_end = ", in sight of the model's score" if is_scored else ", not blindly"
-    assert listed["cited"].endswith(expected_end)
-    assert on_page["cited"].endswith(expected_end)
+    assert in_list["value"] == evidence["p"]
+    end_of_citation = ", in sight of the model's score" if is_scored else ", not blindly"
+    assert in_list["cited"].endswith(end_of_citation)
+    assert on_page["cited"].endswith(end_of_citation)
+
+
+def film_with_probabilities(p_by_seconds, black_second=None):
+    """Make a film of 600 rows of a second each; spans, by their first and last second, have this p."""
+    film = film_of_seconds("", has_p=True)
+    for (first, last), p in p_by_seconds.items():
+        film.table.loc[first:last, ["p", "p_low", "p_high"]] = p
+    if black_second is not None:
+        film.table.loc[black_second, "flags"] = "black"
+    return film
 
 
 def test_a_passage_that_learning_moved_has_the_probability_of_the_list_of_passages():
-    """The model marks 20 s in which one second is black; having learnt from the film, it gives that a p too.
+    """Having learnt from a film, the model gives .9 to 20 seconds, from 100 s on, to which it gave .05.
 
-    Of a film that a model was trained on, black pictures have a probability, and count in no number.
+    One of these, at 110 s, is black, with .1. Black counts in no number: the mean of the passage is .9 both
+    in the list of passages and in that of passages that learning moved.
     """
-    former = film_of_seconds("", has_p=True)
-    former.table.loc[100:119, ["p", "p_low", "p_high"]] = 0.05
-    learnt = replace(former, table=former.table.copy())
-    learnt.table.loc[100:119, ["p", "p_low", "p_high"]] = 0.9
-    learnt.table.loc[110, ["p", "p_low", "p_high"]] = 0.1
-    learnt.table.loc[110, "flags"] = "black"
+    before_learning = film_with_probabilities({(100, 119): 0.05})
+    after_learning = film_with_probabilities({(100, 119): 0.9, (110, 110): 0.1}, black_second=110)
 
-    view = FilmView(beside_former(scored=learnt, film=former), "f", Words("en"), top=5)
+    view = FilmView(beside_former(scored=after_learning, film=before_learning), "f", Words("en"), top=5)
 
     [moved] = [claim for claim in view.changed_passages if claim.time.start_s == 100]
     [passage] = [row for row in view.segments.to_dict("records") if row["start_s"] == 100]

@@ -32,6 +32,7 @@ from obygaze_film.page import film_page
 from obygaze_film.page.figures import film_figure
 from obygaze_film.score import MIN_ADDED_WIDTH, expected_rate, score_film
 from obygaze_film.segments import reasons
+from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.evidence import span_evidence
@@ -129,28 +130,30 @@ def test_terminal_and_page_say_if_a_film_has_few_windows(films_by_length):
 
 @pytest.mark.long
 def test_the_number_of_windows_is_given_if_it_widens_the_bracket(trained_models, films_by_length):
-    """The fewer windows, the wider the bracket of a film's expected share, by more than that of many windows.
+    """The fewer windows a film has, here 2 to 80, the wider the bracket around its expected share.
 
-    From a widening of `MIN_ADDED_WIDTH` on, which the docs give, the number of windows is named as the reason
-    (`n_windows`); below it the number is None. Tried are 2 to 80 windows of one film.
+    If it is wider by `MIN_ADDED_WIDTH` (.005) or more than that of a film of many windows, the number of
+    windows is given as the reason; else it is None.
     """
     model = load_model(trained_models.paths["pcbm_lr"])
     film = films_by_length[600.0]
-    widenings_with_number = []
-    widenings_without_number = []
+    added_widths_with_number = []
+    added_widths_without_number = []
     for n_windows in np.arange(2.0, 80.0, 0.5):
         window_s = film.rate().counted_s / n_windows
         rate = expected_rate(film.rows(), model, window_s=window_s, is_trained_on=False)
-        low, high = model.calibration.bracket(rate.value)  # of a film of many windows
-        widening = max(low - rate.bracket_low, rate.bracket_high - high)
+        low_of_many_windows, high_of_many_windows = model.calibration.bracket(rate.value)
+        added_below = low_of_many_windows - rate.bracket_low
+        added_above = rate.bracket_high - high_of_many_windows
+        added_width = max(added_below, added_above)
         if rate.n_windows is None:
-            widenings_without_number.append(widening)
+            added_widths_without_number.append(added_width)
         else:
-            widenings_with_number.append(widening)
+            added_widths_with_number.append(added_width)
 
-    assert max(widenings_without_number) > 0  # some are a little wider, and nothing is said of it
-    assert max(widenings_without_number) < MIN_ADDED_WIDTH
-    assert min(widenings_with_number) >= MIN_ADDED_WIDTH
+    assert min(added_widths_with_number) >= MIN_ADDED_WIDTH
+    assert max(added_widths_without_number) < MIN_ADDED_WIDTH
+    assert max(added_widths_without_number) > 0  # some are a little wider, and nothing is said of it
 
 
 @pytest.mark.parametrize("page", ["film.md", "film-programmers.md"])
@@ -197,16 +200,21 @@ def same_probability_claims(film):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_model_with_one_number_tells_nothing_apart(language):
-    """A model that gives .0899 to every row says nothing of the film, and readers are told so."""
+    """A model that gives the probability .0899 to every row of a film tells nothing apart in it.
+
+    A sentence with this number says so, in the terminal and on the page.
+    """
     words = Words(language)
     film = with_one_probability(fake_scored_film(**SIXTY_ROWS), p=0.0899)
 
     (claim,) = same_probability_claims(film)
-
     sentence = phrases.sentence(claim, words)
+    lines_in_terminal = lines_of_film(film, words)
+    page = text_of(film_page([film], language=language))
+
     assert words.probability(0.0899) in sentence
-    assert any(sentence in line for line in lines_of_film(film, words))
-    assert sentence in text_of(film_page([film], language=language))
+    assert any(sentence in line for line in lines_in_terminal)
+    assert sentence in page
 
 
 def with_one_other_probability(difference):
@@ -256,12 +264,15 @@ def three_films():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_films_with_one_expected_share_are_not_told_apart(language):
-    """The model gives every row of three films the same probability: its shares do not compare the films."""
-    films = three_films()
-    with_one_share = [with_one_probability(film) for film in films]
+    """The model gives the same probability to every row of three films, and so expects one share of each.
+
+    The shares tell nothing of how the films differ: a sentence says so of the 3 films, and is part of that
+    which compares them. AB judged windows of the first film.
+    """
+    films = [with_one_probability(film) for film in three_films()]
     judgements = judged_by(films[0], AB=[("EN",), ("S",)] * 20)
 
-    compared = compare_films(with_one_share, judgements)
+    compared = compare_films(films, judgements)
 
     (claim,) = same_share_claims(compared)
     sentence = phrases.sentence(claim, Words(language))
@@ -299,9 +310,14 @@ def with_unread_first_row(film):
     return replace(film, table=film.table.assign(flags=flags))
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5], ids=["a tenth", "half, so that no share is given"])
+def film_beginning_unlike_training(part):
+    """Invent a film of which the first part, .1 for a tenth of its time, is unlike training: it has no p."""
+    return fake_scored_film(unlike_parts=((0.0, part),), **SIXTY_ROWS)
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5], ids=["a tenth", "half, so that no share is given"])
 @pytest.mark.parametrize(
-    ("change", "is_unlike", "is_unread"),
+    ("with_flags", "is_unlike", "is_unread"),
     [
         (lambda film: film, True, False),
         (with_unread, False, True),
@@ -309,25 +325,33 @@ def with_unread_first_row(film):
     ],
     ids=["unlike training", "unread", "both"],
 )
-def test_a_part_without_probability_is_called_unlike_training_or_unread(share, change, is_unlike, is_unread):
-    """The first part of a film is unlike training, or could not be read, or both in part.
+def test_a_part_without_probability_is_called_unlike_training_or_unread(
+    part, with_flags, is_unlike, is_unread
+):
+    """The first part of a film is unlike training, could not be read, or is the one and the other in part.
 
-    The two reasons have different remedies, and only the right one is said.
+    The two reasons have different remedies. The sentences on what is not judged say "like" or "read" for
+    the right one alone.
     """
-    film = change(fake_scored_film(unlike_parts=((0.0, share),), **SIXTY_ROWS))
+    film = with_flags(film_beginning_unlike_training(part))
     text = sentences_on_what_is_not_judged(film)
     assert ("like" in text) == is_unlike
     assert ("read" in text) == is_unread
 
 
-@pytest.mark.parametrize("change", [lambda film: film, with_unread], ids=["unlike training", "unread"])
-def test_the_pages_legend_says_why_a_part_is_hatched(change):
-    """The first tenth of the film is unlike training, or could not be read: the page hatches it.
+@pytest.mark.parametrize(
+    ("with_flags", "reason"),
+    [(lambda film: film, "like"), (with_unread, "read")],
+    ids=["unlike training", "unread"],
+)
+def test_the_pages_legend_says_why_a_part_is_hatched(with_flags, reason):
+    """The first tenth of a film is unlike training, or could not be read: its page draws it hatched.
 
-    The legend of the hatching is that which names the reason.
+    The legend of the hatching names the reason, by "like" or "read".
     """
-    film = change(fake_scored_film(unlike_parts=((0.0, 0.1),), **SIXTY_ROWS))
+    film = with_flags(film_beginning_unlike_training(0.1))
     legend = phrases.unjudged_legend(claim_of(film, kinds.JudgedTime), ENGLISH)
+    assert reason in legend
     assert legend in text_of(film_page([film]))
 
 
@@ -340,14 +364,15 @@ def beginning_of(words, key):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_only_a_wholly_read_film_is_called_wholly_judged(language):
-    """If some pictures could not be read, the model judged all that was read, and not all of the film.
+    """All 60 rows of a film have a probability. In a second version some picture of each could not be read.
 
-    Here all 900 seconds lie in rows of which some picture could not be read.
+    Of it the model judged all that was read, and not all of the film: its first sentence begins in another
+    way.
     """
     words = Words(language)
     film = fake_scored_film(unlike_parts=(), **SIXTY_ROWS)
     wholly_read = replace(film, table=film.table.assign(flags="", p=film.table["p"].fillna(0.1)))
-    partly_read = with_model(wholly_read, flags={"partial": 900.0})
+    partly_read = with_model(wholly_read, flags={"partial": 900.0})  # all 900 seconds
     all_is_judged = beginning_of(words, "sentence_all")
     all_that_was_read_is_judged = beginning_of(words, "sentence_all_read")
 
@@ -356,8 +381,8 @@ def test_only_a_wholly_read_film_is_called_wholly_judged(language):
 
     assert all_is_judged in on_wholly_read
     assert all_that_was_read_is_judged not in on_wholly_read
-    assert all_is_judged not in on_partly_read
     assert all_that_was_read_is_judged in on_partly_read
+    assert all_is_judged not in on_partly_read
 
 
 HOLE_S = (60.08, 114.54)
@@ -401,15 +426,17 @@ def test_no_passage_reaches_into_what_has_no_pictures(film_with_a_hole):
     [("en", "32%", "could not be read"), ("fr", "32 %", "n’a pas pu être lu")],
 )
 def test_no_share_is_expected_of_a_film_of_which_a_third_is_unread(film_with_a_hole, language, share, reason):
-    """A share is given if at most a fifth of a film's content is without a probability.
+    """A film of 168 s has no pictures from 60.08 to 114.54 s: these 32%, and no more, have no probability.
 
-    54.46 s of the 168 s have no pictures: 32%. Nothing else is without a probability.
+    A share is expected of a film only if at most a fifth of it is without a probability. So the sentence has
+    none, but the part that is unread as the reason.
     """
-    claim = claim_of(film_with_a_hole, kinds.ExpectedShare)
-    assert claim.number is None
-    assert claim.unlike == claim.unread
+    expected_share = claim_of(film_with_a_hole, kinds.ExpectedShare)
+    assert expected_share.number is None
+    part_without_probability = expected_share.unlike
+    assert part_without_probability == expected_share.unread
 
-    sentence = with_plain_blanks(phrases.sentence(claim, Words(language)))
+    sentence = with_plain_blanks(phrases.sentence(expected_share, Words(language)))
     assert share in sentence
     assert reason in sentence
 
@@ -531,12 +558,13 @@ def test_the_lost_end_of_a_file_is_not_judged(trained_models, tmp_path, end_s, c
 
 @pytest.mark.parametrize("cut_off", CUT_OFF.values(), ids=CUT_OFF)
 def test_the_sentences_on_a_cut_off_file_say_what_is_judged(trained_models, tmp_path, cut_off):
-    """A file of 168 s is cut off at 150 or 113 s. Expected are the sentences of `CUT_OFF`.
+    """The file of a film of 168 s is cut off at 150 s, so that 11% is lost, or at 113 s, so that 33% is.
 
-    Up to a fifth that is not judged is told as a share, and a rate is given. With more, no rate is given.
+    What is lost is said to be not judged, and why. If it is at most a fifth of the film, as 11%, a rate is
+    given, and else the reason why there is none.
     """
-    film = film_cut_off_at(tmp_path, trained_models, cut_off.at_s)
     words = Words(cut_off.language)
+    film = film_cut_off_at(tmp_path, trained_models, end_s=cut_off.at_s)
 
     first = first_sentence(film, language=cut_off.language)
     on_rate = phrases.sentence(claim_of(film, kinds.ExpectedShare), words)
@@ -598,26 +626,33 @@ def test_the_shares_of_a_films_time_add_up_to_100_percent(parts):
 def test_every_sentence_writes_the_share_of_a_part_alike(language):
     """.155 of a film is unlike training: rounded, it could be 15% in one sentence and 16% in another.
 
-    All sentences round the parts of the time together: what is judged, what is not, and what is black.
+    All sentences write it alike, as they round the parts of the film's time together: what is judged, what is
+    not, and what is black.
     """
-    film = fake_scored_film(unlike_parts=((0.0, 0.155),), **SIXTY_ROWS)
     words = Words(language)
-    claim = claim_of(film, kinds.JudgedTime)
-    shares = phrases.time_shares(claim, words)
+    film = film_beginning_unlike_training(0.155)
+    judged_time = claim_of(film, kinds.JudgedTime)
 
-    assert shares.judged in first_sentence(film, language=language)
-    assert shares.unjudged in phrases.unjudged_caveat(claim, words)
-    assert shares.unjudged in phrases.unjudged_sentence(claim, words)
-    assert shares.black in phrases.black_caveat(claim, words)
-    for share in shares:
-        assert share in phrases.sentence(claim, words)
+    parts = phrases.time_shares(judged_time, words)
+
+    assert parts.judged in first_sentence(film, language=language)
+    assert parts.unjudged in phrases.unjudged_caveat(judged_time, words)
+    assert parts.unjudged in phrases.unjudged_sentence(judged_time, words)
+    assert parts.black in phrases.black_caveat(judged_time, words)
+    sentence_on_all_parts = phrases.sentence(judged_time, words)
+    for part in parts:
+        assert part in sentence_on_all_parts
 
 
-def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
-    """A film of 900 s begins black. Its variable `black` has a value for each window of 8 s, every 4 s.
+class FilmThatBeginsBlack(NamedTuple):
+    """A film, and how many of its first seconds are black."""
 
-    The mean of these would count the film's first and last 4 s, which lie in one window, too little.
-    """
+    film: Timeline
+    black_s: float
+
+
+def film_that_begins_black():
+    """Make a film of 900 s, black for about 200 s; its windows of 8 s, every 4 s, say how black they are."""
     film = fake_scored_film(**SIXTY_ROWS)
     is_black = film.table["start_s"] <= 200.0
     seconds = film.table["end_s"] - film.table["start_s"]
@@ -633,12 +668,23 @@ def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
     )
     table = film.table.copy()
     table.loc[is_black, "flags"] = "black"
-    film = replace(film, table=table, variables=variables)
+    return FilmThatBeginsBlack(replace(film, table=table, variables=variables), black_s)
+
+
+def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
+    """A film of 900 s begins black; how black it is was measured in windows of 8 s, one every 4 s.
+
+    The page gives the black part of the film's time. The mean of the windows would be another number: it
+    counts the film's first and last 4 s too little, as these lie in one window and all others in two.
+    """
+    film, black_s = film_that_begins_black()
 
     page = text_of(film_page([film]))
 
-    share_of_time = ENGLISH.number(black_s / 900.0)
-    assert f"{share_of_time} of the time" in page
+    black_part_of_time = ENGLISH.number(black_s / 900.0)
+    assert f"{black_part_of_time} of the time" in page
+    mean_of_windows = ENGLISH.number(film.variables["black"].mean())
+    assert mean_of_windows != black_part_of_time
 
 
 @pytest.mark.parametrize(
@@ -739,21 +785,27 @@ def test_an_export_says_if_a_passages_mean_is_below_the_threshold(film_with_high
 
 
 def test_page_and_desk_say_if_a_passages_mean_is_below_the_threshold(film_with_high_threshold, tmp_path):
-    """Some of the passage reaches the threshold, and its mean, which is printed, does not."""
+    """A passage is marked if some of it reaches the threshold; its mean, which is printed, may be lower.
+
+    Without a word on it readers would take this for an error. The page and the desk's evidence on the passage
+    say it.
+    """
     film = film_with_high_threshold
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
     passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
-    passages_below = [claim for claim in passages if claim.has(kinds.MEAN_BELOW)]
-    assert passages_below
+    with_mean_below_threshold = [passage for passage in passages if passage.has(kinds.MEAN_BELOW)]
+    assert with_mean_below_threshold
 
     page = film_page([film])
 
-    for passage in passages_below:
-        phrase = phrases.below_phrase(passage, ENGLISH)
-        evidence = span_evidence(opened, [opened], passage.time.start_s, passage.time.end_s, ENGLISH)
-        assert phrase in page
-        assert phrase == evidence["limit"]
-        assert phrase in evidence["cited"]
+    for passage in with_mean_below_threshold:
+        mean_is_below = phrases.below_phrase(passage, ENGLISH)
+        evidence = span_evidence(
+            opened, [opened], start_s=passage.time.start_s, end_s=passage.time.end_s, words=ENGLISH
+        )
+        assert mean_is_below in page
+        assert evidence["limit"] == mean_is_below
+        assert mean_is_below in evidence["cited"]
 
 
 def with_likely_rows(*likely_rows):
@@ -767,17 +819,24 @@ def with_likely_rows(*likely_rows):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_place_too_short_for_a_passage_is_said_to_be_left_out(language):
-    """A passage is 5 s long at least, and only one row of 4 s reaches the threshold."""
+    """A passage is 5 s long at least. Of a film's rows of 4 s only one, the 30th, reaches the threshold.
+
+    So no passage is marked, and terminal and page say that 4 s are left out, as they are less than 5.
+    """
     words = Words(language)
     film = with_likely_rows(30)
-    claim = claim_of(film, kinds.MarkedPassages)
-    assert claim.number == 0
-    assert claim.short_s == 4.0
+    marked = claim_of(film, kinds.MarkedPassages)
+    n_passages = marked.number
+    assert n_passages == 0
+    assert marked.short_s == 4.0
 
-    left_out = words.say("short_places", time=words.duration(4.0), least="5")
-    without_first_letter = left_out[1:]  # on the page it may begin a sentence, with a capital
-    assert left_out in " ".join(lines_of_film(film, words))
-    assert without_first_letter in text_of(film_page([film], language=language))
+    in_terminal = " ".join(lines_of_film(film, words))
+    page = text_of(film_page([film], language=language))
+
+    four_seconds_are_left_out = words.say("short_places", time=words.duration(4.0), least="5")
+    without_first_letter = four_seconds_are_left_out[1:]  # on the page it may begin with a capital
+    assert four_seconds_are_left_out in in_terminal
+    assert without_first_letter in page
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -827,11 +886,10 @@ def test_only_an_export_with_contributions_explains_them(export_format, has_cont
     assert ("Contributions are shares" in text) == has_contributions
 
 
-def test_a_concept_in_part_more_and_in_part_less_is_called_both():
-    """Activity is above its usual value, 0, in odd rows, and further below it in even ones.
+def film_with_activity_in_every_other_row():
+    """Invent a film with Activity of 3 and -3.5 in turns, and its probability of .99 and .001.
 
-    The mean of its values is below the usual one: (3 - 3.5) / 2 = -.25. The mean of its probabilities is
-    above the usual one, .17: (.99 + .001) / 2 is .4955.
+    Usual are a value of 0 and a probability of .17.
     """
     film = fake_scored_film(**SIXTY_ROWS)
     concepts = [changed(concept, usual=0.0, usual_p=0.17) for concept in film.model().concepts]
@@ -844,7 +902,16 @@ def test_a_concept_in_part_more_and_in_part_less_is_called_both():
         Activity_contribution=np.where(has_p, -0.5 * values, np.nan),
         Activity_p=np.where(has_p, activity_p, np.nan),
     )
-    film = with_model(replace(film, table=table), concepts=concepts, threshold_p=0.3)
+    return with_model(replace(film, table=table), concepts=concepts, threshold_p=0.3)
+
+
+def test_a_concept_in_part_more_and_in_part_less_is_called_both():
+    """The concept Activity is 3 in odd rows and -3.5 in even ones; its usual value is 0.
+
+    The mean of a passage is below it: (3 - 3.5) / 2 = -.25. But the mean of its probabilities, .99 and .001,
+    is about .4955, above the usual .17: Activity is neither more nor less than usual.
+    """
+    film = film_with_activity_in_every_other_row()
 
     text = " ".join(phrases.sentence(claim, ENGLISH) for claim in film_claims(film))
 
@@ -856,17 +923,8 @@ def test_a_concept_in_part_more_and_in_part_less_is_called_both():
         assert float(p) < 0.17
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(
-    ("contribution", "name_of_text"),
-    [(0.2, "why_for"), (-0.0016, "why_both"), (0.0, "why_for")],
-    ids=["above 0, as the change", "below 0, unlike the change", "none"],
-)
-def test_a_contradictory_reason_is_neither_for_nor_against(language, contribution, name_of_text):
-    """A concept that raises the probability, by .0325, is for the passage unless it lowers the mean logit.
-
-    Then the sentence begins with the text `why_both`, and else with `why_for`.
-    """
+def reason_that_raises_p(contribution):
+    """Claim a reason for a passage, a concept that raises p by .0325 and adds `contribution` to the logit."""
     row_of_segment = {
         "concepts": "Type of shot",
         "concepts_p": "0.27",
@@ -877,11 +935,28 @@ def test_a_contradictory_reason_is_neither_for_nor_against(language, contributio
         "present": "",
     }
     model = fake_scored_film(**SIXTY_ROWS).model()
-    (claim,) = passage_reasons(model, reasons(row_of_segment), kinds.ClaimTime("span"))
-    words = Words(language)
-    beginning, *_ = words[name_of_text].split("{")
+    (reason,) = passage_reasons(model, reasons(row_of_segment), kinds.ClaimTime("span"))
+    return reason
 
-    assert phrases.sentence(claim, words).startswith(beginning)
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("contribution", "name_of_text"),
+    [(0.2, "why_for"), (-0.0016, "why_both"), (0.0, "why_for")],
+    ids=["above 0, as the change", "below 0, unlike the change", "none"],
+)
+def test_a_contradictory_reason_is_neither_for_nor_against(language, contribution, name_of_text):
+    """A concept raises a passage's probability by .0325: it is for the passage ("why_for").
+
+    But if what it adds to the mean logit is below 0, the two contradict each other, and the sentence begins
+    as that on a reason which is both for and against ("why_both").
+    """
+    words = Words(language)
+    beginning, *_ = words[name_of_text].split("{")  # up to where the concept is filled in
+
+    reason = reason_that_raises_p(contribution)
+
+    assert phrases.sentence(reason, words).startswith(beginning)
 
 
 # --- whose labels, in which language
@@ -905,32 +980,56 @@ def test_people_who_gave_the_labels_are_named_on_the_page(language):
     assert "AB" in text_of(film_page([film], language=language))
 
 
-NOBODY_JUDGED_ANY = {"en": "and nobody judged them", "fr": "et personne ne les a jugées"}
-NOBODY_JUDGED_SOME = {"en": "and nobody judged those", "fr": "et personne n’a jugé celles-là"}
+def citation_and_figure(film, folder, language):
+    """Cite seconds 50 to 70 of a film of ten minutes, and draw the figure of all of it; return both texts."""
+    opened = OpenFilm(0, film, Decisions(folder, film, BOOK))
+    evidence = span_evidence(opened, [opened], start_s=50.0, end_s=70.0, words=Words(language))
+    figure = film_figure(opened.view(language), start_s=0.0, end_s=600.0)
+    return evidence["cited"], text_of(str(figure))
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(
-    ("labelled_by", "all_by_program", "some_by_program"),
+    ("language", "nobody_judged_any_clip", "nobody_judged_some_clips"),
+    [
+        ("en", "and nobody judged them", "and nobody judged those"),
+        ("fr", "et personne ne les a jugées", "et personne n’a jugé celles-là"),
+    ],
+    ids=["en", "fr"],
+)
+@pytest.mark.parametrize(
+    ("labelled_by", "are_all_by_program", "are_some_by_program"),
     [([PLANTED], True, False), (["AB", PLANTED], False, True), (["AB"], False, False)],
     ids=["by a program", "by a program and AB", "by AB"],
 )
 def test_citation_and_figure_say_if_a_program_gave_labels(
-    tmp_path, language, labelled_by, all_by_program, some_by_program
+    tmp_path,
+    language,
+    nobody_judged_any_clip,
+    nobody_judged_some_clips,
+    labelled_by,
+    are_all_by_program,
+    are_some_by_program,
 ):
-    """A number of a model is only as good as its labels: all, some or none of them are by a program.
+    """A model's numbers are only as good as its labels: all, some or none of them were given by a program.
 
-    Seconds 50 to 70 are cited. A citation is one sentence of several clauses, without a full stop.
+    The program is the annotator `PLANTED`, and AB a person. Whoever cites 20 seconds of a film, or copies its
+    figure, must say that nobody judged the model's clips, or some of them.
     """
     film = with_model(ten_minute_film(), labelled_by=labelled_by, human=None)
-    opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
 
-    citation = span_evidence(opened, [opened], start_s=50.0, end_s=70.0, words=Words(language))["cited"]
-    figure = text_of(str(film_figure(opened.view(language), start_s=0.0, end_s=600.0)))
+    citation, figure = citation_and_figure(film, tmp_path, language)
 
     for text in (citation, figure):
-        assert (NOBODY_JUDGED_ANY[language] in text) == all_by_program
-        assert (NOBODY_JUDGED_SOME[language] in text) == some_by_program
+        assert (nobody_judged_any_clip in text) == are_all_by_program
+        assert (nobody_judged_some_clips in text) == are_some_by_program
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("labelled_by", [[PLANTED], ["AB", PLANTED], ["AB"]], ids=" and ".join)
+def test_a_citation_has_no_full_stop(tmp_path, language, labelled_by):
+    """A citation of a film is one sentence of several clauses, to be put into one's own text."""
+    film = with_model(ten_minute_film(), labelled_by=labelled_by, human=None)
+    citation, _figure = citation_and_figure(film, tmp_path, language)
     assert not citation.endswith(".")
 
 
@@ -951,13 +1050,16 @@ def test_a_program_is_not_counted_among_the_people_who_labelled(language, by_peo
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_claims_give_a_levels_meaning_in_the_asked_language(language):
-    """A model's record has the meaning of S in English; a French sentence has the codebook's French text."""
-    film = with_model(fake_scored_film(**SIXTY_ROWS), means={"S": BOOK.means["S"]})
-    claim = claim_of(film, kinds.MarkedPassages)
-    (level,) = [level for level in BOOK.levels if level.name == "S"]
-    level_in_language = level.in_language(language)
+    """A model that marks passages of the level S (Sure) has only the English text of what S means.
 
-    (sentence,) = sentences([claim], language)
+    Its codebook also has a French text and title. The sentence on the passages has those of its language.
+    """
+    film = with_model(fake_scored_film(**SIXTY_ROWS), means={"S": BOOK.means["S"]})
+    marked_passages = claim_of(film, kinds.MarkedPassages)
+    (level_s,) = [level for level in BOOK.levels if level.name == "S"]
+    level_in_language = level_s.in_language(language)
+
+    (sentence,) = sentences([marked_passages], language)
 
     assert level_in_language.means in sentence
     assert level_in_language.title in sentence
@@ -1045,19 +1147,29 @@ def test_a_page_on_two_windows_gives_no_distance_of_windows(trained_models, tmp_
 
 # --- who found what
 # ---------------------------------------------------------------------------
-@pytest.mark.parametrize(("language", "word"), [("en", "found to be black"), ("fr", "détecté")])
 @pytest.mark.parametrize(
-    ("detector", "is_found"),
+    ("language", "are_found"), [("en", "found to be black or credits"), ("fr", "détecté")]
+)
+@pytest.mark.parametrize(
+    ("detector", "has_found_them"),
     [("own", True), ("flags.csv", False)],
     ids=["by a detector", "by a person, in a file"],
 )
-def test_credits_are_called_found_only_if_a_detector_found_them(language, word, detector, is_found):
-    """Black and credits are told together: "found to be black or credits"."""
+def test_credits_are_called_found_only_if_a_detector_found_them(
+    language, are_found, detector, has_found_them
+):
+    """All shots of a film are flagged as credits, by our detector ("own") or by a person in a file.
+
+    Two sentences tell black and credits together. A detector may be wrong, and so they say "found to be".
+    """
     film = fake_scored_film(unlike_parts=(), **SIXTY_ROWS)
     film = replace(film, shots=film.shots.assign(flags="credits", detector=detector))
-    sentence_on_time = phrases.sentence(claim_of(film, kinds.JudgedTime), Words(language))
-    for sentence in (first_sentence(film, language=language), sentence_on_time):
-        assert (word in sentence) == is_found
+
+    sentence_on_passages = first_sentence(film, language=language)
+    sentence_on_judged_time = phrases.sentence(claim_of(film, kinds.JudgedTime), Words(language))
+
+    assert (are_found in sentence_on_passages) == has_found_them
+    assert (are_found in sentence_on_judged_time) == has_found_them
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -1077,9 +1189,8 @@ def test_detectors_of_shots_are_those_of_the_command():
     assert detectors_of_films == DETECTORS
 
 
-def test_a_passage_that_is_unlike_in_part_says_so():
-    """One row within a passage is unlike training and not judged; the passage goes on over it."""
-    film = fake_scored_film(n_rows=300, duration_s=900.0)
+def with_an_unlike_row_in_the_first_passage(film):
+    """Let the row in the middle of the film's first passage be unlike training, without a probability."""
     first_passage = film.segments().iloc[0]
     table = film.table.copy()
     is_inside = (table["start_s"] >= first_passage["start_s"]) & (table["end_s"] <= first_passage["end_s"])
@@ -1087,7 +1198,12 @@ def test_a_passage_that_is_unlike_in_part_says_so():
     middle_row = rows_inside[len(rows_inside) // 2]
     table.loc[middle_row, ["p", "p_low", "p_high"]] = np.nan
     table.loc[middle_row, "flags"] = "unlike"
-    film = replace(film, table=table)
+    return replace(film, table=table)
+
+
+def test_a_passage_that_is_unlike_in_part_says_so():
+    """One row in the middle of a passage is unlike training and not judged; the passage goes on over it."""
+    film = with_an_unlike_row_in_the_first_passage(fake_scored_film(n_rows=300, duration_s=900.0))
 
     passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
 

@@ -64,16 +64,17 @@ def warnings_in(text, words):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(("model", "expected"), WARNINGS_OF.items(), ids=WARNINGS_OF)
-def test_a_title_has_the_warnings_of_its_own_model_alone(language, model, expected):
-    """Four models scored a film. Three have a warning: by chance, trained on the film, or without a level.
+@pytest.mark.parametrize(("model", "expected_warnings"), WARNINGS_OF.items(), ids=WARNINGS_OF)
+def test_a_title_has_the_warnings_of_its_own_model_alone(language, model, expected_warnings):
+    """Four models scored a film. All but one have a warning: chance, a missing level, or trained on the film.
 
-    A title is of one model, called by its key, with its warning only. `expected` has the keys of its texts.
+    A title is of one model, called by its key such as "chance", and has its warning only: the texts are
+    called "verdict_no_skill", "verdict_levels" and "verdict_trained".
     """
-    heading = heading_of(FILM, language, model)
+    heading = heading_of(FILM, language, key=model)
     (title,) = [claim for claim in film_claims(FILM, model) if isinstance(claim, kinds.Title)]
 
-    assert warnings_in(heading, Words(language)) == expected
+    assert warnings_in(heading, Words(language)) == expected_warnings
     assert title.who == (model,)
 
 
@@ -247,9 +248,10 @@ def test_without_named_concepts_only_the_model_of_levels_has_a_share(judge_ten_w
 
 @pytest.mark.parametrize(("language", "body"), [("en", "Body"), ("fr", "Corps")])
 def test_the_desk_says_that_judgements_without_concepts_do_not_count(tmp_path, language, body):
-    """The film is scored by a model of the concept Body. AB judged four windows, and named no concept in any.
+    """A film is scored by a model of the concept Body. AB judged four of its windows S without a concept.
 
-    So no window counts for a share of Body, and the desk says whose judgements these are, and how many.
+    So no window counts for a share of Body: where AB judges the next one, the desk says that none counts,
+    why, and that it is of AB's 4 judgements.
     """
     words = Words(language)
     film = scored_by(first=changed(MODEL, **OF_BODY))
@@ -259,6 +261,7 @@ def test_the_desk_says_that_judgements_without_concepts_do_not_count(tmp_path, l
     why_there_is_no_share = next_window(opened, "AB", n_planned=10, words=words, tells_share=True)["few"]
 
     no_window_counts = words["counted_0"]
+    ab_named_no_concept = words.say("why_no_concept", who="AB", concept=body)
     assert no_window_counts in why_there_is_no_share
-    assert words.say("why_no_concept", who="AB", concept=body) in why_there_is_no_share
+    assert ab_named_no_concept in why_there_is_no_share
     assert "4" in why_there_is_no_share

@@ -6,7 +6,6 @@ A row that fell out while later rows stayed would change the share by what was j
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from obygaze_features.manifest import Manifest
@@ -69,19 +68,21 @@ def begun_later(row):
     ],
 )
 def test_a_spoilt_row_ends_the_count_as_a_missing_one_does(timeline, thirty_judgements, spoil):
-    """AB judged the first 30 windows of a random draw, and a slip spoilt the row of the 15th.
+    """AB judged the first 30 windows of a random draw, and a slip spoilt the 15th row of the table.
 
-    The 14 windows before it are a random draw, too. The 15 after it are left out, and a notice counts them.
+    The 14 windows before it are a random draw too, and the rate is of them, as if the row were not there. The
+    15 after it are left out, and a notice counts them.
     """
     rows = thirty_judgements.clips
-    with_slip = with_row_15(thirty_judgements, spoil(rows[14]))
-    without_the_row = thirty_judgements.with_clips([*rows[:14], *rows[15:]])
+    row_15 = rows[14]
+    with_spoilt_row = with_row_15(thirty_judgements, spoil(row_15))
+    with_missing_row = thirty_judgements.with_clips([*rows[:14], *rows[15:]])
 
-    rate, notices = correct_rate(timeline, with_slip)
-    rate_without_the_row, _notices = correct_rate(timeline, without_the_row)
+    rate, notices = correct_rate(timeline, with_spoilt_row)
+    rate_with_missing_row, _notices = correct_rate(timeline, with_missing_row)
 
     assert rate.n == 14
-    assert rate == rate_without_the_row
+    assert rate == rate_with_missing_row
     assert any(notice.startswith("left out 15 judgements drawn after place 15,") for notice in notices)
 
 
@@ -97,42 +98,46 @@ def test_the_notice_on_a_spoilt_row_says_what_to_restore(timeline, thirty_judgem
 
 
 def test_a_slip_of_one_judge_ends_that_judges_count_and_the_panels(timeline, thirty_judgements, tmp_path):
-    """AB and CD judged the same 30 windows, and AB's 15th row is spoilt.
+    """AB and CD judged the same 30 windows of a draw, and AB's 15th row has a wrong start.
 
-    CD's share is of all 30. AB's is of the 14 before the slip, and so is that of both, which needs both.
+    CD's rate is of all 30, and AB's of the 14 before the slip; so is that of their panel, which needs both.
     """
-    of_ab = with_row_15(thirty_judgements, begun_later(thirty_judgements.clips[14]))
-    of_cd = judged(choose_next([timeline], 30, blind=True), tmp_path, judge="CD")
-    of_both = of_ab.with_clips([*of_ab, *of_cd])
+    row_15_of_ab = thirty_judgements.clips[14]
+    by_ab = with_row_15(thirty_judgements, begun_later(row_15_of_ab))
+    by_cd = judged(choose_next([timeline], 30, blind=True), tmp_path, judge="CD")
 
-    rates = correct_rates(timeline, of_both).rates
+    rates = correct_rates(timeline, by_ab.with_clips([*by_ab, *by_cd])).rates
 
-    n_windows = {tuple(rate.annotators): rate.n for rate in rates}
-    assert n_windows == {("AB",): 14, ("CD",): 30, ("AB", "CD"): 14}
+    n_windows_by_judges = {tuple(rate.annotators): rate.n for rate in rates}
+    assert n_windows_by_judges == {("AB",): 14, ("CD",): 30, ("AB", "CD"): 14}
+
+
+def with_black_from_to(timeline, start_s, end_s):
+    """Let the film's rows that meet a span be black; they may reach beyond it."""
+    table = timeline.table.copy()
+    meets_span = (table["start_s"] < end_s) & (table["end_s"] > start_s)
+    table.loc[meets_span, "flags"] = "black"
+    return replace(timeline, table=table)
 
 
 def test_a_window_that_is_black_by_now_is_no_gap(timeline, thirty_judgements):
-    """AB judged 30 windows; then the time of the 15th is found to be black, which is no content.
+    """AB judged 30 windows; then the time of the 15th is found to be black, and with it a neighbour's may be.
 
-    The share is of content, so that the other windows are still a random draw of it: none counts as judged
-    after a gap. The rows of the film that become black may reach beyond the window, so that a neighbour can
-    be lost with it. No judgement says the content that its window had (`content_s`).
+    Black is no content, and a share is of content: the other windows are still a random draw of it, and none
+    counts as judged after a gap. No judgement says what content its window had (`content_s`).
     """
     judgements = thirty_judgements.with_clips([with_column(row, content_s="") for row in thirty_judgements])
-    judged_window = judgements.clips[14]
-    table = timeline.table.copy()
-    is_in_window = (table["start_s"] < judged_window.end_s) & (table["end_s"] > judged_window.start_s)
-    table.loc[is_in_window, "flags"] = "black"
-    film_now = replace(timeline, table=table)
+    window_15 = judgements.clips[14]
+    film_now = with_black_from_to(timeline, window_15.start_s, window_15.end_s)
+    cells_before = cells_of(timeline)
+    cells_now = cells_of(film_now)
+    is_lost = (cells_before.content_s > 0) & (cells_now.content_s == 0)
+    judged_cells = [cells_now.index_of(row.start_s, row.end_s) for row in judgements]
+    assert is_lost[judged_cells[14]]
 
     of_ab = judged_film(film_now, judgements).of("AB")
 
-    cells = cells_of(film_now)
-    had_content = cells_of(timeline).content_s > 0
-    lost_cells = np.flatnonzero(had_content & (cells.content_s == 0)).tolist()
-    judged_cells = [cells.index_of(row.start_s, row.end_s) for row in judgements]
-    n_lost = sum(cell in lost_cells for cell in judged_cells)
-    assert judged_cells[14] in lost_cells
+    n_lost = int(is_lost[judged_cells].sum())
     assert of_ab.n_after_gap == 0
     assert of_ab.counts.judged == 30 - n_lost
 
@@ -148,22 +153,22 @@ def test_one_window_at_two_places_is_refused(timeline, thirty_judgements):
 
 
 def test_the_place_of_a_spoilt_row_is_drawn_again(timeline, thirty_judgements, tmp_path):
-    """AB judged 30 windows, and a slip spoilt the row of the 15th: this is the next window to be judged.
+    """AB judged 30 windows, and the 15th row has a wrong start: its window is the next one to be judged.
 
-    Judging it anew mends the draw, also if the spoilt row stays in the table: the share is again that of all
+    Judging it anew mends the draw, also if the spoilt row stays in the table: the rate is again that of all
     30 windows.
     """
     row_15 = thirty_judgements.clips[14]
-    with_slip = with_row_15(thirty_judgements, begun_later(row_15))
+    with_spoilt_row = with_row_15(thirty_judgements, begun_later(row_15))
 
-    (window,) = choose_next([timeline], 1, blind=True, judged=with_slip)
-    assert window.extras["place"] == "15"
-    assert window.start_s == row_15.start_s
-
-    judged_anew = judged([replace(window, clip_id="again")], tmp_path)
-    mended = with_slip.with_clips([*with_slip, *judged_anew])
+    (next_window,) = choose_next([timeline], 1, blind=True, judged=with_spoilt_row)
+    judged_anew = judged([replace(next_window, clip_id="again")], tmp_path)
+    mended = with_spoilt_row.with_clips([*with_spoilt_row, *judged_anew])
     rate_of_mended, _notices = correct_rate(timeline, mended)
     rate_without_slip, _notices = correct_rate(timeline, thirty_judgements)
+
+    assert next_window.extras["place"] == "15"
+    assert next_window.start_s == row_15.start_s
     assert rate_of_mended == rate_without_slip
 
 

@@ -204,22 +204,29 @@ def test_windows_of_which_nothing_is_known_do_not_count_in_a_mean():
     assert staging_means(windows)["loudness"] == -30.0
 
 
-@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0.1, 30)), min_size=1, max_size=12))
-def test_shared_seconds_add_up_to_the_covered_time(windows):
-    """Random windows overlap; a second that lies in several is divided among them (`shared_seconds`).
-
-    So their shares add up to the time that the windows cover, each second of the film counted once.
-    """
-    spans = pd.DataFrame([(start, start + length) for start, length in windows], columns=["start_s", "end_s"])
-
+def covered_seconds(spans):
+    """Count the seconds that spans cover, those in several of them once."""
     covered_s = 0.0
     covered_up_to_s = 0.0
     for start, end in sorted(spans.itertuples(index=False)):
         new_from_s = max(start, covered_up_to_s)
         covered_s += max(0.0, end - new_from_s)
         covered_up_to_s = max(covered_up_to_s, end)
+    return covered_s
 
-    assert shared_seconds(spans).sum() == pytest.approx(covered_s)
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0.1, 30)), min_size=1, max_size=12))
+def test_shared_seconds_add_up_to_the_covered_time(windows):
+    """Windows of a film overlap. A second that lies in several of them is divided among these.
+
+    So the shared seconds of all windows add up to the time that the windows cover, each second of the film
+    counted once.
+    """
+    spans = pd.DataFrame([(start, start + length) for start, length in windows], columns=["start_s", "end_s"])
+
+    shares = shared_seconds(spans)
+
+    assert shares.sum() == pytest.approx(covered_seconds(spans))
 
 
 NOTHING_JUDGED = Manifest((), Path())

@@ -240,28 +240,31 @@ def in_frames(spans_ms, fps):
     return [(round(start_ms * fps / 1000), round(end_ms * fps / 1000)) for start_ms, end_ms in spans_ms]
 
 
-@pytest.mark.parametrize(("export_format", "adapter"), [("otio", "otio_json"), ("fcpxml7", "fcp_xml")])
-def test_video_editors_get_markers_to_the_frame(film, segments_ms, export_format, adapter):
-    """The library OpenTimelineIO reads what video editors read, by its adapters.
-
-    The film is exported at 23.976 frames a second (24000 / 1001). Each of its segments, `segments_ms`, is a
-    marker, whose times are rounded to frames.
-    """
+def frames_of_markers_in(text, adapter):
+    """Return first frame and end of each marker, as an adapter of OpenTimelineIO reads them."""
     otio = pytest.importorskip("opentimelineio")
     if adapter == "fcp_xml":
         pytest.importorskip("otio_fcp_adapter")
+    frames = []
+    for clip in otio.adapters.read_from_string(text, adapter).find_clips():
+        for marker in clip.markers:
+            time_range = marker.marked_range
+            frames.append((time_range.start_time.value, time_range.end_time_exclusive().value))
+    return frames
+
+
+@pytest.mark.parametrize(("export_format", "adapter"), [("otio", "otio_json"), ("fcpxml7", "fcp_xml")])
+def test_video_editors_get_markers_to_the_frame(film, segments_ms, export_format, adapter):
+    """A film's segments (`segments_ms`, in milliseconds) are exported as markers for editors of video.
+
+    The library OpenTimelineIO reads them as editors do. At 23.976 frames a second, which is 24000 / 1001, the
+    start and end of each marker are the nearest frames: the format is said to lose the rest.
+    """
     fps = Fraction(24000, 1001)
 
     text = export(film, export_format, tiers=["segments"], rate=fps, top=20)
 
-    markers = []
-    for clip in otio.adapters.read_from_string(text, adapter).find_clips():
-        markers += clip.markers
-    frames_of_markers = []
-    for marker in markers:
-        time_range = marker.marked_range
-        frames_of_markers.append((time_range.start_time.value, time_range.end_time_exclusive().value))
-    assert frames_of_markers == in_frames(segments_ms, fps)
+    assert frames_of_markers_in(text, adapter) == in_frames(segments_ms, fps)
     assert "rounded to frames" in FORMATS[export_format].loses
 
 
@@ -272,8 +275,14 @@ EDL_EVENT = re.compile(
 """An event of an edit list: its time codes, and the length of the marker that DaVinci Resolve reads."""
 
 
+def frame_number(code, fps):
+    """Return the number of the frame that a time code names."""
+    seconds = time_code(code, fps)
+    return round(Fraction(seconds) * fps)
+
+
 @pytest.mark.parametrize(
-    ("rate", "start_code"),
+    ("frames_a_second", "start_code"),
     [
         ("25", "00:00:00:00"),
         ("25", "01:00:00:00"),
@@ -282,25 +291,24 @@ EDL_EVENT = re.compile(
     ],
 )
 def test_an_edit_list_has_a_marker_for_each_segment_in_frames_after_the_start_time_code(
-    film, segments_ms, rate, start_code
+    film, segments_ms, frames_a_second, start_code
 ):
-    """As DaVinci Resolve reads them: an event lasts one frame, and its marker has the segment's frames.
+    """In an edit list for editors of video each segment of a film (`segments_ms`) is an event of one frame.
 
-    The film begins at the start time code. A time code numbers frames, so that it is one number at a rate.
+    Its marker is as many frames long as the segment. A time code, such as 01:00:00:00, numbers frames:
+    those of the film begin at the start code.
     """
-    fps = Fraction(rate)
-
-    def frame_number(code):
-        seconds = time_code(code, fps)
-        return round(Fraction(seconds) * fps)
+    fps = Fraction(frames_a_second)
+    first_frame_of_film = frame_number(start_code, fps)
 
     text = export(film, "edl", rate=fps, top=20, start=start_code)
 
     frames_of_markers = []
     for event in EDL_EVENT.finditer(text):
-        event_start, event_end = frame_number(event["start"]), frame_number(event["end"])
+        event_start = frame_number(event["start"], fps)
+        event_end = frame_number(event["end"], fps)
         assert event_end - event_start == 1
-        first_frame = event_start - frame_number(start_code)
+        first_frame = event_start - first_frame_of_film
         frames_of_markers.append((first_frame, first_frame + int(event["n_frames"])))
     assert frames_of_markers == in_frames(segments_ms, fps)
 
@@ -727,24 +735,26 @@ def film_with_all_caveats(film):
 
 
 def test_the_caveats_of_exports_have_the_conditions_that_the_page_has(film_with_all_caveats):
-    """The model was trained on the film and found some concepts no better than by chance.
+    """The model was trained on this film, on clips of 6.083 s, and finds some concepts no better than chance.
 
-    Its clips are of 6.083 s, and the film's windows are not. One row of the film is black. Of each condition
-    an export has the sentence that the page has (`phrases`).
+    The film's windows have another length, and one of its rows is black. Of each of these conditions an
+    export has the sentence that the page has.
     """
-    film, words = film_with_all_caveats, Words("en")
+    words = Words("en")
+    film = film_with_all_caveats
     model = film.model()
-    near_chance = [concept.name for concept in model.concepts if concept.is_near_chance]
-    assert near_chance
-    assert film.time().black_or_credits_s
+    concepts_near_chance = [concept.name for concept in model.concepts if concept.is_near_chance]
+    assert concepts_near_chance
+    assert film.time().black_or_credits_s > 0
+    evidence = of_film.model_evidence(model)
+    other_windows = of_film.other_windows(model, film.record.windows)
+    judged_time = of_film.judged_time(model, film.time())
 
     caveats = " ".join(collect(film, "eaf").caveats)
 
     assert words["trained_on"] in caveats
-    assert phrases.evidence_sentence(of_film.model_evidence(model), words) in caveats
-    other_windows = of_film.other_windows(model, film.record.windows)
+    assert phrases.evidence_sentence(evidence, words) in caveats
     assert phrases.windows_sentence(other_windows, words) in caveats
-    assert "6.08" in export(film, "eaf")  # seconds of a clip, as sentences round them
-    assert phrases.near_chance_caveat(near_chance, words) in caveats
-    judged_time = of_film.judged_time(model, film.time())
+    assert phrases.near_chance_caveat(concepts_near_chance, words) in caveats
     assert phrases.black_caveat(judged_time, words) in caveats
+    assert "6.08" in export(film, "eaf")  # seconds of a clip, as sentences round them

@@ -17,31 +17,31 @@ concepts = ["<i>", "{on top}", "Look"]
 
 @pytest.mark.parametrize("kind", ["srt", "vtt"])
 def test_levels_and_concepts_in_angles_and_braces_come_back(tmp_path, kind):
-    """SubRip has no escapes: a player would obey `<i>`, so that `‹i›` is written; WebVTT has some."""
+    """AB gives spans of a film labels of a codebook with the level "<low>" and concepts "<i>" and "{on top}".
+
+    A player of subtitles would obey `<i>` as markup: WebVTT has escapes for such signs, and SubRip, which has
+    none, gets `‹i›`. Read again, the labels are as they were.
+    """
     book = codebook_of_text(SIGNS)
     film = fake_scored_film(n_rows=60, duration_s=600.0)
-    decided = [
-        Decided(
-            start_s=5.0,
-            end_s=15.0,
-            judges=("AB",),
-            level="<low>",
-            concepts=("<i>", "{on top}"),
-            is_blind=True,
-        ),
-        Decided(start_s=25.0, end_s=35.0, judges=("AB",), level="high", concepts=("Look",), is_blind=True),
-    ]
+    with_signs = Decided(
+        start_s=5.0, end_s=15.0, judges=("AB",), level="<low>", concepts=("<i>", "{on top}"), is_blind=True
+    )
+    without_signs = Decided(
+        start_s=25.0, end_s=35.0, judges=("AB",), level="high", concepts=("Look",), is_blind=True
+    )
 
-    text = export(film, kind, people=decided, tiers=("people",))
+    subtitles = export(film, kind, people=[with_signs, without_signs], tiers=("people",))
     path = tmp_path / f"decided.{kind}"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(subtitles, encoding="utf-8")
     clips = import_spans([path], tmp_path, codebook=book, movie=film.movie).manifest
 
-    assert "<i>" not in text
-    assert [(clip.level, clip.concepts) for clip in clips if clip.level] == [
-        ("<low>", ("<i>", "{on top}")),
-        ("high", ("Look",)),
-    ]
+    assert "<i>" not in subtitles
+    first, second = [clip for clip in clips if clip.level]
+    assert first.level == "<low>"
+    assert first.concepts == ("<i>", "{on top}")
+    assert second.level == "high"
+    assert second.concepts == ("Look",)
 
 
 def test_a_label_that_is_spelled_so_is_itself():

@@ -116,32 +116,43 @@ def test_every_format_says_who_decided_and_how(film, export_format):
 def test_our_reader_gets_back_who_decided_what_and_how(film, export_format, tmp_path):
     """Three decisions of AB and one of C_D are exported, with a level that both agreed on and a note of AB.
 
-    Imported, each of the four has its annotator, times, level, concepts, and whether the score was in sight.
-    What was agreed, and a note without a level, change nothing of this.
+    Imported again, each of the four has its annotator, times, level, concepts, and whether the model's score
+    was in sight. What was agreed, and a note without a level, change nothing of this.
     """
-    by_one_person = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
-    path = export_decisions(film, export_format, tmp_path, *by_one_person, SETTLED, NOTE)
+    of_one_person_each = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
+    path = export_decisions(film, export_format, tmp_path, *of_one_person_each, SETTLED, NOTE)
+
+    imported = import_spans([path], tmp_path, movie=film.movie)
+
+    clips_of_one_person = [clip for clip in imported.manifest if clip.annotator != SETTLED.annotator]
+    assert labels_of_clips(clips_of_one_person) == labels_of_decisions(*of_one_person_each)
+
+
+@pytest.mark.parametrize("export_format", READ_BACK)
+def test_our_reader_knows_an_export_by_its_content(film, export_format, tmp_path):
+    """A file that we exported, with decisions of AB and C_D, is read as what it is, though nobody says it."""
+    path = export_decisions(
+        film, export_format, tmp_path, AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE
+    )
 
     imported = import_spans([path], tmp_path, movie=film.movie)
 
     (account,) = imported.accounts
-    assert account.kind == FORMATS[export_format].read_as  # the file is known by its content
-    clips_by_one_person = [clip for clip in imported.manifest if clip.annotator != SETTLED.annotator]
-    assert labels_of_clips(clips_by_one_person) == labels_of_decisions(*by_one_person)
+    assert account.kind == FORMATS[export_format].read_as
 
 
 def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(film, tmp_path):
-    """The library pysubs2 stands in for an editor: it reads our SubRip and writes a file of SubStation.
+    """Three decisions of AB and one of C_D are exported as subtitles (SubRip); an editor saves them as ASS.
 
-    Three decisions of AB and one of C_D come back with annotator, times, level, concepts, and whether the
-    score was in sight.
+    The library pysubs2 stands in for the editor. Imported, each decision has its annotator, times, level,
+    concepts, and whether the model's score was in sight.
     """
     pysubs2 = pytest.importorskip("pysubs2")
     decisions = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
     subrip_file = export_decisions(film, "srt", tmp_path, *decisions)
+
     subtitles_in_editor = pysubs2.load(subrip_file)
     subtitles_in_editor.save(tmp_path / "film.ass")
-
     manifest = import_spans([tmp_path / "film.ass"], tmp_path, movie=film.movie).manifest
 
     assert labels_of_clips(manifest) == labels_of_decisions(*decisions)
@@ -149,23 +160,19 @@ def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(f
 
 @pytest.mark.parametrize("export_format", ["eaf", "csv"])
 def test_an_imported_label_names_the_decision_that_it_shows(film, export_format, tmp_path):
-    """Five decisions with ids of their own, of AB, of C_D and of both, are exported and imported.
+    """Three decisions of AB, one of C_D and one of both have ids, and are exported and imported again.
 
-    The column `decision` of each imported clip has the id.
+    Each imported clip has the id of its decision in the column `decision`, beside annotator and level.
     """
     decisions = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED)
     path = export_decisions(film, export_format, tmp_path, *decisions)
 
     manifest = import_spans([path], tmp_path).manifest
 
-    expected = {}
-    for decision in decisions:
-        expected[decision.id] = (decision.annotator, decision.level)
-    named_by_clips = {}
-    for clip in manifest:
-        if clip.level:
-            named_by_clips[clip.extras["decision"]] = (clip.annotator, clip.level)
-    assert named_by_clips == expected
+    exported = {decision.id: (decision.annotator, decision.level) for decision in decisions}
+    clips_with_level = [clip for clip in manifest if clip.level]
+    imported = {clip.extras["decision"]: (clip.annotator, clip.level) for clip in clips_with_level}
+    assert imported == exported
 
 
 @pytest.mark.parametrize("export_format", READ_BACK)
@@ -195,15 +202,19 @@ def test_decisions_alone_come_back_without_the_models_tiers(film, export_format,
 
 
 def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film, tmp_path):
-    """AB decided blindly and twice in sight of the score, and C_D é blindly; they agreed once.
+    """AB gave a level blindly and two in sight of the score, "C_D é" one blindly; on one they agreed.
 
-    ELAN has no spans that overlap on one tier, so that a second one gets a tier with a number.
+    The tool ELAN allows no spans that overlap on one tier (row): the second one of AB in sight gets a tier
+    with a number.
     """
     pympi = pytest.importorskip("pympi")
-    path = export_decisions(film, "eaf", tmp_path, AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
+    decisions = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
+    path = export_decisions(film, "eaf", tmp_path, *decisions)
+
     eaf = pympi.Elan.Eaf(str(path))
-    tiers = {name for name in eaf.get_tier_names() if name.startswith("human: level")}
-    assert tiers == {
+
+    tiers_of_levels = {name for name in eaf.get_tier_names() if name.startswith("human: level")}
+    assert tiers_of_levels == {
         "human: level",  # an empty tier, for whoever annotates in ELAN
         "human: level, blind@AB",
         "human: level, in sight@AB",

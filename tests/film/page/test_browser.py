@@ -202,9 +202,10 @@ LINES_SAID = [(10.0, 12.0, NASTY), (70.0, 72.0, "Give me the gun"), (80.0, 81.5,
 
 
 def test_subtitles_are_searched_and_a_line_that_is_chosen_moves_the_cursor(open_page, tmp_path):
-    """Three lines are said, two of which have the word "gun": that at 70 s, and one at 80 s.
+    """A film has three subtitles, of which two have the word "gun": that at 70 s, and one at 80 s.
 
-    Choosing the first of them moves the cursor to the row of the film that 70 s lies in.
+    A reader searches for "GUN" on the film's page and chooses the first line that is left: the cursor moves
+    to the row of the film of 70 s. The subtitle at 10 s is hostile: it would set the title to "broken".
     """
     subtitles = pd.DataFrame(LINES_SAID, columns=["start_s", "end_s", "text"])
     film = replace(fake_scored_film(n_rows=60, duration_s=600.0), subtitles=subtitles)
@@ -702,12 +703,17 @@ def test_the_text_on_the_readers_file_is_never_cut(open_page, page_with_videos, 
 
 @SIZES
 def test_film_and_cursor_stay_in_view_at_every_size(open_page, page_with_videos, width, height):
-    """While one scrolls through the desk of a film: its top, its middle and its end."""
+    """A reader watches a film beside its page, in windows of a large screen down to those of a telephone.
+
+    The page is scrolled to the top, the middle and the end of what stands beside the film. Video and cursor
+    lie within the window all the time, and nothing is wider than it.
+    """
     page = open_page(page_with_videos / "film.html", width=width, height=height).page
     open_own_copy(page, page_with_videos / "own.webm")
-    page.keyboard.press("n")
+    page.keyboard.press("n")  # to the next passage
     expect(page.locator(".d-before")).to_be_hidden()  # what stands in the film's place until it is shown
-    assert page.locator("video").bounding_box()["height"] > 120  # pixels: large enough to watch
+    least_height_to_watch = 120  # pixels
+    assert page.locator("video").bounding_box()["height"] > least_height_to_watch
 
     end = max(page.evaluate("document.querySelector('.d-desk').offsetHeight") - height, 0)
     for scrolled in (0, end // 2, end):

@@ -360,24 +360,28 @@ def rows_seen_by_script(concept):
 
 
 @pytest.mark.parametrize(
-    "above", [0.0, 1e-9, 0.002], ids=["at a row's probability", "just above it", "above, by less than .01"]
+    "above_row_20", [0.0, 1e-9, 0.002], ids=["at a row's probability", "just above it", "by less than .01"]
 )
-def test_the_script_sees_a_concept_in_the_rows_that_reach_its_threshold(above):
-    """The threshold is the probability of row 20, or more by so little that the percentage is the same."""
+def test_the_script_sees_a_concept_in_the_rows_that_reach_its_threshold(above_row_20):
+    """The page's script has probabilities as whole percentages, but sees a concept in the right rows.
+
+    The threshold of each concept is its probability in row 20, or more by so little that the percentage is
+    the same: then row 20 does not reach it.
+    """
     film = ten_minute_film()
     rows = film.rows()
     concepts = []
     for concept in film.model().concepts:
         p_of_row_20 = rows[f"{concept.name}_p"].iloc[20]
-        concepts.append(replace(concept, threshold_p=float(p_of_row_20 + above)))
+        concepts.append(replace(concept, threshold_p=float(p_of_row_20 + above_row_20)))
 
     page = film_page([with_model(film, concepts=concepts)])
 
     concepts_of_script = {concept["name"]: concept for concept in data_of(page)["rows"]["concepts"]}
     for concept in concepts:
         p = rows[f"{concept.name}_p"].to_numpy()
-        rows_that_reach = np.flatnonzero(p >= concept.threshold_p)
-        assert rows_seen_by_script(concepts_of_script[concept.name]) == rows_that_reach.tolist()
+        rows_that_reach_threshold = np.flatnonzero(p >= concept.threshold_p).tolist()
+        assert rows_seen_by_script(concepts_of_script[concept.name]) == rows_that_reach_threshold
 
 
 @pytest.mark.long
@@ -787,25 +791,37 @@ def texts_of(figure):
     return texts
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", [name for name in sorted(BUILTIN) if builtin_codebook(name).concepts])
-def test_no_name_of_a_concept_is_cut_in_a_figure(name, language):
-    """The longest name of each built-in codebook fits into the space left of the drawing."""
+def concept_of_longest_title(codebook_name, language):
+    """Return the concept of a built-in codebook whose title is the widest when it is written in a figure."""
+    concepts = builtin_codebook(codebook_name).concepts
+    return max(concepts, key=lambda concept: text_width(concept.in_language(language).title))
 
-    def title(concept):
-        return concept.in_language(language).title
 
-    longest = max(builtin_codebook(name).concepts, key=lambda concept: text_width(title(concept)))
-    name_ap_chance = (longest.name, 0.9, 0.1)
-    film = ten_minute_film(concepts=(name_ap_chance,), codebook=name)
+def film_with_found_concept(concept_name, codebook_name):
+    """Invent a film by a model that finds one concept, well above chance, so that figures draw it."""
+    name_ap_chance = (concept_name, 0.9, 0.1)
+    film = ten_minute_film(concepts=(name_ap_chance,), codebook=codebook_name)
     found_concepts = [replace(concept, low=0.5) for concept in film.model().concepts]
-    film = with_model(film, concepts=found_concepts)
+    return with_model(film, concepts=found_concepts)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "codebook_name", [name for name in sorted(BUILTIN) if builtin_codebook(name).concepts]
+)
+def test_no_name_of_a_concept_is_cut_in_a_figure(codebook_name, language):
+    """A figure of a film writes titles of concepts left of the drawing, so that they end where it begins.
+
+    The longest title of each built-in codebook begins within the figure, whose left edge is at 0.
+    """
+    concept = concept_of_longest_title(codebook_name, language)
+    longest_title = concept.in_language(language).title
+    film = film_with_found_concept(concept.name, codebook_name)
 
     figure = str(film_figure(view_of(film, language), start_s=100.0, end_s=200.0))
 
-    (drawn_title,) = [text for text in texts_of(figure) if text.text == title(longest)]
-    left_edge_of_figure = 0
-    assert drawn_title.left >= left_edge_of_figure
+    (drawn_title,) = [text for text in texts_of(figure) if text.text == longest_title]
+    assert drawn_title.left >= 0
 
 
 LONG_NAME = "A name as long as the desk takes it, of " + 40 * "M"
@@ -914,23 +930,23 @@ def test_a_still_has_its_place_and_size_in_a_figures_pdf():
 
 @pytest.mark.long
 def test_a_figures_pdf_has_its_size_and_fonts():
-    """A figure is 760 pixels wide, and a pixel is .75 points: 96 pixels or 72 points are an inch.
+    """The figure of a film, 760 pixels wide, becomes a PDF: a pixel is .75 points, as 96 or 72 are an inch.
 
-    Fonts are embedded, as journals refuse others. The same figure gives the same bytes again.
+    Fonts are embedded ("FontFile2"), as journals refuse others. The same figure gives the same bytes again.
     """
     pytest.importorskip("matplotlib")
-    figure = str(
-        film_figure(view_of(ten_minute_film(), "fr"), start_s=100.0, end_s=160.0, stills=GreyStills())
-    )
-    height = float(re.search(r'viewBox="0 0 760 (\d+)"', figure)[1])
+    view = view_of(ten_minute_film(), "fr")
+    figure = str(film_figure(view, start_s=100.0, end_s=160.0, stills=GreyStills()))
+    height_pixels = float(re.search(r'viewBox="0 0 760 (\d+)"', figure)[1])
 
     pdf = figure_pdf(figure)
+    pdf_again = figure_pdf(figure)
 
     assert pdf.startswith(b"%PDF-")
-    assert pdf == figure_pdf(figure)
+    assert pdf == pdf_again
     width_points, height_points = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf).groups()
     assert float(width_points) == pytest.approx(760 * 0.75)
-    assert float(height_points) == pytest.approx(height * 0.75)
+    assert float(height_points) == pytest.approx(height_pixels * 0.75)
     assert b"DejaVuSans" in pdf
     assert b"/FontFile2" in pdf
 
@@ -940,31 +956,35 @@ def titles_in(book, language):
     return {part.in_language(language).title for part in (*book.levels, *book.concepts)}
 
 
-@pytest.mark.parametrize(("language", "other"), [("en", "fr"), ("fr", "en")])
-def test_a_page_has_a_codebooks_words_in_one_language(language, other):
-    """The codebook has titles of levels and concepts, and what levels mean, in English and in French.
+@pytest.mark.parametrize(
+    ("language", "other", "beginning_of_meaning_of_s"),
+    [("en", "fr", "staged like those"), ("fr", "en", "mis en scène comme ceux")],
+    ids=["en-fr", "fr-en"],
+)
+def test_a_page_has_a_codebooks_words_in_one_language(language, other, beginning_of_meaning_of_s):
+    """A codebook has titles of levels and concepts, and what levels mean, in English and in French.
 
-    Neither the page's text nor the data of its script has those of the other language. Titles that both
-    languages share are left out. AB decided something, so that the page also has what people decided.
+    The page of a film, on which AB decided one span, has those of its own language alone, in its text and in
+    the data of its script. Titles that both languages share say nothing.
     """
     book = builtin_codebook("obygaze12")
     film = with_model(ten_minute_film(traced=True), means=book.means, construct=book.construct)
-    decided = [Decided(start_s=120.0, end_s=150.0, judges=("AB",), level="S", concepts=("Clothing",))]
+    by_ab = Decided(start_s=120.0, end_s=150.0, judges=("AB",), level="S", concepts=("Clothing",))
 
-    page = film_page([film], language=language, owned={film.movie: Owned(people=decided)})
+    page = film_page([film], language=language, owned={film.movie: Owned(people=[by_ab])})
 
     assert f'<html lang="{language}">' in page
-    text, data = text_of(page), json.dumps(data_of(page), ensure_ascii=False)
+    text = text_of(page)
+    data = json.dumps(data_of(page), ensure_ascii=False)
     only_in_language = titles_in(book, language) - titles_in(book, other)
     only_in_other_language = titles_in(book, other) - titles_in(book, language)
     assert any(title in data for title in only_in_language)
     for title in only_in_other_language:
         assert not re.search(rf"\b{title}\b", text), title
         assert not re.search(rf"\b{title}\b", data), title
+    assert beginning_of_meaning_of_s in text
     for level in book.levels:
         assert level.in_language(other).means not in text
-    beginning_of_meaning_of_sure = {"en": "staged like those", "fr": "mis en scène comme ceux"}
-    assert beginning_of_meaning_of_sure[language] in text
 
 
 # --- minute by minute
