@@ -117,7 +117,7 @@ FSYNCS = range(1, 9)
     [("write", errno.ENOSPC, first) for first in WRITES] + [("fsync", errno.EIO, first) for first in FSYNCS],
 )
 def test_clips_committed_before_a_disk_fails_are_kept(
-    tmp_path, monkeypatch, toy, reference, call, error_number, first_failure
+    tmp_path, monkeypatch, toy, undisturbed_files, call, error_number, first_failure
 ):
     """The disk fails at each call of a run in turn, so at every moment at which a commit may be interrupted.
 
@@ -146,7 +146,7 @@ def test_clips_committed_before_a_disk_fails_are_kept(
     # and a second run makes the store that one run without disturbance makes.
     reopened.sweep()
     commit_clips(reopened, reopened.missing(retry_failed=True))
-    assert tree(seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)) == reference
+    assert tree(seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)) == undisturbed_files
 
 
 def test_a_writer_takes_no_more_clips_once_its_disk_is_full(tmp_path, monkeypatch):
