@@ -240,9 +240,8 @@ def test_a_folder_and_a_file_that_is_not_there_are_refused_by_name(tmp_path):
         read_bytes(tmp_path / "nothing")
 
 
-def test_bytes_that_are_added_while_a_file_is_read_count_for_its_limit(tmp_path, monkeypatch):
-    """The file has 8 bytes when it is opened, as many as may be read, and grows with each read."""
-    path = tmp_path / "a"
+def file_that_grows_with_each_read(path, monkeypatch):
+    """Write 8 bytes to a file; whenever somebody reads of it, four more are added."""
     path.write_bytes(b"8 bytes.")
 
     class GrowingFile(io.FileIO):
@@ -252,10 +251,14 @@ def test_bytes_that_are_added_while_a_file_is_read_count_for_its_limit(tmp_path,
                 file.write(b"more")
             return data
 
-    def open_growing_file(*_, **__):
-        return GrowingFile(path)
+    monkeypatch.setattr(untrusted, "open_regular", lambda *_, **__: GrowingFile(path))
 
-    monkeypatch.setattr(untrusted, "open_regular", open_growing_file)
+
+def test_bytes_that_are_added_while_a_file_is_read_count_for_its_limit(tmp_path, monkeypatch):
+    """A file has 8 bytes when it is opened, as many as may be read, and grows while it is read."""
+    path = tmp_path / "a"
+    file_that_grows_with_each_read(path, monkeypatch)
+
     with pytest.raises(InputError, match="a"):
         read_bytes(path, maximum=8)
 
@@ -287,30 +290,34 @@ def test_a_socket_is_refused_by_its_name(tmp_path, monkeypatch):
             open_regular(tmp_path / "films.csv", maximum=1)
 
 
-@pytest.mark.parametrize("name", ["-", "/dev/stdin", "the pipe"])
-def test_standard_input_and_pipes_are_read_once_and_to_the_limit(monkeypatch, name):
-    """Five bytes wait there. What was read is kept: reading again gives the same.
+@pytest.fixture(params=["-", "/dev/stdin", "the pipe"])
+def stream_of_five_bytes(request, monkeypatch):
+    """The path of standard input, or of a pipe, in which the bytes 12345 wait.
 
-    A limit of four bytes refuses them, and one of five does not. Of a stream, one byte more than `MAX_BYTES`
-    is read, here 4 + 1: enough to see that there are too many.
+    Of a stream, one byte more than `MAX_BYTES` is read, here 4 + 1: enough to see that there are too many.
     """
     reading_end, writing_end = os.pipe()
     os.write(writing_end, b"12345")
     os.close(writing_end)
-    path = Path(f"/dev/fd/{reading_end}" if name == "the pipe" else name)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"12345")))
     monkeypatch.setattr(untrusted, "MAX_BYTES", 4)
     forget_what_was_read = untrusted._read_stream.cache_clear
     forget_what_was_read()
+    yield Path(f"/dev/fd/{reading_end}" if request.param == "the pipe" else request.param)
+    forget_what_was_read()
+    os.close(reading_end)
 
-    try:
-        with pytest.raises(InputError):
-            read_bytes(path, maximum=4)
-        assert read_bytes(path, maximum=5) == b"12345"
-        assert read_bytes(path, maximum=5) == b"12345"
-    finally:
-        forget_what_was_read()
-        os.close(reading_end)
+
+def test_standard_input_and_pipes_are_read_once_and_to_the_limit(stream_of_five_bytes):
+    """Five bytes wait in a stream. A limit of four bytes refuses them, and one of five does not.
+
+    A stream can be read only once, so what was read is kept: reading again gives the same.
+    """
+    with pytest.raises(InputError):
+        read_bytes(stream_of_five_bytes, maximum=4)
+
+    assert read_bytes(stream_of_five_bytes, maximum=5) == b"12345"
+    assert read_bytes(stream_of_five_bytes, maximum=5) == b"12345"
 
 
 @POSIX
@@ -496,6 +503,20 @@ STATEMENTS = st.one_of(
 )
 
 
+def peak_bytes_of_parsing(text):
+    """Parse a TOML text, and return how many bytes Python took for it at the most.
+
+    A text that is refused raises a ValueError.
+    """
+    tracemalloc.start()
+    try:
+        parse_toml(text)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return peak_bytes
+
+
 @pytest.mark.long
 @settings(max_examples=60)
 @given(st.lists(STATEMENTS, min_size=1, max_size=6), st.sampled_from([1, 40, 400, 4000]))
@@ -508,13 +529,7 @@ def test_toml_takes_memory_in_proportion_to_its_size(statements, times):
     text = "".join(f"[t{number}]\n{once}\n" for number in range(times))
 
     with suppress(ValueError):
-        tracemalloc.start()
-        try:
-            parse_toml(text)
-        finally:
-            _, peak_bytes = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-        assert peak_bytes < 50 * len(text) + 1_000_000
+        assert peak_bytes_of_parsing(text) < 50 * len(text) + 1_000_000
 
 
 JSON_PARTS = ["[]", "{}", '{"":{}}', '[{"a":1}]', '""', "1.5", "null", '{"a":[]}', '"\\ud83d"']
