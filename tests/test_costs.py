@@ -241,20 +241,28 @@ def test_clips_of_one_film_cost_one_block_however_they_are_asked_for(films):
     assert times_each_block_was_read(store) == [1]
 
 
-def test_each_training_clip_is_measured_once_whatever_the_number_of_films(monkeypatch):
-    """The distance of each clip from the other films is measured, of 200 films with 20 clips each.
-
-    It takes less memory than four copies of the features.
-    """
-    X = np.random.default_rng(0).standard_normal((4000, 64), np.float32)
-    movies = np.repeat(np.arange(200), 20).astype(str)
-    numbers_of_clips_measured = []
+def count_clips_that_are_measured(monkeypatch):
+    """Return a list to which each call of `standardise`, which measures clips, adds their number."""
+    numbers_of_clips = []
 
     def standardise_and_count(features, *rest, **more):
-        numbers_of_clips_measured.append(len(features))
+        numbers_of_clips.append(len(features))
         return scaling.standardise(features, *rest, **more)
 
     monkeypatch.setattr(out_of_distribution, "standardise", standardise_and_count)
+    return numbers_of_clips
+
+
+def test_each_training_clip_is_measured_once_whatever_the_number_of_films(monkeypatch):
+    """200 films have 20 clips each: the distance of each of the 4000 clips from all other films is measured.
+
+    It must not be that for each film all clips are measured again. The memory is that of less than four
+    copies of the features.
+    """
+    X = np.random.default_rng(0).standard_normal((4000, 64), np.float32)
+    movies = np.repeat(np.arange(200), 20).astype(str)
+
+    numbers_of_clips_measured = count_clips_that_are_measured(monkeypatch)
     with measured_memory() as memory:
         OutOfDistribution.fit(X, movies)
 

@@ -247,7 +247,10 @@ def test_datasets_that_are_compared_have_the_clips_of_all_groups(store_with_a_si
     ("backbone", "features", "stored"), [("one", "frames", FRAMES), ("two", "tokens", TOKENS)]
 )
 def test_frames_and_tokens_are_pooled_over_time(store, manifest, backbone, features, stored, pool):
-    """A clip's vector is the maximum, or the mean, of its vectors in time."""
+    """A store has frames of the backbone "one" and tokens of "two": several vectors of each clip in time.
+
+    A data set has one vector of each clip: the maximum, or the mean, of these, number by number.
+    """
     data = load_dataset(store, manifest, backbone=backbone, features=features, pool=pool)
 
     pool_by_numpy = {"max": np.max, "mean": np.mean}[pool]

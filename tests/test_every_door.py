@@ -149,33 +149,40 @@ def test_every_public_name_that_takes_a_path_is_tried_with_an_odd_file():
     assert FILE_READ_BY.keys() | FILE_WRITTEN_BY.keys() == names_that_take_a_path
 
 
+def remove_outputs_of_earlier_calls(home):
+    """A function that writes refuses to write over what is there."""
+    for output in REFUSED_IF_THERE:
+        node = home / "out" / output
+        shutil.rmtree(node) if node.is_dir() else node.unlink(missing_ok=True)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", [*FILE_READ_BY, *FILE_WRITTEN_BY])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_public_name_reads_an_odd_file_or_refuses_it_in_one_line(home, name, kind):
-    """In the place of a file that the function reads, or writes, is a pipe, a damaged file or the like.
+    """In the place of a file that a public function reads, or writes, is a pipe, a damaged file or the like.
 
     An error is one of ours, of one line, or one of the system that names the file. The function may succeed
     if it writes there, or if the odd file is small; a file that never ends must be refused, but for videos.
     """
     file = (FILE_READ_BY | FILE_WRITTEN_BY)[name]
-    call = (CALL_OF_NAME | CALL_WITHOUT_CACHE)[name]
-    for output_of_earlier_calls in REFUSED_IF_THERE:
-        node = home / "out" / output_of_earlier_calls
-        shutil.rmtree(node) if node.is_dir() else node.unlink(missing_ok=True)
-
+    call_function = (CALL_OF_NAME | CALL_WITHOUT_CACHE)[name]
     make_odd_file = KINDS[kind]
+    remove_outputs_of_earlier_calls(home)
+
     with in_place_of(home / file, make_odd_file), within_ten_minutes():
         try:
-            call()
+            call_function()
         except ObygazeError as error:
             assert "\n" not in str(error)  # noqa: PT017 - it may be read as well
         except OSError as error:
-            assert error.filename  # noqa: PT017 - the same
+            name_of_file = error.filename
+            assert name_of_file
         else:
-            is_small = kind in SMALL
-            is_video = file.endswith(".mp4")
-            assert name in FILE_WRITTEN_BY or is_small or is_video
+            function_writes_there = name in FILE_WRITTEN_BY
+            odd_file_is_small = kind in SMALL
+            file_is_a_video = file.endswith(".mp4")
+            assert function_writes_there or odd_file_is_small or file_is_a_video
 
 
 def name_without_numbers(path):

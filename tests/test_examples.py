@@ -69,19 +69,28 @@ def at_night_if_costly(script):
     return pytest.param(script, marks=marks)
 
 
-@pytest.mark.parametrize("script", [at_night_if_costly(script) for script in OUTPUT])
-def test_a_script_of_the_gallery_runs_without_warnings_and_leaves_no_file(script, folders):
-    """It runs in an empty folder, as a user would run it, with warnings as errors, and prints what it should.
-
-    The script on a backbone of one's own reads real videos where they are.
-    """
+def skip_if_libraries_are_missing(script):
     missing = [module for module in NEEDS.get(script, ()) if find_spec(module) is None]
     if missing:
         pytest.skip(f"{', '.join(missing)} not installed")
+
+
+def words_to_run(script):
+    """Return the command with warnings as errors; a script on one's own backbone gets real videos, if any."""
     words = [sys.executable, "-W", "error", EXAMPLES / script]
     videos = Path(os.environ.get("OBYGAZE_TEST_DATA", ROOT.parent / "shared" / "data")) / "videos"
     if script == "own_backbone.py" and videos.is_dir():
         words.append(videos)
+    return words
+
+
+@pytest.mark.parametrize("script", [at_night_if_costly(script) for script in OUTPUT])
+def test_a_script_of_the_gallery_runs_without_warnings_and_leaves_no_file(script, folders):
+    """A script runs in an empty folder, as a user would run it, with warnings as errors.
+
+    It prints what `OUTPUT` has of it, and leaves no file, neither there nor among the temporary ones.
+    """
+    skip_if_libraries_are_missing(script)
     environment = os.environ | {
         "PYTHONPATH": str(ROOT),
         "OMP_NUM_THREADS": "1",
@@ -90,7 +99,7 @@ def test_a_script_of_the_gallery_runs_without_warnings_and_leaves_no_file(script
         "TORCHINDUCTOR_CACHE_DIR": str(folders / "torch"),
     }
 
-    result = execute(*words, cwd=folders / "here", env=environment)
+    result = execute(*words_to_run(script), cwd=folders / "here", env=environment)
 
     assert OUTPUT[script] in result.stdout
     assert list((folders / "here").iterdir()) == []

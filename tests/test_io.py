@@ -219,6 +219,7 @@ def test_what_exists_is_not_overwritten_unless_forced(tmp_path):
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00")), min_size=2))
 def test_any_cells_written_as_a_line_of_csv_are_read_back_by_pythons_csv(cells):
+    """Cells are any texts, also with commas, quotes and line breaks, but for the character of number 0."""
     line = csv_line(cells)
 
     rows = list(csv.reader(io.StringIO(line, newline=""), strict=True))

@@ -100,13 +100,8 @@ def evaluate_by_mteb(model, task, folder):
     return {name: value for name, value in result.scores["test"][0].items() if isinstance(value, float)}
 
 
-@pytest.mark.parametrize("with_ids", [True, False], ids=["by id", "by digest"])
-def test_a_store_of_a_models_vectors_has_the_scores_of_the_model_itself(bridge, tmp_path, with_ids):
-    """The model is evaluated by mteb, and so is the store, which has the vectors of the 40 videos already.
-
-    The store's clips are found by the ids of the task, or, where it has none, by the digests of the videos.
-    The task's two labels are guessed right half of the time by chance.
-    """
+def toy_model(bridge):
+    """A model of mteb, the library of benchmarks of vectors, that makes a vector of a video's bytes."""
 
     class ToyModel(bridge["AbsEncoder"]):
         mteb_model_meta = bridge["ModelMeta"].create_empty(
@@ -116,8 +111,18 @@ def test_a_store_of_a_models_vectors_has_the_scores_of_the_model_itself(bridge, 
         def encode(self, inputs, **_):
             return np.stack([encode_video(row["bytes"]) for row in inputs.dataset["video"]])
 
+    return ToyModel()
+
+
+@pytest.mark.parametrize("with_ids", [True, False], ids=["by id", "by digest"])
+def test_a_store_of_a_models_vectors_has_the_scores_of_the_model_itself(bridge, tmp_path, with_ids):
+    """The library mteb evaluates a model on 40 videos of two labels, and a store of its vectors of them.
+
+    The store's clips are found by the ids of the task, or, where it has none, by the digests of the videos.
+    Half of the labels would be guessed right by chance.
+    """
     task = toy_task(with_ids=with_ids)
-    scores_of_model = evaluate_by_mteb(ToyModel(), task, tmp_path / "model")
+    scores_of_model = evaluate_by_mteb(toy_model(bridge), task, tmp_path / "model")
 
     store = seal_vectors(tmp_path / "toy", range(40))
     store_model = bridge["StoreModel"](store)

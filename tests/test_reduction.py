@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -295,12 +296,9 @@ def test_a_reduction_by_another_rule_is_refused(tmp_path):
         reduce_tokens(store, "toy", "top:2")
 
 
-def test_a_reduction_that_was_stopped_begins_anew_and_gives_the_same_bytes(tmp_path, monkeypatch):
-    """The user stops the program while it reads the 150 clips, at the clip 128. No file is left."""
-    store = store_of(tmp_path, draw_tokens(n_clips=150))
-    undisturbed = reduce_tokens(store, "toy", "mean").path
-    bytes_undisturbed = undisturbed.read_bytes()
-    undisturbed.unlink()
+@contextmanager
+def stopped_by_the_user_at_clip_128(monkeypatch):
+    """Have the program stopped, as by Ctrl+C, while it reads the tokens of clip 128."""
     read_blocks = Group.blocks
 
     def read_blocks_until_stopped(self, array, start=0):
@@ -311,11 +309,26 @@ def test_a_reduction_that_was_stopped_begins_anew_and_gives_the_same_bytes(tmp_p
 
     with monkeypatch.context() as patched:
         patched.setattr(Group, "blocks", read_blocks_until_stopped)
-        with pytest.raises(KeyboardInterrupt):
-            reduce_tokens(store, "toy", "mean")
+        yield
 
+
+def test_a_reduction_that_was_stopped_begins_anew_and_gives_the_same_bytes(tmp_path, monkeypatch):
+    """The tokens of a store of 150 clips are reduced to their mean, which is kept in a file beside the store.
+
+    The user stops the program at clip 128, and no file is left. Begun again, it gives the same bytes as
+    without a stop.
+    """
+    store = store_of(tmp_path, draw_tokens(n_clips=150))
+    undisturbed = reduce_tokens(store, "toy", "mean").path
+    bytes_undisturbed = undisturbed.read_bytes()
+    undisturbed.unlink()
+
+    with stopped_by_the_user_at_clip_128(monkeypatch), pytest.raises(KeyboardInterrupt):
+        reduce_tokens(store, "toy", "mean")
     assert [path for path in tmp_path.iterdir() if "reduced" in path.name] == []
-    assert reduce_tokens(store, "toy", "mean").path.read_bytes() == bytes_undisturbed
+
+    begun_again = reduce_tokens(store, "toy", "mean").path
+    assert begun_again.read_bytes() == bytes_undisturbed
 
 
 @pytest.mark.parametrize("damage", ["a wrong bit", "cut"])

@@ -579,28 +579,39 @@ def recoded(folder, frames, codec, **options):
         return np.array([frame.to_ndarray(format="rgb24") for frame in film.decode(video=0)])
 
 
+def letterboxed_clip(n_shown, contrast_of_borders, line_axis):
+    """Four frames of 40 lines of 60 pixels: of lines in the middle, `n_shown` have strong stripes.
+
+    The others are borders, with stripes of that contrast. Lines run along an axis: 2 of rows, 1 of columns.
+    """
+    stripes = np.arange(60) % 2
+    clip = np.tile((contrast_of_borders * stripes).astype(np.uint8), (4, 40, 1))  # [frames, lines, pixels]
+    first = (40 - n_shown) // 2
+    clip[:, first : first + n_shown] = 200 * stripes
+    return clip.transpose(0, 2, 1) if line_axis == 1 else clip
+
+
 @pytest.mark.parametrize(
     ("contrast_of_borders", "n_shown", "expected"),
     [
-        (0, 30, (6, 34)),  # the lines next to a border are mixtures
-        (FLAT, 30, (6, 34)),
-        (FLAT + 1, 30, (0, 40)),  # no borders
-        (0, 16, (13, 27)),  # two fifths of the lines
-        (0, 15, (0, 40)),  # too few to be the picture
-        (0, 40, (0, 40)),
-        (0, 0, (0, 40)),  # dark
+        pytest.param(0, 30, (6, 34), id="lines 5 to 34, but those next to a border, which are mixtures"),
+        pytest.param(FLAT, 30, (6, 34), id="borders that are just flat"),
+        pytest.param(FLAT + 1, 30, (0, 40), id="no borders, as they are not flat"),
+        pytest.param(0, 16, (13, 27), id="two fifths of the lines"),
+        pytest.param(0, 15, (0, 40), id="too few lines to be the picture"),
+        pytest.param(0, 40, (0, 40), id="all lines"),
+        pytest.param(0, 0, (0, 40), id="dark"),
     ],
 )
 @pytest.mark.parametrize("line_axis", [2, 1])
 def test_a_picture_lies_between_borders_whose_lines_are_flat(
     contrast_of_borders, n_shown, expected, line_axis
 ):
-    """A letterboxed copy of a clip is found by what it shows. Noise of the borders is no picture."""
-    stripes = np.arange(60) % 2
-    clip = np.tile((contrast_of_borders * stripes).astype(np.uint8), (4, 40, 1))  # [frames, lines, pixels]
-    first = (40 - n_shown) // 2
-    clip[:, first : first + n_shown] = 200 * stripes
-    if line_axis == 1:
-        clip = clip.transpose(0, 2, 1)
+    """A clip has 40 lines, of which so many in the middle show something; the others are borders.
+
+    A copy of a film with black borders (letterboxed) is known by the lines between them. Borders may be a
+    little noisy, with a contrast of up to FLAT.
+    """
+    clip = letterboxed_clip(n_shown, contrast_of_borders, line_axis)
 
     assert lines_between_borders(clip, line_axis) == expected

@@ -85,21 +85,23 @@ def test_a_log_says_how_long_work_will_take_once_a_tenth_is_done(capsys, set_clo
 
 
 def test_in_a_log_each_work_has_a_pace_of_its_own(capsys, set_clock):
-    """Of the second work, one of ten models was done at 600 s, and five more in the minute after.
+    """Two works are shown one after the other; the first, "table2", has taken long.
 
-    The other four will take 4/5 of a minute, though the first work was slower.
+    Of the second, "table4", one of ten models was done at 600 s, and five more in the minute after. So the
+    other four will take 4/5 of a minute.
     """
     with progress_bar("training", "model") as show:
         set_clock(120.0)
         show(10, 100, "table2")
+
         set_clock(600.0)
         show(1, 10, "table4")
         set_clock(660.0)
         show(6, 10, "table4")
 
-    *_, last = capsys.readouterr().err.splitlines()
-    assert "table4" in last
-    assert "about 1 min left" in last
+    *_, last_line = capsys.readouterr().err.splitlines()
+    assert "table4" in last_line
+    assert "about 1 min left" in last_line
 
 
 class NotebookKernel:

@@ -152,6 +152,8 @@ def test_words_that_do_not_fit_the_signature_of_lend_are_a_mistake_of_usage(word
 
 
 def test_without_json_a_command_prints_the_text_of_its_answer():
+    """A function that returns an `Answer`, of data for --json and of a text, is made a command."""
+
     @command()
     def lend(book: Annotated[str, argument()]) -> Answer:
         return Answer({"book": book}, f"lent {book}")
@@ -161,7 +163,10 @@ def test_without_json_a_command_prints_the_text_of_its_answer():
     assert result.stdout == "lent Emma\n"
 
 
-def test_help_shows_defaults_variables_and_the_option_json_that_no_parameter_declares():
+@pytest.fixture
+def help_of_lend():
+    """The help of a command `lend`, made of a function with two options."""
+
     @command()
     def lend(
         *,
@@ -170,11 +175,22 @@ def test_help_shows_defaults_variables_and_the_option_json_that_no_parameter_dec
     ) -> Answer:
         return Answer({}, f"{weeks} {shelf}")
 
-    help_text = CliRunner().invoke(lend, ["--help"]).stdout
+    return CliRunner().invoke(lend, ["--help"]).stdout
 
-    assert "[default: 2]" in help_text
-    assert "LIBRARY_SHELF" in help_text
-    assert "--json" in help_text
+
+def test_help_shows_the_default_of_an_option(help_of_lend):
+    """The command `lend` has an option --weeks, which is 2 by default."""
+    assert "[default: 2]" in help_of_lend
+
+
+def test_help_shows_the_environment_variable_that_sets_an_option(help_of_lend):
+    """The command `lend` has an option --shelf, which the variable LIBRARY_SHELF sets too."""
+    assert "LIBRARY_SHELF" in help_of_lend
+
+
+def test_help_shows_the_option_json_that_no_parameter_declares(help_of_lend):
+    """The function behind the command `lend` has no such parameter: each command gets the option."""
+    assert "--json" in help_of_lend
 
 
 def test_a_command_with_a_parameter_json_is_told_that_json_is_asked_for():

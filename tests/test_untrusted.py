@@ -242,9 +242,8 @@ def test_a_folder_and_a_file_that_is_not_there_are_refused_by_name(tmp_path):
         read_bytes(tmp_path / "nothing")
 
 
-def test_bytes_that_are_added_while_a_file_is_read_count_for_its_limit(tmp_path, monkeypatch):
-    """The file has 8 bytes when it is opened, as many as may be read, and grows with each read."""
-    path = tmp_path / "a"
+def file_that_grows_with_each_read(path, monkeypatch):
+    """Write 8 bytes to a file; whenever somebody reads of it, four more are added."""
     path.write_bytes(b"8 bytes.")
 
     class GrowingFile(io.FileIO):
@@ -254,10 +253,14 @@ def test_bytes_that_are_added_while_a_file_is_read_count_for_its_limit(tmp_path,
                 file.write(b"more")
             return data
 
-    def open_growing_file(*_, **__):
-        return GrowingFile(path)
+    monkeypatch.setattr(untrusted, "open_regular", lambda *_, **__: GrowingFile(path))
 
-    monkeypatch.setattr(untrusted, "open_regular", open_growing_file)
+
+def test_bytes_that_are_added_while_a_file_is_read_count_for_its_limit(tmp_path, monkeypatch):
+    """A file has 8 bytes when it is opened, as many as may be read, and grows while it is read."""
+    path = tmp_path / "a"
+    file_that_grows_with_each_read(path, monkeypatch)
+
     with pytest.raises(InputError, match="a"):
         read_bytes(path, maximum=8)
 
@@ -504,6 +507,20 @@ STATEMENTS = st.one_of(
 )
 
 
+def peak_bytes_of_parsing(text):
+    """Parse a TOML text, and return how many bytes Python took for it at the most.
+
+    A text that is refused raises a ValueError.
+    """
+    tracemalloc.start()
+    try:
+        parse_toml(text)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return peak_bytes
+
+
 @pytest.mark.long
 @settings(max_examples=60)
 @given(st.lists(STATEMENTS, min_size=1, max_size=6), st.sampled_from([1, 40, 400, 4000]))
@@ -516,13 +533,7 @@ def test_toml_takes_memory_in_proportion_to_its_size(statements, times):
     text = "".join(f"[t{number}]\n{once}\n" for number in range(times))
 
     with suppress(ValueError):
-        tracemalloc.start()
-        try:
-            parse_toml(text)
-        finally:
-            _, peak_bytes = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-        assert peak_bytes < 50 * len(text) + 1_000_000
+        assert peak_bytes_of_parsing(text) < 50 * len(text) + 1_000_000
 
 
 JSON_PARTS = ["[]", "{}", '{"":{}}', '[{"a":1}]', '""', "1.5", "null", '{"a":[]}', '"\\ud83d"']

@@ -104,13 +104,8 @@ def test_a_decision_is_the_signed_distance_to_the_boundary_and_times_norm_the_va
     assert np.abs(distances * cav.norm_ - values_of_svc).max() < 1e-6
 
 
-@pytest.mark.long
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from([0.01, 0.1, 1.0, 10.0]), st.booleans())
-def test_svms_of_several_concepts_that_are_fitted_together_equal_svc_on_each(seed, C, balanced):
-    """Each of three concepts is known of 20 to 59 of 60 clips, and present in about 40 % of these."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(60, 8)).astype(np.float32)
+def clips_of_three_concepts(rng, C):
+    """Each concept is known of 20 to 59 of 60 clips, and present in about 40 % of these."""
     problems = []
     for _ in range(3):
         n_clips = rng.integers(20, 60)
@@ -118,6 +113,21 @@ def test_svms_of_several_concepts_that_are_fitted_together_equal_svc_on_each(see
         present = rng.random(rows.size) < 0.4
         present[:2] = (True, False)  # both classes, whatever was drawn
         problems.append((rows, present, C))
+    return problems
+
+
+@pytest.mark.long
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([0.01, 0.1, 1.0, 10.0]), st.booleans())
+def test_svms_of_several_concepts_that_are_fitted_together_equal_svc_on_each(seed, C, balanced):
+    """Support vector machines of three concepts are fitted together for speed, each on its clips of 60.
+
+    Their decision values are those of scikit-learn's SVC on one concept after the other. `C` is the weight of
+    errors; `balanced` gives both classes the same weight.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 8)).astype(np.float32)
+    problems = clips_of_three_concepts(rng, C)
 
     together = svm_hyperplanes(X, problems, balanced=balanced).decisions(X)
 

@@ -137,29 +137,36 @@ def test_a_concept_that_is_in_one_movie_alone_is_refused():
         tuned_ridge(X, present, movies)
 
 
+def bytes_of_fit(X, present, movies):
+    """Fit concepts, and return the losses, held-out distances and weights as bytes."""
+    tuned = tuned_ridge(X, present, movies)
+    return tuned.losses.tobytes(), tuned.distances.tobytes(), tuned.hyperplanes.weights.tobytes()
+
+
+def forget_what_is_kept_of_features():
+    feature_axes._CACHE.clear()
+
+
 def test_what_is_kept_of_the_same_features_changes_no_bit_whatever_the_movies_and_concepts():
-    """What depends on features alone is kept for the next fit on them.
+    """What depends on features alone is kept in memory for the next fit on them.
 
     Each of four cases, of concepts and movies, is computed with nothing kept, and then with what was kept.
     """
     X, present, movies = planted(90, n_features=20)
+    first_concept, second_concept = present[:, :1], present[:, 1:]
     other_movies = np.roll(movies, 45)
     other_movies[:7] = "m0"
     cases = [
         (present, movies),
-        (present[:, :1], other_movies),
-        (present[:, 1:], movies),
+        (first_concept, other_movies),
+        (second_concept, movies),
         (present, other_movies),
     ]
 
-    def bytes_of_fit(presences, movies_of_clips):
-        tuned = tuned_ridge(X, presences, movies_of_clips)
-        return tuned.losses.tobytes(), tuned.distances.tobytes(), tuned.hyperplanes.weights.tobytes()
-
-    without_cache = []
+    with_nothing_kept = []
     for presences, movies_of_clips in cases:
-        feature_axes._CACHE.clear()
-        without_cache.append(bytes_of_fit(presences, movies_of_clips))
-    with_kept = [bytes_of_fit(presences, movies_of_clips) for presences, movies_of_clips in cases]
+        forget_what_is_kept_of_features()
+        with_nothing_kept.append(bytes_of_fit(X, presences, movies_of_clips))
+    with_kept = [bytes_of_fit(X, presences, movies_of_clips) for presences, movies_of_clips in cases]
 
-    assert with_kept == without_cache
+    assert with_kept == with_nothing_kept

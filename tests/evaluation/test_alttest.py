@@ -299,18 +299,21 @@ def test_machines_are_compared_with_people_alone(tmp_path, clip_id):
     assert vlm_alone["vlm"].annotators == results["vlm"].annotators
 
 
-def test_a_constant_machine_falls_short_if_classes_weigh_alike():
-    """Of three classes one has 80% of the clips and two have 10%.
+def calls_that_are_right_in_four_of_five_clips(truth, rng):
+    """Name the true class with probability .8, and else one of three by chance."""
+    is_right = rng.random(1200) < 0.8
+    return np.where(is_right, truth, rng.integers(0, 3, 1200))
 
-    The balanced form gives each class the same weight, so that always naming the largest is no longer good.
+
+def test_a_constant_machine_falls_short_if_classes_weigh_alike():
+    """Of three classes one has 80 % of 1200 clips and two have 10 %. A machine is as good as three people.
+
+    The balanced form of the test gives each class the same weight, so that always naming the largest class,
+    as "constant" does, is no longer good: it falls short of the people, and the machine does not.
     """
     rng = np.random.default_rng(4)
     truth = rng.choice(3, 1200, p=(0.8, 0.1, 0.1))
-    calls = []
-    for _ in range(4):
-        is_right = rng.random(1200) < 0.8
-        calls.append(np.where(is_right, truth, rng.integers(0, 3, 1200)))
-    machine, h0, h1, h2 = calls
+    machine, h0, h1, h2 = [calls_that_are_right_in_four_of_five_clips(truth, rng) for _ in range(4)]
     films = np.arange(1200) // 60
 
     result = alt_test(machine, {"h0": h0, "h1": h1, "h2": h2}, films)

@@ -15,23 +15,28 @@ def ids_of_tested(run):
     return set(run.predictions.table["clip_id"])
 
 
+def with_every_second_clip_judged_in_sight_of_a_score(data):
+    """Of 240 clips, say of 120 that people saw a model's score as they judged; return that too."""
+    in_sight = np.arange(240) % 2 == 1
+    labels = dataclasses.replace(data.labels, seen_score=in_sight)
+    return dataclasses.replace(data, labels=labels), in_sight
+
+
 def test_clips_judged_in_sight_of_a_score_are_trained_on_and_tested_only_on_request(make_synthetic_data):
     """Who sees a model's score tends to agree with it, so that testing on such labels would flatter models.
 
     Every second of 240 clips was judged so. A run that leaves these 120 out of its tests counts them.
     """
-    data = make_synthetic_data(direction=2.0)
-    is_every_second = np.arange(240) % 2 == 1
-    labels = dataclasses.replace(data.labels, seen_score=is_every_second)
-    data = dataclasses.replace(data, labels=labels)
+    data, in_sight = with_every_second_clip_judged_in_sight_of_a_score(make_synthetic_data(direction=2.0))
 
     run = evaluate(data, ["linear"], "enhn_s", test_seen_scores=False)
     run_on_request = evaluate(data, ["linear"], "enhn_s", test_seen_scores=True)
 
-    assert ids_of_tested(run) == set(data.clip_ids[~is_every_second].tolist())
+    assert ids_of_tested(run) == set(data.clip_ids[~in_sight].tolist())
     assert run.record["clips"]["seen_score"] == 120
     assert ids_of_tested(run_on_request) == set(data.clip_ids.tolist())
     assert "seen_score" not in run_on_request.record["clips"]
+
     clips_trained_on = [fold["train_clips"] for fold in run.record["folds"]]
     clips_trained_on_by_request = [fold["train_clips"] for fold in run_on_request.record["folds"]]
     assert clips_trained_on == clips_trained_on_by_request

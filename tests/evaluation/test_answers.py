@@ -119,7 +119,7 @@ SEEN_ALONE = r"Voice is heard, and what is perceived is visual \(240 clips\)"
 
 
 @pytest.mark.parametrize(
-    ("answer", "perceives", "task", "error", "message"),
+    ("answer_of_each_clip", "machine_perceives", "task", "error", "message"),
     [
         ({"concept:Body": 0.1}, None, "en_s", DatasetError, "no answer on EN vs S for any clip"),
         ({"concept:Body": 0.1}, None, "levels", DatasetError, "ordered levels"),
@@ -136,11 +136,15 @@ SEEN_ALONE = r"Voice is heard, and what is perceived is visual \(240 clips\)"
     ],
 )
 def test_answers_that_do_not_fit_the_task_are_refused(
-    dataset_of_240_clips, tmp_path, answer, perceives, task, error, message
+    dataset_of_240_clips, tmp_path, answer_of_each_clip, machine_perceives, task, error, message
 ):
-    """The file has one answer for all clips. A machine that does not state what it perceives only sees."""
+    """A file has a machine's answers on 240 clips: how probable a concept is, the same for all clips.
+
+    It may say what the machine perceives; a machine of which nothing is said only sees.
+    """
     data = dataset_of_240_clips
-    stated = {} if perceives is None else {"perceives": perceives}
-    path = write_answers(tmp_path, data.clip_ids, [answer] * 240, **stated)
+    stated = {} if machine_perceives is None else {"perceives": machine_perceives}
+    path = write_answers(tmp_path, data.clip_ids, [answer_of_each_clip] * 240, **stated)
+
     with pytest.raises(error, match=message):
         with_answers(data, path, find_target(task, data.codebook))

@@ -211,11 +211,14 @@ def with_labels_exchanged(table):
     ],
 )
 def test_runs_of_different_clips_or_labels_are_refused(run_of_strong_model, change, message):
-    """Twelve films, m00 to m11, have 30 clips each: m00-0 to m11-359.
+    """The run "strong" has predictions of 360 clips of twelve films, from m00-0 to m11-359.
 
-    The run "strong" has them all; the other one is changed. The first clip that differs is named.
+    The run "other" has other clips or labels, as `change` says. Two models are compared on the same clips
+    alone; the first clip that differs is named.
     """
-    other_run = run_of(change(make_predictions(strength=0.5, noise=1)), "other")
+    predictions = make_predictions(strength=0.5, noise=1)
+    other_run = run_of(change(predictions), "other")
+
     with pytest.raises(CompareError, match=message):
         compare(side(run_of_strong_model), side(other_run))
 
@@ -283,12 +286,15 @@ def recall(y, called):
 def test_an_added_metric_does_not_change_the_p_values_of_others(
     run_of_strong_model, run_of_weak_model, monkeypatch
 ):
-    """Holm's correction counts the tests of its family. A metric of one's own is not in the family."""
+    """P-values of several metrics are made larger for the number of tests, by Holm's correction.
+
+    A metric of one's own, here the recall, does not count among these tests, and gets no corrected p-value.
+    """
     strong, weak = side(run_of_strong_model), side(run_of_weak_model)
     before = compare(strong, weak).metrics
+
     metric_of_ones_own = metrics.Metric("recall", "recall", "called", recall, metrics.fixed(1.0))
     monkeypatch.setitem(METRICS, "recall", metric_of_ones_own)
-
     with_recall = compare(strong, weak).metrics
 
     is_recall = with_recall["metric"] == "recall"

@@ -136,6 +136,18 @@ def test_clips_outside_the_training_task_are_not_learnt_from(learnable_clips, ru
     )
 
 
+def with_one_movie_changed(data, movie):
+    """Give the clips of one movie other features, levels and concepts."""
+    is_of_movie = data.movies == movie
+    changed_labels = dataclasses.replace(
+        data.labels,
+        levels=np.where(is_of_movie, data.levels[::-1], data.levels),
+        present=np.where(is_of_movie[:, None], ~data.labels.present, data.labels.present),
+    )
+    changed_X = np.where(is_of_movie[:, None], 7.0, data.X).astype(np.float32)
+    return dataclasses.replace(data, X=changed_X, labels=changed_labels)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "models",
@@ -143,22 +155,14 @@ def test_clips_outside_the_training_task_are_not_learnt_from(learnable_clips, ru
     ids=["linear models", "a perceptron"],
 )
 def test_nothing_of_the_test_movie_influences_its_fold(make_synthetic_concepts, models):
-    """Other features, levels and concepts in one movie change nothing of what is learnt for its own fold.
+    """Fold 0 tests the first of four movies. Other features, levels and concepts in it change nothing there.
 
-    The first fold tests the first movie, in which all of these are changed. What is learnt shows in the
-    threshold, the concepts left out, the candidates of inner folds and the curves of training. Linear probes
-    begin with the fit on all clips, and end within rounding of their own minimum.
+    What is learnt shows in the thresholds, concepts left out, the candidates of inner folds and the curves
+    of training. Linear probes begin with the fit on all clips, and end within rounding of their own minimum.
     """
     data = make_synthetic_concepts(n_movies=4)
     first_movie = data.movies[0]
-    is_of_movie = data.movies == first_movie
-    changed_labels = dataclasses.replace(
-        data.labels,
-        levels=np.where(is_of_movie, data.levels[::-1], data.levels),
-        present=np.where(is_of_movie[:, None], ~data.labels.present, data.labels.present),
-    )
-    changed_X = np.where(is_of_movie[:, None], 7.0, data.X).astype(np.float32)
-    changed_data = dataclasses.replace(data, X=changed_X, labels=changed_labels)
+    changed_data = with_one_movie_changed(data, first_movie)
 
     run = evaluate(data, models, "hn_s", "enhn_s")
     run_of_changed = evaluate(changed_data, models, "hn_s", "enhn_s")
@@ -518,18 +522,27 @@ def test_a_run_shows_its_metrics_by_movie(make_synthetic_data):
     assert html.index("&lt;bayes&gt;") < html.index("always_positive")
 
 
-@pytest.mark.long
-def test_a_model_without_skill_gives_the_rate_of_films_and_says_so(tmp_path, capsys):
-    """A model that may be no better than chance is calibrated to the share of S clips, whatever its score."""
+def films_of_noise(folder):
+    """Write a manifest of six films of 24 clips, with levels HN or S by chance, and a store of noise."""
     rng = np.random.default_rng(5)
     clips = []
     for film in range(6):
         for n in range(24):
             level = ["HN", "S"][int(rng.integers(2))]
             clips.append(Clip(f"f{film}-{n:02}", f"f{film}", "", level=level))
-    write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "films.csv")
+    write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
     noise = {"descriptors": {"pooled": rng.normal(size=(144, 8)).astype("f4")}}
-    store = seal_arrays(tmp_path / "films", {clip.clip_id: clip.movie for clip in clips}, noise)
+    store = seal_arrays(folder / "films", {clip.clip_id: clip.movie for clip in clips}, noise)
+    return clips, store
+
+
+@pytest.mark.long
+def test_a_model_without_skill_gives_the_rate_of_films_and_says_so(tmp_path, capsys):
+    """A model learns of noise, and the command says that it may be no better than chance.
+
+    It is calibrated to the share of S clips whatever its score, here -9 and 9.
+    """
+    clips, store = films_of_noise(tmp_path)
 
     words = ["evaluate", tmp_path / "films.csv", store, "--task", "hn_s", "--model", "linear"]
     assert obygaze(*words, "--save", "linear", "--out", tmp_path / "run") == 0

@@ -40,12 +40,20 @@ def test_overlapping_pairs_are_found_as_by_a_look_at_all_pairs_each_once(first_i
     assert sorted(pairs) == sorted(expected)
 
 
+def largest_sum_by_scipy(rows, columns, gains):
+    """Let SciPy assign eight rows to eight columns; a pair without a link gains 0."""
+    gain_table = np.zeros((8, 8))
+    gain_table[rows, columns] = gains
+    assigned_rows, assigned_columns = linear_sum_assignment(gain_table, maximize=True)
+    return gain_table[assigned_rows, assigned_columns].sum()
+
+
 @given(LINKS, st.randoms())
 def test_the_best_matching_gains_as_much_as_scipys_assignment(links, random):
     """Eight rows and eight columns may be matched where there is a link, each of which has a gain.
 
     A matching chooses links so that no row and no column is there twice. The best one has the largest sum
-    of gains. In the table for SciPy a pair without a link gains 0.
+    of gains.
     """
     rows = np.array([row for row, _ in sorted(links)])
     columns = np.array([column for _, column in sorted(links)])
@@ -55,8 +63,4 @@ def test_the_best_matching_gains_as_much_as_scipys_assignment(links, random):
 
     assert len(set(rows[chosen])) == len(chosen)
     assert len(set(columns[chosen])) == len(chosen)
-    gain_table = np.zeros((8, 8))
-    gain_table[rows, columns] = gains
-    assigned_rows, assigned_columns = linear_sum_assignment(gain_table, maximize=True)
-    largest_sum = gain_table[assigned_rows, assigned_columns].sum()
-    assert gains[chosen].sum() == pytest.approx(largest_sum)
+    assert gains[chosen].sum() == pytest.approx(largest_sum_by_scipy(rows, columns, gains))

@@ -46,33 +46,41 @@ def install_lab_metrics(tmp_path, monkeypatch):
     return install
 
 
-@pytest.mark.long
-def test_own_metrics_are_computed_for_every_model_and_reported_unless_hidden(
-    make_synthetic_data, install_lab_metrics
-):
-    """A script has two metrics, the accuracy twice, of which one is hidden; a package has the recall.
-
-    They are computed for a linear model of planted clips, and for baselines: one that calls every clip
-    positive has a recall of 1, one that calls none positive a recall of 0.
-    """
+@pytest.fixture
+def run_with_own_metrics(make_synthetic_data, install_lab_metrics):
+    """A run of a linear model with the accuracy, once shown and once hidden, and a package's recall."""
     install_lab_metrics("lab_recall = lab_metrics:lab_recall")  # with the title "lab's recall"
     shown = Metric("accuracy", "accuracy", "called", accuracy, fixed(0.5))
     hidden = Metric("hidden", "a hidden one", "called", accuracy, fixed(0.5), shown=False)
+    return evaluate(make_synthetic_data(direction=3.0), ["linear"], "hn_s", metrics=[shown, hidden])
 
-    run = evaluate(make_synthetic_data(direction=3.0), ["linear"], "hn_s", metrics=[shown, hidden])
 
+@pytest.mark.long
+def test_own_metrics_are_computed_for_every_model(run_with_own_metrics):
+    """The run has two metrics of a script, which are both the accuracy, and a package's, which is the recall.
+
+    Beside the linear model there are baselines: one that calls every clip positive has a recall of 1, one
+    that calls none positive a recall of 0.
+    """
+    run = run_with_own_metrics
     is_linear = run.predictions.table["model"] == "linear"
     called = run.predictions.called[is_linear]
     labels = run.predictions.table["label"][is_linear]
+
     values = run.metrics.set_index(["model", "metric"])["pooled"]
     assert values["linear", "accuracy"] == np.mean(called == labels)
     assert values["linear", "hidden"] == np.mean(called == labels)
     assert values["always_positive", "lab_recall"] == 1
     assert values["always_negative", "lab_recall"] == 0
 
+
+@pytest.mark.long
+def test_own_metrics_are_reported_unless_hidden(run_with_own_metrics):
+    """The run has a metric "accuracy", one "a hidden one", which is not shown, and a package's recall."""
     headers = []
-    for block in run_report(run).blocks:
+    for block in run_report(run_with_own_metrics).blocks:
         headers += block.headers
+
     assert "accuracy" in headers
     assert "lab's recall" in headers
     assert "a hidden one" not in headers
@@ -136,17 +144,19 @@ def test_a_value_outside_the_bounds_is_refused_with_what_to_state(make_synthetic
         evaluate(make_synthetic_data(direction=3.0), ["linear"], "hn_s", metrics=[metric])
 
 
+def skill_of_calls(y, called):
+    """1 less the mean squared error in quarters: 1 if all calls are right, -3 if all are wrong."""
+    mean_squared_error = float(np.mean((y - called) ** 2))
+    return 1 - mean_squared_error / 0.25
+
+
 @pytest.mark.parametrize("lower_bound", [-3.0, -math.inf])
 def test_a_metric_with_its_own_bounds_has_intervals(make_synthetic_data, lower_bound):
-    """The skill is 1 less the mean squared error in quarters: 1 if all calls are right, -3 if all are wrong.
+    """A metric of one's own, the skill of calls, is at most 1, and is computed for a model of planted clips.
 
-    Both of its intervals, that of the trained models and that of the method, stay below 1.
+    Its two intervals, that of the trained models ("pooled") and that of the method, lie around the value and
+    stay below 1.
     """
-
-    def skill_of_calls(y, called):
-        mean_squared_error = float(np.mean((y - called) ** 2))
-        return 1 - mean_squared_error / 0.25
-
     skill = Metric(
         "skill",
         "skill",
@@ -156,6 +166,7 @@ def test_a_metric_with_its_own_bounds_has_intervals(make_synthetic_data, lower_b
         bounds=(lower_bound, 1.0),
         method_interval=True,
     )
+
     run = evaluate(make_synthetic_data(direction=1.0), ["linear"], "hn_s", metrics=[skill])
 
     row = run.metrics.set_index(["model", "metric"]).loc["linear", "skill"]

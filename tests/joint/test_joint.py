@@ -265,38 +265,66 @@ def test_the_error_on_a_film_is_the_mean_squared_error_on_its_clips(joint, poole
     assert_equal_to_eight_digits(errors[film], np.mean(residuals**2))
 
 
-def test_logistic_regression_is_reached_in_a_few_rounds(joint, labs, pooled, tmp_path):
-    """In each round labs sum up their losses at the model of the round before.
+def rounds_of_logistic_regression(labs, joint, file):
+    """Do rounds of all labs until one says that it is the last, at most ten; `file` then has its model.
 
-    The change of a round is the largest change of a weight over the largest weight. The last round says that
-    it is the last; then the model is scikit-learn's on all clips.
+    In a round each lab sums up losses at the model of the round before. The first of these is of one linear
+    fit. Returned are the planes before a round, and its step, for each round.
     """
-    expected = LogisticRegression(C=0.5, tol=1e-12, max_iter=10_000).fit(pooled.standardised, pooled.y)
-    path = tmp_path / "round.model"
     planes = joint.linear(penalty=1.0)
-    save_joint(joint, planes, path)
+    save_joint(joint, planes, file)
 
+    rounds = []
     for _ in range(10):
-        model = om.load_model(path)
+        model = om.load_model(file)
         losses = join([gram(data, TASK, least=10, at=model) for data in labs.values()])
         step = newton_step(losses, C=0.5)
-        before = np.append(planes.weights, planes.intercepts)
-        after = np.append(step.planes.weights, step.planes.intercepts)
-        assert_equal_to_eight_digits(step.change, np.abs(after - before).max() / np.abs(after).max())
+        rounds.append((planes, step))
         planes = step.planes
-        path.unlink()
-        save_joint(losses, planes, path)
+        file.unlink()
+        save_joint(losses, planes, file)
         if step.is_last:
             break
+    return rounds
 
-    assert step.is_last
+
+def test_logistic_regression_is_reached_in_a_few_rounds(joint, labs, pooled, tmp_path):
+    """Three labs sum up their losses in at most ten rounds; the last round says that it is the last.
+
+    Its model is that of scikit-learn on the clips of all labs (`pooled`), with the same weight C of losses.
+    """
+    expected = LogisticRegression(C=0.5, tol=1e-12, max_iter=10_000).fit(pooled.standardised, pooled.y)
+
+    rounds = rounds_of_logistic_regression(labs, joint, tmp_path / "round.model")
+
+    _, last_step = rounds[-1]
+    planes = last_step.planes
+    assert last_step.is_last
     assert_equal_to_eight_digits(planes.weights[0], expected.coef_[0])
     logits = expected.decision_function(pooled.standardised)
     assert_equal_to_eight_digits(planes.decision_function(pooled.X)[:, 0], logits)
     assert planes.penalties == [1 / 0.5]
-    card = om.load_model(path).card
+
+
+def test_a_round_of_logistic_regression_says_how_much_it_changed_the_model(joint, labs, tmp_path):
+    """The change is the largest change of a weight or intercept over the largest one afterwards."""
+    for planes_before, step in rounds_of_logistic_regression(labs, joint, tmp_path / "round.model"):
+        before = np.append(planes_before.weights, planes_before.intercepts)
+        after = np.append(step.planes.weights, step.planes.intercepts)
+
+        largest_change = np.abs(after - before).max() / np.abs(after).max()
+        assert_equal_to_eight_digits(step.change, largest_change)
+
+
+def test_the_card_of_a_logistic_regression_has_a_threshold_of_0_and_no_count_of_positives(
+    joint, labs, tmp_path
+):
+    """A logit of 0 is a probability of one half. Sums of losses do not say how many clips are positive."""
+    rounds_of_logistic_regression(labs, joint, tmp_path / "round.model")
+
+    card = om.load_model(tmp_path / "round.model").card
     assert card.threshold == 0.0
-    assert card.n_positives == 0  # which cannot be read from sums of losses
+    assert card.n_positives == 0
 
 
 def test_sums_that_are_read_from_a_file_are_written_again_as_they_were(labs, tmp_path):
@@ -441,29 +469,27 @@ def of_one_film(labs):
 
 
 @pytest.mark.parametrize(
-    ("make_sums", "ask"),
+    ("sums_of", "ask"),
     [
-        (of_positive_clips_alone, lambda sums: sums.linear(penalty=1.0)),
-        (of_one_film, lambda sums: sums.linear()),
-        (of_one_film, lambda sums: sums.cav("Gun")),
-        (of_one_film, lambda sums: sums.cav("Rain")),
-        (of_one_film, lambda sums: sums.without(["f9"])),
-        (of_one_film, lambda sums: sums.without(["f5"])),
-        (of_one_film, newton_step),
-    ],
-    ids=[
-        "a model of positive clips alone",
-        "a penalty chosen on one film",
-        "a concept that no clip has",
-        "an unknown concept",
-        "leaving out an unknown film",
-        "leaving out the only film",
-        "a Newton step of sums that are no losses",
+        pytest.param(
+            of_positive_clips_alone,
+            lambda sums: sums.linear(penalty=1.0),
+            id="a model of positive clips alone",
+        ),
+        pytest.param(of_one_film, lambda sums: sums.linear(), id="a penalty chosen on one film"),
+        pytest.param(of_one_film, lambda sums: sums.cav("Gun"), id="a concept that no clip has"),
+        pytest.param(of_one_film, lambda sums: sums.cav("Rain"), id="an unknown concept"),
+        pytest.param(of_one_film, lambda sums: sums.without(["f9"]), id="leaving out an unknown film"),
+        pytest.param(of_one_film, lambda sums: sums.without(["f5"]), id="leaving out the only film"),
+        pytest.param(of_one_film, newton_step, id="a Newton step of sums that are no losses"),
     ],
 )
-def test_what_sums_cannot_give_is_refused(labs, make_sums, ask):
-    """The sums are of violent clips alone, or of one film, f5, in which there is no gun."""
-    sums = make_sums(labs)
+def test_what_sums_cannot_give_is_refused(labs, sums_of, ask):
+    """The sums are of violent clips alone, the positive ones, or of one film, f5, in which there is no gun.
+
+    A model needs clips of both classes; a penalty is chosen on films that are left out, which needs two.
+    """
+    sums = sums_of(labs)
 
     with pytest.raises(ModelError):
         ask(sums)
@@ -513,7 +539,7 @@ def let_label_and_concept_share_less_than_no_clip(products, label, sums):
 
 
 @pytest.mark.parametrize(
-    "change",
+    "make_impossible",
     [
         stretch_the_label,
         contradict_among_three_columns,
@@ -522,16 +548,18 @@ def let_label_and_concept_share_less_than_no_clip(products, label, sums):
         let_label_and_concept_share_less_than_no_clip,
     ],
 )
-def test_products_that_no_clips_can_have_are_refused(labs, change, tmp_path):
-    """Sums have, for each film, sums over clips of one column times another: features, label and concepts.
+def test_products_that_no_clips_can_have_are_refused(labs, make_impossible, tmp_path):
+    """A lab sends, for each film, sums over clips of one column times another: features, label and concepts.
 
-    `change` makes them impossible, such as two columns that go along more than they can.
+    In a file these products are made impossible: for instance, two columns go along more than a column with
+    itself. Such sums are of no clips, and are refused when they are read.
     """
     sums = gram(labs["a"], TASK, least=10)
-    write_sums(changed_products(sums, change), tmp_path / "bad.sums")
+    file = tmp_path / "impossible.sums"
+    write_sums(changed_products(sums, make_impossible), file)
 
     with pytest.raises(ModelError):
-        read_sums(tmp_path / "bad.sums")
+        read_sums(file)
 
 
 def multiplied_in_column_0(means):
@@ -547,39 +575,80 @@ def lopsided(products):
     return products
 
 
+def assert_refused_when_read(sums, file):
+    write_sums(sums, file)
+    with pytest.raises(ModelError):
+        read_sums(file)
+
+
 @pytest.mark.parametrize(
-    "changed_parts",
+    "impossible",
     [
-        pytest.param(lambda sums: {"products": -sums.products}, id="negative products"),
-        pytest.param(lambda sums: {"products": sums.products + 1e300}, id="huge products"),
-        pytest.param(lambda sums: {"products": lopsided(sums.products)}, id="lopsided products"),
-        pytest.param(lambda sums: {"products": np.triu(sums.products)}, id="half of the products"),
-        pytest.param(lambda sums: {"products": sums.products[:, :-1]}, id="a column of products less"),
-        pytest.param(lambda sums: {"means": multiplied_in_column_0(sums.means)}, id="a huge mean"),
-        pytest.param(lambda sums: {"means": sums.means * np.nan}, id="no means"),
-        pytest.param(lambda sums: {"means": sums.means + 2}, id="means that are shifted"),
-        pytest.param(lambda sums: {"counts": sums.counts + 1e15}, id="huge counts"),
-        pytest.param(
-            lambda sums: {"counts": sums.counts * 1e7, "products": sums.products * 1e7},
-            id="more clips than there can be",
-        ),
-        pytest.param(lambda sums: {"counts": sums.counts + 1}, id="a clip more than the products have"),
-        pytest.param(lambda sums: {"counts": sums.counts + 0.5}, id="half a clip more"),
-        pytest.param(lambda sums: {"counts": sums.counts * 0}, id="no clips"),
-        pytest.param(lambda _sums: {"start": {"start_mean": np.zeros(3)}}, id="the start of a round"),
+        pytest.param(lambda products: -products, id="negative"),
+        pytest.param(lambda products: products + 1e300, id="huge"),
+        pytest.param(lopsided, id="x times y is not y times x"),
+        pytest.param(np.triu, id="half of them"),
+        pytest.param(lambda products: products[:, :-1], id="a column less"),
     ],
 )
-def test_counts_means_and_products_that_no_clips_can_have_are_refused(labs, changed_parts, tmp_path):
-    """Sums of a film are the count of its clips, means of columns, and sums of products of columns.
+def test_sums_of_products_of_columns_that_no_clips_can_have_are_refused(labs, impossible, tmp_path):
+    """A lab sends, for each film, the sum over its clips of each column (of features, labels) times each.
 
-    A round of logistic regression has a start, and these sums are of no round.
+    Such a table is symmetric, and no sum of squares in it is negative. It is changed in a file.
     """
     sums = gram(labs["a"], TASK, least=10)
-    impossible_sums = replace(sums, **changed_parts(sums))
-    write_sums(impossible_sums, tmp_path / "bad.sums")
 
-    with pytest.raises(ModelError):
-        read_sums(tmp_path / "bad.sums")
+    assert_refused_when_read(replace(sums, products=impossible(sums.products)), tmp_path / "bad.sums")
+
+
+@pytest.mark.parametrize(
+    "impossible",
+    [
+        pytest.param(multiplied_in_column_0, id="a huge one"),
+        pytest.param(lambda means: means * np.nan, id="no numbers"),
+        pytest.param(lambda means: means + 2, id="shifted by 2"),
+    ],
+)
+def test_means_that_do_not_fit_the_products_are_refused(labs, impossible, tmp_path):
+    """A lab sends, for each film, the mean of each column over its clips; it is changed in a file.
+
+    A label is 0 or 1, and so is its mean between them.
+    """
+    sums = gram(labs["a"], TASK, least=10)
+
+    assert_refused_when_read(replace(sums, means=impossible(sums.means)), tmp_path / "bad.sums")
+
+
+@pytest.mark.parametrize(
+    "impossible",
+    [
+        pytest.param(lambda counts: counts + 1e15, id="huge"),
+        pytest.param(lambda counts: counts + 1, id="a clip more than the products have"),
+        pytest.param(lambda counts: counts + 0.5, id="half a clip more"),
+        pytest.param(lambda counts: counts * 0, id="no clips"),
+    ],
+)
+def test_counts_that_do_not_fit_the_products_are_refused(labs, impossible, tmp_path):
+    """A lab sends, for each film, the count of its clips; it is changed in a file."""
+    sums = gram(labs["a"], TASK, least=10)
+
+    assert_refused_when_read(replace(sums, counts=impossible(sums.counts)), tmp_path / "bad.sums")
+
+
+def test_sums_of_more_clips_than_there_can_be_are_refused(labs, tmp_path):
+    """Counts and products are those of the same clips, ten million times over."""
+    sums = gram(labs["a"], TASK, least=10)
+    too_many = replace(sums, counts=sums.counts * 1e7, products=sums.products * 1e7)
+
+    assert_refused_when_read(too_many, tmp_path / "bad.sums")
+
+
+def test_sums_of_no_round_that_have_the_start_of_one_are_refused(labs, tmp_path):
+    """Only a round of logistic regression starts from the model of the round before."""
+    sums = gram(labs["a"], TASK, least=10)
+    with_start = replace(sums, start={"start_mean": np.zeros(3)})
+
+    assert_refused_when_read(with_start, tmp_path / "bad.sums")
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0], ids=["all negative", "all positive"])
@@ -617,46 +686,65 @@ def test_a_file_that_holds_no_sums_is_refused(tmp_path, content):
 # then, and `products` curvatures.
 
 
-@pytest.mark.parametrize(
-    ("knows_nothing", "factor", "shift", "is_possible"),
-    [
-        (False, 1.0, 0.0, True),
-        (False, -1.0, 0.0, False),
-        (False, 1e9, 0.0, False),
-        (False, 1.0, 1e9, False),
-        (True, 1.0, 0.0, True),
-        (True, 2.0, 0.0, False),
-    ],
-    ids=[
-        "as they are",
-        "negative curvatures",
-        "huge curvatures",
-        "huge gradients",
-        "the largest possible curvatures",
-        "twice the largest possible curvatures",
-    ],
-)
-def test_curvatures_and_gradients_that_no_clips_can_have_are_refused(
-    labs, joint, tmp_path, knows_nothing, factor, shift, is_possible
-):
-    """In a round of logistic regression a lab sums up gradients and curvatures of its losses.
+def losses_at(planes, labs, joint, folder):
+    """Let lab a sum up its losses in a round of logistic regression that starts from these planes.
 
-    They are written multiplied by a factor, or shifted. At a model that knows nothing each clip has the
-    largest possible curvature.
+    In such sums, `means` hold gradients of the losses and `products` their curvatures.
     """
-    planes = joint.linear(penalty=1.0)
-    if knows_nothing:
-        planes = replace(planes, weights=0 * planes.weights, intercepts=0 * planes.intercepts)
-    save_joint(joint, planes, tmp_path / "at.model")
-    losses = gram(labs["a"], TASK, least=10, at=om.load_model(tmp_path / "at.model"))
-    changed = replace(losses, products=factor * losses.products, means=losses.means + shift)
-    write_sums(changed, tmp_path / "a.sums")
+    save_joint(joint, planes, folder / "at.model")
+    return gram(labs["a"], TASK, least=10, at=om.load_model(folder / "at.model"))
 
-    if is_possible:
-        assert read_sums(tmp_path / "a.sums").about == losses.about
-    else:
-        with pytest.raises(ModelError):
-            read_sums(tmp_path / "a.sums")
+
+@pytest.fixture
+def planes(joint):
+    """Of a linear model of all labs."""
+    return joint.linear(penalty=1.0)
+
+
+@pytest.fixture
+def planes_that_know_nothing(planes):
+    """All weights are 0: each clip has probability one half, where a loss has its largest curvature."""
+    return replace(planes, weights=0 * planes.weights, intercepts=0 * planes.intercepts)
+
+
+def test_curvatures_and_gradients_of_clips_are_read(labs, joint, planes, tmp_path):
+    losses = losses_at(planes, labs, joint, tmp_path)
+    write_sums(losses, tmp_path / "a.sums")
+
+    assert read_sums(tmp_path / "a.sums").about == losses.about
+
+
+def test_the_largest_possible_curvatures_are_read(labs, joint, planes_that_know_nothing, tmp_path):
+    """Where all probabilities are one half, each loss has the largest curvature that there is."""
+    losses = losses_at(planes_that_know_nothing, labs, joint, tmp_path)
+    write_sums(losses, tmp_path / "a.sums")
+
+    assert read_sums(tmp_path / "a.sums").about == losses.about
+
+
+@pytest.mark.parametrize("factor", [-1.0, 1e9], ids=["negative", "huge"])
+def test_curvatures_that_no_clips_can_have_are_refused(labs, joint, planes, tmp_path, factor):
+    """The curvature of a logistic loss in its logit is p (1 - p): never negative, and at most a quarter."""
+    losses = losses_at(planes, labs, joint, tmp_path)
+    changed = replace(losses, products=factor * losses.products)
+
+    assert_refused_when_read(changed, tmp_path / "a.sums")
+
+
+def test_twice_the_largest_possible_curvatures_are_refused(labs, joint, planes_that_know_nothing, tmp_path):
+    """Where all probabilities are one half, each loss has the largest curvature that there is."""
+    losses = losses_at(planes_that_know_nothing, labs, joint, tmp_path)
+    changed = replace(losses, products=2.0 * losses.products)
+
+    assert_refused_when_read(changed, tmp_path / "a.sums")
+
+
+def test_huge_gradients_are_refused(labs, joint, planes, tmp_path):
+    """The gradient of one clip's loss is at most its features."""
+    losses = losses_at(planes, labs, joint, tmp_path)
+    changed = replace(losses, means=losses.means + 1e9)
+
+    assert_refused_when_read(changed, tmp_path / "a.sums")
 
 
 def test_a_labs_error_is_that_of_a_model_of_all_others(joint, pooled):
@@ -765,19 +853,21 @@ def test_the_difference_of_two_sums_would_reveal_the_features_of_a_clip(labs):
 
 
 @pytest.mark.parametrize(
-    "change",
+    "change_a_clip",
     [lambda data, clip: with_level(data, clip, "calm"), without_clip, with_concept_turned],
     ids=["another level", "a clip less", "a concept more or less"],
 )
-def test_sums_that_differ_from_earlier_ones_in_a_clip_are_refused(labs, change, tmp_path):
-    """A lab records which clips it summed up, one record for each of its three films.
+def test_sums_that_differ_from_earlier_ones_in_a_clip_are_refused(labs, change_a_clip, tmp_path):
+    """Lab a releases sums over its films f0, f1 and f2, and records for each film which clips are in them.
 
-    Its second sums differ in a clip of f0, and their difference would reveal the clip. Nothing is recorded.
+    Then one clip of f0 is changed: the difference to the earlier sums would reveal what this clip has. So
+    the new sums are refused, and nothing more is recorded.
     """
     data = labs["a"]
     release_sums(data, tmp_path)
-    changed_data = change(data, first_violent_clip(data))
+    assert n_records(tmp_path) == 3
 
+    changed_data = change_a_clip(data, first_violent_clip(data))
     with pytest.raises(ModelError, match="f0"):
         release_sums(changed_data, tmp_path)
 

@@ -272,11 +272,20 @@ def test_a_probe_that_streams_clips_equals_one_trained_in_memory(films, monkeypa
 
 # --- what it never sees
 # ---------------------------------------------------------------------------
-def test_probes_learn_nothing_from_the_clips_that_their_fold_holds_out(clips):
-    """Clips and labels of fold 1 are changed. Only the probes that hold out fold 1 stay the same.
+def projections_of_trained_probes(X, y, folds):
+    """Train the 4 x 2 probes for three epochs; return the projection of each, a matrix that it learnt."""
+    probes = untrained_probes(X, y, folds)
+    for _ in range(3):
+        probes.epoch(np.random.default_rng(0))
+    projection = probes.layers_of(probes.parameters).projection  # [D, 2, 4 x 2, M]
+    return np.moveaxis(projection, 2, 0)
 
-    There are two probes, of two penalties, that hold out fold 0, two for fold 1, two for fold 2, and two that
-    hold out nothing.
+
+def test_probes_learn_nothing_from_the_clips_that_their_fold_holds_out(clips):
+    """Eight probes are trained together: two (of two penalties) without fold 0, two without 1, two without 2.
+
+    The last two learn from all clips. Where clips and labels of fold 1 are changed, only the probes without
+    fold 1 learn the same.
     """
     X, y, folds = clips
     X = X.astype(np.float32)
@@ -284,24 +293,16 @@ def test_probes_learn_nothing_from_the_clips_that_their_fold_holds_out(clips):
     changed_X[folds == 1] += 7
     changed_y = np.where(folds == 1, 1 - y, y)
 
-    def parameters_of_probes(X, y):
-        """Train the 4 x 2 probes for three epochs; return the projection of each."""
-        probes = untrained_probes(X, y, folds)
-        for _ in range(3):
-            probes.epoch(np.random.default_rng(0))
-        projection = probes.layers_of(probes.parameters).projection  # [D, 2, 4 x 2, M]
-        return np.moveaxis(projection, 2, 0)
-
-    before = parameters_of_probes(X, y)
-    after = parameters_of_probes(changed_X, changed_y)
+    before = projections_of_trained_probes(X, y, folds)
+    after = projections_of_trained_probes(changed_X, changed_y, folds)
 
     is_unchanged = []
     for projection_before, projection_after in zip(before, after, strict=True):
         is_unchanged.append(np.array_equal(projection_before, projection_after))
-    assert is_unchanged[0:2] == [False, False]  # fold 0 is held out
-    assert is_unchanged[2:4] == [True, True]  # fold 1
-    assert is_unchanged[4:6] == [False, False]  # fold 2
-    assert is_unchanged[6:8] == [False, False]  # nothing is held out
+    without_fold_0, without_fold_1 = is_unchanged[0:2], is_unchanged[2:4]
+    without_fold_2, of_all_clips = is_unchanged[4:6], is_unchanged[6:8]
+    assert without_fold_1 == [True, True]
+    assert without_fold_0 == without_fold_2 == of_all_clips == [False, False]
 
 
 def test_the_penalty_and_the_number_of_epochs_have_the_lowest_loss_on_held_out_movies():

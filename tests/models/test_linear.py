@@ -53,37 +53,39 @@ def test_a_linear_probe_of_a_given_penalty_has_the_scores_of_scikit_learn(clips,
     np.testing.assert_allclose(scores, scikit_learn_scores(X, y, C, X), atol=1e-6)
 
 
+def scores_of_held_out_films(X, y, folds, C):
+    """Score the clips of each fold by scikit-learn's model of the other folds."""
+    scores = np.empty(len(y))
+    for fold in np.unique(folds):
+        held_out = folds == fold
+        scores[held_out] = scikit_learn_scores(X[~held_out], y[~held_out], C, X[held_out])
+    return scores
+
+
 def test_a_linear_probe_chooses_as_scikit_learn_on_the_same_folds(clips):
     """The penalty has the lowest loss on held-out films, and the threshold is the best for those scores.
 
-    All is computed here by scikit-learn.
+    All is computed here again by scikit-learn. The final model has that penalty, and is trained on all films.
     """
     X, y, movies = clips
     X = X.astype(np.float64)
-    penalties = PENALTIES.values
     folds = inner_folds(y, movies)
 
     selection = GroupedSelection(precise_probe(), PENALTIES).fit(X, y, groups=movies)
 
-    expected_losses = []
-    expected_scores = []  # of each penalty
-    for C in penalties:
-        scores = np.empty(len(y))
-        for fold in np.unique(folds):
-            held_out = folds == fold
-            scores[held_out] = scikit_learn_scores(X[~held_out], y[~held_out], C, X[held_out])
-        expected_scores.append(scores)
-        expected_losses.append(log_loss(y, scores))
+    expected_scores = [scores_of_held_out_films(X, y, folds, C) for C in PENALTIES.values]
+    expected_losses = [log_loss(y, scores) for scores in expected_scores]
     best = int(np.argmin(expected_losses))
     losses = [candidate.inner_loss for candidate in selection.candidates_]
     is_chosen = [candidate.chosen for candidate in selection.candidates_]
     assert losses == pytest.approx(expected_losses, abs=1e-6)
     assert is_chosen.index(True) == best
+
     np.testing.assert_allclose(selection.held_out_.scores, expected_scores[best], atol=1e-6)
     assert selection.threshold_ == pytest.approx(best_threshold(y, expected_scores[best]), abs=1e-6)
-    # The final model has the best penalty, and is trained on all films.
-    expected = scikit_learn_scores(X, y, penalties[best], X)
-    np.testing.assert_allclose(selection.decision_function(X), expected, atol=1e-6)
+
+    scores_of_final_model = scikit_learn_scores(X, y, PENALTIES.values[best], X)
+    np.testing.assert_allclose(selection.decision_function(X), scores_of_final_model, atol=1e-6)
 
 
 def test_features_in_single_precision_give_the_scores_of_double_precision(clips):

@@ -72,20 +72,22 @@ def gradient_of(parameters, X, y, network=ONE_LOGIT):
 
 @pytest.mark.parametrize("network", [ONE_LOGIT, TWO_CLASSES], ids=["ours", "the paper's"])
 def test_logits_loss_and_gradient_equal_those_of_pytorch(batch, network):
-    """The same network is built of PyTorch's layers, with the same parameters. It runs on 16 clips."""
+    """The same network is built of PyTorch's layers, with the same parameters, and runs on the same 16 clips.
+
+    PyTorch's network of two classes ends in the probability of the second one, ours in its logit.
+    """
     X, y = batch
     # Three times as large as usual, so that scores are far enough from 0 for softmaxes not to be linear.
     parameters = 3 * initial_parameters(network, np.random.default_rng(0))
-    reference = torch_network(parameters, network)
-    expected_loss = torch_loss(reference, X, y)
-    expected_loss.backward()
-    expected_gradient = flat_parameters(tensor.grad for tensor in reference.parameters())
-    expected_output = reference(torch.from_numpy(X))[:, -1].detach().numpy()
 
     gradient = np.full_like(parameters, np.nan)
     scores = network.backward(network.layers_of(parameters), X, y, network.layers_of(gradient))
 
-    # PyTorch's network of two classes ends in the probability of the second one, ours in its logit.
+    network_of_torch = torch_network(parameters, network)
+    expected_loss = torch_loss(network_of_torch, X, y)
+    expected_loss.backward()
+    expected_gradient = flat_parameters(tensor.grad for tensor in network_of_torch.parameters())
+    expected_output = network_of_torch(torch.from_numpy(X))[:, -1].detach().numpy()
     output = expit(scores) if network is TWO_CLASSES else scores
     np.testing.assert_allclose(output, expected_output, atol=1e-12)
     np.testing.assert_allclose(network.loss(scores, y), expected_loss.item(), atol=1e-12)
@@ -95,26 +97,29 @@ def test_logits_loss_and_gradient_equal_those_of_pytorch(batch, network):
 
 @pytest.mark.long
 def test_six_hundred_steps_of_adam_follow_torch_to_1e_6():
-    """In so many steps our Adam rescales its running sums twice. A step is on 16 of 60 clips.
+    """Our network and PyTorch's begin with the same parameters, and are trained by Adam on the same clips.
 
-    PyTorch's network has the same parameters at the start, and steps of the same size on the same clips.
+    Each of 600 steps is on 16 of 60 clips. In so many steps our Adam, which keeps its running sums scaled,
+    rescales them twice, and may not drift off for that.
     """
     rng = np.random.default_rng(2)
     X = rng.normal(size=(60, N_FEATURES))
     y = (rng.random(60) < 0.3).astype(np.float64)
     parameters = initial_parameters(ONE_LOGIT, rng)
-    state = Adam.zeros_like(parameters)
-    reference = torch_network(parameters)
-    adam_of_torch = torch.optim.Adam(reference.parameters(), lr=1e-3)
+    our_adam = Adam.zeros_like(parameters)
+    network_of_torch = torch_network(parameters)
+    adam_of_torch = torch.optim.Adam(network_of_torch.parameters(), lr=1e-3)
 
     for _ in range(600):
         rows = rng.permutation(60)[:16]
-        adam_step(parameters, gradient_of(parameters, X[rows], y[rows]), state, learning_rate=1e-3)
+        adam_step(parameters, gradient_of(parameters, X[rows], y[rows]), our_adam, learning_rate=1e-3)
+
         adam_of_torch.zero_grad()
-        torch_loss(reference, X[rows], y[rows]).backward()
+        torch_loss(network_of_torch, X[rows], y[rows]).backward()
         adam_of_torch.step()
 
-    np.testing.assert_allclose(parameters, flat_parameters(reference.parameters()), atol=1e-6, rtol=0)
+    parameters_of_torch = flat_parameters(network_of_torch.parameters())
+    np.testing.assert_allclose(parameters, parameters_of_torch, atol=1e-6, rtol=0)
 
 
 def test_initial_parameters_are_uniform_within_the_bounds_of_torch_linear():

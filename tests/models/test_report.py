@@ -133,24 +133,45 @@ def test_json_has_title_notes_record_tables_and_rows_with_null_for_undefined_cel
     assert empty_row == {"name": None, "count": None, "share": None, "good": False}
 
 
+def report_of_a_table(first, second):
+    """A report of one table, of the columns a and b, a row of these two texts, and the row x, y."""
+    block = Block("t", ("a", "b"), ((first, second), ("x", "y")))
+    data = pd.DataFrame({"a": [first, "x"], "b": [second, "y"]})
+    return Report("r", "t", (), (block,), data, {})
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.text(), st.text())
+@example("", "=1+1")
+@example("\r", "'=")
+def test_no_text_of_a_cell_breaks_a_table_in_latex_or_markdown(first, second):
+    """A table has a header, a row of any two texts, and another row. Each row stays one line.
+
+    In LaTeX a row ends with two backslashes, and in Markdown it begins with a bar.
+    """
+    report = report_of_a_table(first, second)
+
+    lines_of_latex = [line for line in latex(report).splitlines() if line.endswith(r" \\")]
+    lines_of_markdown = [line for line in markdown(report).splitlines() if line.startswith("|")]
+
+    header, rule_under_header, rows = 1, 1, 2
+    assert len(lines_of_latex) == header + rows
+    assert len(lines_of_markdown) == header + rule_under_header + rows
+
+
 @settings(deadline=None, max_examples=25)
 @given(st.text(), st.text())
 @example("", "=1+1")  # a formula, which the CSV protects by an apostrophe
 @example("\r", "'=")  # a cell that begins with the apostrophe itself
-def test_no_text_of_a_cell_breaks_a_table_in_latex_markdown_or_csv(first, second):
+def test_any_text_of_a_cell_is_read_back_from_a_csv_file(first, second):
     """A table has the columns a and b, a row of any two texts, and the row x, y.
 
-    `as_written` undoes the protection of formulas in a CSV file.
+    Spreadsheets would compute a cell that begins like a formula, so it is protected. `as_written` undoes
+    that.
     """
-    block = Block("t", ("a", "b"), ((first, second), ("x", "y")))
-    data = pd.DataFrame({"a": [first, "x"], "b": [second, "y"]})
-    report = Report("r", "t", (), (block,), data, {})
+    data = report_of_a_table(first, second).data
 
-    lines_of_latex = [line for line in latex(report).splitlines() if line.endswith(r" \\")]
-    lines_of_markdown = [line for line in markdown(report).splitlines() if line.startswith("|")]
     rows_of_csv = list(csv.reader(io.StringIO(to_csv(data), newline=""), strict=True))
 
-    assert len(lines_of_latex) == 3  # the header and two rows
-    assert len(lines_of_markdown) == 4  # the header, its rule and two rows
     texts_of_csv = [[as_written(cell) for cell in row] for row in rows_of_csv]
     assert texts_of_csv == [["a", "b"], [first, second], ["x", "y"]]

@@ -100,16 +100,22 @@ def test_fits_in_several_blocks_are_those_in_one(monkeypatch):
         np.testing.assert_allclose(logits, expected, atol=1e-6 * np.abs(expected).max())
 
 
-def test_a_training_set_searched_among_others_gets_what_it_gets_alone():
-    """Several training sets, each without one film, share their products of matrices for speed.
-
-    The penalty that is chosen, and the scores, must not depend on that.
-    """
-    X, y, film = corpus()
+def training_sets_without_each_film(y, film):
+    """The rows of all clips but one film's, divided into inner folds, for each film."""
     training_sets = []
     for left_out in range(N_FILMS):
         rows = np.flatnonzero(film != left_out)
         training_sets.append(TrainingSet(rows, inner_folds(y[rows], film[rows])))
+    return training_sets
+
+
+def test_a_training_set_searched_among_others_gets_what_it_gets_alone():
+    """A penalty is chosen for several training sets, each without one film, in one search for speed.
+
+    The choice among penalties, and the scores, are those of a search on one training set alone.
+    """
+    X, y, film = corpus()
+    training_sets = training_sets_without_each_film(y, film)
 
     results = list(search_probes(linear_probe(), PENALTIES, X, y, training_sets))
 
@@ -124,23 +130,32 @@ def test_a_training_set_searched_among_others_gets_what_it_gets_alone():
         np.testing.assert_allclose(scores, expected, atol=1e-6 * np.abs(expected).max())
 
 
-@settings(deadline=None, max_examples=30)
-@given(seed=st.integers(0, 2**32 - 1), offset=st.sampled_from([0.0, 1e3, 1e7]))
-def test_mean_and_deviation_without_each_film_are_exact(seed, offset):
-    """There are four films, and each is left out in turn.
+def features_with_one_feature_of_huge_variance(seed, offset):
+    """60 clips of four films, [60, 4] and [60]: all features are far from 0 by an offset.
 
-    Both functions compute from sums over films, which must not lose digits where features are far from 0, or
-    where nearly all of the variance is one film's.
+    Of the last feature nearly all of the variance is film 0's.
     """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(60, 4)) + offset
     film = rng.integers(0, 4, 60)
     X[film == 0, 3] += 1e6
+    return X, film
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 2**32 - 1), offset=st.sampled_from([0.0, 1e3, 1e7]))
+def test_mean_and_deviation_without_each_film_are_exact(seed, offset):
+    """Mean and deviation of features without each of four films are computed from sums, by two functions.
+
+    Differences of such sums lose digits where features are far from 0, or where nearly all of the variance is
+    one film's. The results must be those of the remaining clips alone (`mean_and_scale`).
+    """
+    X, film = features_with_one_feature_of_huge_variance(seed, offset)
     rows_of_films = [np.flatnonzero(film == left_out) for left_out in range(4)]
-    subsets = np.stack([film != left_out for left_out in range(4)], axis=1)
+    is_in_subset = np.stack([film != left_out for left_out in range(4)], axis=1)
 
     without_groups = mean_and_scale_without_groups(X, rows_of_films)
-    of_subsets = mean_and_scale_of_subsets(X, subsets)
+    of_subsets = mean_and_scale_of_subsets(X, is_in_subset)
 
     for left_out in range(4):
         mean, scale = mean_and_scale(X[film != left_out])

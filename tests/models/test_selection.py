@@ -76,10 +76,10 @@ class MovieRecorder(ClassifierMixin, BaseEstimator):
 def test_each_inner_model_is_trained_on_whole_movies_and_scores_all_other_movies(
     clips, choose, n_scorings_of_fold
 ):
-    """Clips are of movies 0 to 5, which are divided into 4 inner folds.
+    """To choose a setting, clips of movies 0 to 5 are divided into 4 inner folds, each scored by a model.
 
     The estimator records the movies that it is trained on and scores: it finds the number of a clip's movie
-    in the last column of X.
+    in the last column of X. (It also scores its own training movies, to know the mean of those scores.)
     """
     X, y, movies = clips
     movie_numbers = np.unique(movies, return_inverse=True)[1]
@@ -88,14 +88,27 @@ def test_each_inner_model_is_trained_on_whole_movies_and_scores_all_other_movies
 
     GroupedSelection(MovieRecorder(), choose).fit(X_with_movies, y, groups=movies)
 
-    n_scorings = 0
+    n_scorings_of_others = 0
     for trained, scored in MovieRecorder.trained_and_scored:
-        if scored.issubset(trained):
-            continue  # models also score their own training movies, to know the mean of those scores
-        n_scorings += 1
+        are_own_training_movies = scored.issubset(trained)
+        if are_own_training_movies:
+            continue
+        n_scorings_of_others += 1
         assert trained.isdisjoint(scored)
         assert trained | scored == {0, 1, 2, 3, 4, 5}
-    assert n_scorings == 4 * n_scorings_of_fold
+    assert n_scorings_of_others == 4 * n_scorings_of_fold
+
+
+def with_labels_reversed_in_each_movie(y, movies, in_fold):
+    """Reverse the order of labels in each movie of a fold.
+
+    So they are as many of each class, and the division into folds, which looks at them, stays the same.
+    """
+    changed_labels = y.copy()
+    for movie in np.unique(movies[in_fold]):
+        changed_labels[movies == movie] = y[movies == movie][::-1]
+    assert (changed_labels != y).any()
+    return changed_labels
 
 
 @pytest.mark.parametrize(
@@ -109,24 +122,22 @@ def test_each_inner_model_is_trained_on_whole_movies_and_scores_all_other_movies
     ids=["threshold", "grid", "epochs"],
 )
 def test_inner_models_can_not_learn_from_the_labels_of_the_movies_held_out(clips, estimator, choose):
-    """Labels of the movies of one inner fold (number 2) are changed; other folds are trained on them.
+    """Movies are divided into folds; the clips of a fold are scored by a model of the other folds.
 
-    Scores of that fold's movies stay the same, and scores of the others change.
+    Labels of the movies of fold 2 are changed: the scores of these movies stay the same, and those of the
+    others, whose models are trained on them, change.
     """
     X, y, movies = clips
-    in_fold = inner_folds(y, movies) == 2
-    changed_labels = y.copy()
-    for movie in np.unique(movies[in_fold]):
-        # In reverse order, labels are as many of each class, so that the folds stay the same.
-        changed_labels[movies == movie] = y[movies == movie][::-1]
-    assert (changed_labels != y).any()
+    in_fold_2 = inner_folds(y, movies) == 2
+    changed_labels = with_labels_reversed_in_each_movie(y, movies, in_fold_2)
 
-    scores = GroupedSelection(estimator, choose).fit(X, y, groups=movies).held_out_.scores
-    selection = GroupedSelection(estimator, choose).fit(X, changed_labels, groups=movies)
-    scores_of_changed_labels = selection.held_out_.scores
+    selection = GroupedSelection(estimator, choose).fit(X, y, groups=movies)
+    scores = selection.held_out_.scores
+    selection_of_changed_labels = GroupedSelection(estimator, choose).fit(X, changed_labels, groups=movies)
+    scores_of_changed_labels = selection_of_changed_labels.held_out_.scores
 
-    assert np.array_equal(scores[in_fold], scores_of_changed_labels[in_fold])
-    assert not np.array_equal(scores[~in_fold], scores_of_changed_labels[~in_fold])
+    assert np.array_equal(scores[in_fold_2], scores_of_changed_labels[in_fold_2])
+    assert not np.array_equal(scores[~in_fold_2], scores_of_changed_labels[~in_fold_2])
 
 
 @pytest.mark.parametrize("name", ESTIMATOR_AND_CHOICE)

@@ -134,15 +134,10 @@ def test_a_pipeline_of_scikit_learn_keeps_its_own_scores(data):
     np.testing.assert_allclose(scores_of_first_fold, expected, atol=1e-5)
 
 
-@pytest.mark.long
-def test_a_skorch_estimator_is_evaluated(data):
-    """Skorch makes an estimator of scikit-learn from a network of PyTorch.
-
-    Two runs have the same record, in which the network has no address in memory, such as "at 0x7f".
-    """
-    torch = pytest.importorskip("torch")
-    torch.set_num_threads(1)
-    skorch = pytest.importorskip("skorch")
+def make_skorch_estimator(seed):
+    """Make an estimator of scikit-learn from a network of PyTorch with one layer of twelve features."""
+    import skorch
+    import torch
 
     class Net(torch.nn.Module):
         def __init__(self):
@@ -152,14 +147,22 @@ def test_a_skorch_estimator_is_evaluated(data):
         def forward(self, X):
             return torch.softmax(self.layer(X), dim=1)
 
-    def make(seed):
-        torch.manual_seed(seed)
-        return skorch.NeuralNetClassifier(
-            Net, max_epochs=4, lr=0.5, batch_size=30, train_split=None, verbose=0
-        )
+    torch.manual_seed(seed)
+    return skorch.NeuralNetClassifier(Net, max_epochs=4, lr=0.5, batch_size=30, train_split=None, verbose=0)
 
-    first_run = evaluate(data, {"skorch": make}, "enhn_s")
-    second_run = evaluate(data, {"skorch": make}, "enhn_s")
+
+@pytest.mark.long
+def test_a_skorch_estimator_is_evaluated(data):
+    """Skorch is a library that makes an estimator of scikit-learn from a network of PyTorch.
+
+    Two runs have the same record, in which the network has no address in memory, such as "at 0x7f".
+    """
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    pytest.importorskip("skorch")
+
+    first_run = evaluate(data, {"skorch": make_skorch_estimator}, "enhn_s")
+    second_run = evaluate(data, {"skorch": make_skorch_estimator}, "enhn_s")
 
     assert within_movie_aucs(first_run)["skorch"] > 0.8
     assert " at 0x" not in str(first_run.record["models"]["skorch"])
@@ -214,23 +217,29 @@ def test_an_estimator_draws_random_numbers_if_it_has_a_seed():
     assert not as_spec("plain", StandardScaler()).draws()
 
 
+def frames_that_show_a_label_and_two_concepts():
+    """32 clips of four films: frames [32, 3, 4], labels, films, and a table of the concepts Body and Look."""
+    rng = np.random.default_rng(0)
+    y = np.arange(32) % 2
+    movies = np.repeat(["a", "b", "c", "d"], 8)
+    present = pd.DataFrame(rng.integers(2, size=(32, 2)), columns=["Body", "Look"])
+    X = rng.standard_normal((32, 3, 4)).astype(np.float32)
+    X[:, 1, 0] += 2 * y
+    X[:, :, 1:3] += present.to_numpy()[:, None]
+    return X, y, movies, present
+
+
 @pytest.mark.nightly
 @pytest.mark.long
 @pytest.mark.parametrize(
     "name", [name for name, spec in BUILTIN_MODELS.items() if spec.reads in ("frames", "tokens")]
 )
 def test_frames_in_another_unit_have_the_same_scores(name):
-    """Even in units in which the squares of features, 2^160 or 2^-160, are no numbers of float32.
+    """Features are multiplied by 2^80, or divided by it: each model of frames gives the same scores.
 
-    The frames of 32 clips show the label, and two concepts.
+    The squares of such features, about 2^160 or 2^-160, are too large or too small for float32.
     """
-    rng = np.random.default_rng(0)
-    y = np.arange(32) % 2
-    movies = np.repeat(["a", "b", "c", "d"], 8)
-    present = pd.DataFrame(rng.integers(2, size=(32, 2)), columns=["Body", "Look"])
-    X = rng.standard_normal((32, 3, 4)).astype(np.float32)  # clips, frames, features
-    X[:, 1, 0] += 2 * y
-    X[:, :, 1:3] += present.to_numpy()[:, None]
+    X, y, movies, present = frames_that_show_a_label_and_two_concepts()
 
     def scores_in_unit(scale):
         frames = X * np.float32(scale)

@@ -40,9 +40,9 @@ def learnt_bytes(probe):
     [(np.float32, "none"), (np.float64, "none"), (np.float32, "weights"), (np.float32, "subsample")],
 )
 def test_probes_trained_together_learn_what_they_learn_alone(films, dtype, imbalance):
-    """Folds are trained together for speed. What a probe learns must be the same to the last bit.
+    """Six probes are trained together for speed; each leaves out a movie, and has a seed of its own.
 
-    Each of six probes leaves out a movie, and has a seed of its own.
+    Each learns, to the last bit, what it learns alone. `imbalance` says what is done about the rarer class.
     """
     X = films.X.astype(dtype)
     y = y_of(films)
@@ -78,10 +78,10 @@ def numbers_of_epochs(probes):
 
 @pytest.mark.parametrize("variant", ["strict", "paper"])
 def test_probes_stopped_at_different_epochs_learn_what_they_learn_alone(films, variant):
-    """Each probe leaves out a movie, whose clips say when it is stopped.
+    """Probes are trained together for speed. Each leaves out a movie, whose clips say when it is stopped.
 
-    That is after different numbers of epochs, so that some go on while others have ended. `alone` are the
-    same probes, trained one after the other.
+    They are stopped after different numbers of epochs, so that some go on while others have ended. Each
+    learns, to the last bit, what it learns alone.
     """
     training_rows = rows_without_each_movie(films)
     validation_rows = [np.flatnonzero(films.movies == movie) for movie in np.unique(films.movies)]
@@ -94,37 +94,59 @@ def test_probes_stopped_at_different_epochs_learn_what_they_learn_alone(films, v
     assert [learnt_bytes(probe) for probe in together] == [learnt_bytes(probe) for probe in alone]
 
 
-@pytest.mark.parametrize("variant", ["strict", "paper"])
-def test_probes_with_the_same_training_clips_are_trained_once(films, monkeypatch, variant):
-    """Three probes are trained on the first three movies, and differ in their validation clips alone.
-
-    One training serves all three, and each is stopped by its own clips, of one of the other movies.
-    """
+def record_trainings(monkeypatch):
+    """Return a list to which every training of a network adds how many probes it serves."""
     n_probes_of_trainings = []
     train_network = neural_classifiers.train_network
 
-    def count_probes_and_train(*arguments, validation):
+    def record_and_train(*arguments, validation):
         n_probes_of_trainings.append(len(validation))
         return train_network(*arguments, validation=validation)
 
+    monkeypatch.setattr(neural_classifiers, "train_network", record_and_train)
+    return n_probes_of_trainings
+
+
+@pytest.mark.parametrize("variant", ["strict", "paper"])
+def test_probes_with_the_same_training_clips_are_trained_once(films, monkeypatch, variant):
+    """Three probes are trained on the first three movies; each is stopped by the clips of another movie.
+
+    One training serves all three, for speed. Each learns, to the last bit, what it learns alone.
+    """
     names = np.unique(films.movies)
     training_rows = [np.flatnonzero(np.isin(films.movies, names[:3]))] * 3
     validation_rows = [np.flatnonzero(films.movies == movie) for movie in names[3:]]
     together = [early_stopped_probe(variant, seed=0) for _ in range(3)]
     alone = fitted_one_by_one(together, films, training_rows, validation_rows)
 
-    monkeypatch.setattr(neural_classifiers, "train_network", count_probes_and_train)
+    n_probes_of_trainings = record_trainings(monkeypatch)
     fit_many(together, films.X, y_of(films), training_rows, validation=validation_rows)
 
     assert n_probes_of_trainings == [3]
-    assert len(numbers_of_epochs(together)) > 1
+    are_stopped_at_different_epochs = len(numbers_of_epochs(together)) > 1
+    assert are_stopped_at_different_epochs
     assert [learnt_bytes(probe) for probe in together] == [learnt_bytes(probe) for probe in alone]
 
 
-def test_the_gradient_of_a_short_batch_is_the_mean_over_the_clips_that_it_has(films):
-    """Of 21 clips in batches of 16, the second step is the mean over 5 clips, not over 16.
+def train_step_by_step(network, X, y, batches, rng):
+    """Train a network by one step of Adam for each batch of clips; return its parameters."""
+    parameters = network.initial_parameters(rng, X, y)[0]
+    order = rng.permutation(len(X))
+    adam = Adam.zeros_like(parameters)
+    gradient = np.empty_like(parameters)
+    for batch in batches:
+        rows = order[batch]
+        layers = network.layers_of(parameters)
+        layers_of_gradient = network.layers_of(gradient)
+        network.backward(layers, X[rows], y[rows], layers_of_gradient)
+        adam_step(parameters, gradient, adam, learning_rate=1e-3)
+    return parameters
 
-    The probe's one epoch is done again here, step by step, with the random numbers of its seed, 0.
+
+def test_the_gradient_of_a_short_batch_is_the_mean_over_the_clips_that_it_has(films):
+    """A probe learns from 21 clips in batches of 16: its second step is the mean over 5 clips, not over 16.
+
+    Its one epoch is done again here, step by step, with the same random numbers.
     """
     X = films.X[:21].astype(np.float64)
     y = y_of(films)[:21].astype(np.float64)
@@ -132,18 +154,10 @@ def test_the_gradient_of_a_short_batch_is_the_mean_over_the_clips_that_it_has(fi
 
     probe = MLPProbe(n_hidden=8, max_epochs=1).fit(X, y)
 
-    rng = np.random.default_rng((0, 0))
-    network = Perceptron(X.shape[1], n_hidden=8)
-    parameters = network.initial_parameters(rng, X, y)[0]
-    order = rng.permutation(21)
-    adam = Adam.zeros_like(parameters)
+    rng = np.random.default_rng((0, 0))  # the probe's seed, 0, and the stream of numbers for training
     standardised = np.clip((X - probe.mean_) / probe.scale_, -CLIP, CLIP)
-    gradient = np.empty_like(parameters)
-    for rows_of_batch in (order[:16], order[16:]):
-        layers = network.layers_of(parameters)
-        layers_of_gradient = network.layers_of(gradient)
-        network.backward(layers, standardised[rows_of_batch], y[rows_of_batch], layers_of_gradient)
-        adam_step(parameters, gradient, adam, learning_rate=1e-3)
+    network = Perceptron(X.shape[1], n_hidden=8)
+    parameters = train_step_by_step(network, standardised, y, [slice(0, 16), slice(16, 21)], rng)
     np.testing.assert_allclose(probe.parameters_, parameters, atol=1e-12)
 
 

@@ -38,6 +38,10 @@ def refusal_of(card):
 
 @pytest.mark.parametrize("model", [*ZOO.glob("*.model"), *FROZEN.glob("*.model")], ids=lambda path: path.stem)
 def test_the_card_of_every_model_that_was_trained_is_read(model):
+    """A model is a file; in it is a card, a JSON document that says what it is and how it was trained.
+
+    The models of the zoo and those that older releases wrote must have cards that today's code accepts.
+    """
     card = card_of(model)
 
     assert parse_card(card, model.name).title == card["title"]

@@ -111,29 +111,42 @@ def test_frozen_models_of_every_kind_have_the_same_arrays_after_they_were_constr
     assert kinds == all_kinds
 
 
-@pytest.mark.parametrize(
-    ("kind", "estimator", "shape"),
-    [
-        ("linear", make_frames_probe("mean"), (60, 5, 3)),
-        ("linear", make_frames_probe("max"), (60, 5, 3)),
-        ("cav", LinearCAV("ridge", clip=5.0), (60, 8)),
-    ],
-    ids=["mean of frames", "max of frames", "clipped CAV"],
-)
-def test_an_estimator_without_a_frozen_file_has_the_same_scores_after_it_was_stored(kind, estimator, shape):
-    """60 clips, of 5 frames each or without, have features that are higher by .5 for every second clip.
-
-    The estimator's parameters and arrays take the place of those in a frozen file of its kind.
-    """
+def two_classes_of_clips(shape):
+    """Features of clips of two classes, every second one with a 1; these are higher by .5."""
     X = np.random.default_rng(0).normal(3, 2, shape)
-    y = np.arange(60) % 2
+    y = np.arange(len(X)) % 2
     X[y == 1] += 0.5
-    estimator.fit(X, y)
+    return X, y
 
+
+def stored_and_read_again(estimator, kind, n_features):
+    """Put an estimator's parameters and arrays into a file of its kind that older code wrote, and read it."""
     state = to_state(estimator)
     file_of_kind = read_model(FROZEN_FILES / f"protocol_4_{kind}.model")
-    card = structs.replace(file_of_kind.card, parameters=dict(state.parameters), n_features=shape[-1])
-    estimator_again = construct(replace(file_of_kind, card=card, arrays=dict(state.arrays)))
+    card = structs.replace(file_of_kind.card, parameters=dict(state.parameters), n_features=n_features)
+    return construct(replace(file_of_kind, card=card, arrays=dict(state.arrays)))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_a_linear_probe_of_frames_has_the_same_scores_after_it_was_stored(pooling):
+    """60 clips have 5 frames each, of 3 features; the probe takes the mean or the largest of the frames."""
+    X, y = two_classes_of_clips((60, 5, 3))
+    estimator = make_frames_probe(pooling).fit(X, y)
+
+    estimator_again = stored_and_read_again(estimator, "linear", n_features=3)
+
+    np.testing.assert_array_equal(estimator_again.decision_function(X), estimator.decision_function(X))
+
+
+def test_a_cav_that_clips_features_has_the_same_scores_after_it_was_stored():
+    """A CAV (concept activation vector) is a plane in feature space; 60 clips have 8 features.
+
+    Features further than 5 deviations from their mean are moved to 5.
+    """
+    X, y = two_classes_of_clips((60, 8))
+    estimator = LinearCAV("ridge", clip=5.0).fit(X, y)
+
+    estimator_again = stored_and_read_again(estimator, "cav", n_features=8)
 
     np.testing.assert_array_equal(estimator_again.decision_function(X), estimator.decision_function(X))
 
@@ -310,14 +323,18 @@ def arrays_of_another_name(archive):
     ],
 )
 def test_a_skops_archive_that_was_tampered_with_is_refused(svm_path, tmp_path, tampered_arrays, message):
-    """A model of scikit-learn has one array, called skops: a zip archive of the library skops, as bytes."""
+    """A model of scikit-learn is stored by the library skops, which names the classes to make, in a zip file.
+
+    Its bytes are the array "skops" of the model file at `svm_path`. The array is changed, and the digests of
+    the file are made to fit.
+    """
     file = read_model(svm_path)
     arrays = tampered_arrays(file.arrays["skops"])
-    path = tmp_path / "tampered.model"
-    path.write_bytes(pack(file.card, arrays, file.other_arrays))
+    tampered_file = tmp_path / "tampered.model"
+    tampered_file.write_bytes(pack(file.card, arrays, file.other_arrays))
 
     with pytest.raises(ModelError, match=message):
-        load_model(path)
+        load_model(tampered_file)
 
 
 # Trees are walked only after their nodes were checked.
@@ -384,35 +401,54 @@ def test_a_stored_tree_leads_each_clip_to_the_leaf_that_its_nodes_say():
     assert scores.tolist() == [-np.log(9), np.log(9)]
 
 
+def sound_model(kind):
+    """Read the file of a model of 8 features that older code wrote."""
+    file = read_model(FROZEN_FILES / f"protocol_4_{kind}.model")
+    construct(file)  # raises no error
+    return file
+
+
 @pytest.mark.parametrize(
-    ("name", "parameters", "arrays"),
+    ("kind", "parameters"),
     [
-        ("linear", {"limit": -1.0}, {}),
-        ("linear", {"C": -1.0}, {}),
-        ("linear", {"frames": "middle"}, {}),
-        ("bank", {"directions": "other"}, {}),
-        ("bank", {"clip": -1.0}, {"feature_mean": np.zeros(8), "feature_scale": np.ones(8)}),
-        ("cav", {"clip": 5.0}, {"feature_mean": np.zeros(1), "feature_scale": np.ones(8)}),
-        ("cav", {"clip": 5.0}, {}),
-        ("cav", {"kind": "tree"}, {}),
-        ("mlp", {}, {"mean": np.zeros(8)}),
-    ],
-    ids=[
-        "a negative limit",
-        "a negative penalty",
-        "an unknown pooling of frames",
-        "an unknown rule for directions",
-        "a bank with a negative clipping",
-        "a mean of one feature for eight",
-        "clipping without mean and scale",
-        "an unknown kind of CAV",
-        "float64 beside float32",
+        pytest.param("linear", {"limit": -1.0}, id="a negative limit"),
+        pytest.param("linear", {"C": -1.0}, id="a negative penalty"),
+        pytest.param("linear", {"frames": "middle"}, id="an unknown pooling of frames"),
+        pytest.param("bank", {"directions": "other"}, id="an unknown rule for directions"),
+        pytest.param("cav", {"clip": 5.0}, id="clipping without the mean and scale of features"),
+        pytest.param("cav", {"kind": "tree"}, id="an unknown kind of CAV"),
     ],
 )
-def test_parameters_and_arrays_that_an_estimator_cannot_have_are_refused(name, parameters, arrays):
-    """In the file of a sound model of 8 features, these parameters or arrays are put in place of its own."""
-    file = read_model(FROZEN_FILES / f"protocol_4_{name}.model")
-    construct(file)  # raises no error
+def test_parameters_that_an_estimator_cannot_have_are_refused(kind, parameters):
+    """In the card of a sound model, these parameters are put in place of its own."""
+    file = sound_model(kind)
+    card = structs.replace(file.card, parameters={**file.card.parameters, **parameters})
+
+    with pytest.raises(ModelError):
+        construct(replace(file, card=card))
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "arrays"),
+    [
+        pytest.param(
+            "bank",
+            {"clip": -1.0},
+            {"feature_mean": np.zeros(8), "feature_scale": np.ones(8)},
+            id="mean and scale for a negative clipping",
+        ),
+        pytest.param(
+            "cav",
+            {"clip": 5.0},
+            {"feature_mean": np.zeros(1), "feature_scale": np.ones(8)},
+            id="a mean of one feature for eight",
+        ),
+        pytest.param("mlp", {}, {"mean": np.zeros(8)}, id="float64 beside float32"),
+    ],
+)
+def test_arrays_that_an_estimator_cannot_have_are_refused(kind, parameters, arrays):
+    """In the file of a sound model of 8 features, these parameters and arrays are put in place of its own."""
+    file = sound_model(kind)
     card = structs.replace(file.card, parameters={**file.card.parameters, **parameters})
     changed_file = replace(file, card=card, arrays={**file.arrays, **arrays})
 
@@ -423,22 +459,33 @@ def test_parameters_and_arrays_that_an_estimator_cannot_have_are_refused(name, p
 PCBM_DT_FILE = FROZEN_PCBM_DT.read_bytes()
 
 
+def assert_explains_two_clips(model):
+    """A model that is read can say what its concepts contribute, and its score if one is set by hand."""
+    two_clips = np.zeros((2, 8), dtype=np.float32)
+    with np.errstate(all="ignore"):  # changed numbers may overflow
+        model.contributions(two_clips)
+        scores = model.intervene(two_clips, {model.concepts[0]: 0.5})
+    assert len(scores) == 2
+
+
+PLACES_IN_THE_FILE = st.integers(0, len(PCBM_DT_FILE) - 1)
+VALUES_OF_A_BYTE = st.integers(0, 255)
+
+
 @pytest.mark.long
 @settings(
     max_examples=200,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(
-    st.lists(st.tuples(st.integers(0, len(PCBM_DT_FILE) - 1), st.integers(0, 255)), min_size=1, max_size=4)
-)
-def test_any_changed_bytes_of_a_concept_model_give_a_model_or_one_clear_error(tmp_path, changes):
-    """One to four bytes of the file, at any places, get other values: (place, value).
+@given(st.lists(st.tuples(PLACES_IN_THE_FILE, VALUES_OF_A_BYTE), min_size=1, max_size=4))
+def test_any_changed_bytes_of_a_concept_model_give_a_model_or_one_clear_error(tmp_path, changed_bytes):
+    """One to four bytes of the file of a model of concepts, at any places, get other values: (place, value).
 
-    A model that is read can say what its concepts contribute, and what it says if one is set by hand.
+    Either the file is refused by an error of one line, or the model works; its numbers may be others.
     """
     content = bytearray(PCBM_DT_FILE)
-    for place, value in changes:
+    for place, value in changed_bytes:
         content[place] = value
     path = tmp_path / "a.model"
     path.write_bytes(content)
@@ -448,10 +495,7 @@ def test_any_changed_bytes_of_a_concept_model_give_a_model_or_one_clear_error(tm
     except ModelError as error:
         assert "\n" not in str(error)  # noqa: PT017 - either is right
         return
-    two_clips = np.zeros((2, 8), dtype=np.float32)
-    with np.errstate(all="ignore"):  # changed numbers may overflow
-        model.contributions(two_clips)
-        assert len(model.intervene(two_clips, {model.concepts[0]: 0.5})) == 2
+    assert_explains_two_clips(model)
 
 
 # On servers.

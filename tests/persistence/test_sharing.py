@@ -256,27 +256,28 @@ def test_models_of_which_a_byte_was_flipped_are_found_by_verifying(server):
 
 @pytest.mark.long
 def test_a_pull_that_breaks_off_resumes_where_it_stopped(zoo, server, tmp_path, monkeypatch):
-    """The server's next 100 answers break off, which is more than a pull tries. Then the server is sound.
+    """The server's next 100 answers break off, which is more than a pull (download) tries.
 
-    The second pull asks for the bytes from the number on that the first has left.
+    So the first pull fails, and leaves the bytes that it got. Then the server is sound, and the second pull
+    asks for the bytes from there on.
     """
     monkeypatch.setattr(objects, "FIRST_WAIT_S", 0.001)  # between two attempts
     content = (zoo / "lab-linear-1.0.0.model").read_bytes()
-    server.n_breaks_left[".model"] = 100
+    folder = tmp_path / "theirs"
 
+    server.n_breaks_left[".model"] = 100
     with pytest.raises(ModelError):
-        pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
-    (partial,) = [path for path in (tmp_path / "theirs").rglob("*") if path.is_file()]
+        pull_model("lab-linear", folder, zoo=server.url)
+    (partial,) = [path for path in folder.rglob("*") if path.is_file()]
     n_bytes_at_the_stop = partial.stat().st_size
     assert 0 < n_bytes_at_the_stop < len(content)
 
     server.n_breaks_left.clear()
-    path = pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
-
-    assert path.read_bytes() == content
-    assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["lab-linear-1.0.0.model"]
+    pulled = pull_model("lab-linear", folder, zoo=server.url)
     ranges_asked_for = [ranges for _, path, ranges in server.requests if path.endswith(".model")]
     assert ranges_asked_for[-1].startswith(f"bytes={n_bytes_at_the_stop}-")
+    assert pulled.read_bytes() == content
+    assert [path.name for path in folder.iterdir()] == ["lab-linear-1.0.0.model"]
 
 
 def test_a_sound_file_of_another_model_than_the_listed_one_is_refused(zoo, tmp_path):
@@ -557,18 +558,31 @@ def test_a_model_cannot_be_pushed_over_http(model_paths):
         push_model(model_paths["linear"], "http://127.0.0.1:9/zoo", "linear")
 
 
+def pause(monkeypatch, module, function):
+    """Have a function of a module wait whenever it is called.
+
+    Returned are two events: the first is set once it was called, and it goes on once the second is set.
+    """
+    is_called = threading.Event()
+    may_go_on = threading.Event()
+    without_pause = getattr(module, function)
+
+    def with_pause(*arguments):
+        is_called.set()
+        may_go_on.wait(60)
+        return without_pause(*arguments)
+
+    monkeypatch.setattr(module, function, with_pause)
+    return is_called, may_go_on
+
+
 def test_a_second_pull_while_the_first_still_downloads_is_refused(zoo, tmp_path, monkeypatch):
-    """The first pull, in a thread, waits at the begin of its download until the second has been refused."""
-    first_downloads = threading.Event()
-    second_is_refused = threading.Event()
-    download_file = sharing.download_file
+    """Two pulls (downloads) of one model into one folder must not write the same file.
 
-    def wait_and_download(*arguments):
-        first_downloads.set()
-        second_is_refused.wait(60)
-        download_file(*arguments)
-
-    monkeypatch.setattr(sharing, "download_file", wait_and_download)
+    The first, in a thread, waits at the begin of its download until the second has been refused. Then it
+    ends well.
+    """
+    first_downloads, first_may_go_on = pause(monkeypatch, sharing, "download_file")
     first = threading.Thread(target=pull_model, args=("lab-linear", tmp_path), kwargs={"zoo": zoo})
     first.start()
     first_downloads.wait(60)
@@ -576,47 +590,48 @@ def test_a_second_pull_while_the_first_still_downloads_is_refused(zoo, tmp_path,
     with pytest.raises(ModelError):
         pull_model("lab-linear", tmp_path, zoo=zoo)
 
-    second_is_refused.set()
+    first_may_go_on.set()
     first.join()
     assert (tmp_path / "lab-linear-1.0.0.model").is_file()
+
+
+def pushing(model, name, zoo, refused):
+    """A thread that pushes a model to a zoo under a name, and adds the name to a list if it is refused."""
+
+    def push():
+        try:
+            push_model(model, zoo, name)
+        except ModelError:
+            refused.append(name)
+
+    return threading.Thread(target=push)
 
 
 def test_of_three_pushes_at_once_only_the_one_of_a_name_that_is_taken_is_refused(
     model_paths, tmp_path, monkeypatch
 ):
-    """While `linear` is being written as a, `mlp` is pushed as b and as a: the last one is refused."""
-    first_writes = threading.Event()
-    go_on = threading.Event()
-    write_once = objects.write_once
-    refusals = []
+    """While `linear` is being written to an empty zoo as a, `mlp` is pushed as b and as a.
 
-    def wait_and_write(*arguments):
-        first_writes.set()
-        go_on.wait(60)
-        return write_once(*arguments)
+    Names of a zoo are unique, and the second a is refused, also though the first was not yet there.
+    """
+    zoo = tmp_path / "zoo"
+    refused = []
+    linear_as_a = pushing(model_paths["linear"], "a", zoo, refused)
+    mlp_as_b = pushing(model_paths["mlp"], "b", zoo, refused)
+    mlp_as_a = pushing(model_paths["mlp"], "a", zoo, refused)
 
-    def push(model, name):
-        try:
-            push_model(model_paths[model], tmp_path / "zoo", name)
-        except ModelError as error:
-            refusals.append(str(error))
-
-    monkeypatch.setattr(objects, "write_once", wait_and_write)
-    linear_as_a = threading.Thread(target=push, args=("linear", "a"))
-    mlp_as_b = threading.Thread(target=push, args=("mlp", "b"))
-    mlp_as_a = threading.Thread(target=push, args=("mlp", "a"))
+    a_model_is_written, all_may_go_on = pause(monkeypatch, objects, "write_once")
     linear_as_a.start()
-    first_writes.wait(60)
+    a_model_is_written.wait(60)
     mlp_as_b.start()
     mlp_as_a.start()
-    go_on.set()
-    linear_as_a.join()
-    mlp_as_b.join()
-    mlp_as_a.join()
+    all_may_go_on.set()
+    for push in (linear_as_a, mlp_as_b, mlp_as_a):
+        push.join()
 
-    assert [entry.label for entry in read_zoo(tmp_path / "zoo")] == ["a@1.0.0", "b@1.0.0"]
-    assert (tmp_path / "zoo" / "a-1.0.0.model").read_bytes() == model_paths["linear"].read_bytes()
-    assert len(refusals) == 1
+    assert [entry.label for entry in read_zoo(zoo)] == ["a@1.0.0", "b@1.0.0"]
+    assert (zoo / "a-1.0.0.model").read_bytes() == model_paths["linear"].read_bytes()
+    assert refused == ["a"]
 
 
 def test_a_listed_file_that_is_no_model_is_not_pulled(zoo, tmp_path):
@@ -749,7 +764,8 @@ print(load_model("linear", zoo="hf://datasets/lab/films").card.model)
 def test_a_push_to_the_hub_is_repeated_when_others_committed_meanwhile(model_paths, tmp_path):
     """A server stands for the Hub. It refuses the first two commits, as if others had committed before.
 
-    The push runs in a process of its own, because the Hub's client reads its settings when it is imported.
+    A process of its own pushes a model and loads it again, because the Hub's client reads its settings when
+    it is imported. Each commit names the one that it builds on, its parent.
     """
     pytest.importorskip("huggingface_hub")
     (tmp_path / "hub").mkdir()
@@ -762,9 +778,11 @@ def test_a_push_to_the_hub_is_repeated_when_others_committed_meanwhile(model_pat
         )
         parents_of_commits = {commit for kind, commit, _ in hub.requests if kind == "PARENT"}
 
-    assert hub.n_commits_to_refuse == 0
+    n_commits_that_are_still_refused = hub.n_commits_to_refuse
+    assert n_commits_that_are_still_refused == 0
     assert parents_of_commits == {COMMIT}
     label_of_push, model_of_card = process.stdout.split()
-    assert (label_of_push, model_of_card) == ("linear@1.0.0", "linear")
+    assert label_of_push == "linear@1.0.0"
+    assert model_of_card == "linear"
     files = {path.name for path in (tmp_path / "hub").iterdir()}
     assert files == {"linear-1.0.0.md", "linear-1.0.0.model", LIST}

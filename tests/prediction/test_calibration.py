@@ -103,10 +103,11 @@ def test_the_band_holds_the_probability_and_is_wider_where_films_differ():
 
 
 def test_slopes_are_positive_where_scores_rise_with_the_label_only_within_films():
-    """From film to film they fall with it: films rich in positives are scored by models of a lower intercept.
+    """Within a film, scores rise with the label; from film to film they fall with the share of positives.
 
-    That intercept shows in the mean score of the model's training clips, which a calibration takes off.
-    A clip with the mean training score has the share of positives as its probability.
+    That is so because each film is scored by a model trained on the others, whose mean training score is
+    lower for films rich in positives; a calibration takes that mean off. A clip with the mean training score
+    has the share of positives as its probability.
     """
     rng = np.random.default_rng(3)
     movies = np.repeat(np.arange(8), 200)
@@ -114,14 +115,16 @@ def test_slopes_are_positive_where_scores_rise_with_the_label_only_within_films(
     y = (rng.random(movies.size) < share_of_film).astype(int)
     training_means = -2.0 * share_of_film
     scores = 0.3 * (y - share_of_film) + rng.normal(scale=0.3, size=len(y)) + training_means
-    assert np.corrcoef(scores, y)[0, 1] < -0.05
+    correlation_over_all_films = np.corrcoef(scores, y)[0, 1]
+    assert correlation_over_all_films < -0.05
 
     held_out = HeldOut(scores, y, movies, training_means=training_means)
-    calibration = Calibration.fit(held_out, training_mean=-0.8)
+    mean_training_score = -0.8
+    calibration = Calibration.fit(held_out, training_mean=mean_training_score)
 
     slopes = calibration.draws[:, 0]
     assert (slopes > 1).all()
-    assert calibration.probability([-0.8])[0] == pytest.approx(y.mean(), abs=0.06)
+    assert calibration.probability([mean_training_score])[0] == pytest.approx(y.mean(), abs=0.06)
 
 
 def test_scores_that_fall_with_the_label_give_every_clip_the_share_of_positives_as_probability():
@@ -274,27 +277,38 @@ def winsorised_by_hand(X):
     return X
 
 
-def test_training_clips_are_as_far_as_from_the_clips_of_all_other_films():
-    """A new film's clips are compared with these distances, which so must be of clips of unseen films.
+def distance_from(others, X):
+    """Root mean square, over the features, of a clip's deviations from other clips; each counts at most 5."""
+    deviations = np.clip((X - others.mean(axis=0)) / others.std(axis=0), -5, 5)
+    return np.sqrt((deviations**2).mean(axis=1))
 
-    Three films of 7, 8 and 15 clips have means of their own; the first clip and one of the second film are
-    far from all. The distance is the root mean square of at most five deviations a feature.
-    """
+
+def three_films_with_two_odd_clips():
+    """Films a, b and c of 7, 8 and 15 clips; the first clip of a and one of b are far from all others."""
     rng = np.random.default_rng(0)
     movies = np.repeat(["a", "b", "c"], [7, 8, 15])
-    X = rng.normal(size=(30, 4)) + np.repeat([2.0, 0.0, -1.0], [7, 8, 15])[:, None]
+    mean_of_film = np.repeat([2.0, 0.0, -1.0], [7, 8, 15])
+    X = rng.normal(size=(30, 4)) + mean_of_film[:, None]
     X[0] = 40.0
     X[12] = -15.0
+    return X, movies
+
+
+def test_training_clips_are_as_far_as_from_the_clips_of_all_other_films():
+    """A clip of a new film is as odd as its distance from the training clips is rare among their own.
+
+    A training clip's own distance is from the clips of all other films, since a new film is unseen as well.
+    Features that are far out are moved nearer first (winsorised).
+    """
+    X, movies = three_films_with_two_odd_clips()
 
     training = OutOfDistribution.fit(X, movies)
 
     winsorised = winsorised_by_hand(X)
     distances = np.empty(30)
-    for movie in "abc":
+    for movie in ("a", "b", "c"):
         is_film = movies == movie
-        others = winsorised[~is_film]
-        deviations = np.clip((X[is_film] - others.mean(axis=0)) / others.std(axis=0), -5, 5)
-        distances[is_film] = np.sqrt((deviations**2).mean(axis=1))
+        distances[is_film] = distance_from(winsorised[~is_film], X[is_film])
     assert training.mean == pytest.approx(winsorised.mean(axis=0))
     assert training.scale == pytest.approx(winsorised.std(axis=0))
     assert training.distances == pytest.approx(np.quantile(distances, QUANTILE_LEVELS))

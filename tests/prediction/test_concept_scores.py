@@ -39,37 +39,66 @@ def test_a_card_has_the_average_precision_of_each_concept_beside_chance():
     assert (never["movie_mean"], never["movie_low"], never["n_movies"]) == (None, None, 0)
 
 
-def test_a_calibration_has_the_errors_of_films_left_out_and_a_margin_for_a_new_one():
-    """The error of a film is that of its mean probability, calibrated without it, as its share of positives.
-
-    The margin is half of the 80 % prediction interval by Student's t: 80 % of the distribution lie between
-    its quantiles of .1 and .9.
-    """
+@pytest.fixture(scope="module")
+def held_out_scores_of_four_films():
+    """Films a, b, c and d of 20 to 50 clips, whose labels are more probable the higher the score."""
     rng = np.random.default_rng(1)
     movies = np.repeat(["a", "b", "c", "d"], [20, 30, 40, 50])
     scores = rng.normal(size=140)
     y = (rng.random(140) < expit(2 * scores - 1)).astype(int)
-    held_out = HeldOut(scores, y, movies)
+    return HeldOut(scores, y, movies)
 
-    calibration = Calibration.fit(held_out, n_draws=10)
 
+def errors_of_films(held_out):
+    """Of each film, the error of its mean probability, calibrated without it, as its share of positives."""
     p = left_out_probabilities(held_out, SlopeLikelihood.of_scores(held_out))
-    errors = [abs((p - y)[movies == film].mean()) for film in ("a", "b", "c", "d")]
+    errors = []
+    for film in ("a", "b", "c", "d"):
+        is_in_film = held_out.movies == film
+        errors.append(abs((p - held_out.y)[is_in_film].mean()))
+    return errors
+
+
+def test_a_calibration_has_the_errors_of_films_left_out(held_out_scores_of_four_films):
+    """A film's share of positives is predicted by its mean probability, calibrated without that film."""
+    calibration = Calibration.fit(held_out_scores_of_four_films, n_draws=10)
+
+    errors = errors_of_films(held_out_scores_of_four_films)
     assert calibration.film_error == pytest.approx(np.mean(errors))
     assert calibration.worst_film_error == pytest.approx(max(errors))
+
+
+def test_a_calibration_has_a_margin_that_the_share_of_four_new_films_in_five_lies_in(
+    held_out_scores_of_four_films,
+):
+    """The margin is half of the 80 % prediction interval by Student's t, from the errors of four films.
+
+    80 % of the distribution lie between its quantiles of .1 and .9.
+    """
+    calibration = Calibration.fit(held_out_scores_of_four_films, n_draws=10)
+
+    errors = errors_of_films(held_out_scores_of_four_films)
     root_mean_square = np.sqrt(np.mean(np.square(errors)))
-    margin = student_t(4).ppf(0.9) * np.sqrt(1 + 1 / 4) * root_mean_square
+    n_films = 4
+    margin = student_t(n_films).ppf(0.9) * np.sqrt(1 + 1 / n_films) * root_mean_square
     assert calibration.film_margin == pytest.approx(margin, rel=1e-3)
+
+
+def test_a_bracket_lies_a_margin_around_a_share_and_within_0_and_1(held_out_scores_of_four_films):
+    calibration = Calibration.fit(held_out_scores_of_four_films, n_draws=10)
     margin = calibration.film_margin
+
     assert calibration.bracket(0.5) == (0.5 - margin, 0.5 + margin)
-    assert calibration.bracket(0.001)[0] == 0
-    assert calibration.bracket(0.999)[1] == 1
+    low_of_a_tiny_share, _ = calibration.bracket(0.001)
+    assert low_of_a_tiny_share == 0
+    _, high_of_almost_all = calibration.bracket(0.999)
+    assert high_of_almost_all == 1
 
 
 def test_the_labels_of_a_film_do_not_change_its_own_left_out_probabilities():
-    """The left-out probabilities of a film come of a calibration on all other films.
+    """Five films have 30 clips each. The probabilities of a film come of a calibration on the four others.
 
-    So they stay the same where all labels of film 3, one of five, are reversed.
+    So those of film 3 stay the same, to the last bit, where all its labels are reversed.
     """
     rng = np.random.default_rng(2)
     movies = np.repeat(np.arange(5), 30)
@@ -83,9 +112,9 @@ def test_the_labels_of_a_film_do_not_change_its_own_left_out_probabilities():
         return left_out_probabilities(held_out, SlopeLikelihood.of_scores(held_out))[is_film_3]
 
     p = probabilities_of_film_3(y)
-    p_with_film_3_reversed = probabilities_of_film_3(y_with_film_3_reversed)
+    p_with_labels_reversed = probabilities_of_film_3(y_with_film_3_reversed)
 
-    np.testing.assert_array_equal(p_with_film_3_reversed, p)
+    np.testing.assert_array_equal(p_with_labels_reversed, p)
 
 
 @pytest.mark.parametrize("n_films", [3, 40])

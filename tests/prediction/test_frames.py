@@ -297,16 +297,16 @@ def test_a_clip_that_was_read_in_part_is_flagged_and_its_explanation_says_why(sa
     assert "read in part" not in of_whole
 
 
-def test_a_clip_read_by_less_than_half_is_said_to_count_nowhere(saved, tmp_path):
-    """A store has three clips of 8 s, of one frame each.
+def store_of_clips_cut_off(folder):
+    """Three clips of 8 s of one film, of one frame each.
 
-    One is whole, one has no pictures in its last second, and one has none in its last 4.04 s.
+    "whole" has all pictures, "mostly_read" none in its last second, "hardly_read" none in its last 4.04 s.
     """
     X, _, _, _ = planted_frames(
         n_movies=1, n_per_movie=3, n_frames=1, n_features=N_FEATURES, n_event=0, seed=5
     )
     path = seal_arrays(
-        tmp_path / "cut",
+        folder / "cut",
         {"whole": "film", "mostly_read": "film", "hardly_read": "film"},
         {"toy": {"pooled": X[:, 0], "frames": X}},
         n_frames=1,
@@ -315,12 +315,20 @@ def test_a_clip_read_by_less_than_half_is_said_to_count_nowhere(saved, tmp_path)
         spans={"whole": (0.0, 8.0), "mostly_read": (8.0, 16.0), "hardly_read": (16.0, 24.0)},
         sampling={"policy": "uniform", "n": N_FRAMES},
     )
-    store = open_store(path)
+    return open_store(path)
+
+
+def test_an_explanation_says_that_a_clip_read_by_less_than_half_counts_nowhere(saved, tmp_path):
+    """Of three clips of 8 s, one has no pictures in its last second, and one none in its last 4.04 s.
+
+    A window of a film of which less than half was read does not count in the film's figures; that is said
+    before the model's score.
+    """
+    store = store_of_clips_cut_off(tmp_path)
     model = load_model(saved.paths["attention"])
 
     of_hardly_read = describe(explain(model, [store], "hardly_read", set_to={}), model)
     of_mostly_read = describe(explain(model, [store], "mostly_read", set_to={}), model)
-    lines = remarks(predict(model, [store]), model, [store])
 
     counts_nowhere = "such a window counts nowhere in a scored film"
     hardly_read = f"4.04 of its 8 s have no pictures: less than half was read, and {counts_nowhere}."
@@ -328,8 +336,18 @@ def test_a_clip_read_by_less_than_half_is_said_to_count_nowhere(saved, tmp_path)
     assert of_hardly_read.index(counts_nowhere) < of_hardly_read.index("logit")
     assert "1 of its 8 s have no pictures." in of_mostly_read
     assert counts_nowhere not in of_mostly_read
+
+
+def test_remarks_count_the_clips_read_by_less_than_half(saved, tmp_path):
+    """Of three clips of 8 s, one has no pictures in its last second, and one none in its last 4.04 s."""
+    store = store_of_clips_cut_off(tmp_path)
+    model = load_model(saved.paths["attention"])
+
+    lines = remarks(predict(model, [store]), model, [store])
+
     (on_partial_clips,) = [line for line in lines if "partial" in line]
-    assert on_partial_clips.endswith(f"; less than half of 1 clip was read: {counts_nowhere}")
+    less_than_half = "less than half of 1 clip was read: such a window counts nowhere in a scored film"
+    assert on_partial_clips.endswith(f"; {less_than_half}")
 
 
 def first_positive_clip(saved):
@@ -418,40 +436,58 @@ def small_units(seed):
 MODEL_OF_UNITS = replace(BUILTIN_MODELS["units"], compared_with=(), make=small_units)
 
 
-def test_units_contribute_to_the_logit_and_have_no_probabilities(saved, tmp_path):
+@pytest.fixture(scope="module")
+def path_of_model_of_units(saved, tmp_path_factory):
+    """The file of a model of twelve units, directions that are learnt without labels."""
+    run = evaluate(saved.data, [MODEL_OF_UNITS], "hn_s")
+    folder = tmp_path_factory.mktemp("units")
+    return save_models(run, saved.data, ["units"], folder, models=[MODEL_OF_UNITS])["units"]
+
+
+def test_units_contribute_to_the_logit_and_have_no_probabilities(saved, path_of_model_of_units, tmp_path):
     """Units are directions that are learnt without labels, so that nobody knows how probable one is.
 
-    A film scored by a model of them has neither frames nor concepts.
+    What each unit contributes to a clip's score adds up to that score. `saved.film` is a store of a film that
+    the model has not seen.
     """
-    run = evaluate(saved.data, [MODEL_OF_UNITS], "hn_s")
-    (path,) = save_models(run, saved.data, ["units"], tmp_path, models=[MODEL_OF_UNITS]).values()
-    model = load_checking_round_trip(path, tmp_path)
+    model = load_checking_round_trip(path_of_model_of_units, tmp_path)
 
     table = predict(model, [saved.film]).table
     frames = predict_frames(model, [saved.film])
-    with_p = table.dropna(subset="p")
-    first_clip = with_p["clip_id"].iloc[0]
-    explanation = explain(model, [saved.film], first_clip, set_to={"unit2": 0.95})
-    film = score_film(saved.film, [path], movie="film3")
 
+    with_p = table.dropna(subset="p")
     contributions = [column for column in table if column.endswith("_contribution")]
     np.testing.assert_allclose(with_p[contributions].sum(axis=1), with_p["logit"], atol=1e-9)
-    assert not [column for column in (*table, *frames) if column.endswith("_p")]
+    probabilities_of_units = [column for column in (*table, *frames) if column.endswith("_p")]
+    assert probabilities_of_units == []
+
+
+def test_an_explanation_by_units_has_values_in_time_and_what_one_set_by_hand_changes(
+    saved, path_of_model_of_units
+):
+    """Unit2 is set to the value that 95 % of training clips are below. No unit is called seen in the clip."""
+    model = load_model(path_of_model_of_units)
+    table = predict(model, [saved.film]).table
+    first_clip = table.dropna(subset="p")["clip_id"].iloc[0]
+
+    explanation = explain(model, [saved.film], first_clip, set_to={"unit2": 0.95})
+
     assert set(explanation.concept_p) == {None}
     description = describe(explanation, model)
     assert "time s  value of" in description
     assert "seen: " not in description
     assert "With unit2 at quantile 0.95: called" in description
+
+
+def test_a_film_scored_by_a_model_of_units_has_neither_frames_nor_concepts(saved, path_of_model_of_units):
+    film = score_film(saved.film, [path_of_model_of_units], movie="film3")
+
     assert film.frames.empty
     assert not film.record.models[0].concepts
 
 
-@pytest.mark.parametrize("n_active", [13, "2", 0], ids=["more than the 12 units", "a text", "none"])
-def test_a_file_with_a_number_of_active_units_that_cannot_be_is_refused(saved, n_active):
-    """In each frame, some of the model's twelve units are active.
-
-    A file is pretended that says otherwise: a model of units as it would be kept, but for `n_active`.
-    """
+def file_of_units_with(n_active, saved):
+    """A model of twelve units as its file would hold it, but for the number of active units in its card."""
     y = (saved.data.levels == "S").astype(np.int64)
     estimator = fit(
         MODEL_OF_UNITS, seed=0, X=saved.data.read("frames"), y=y, movies=saved.data.movies
@@ -463,7 +499,16 @@ def test_a_file_with_a_number_of_active_units_that_cannot_be_is_refused(saved, n
         concepts=estimator.concepts_,
         parameters=state.parameters | {"n_active": n_active},
     )
-    file = ModelFile("toy.model", card, state.arrays, {})
+    return ModelFile("toy.model", card, state.arrays, {})
+
+
+@pytest.mark.parametrize("n_active", [13, "2", 0], ids=["more than the 12 units", "a text", "none"])
+def test_a_file_with_a_number_of_active_units_that_cannot_be_is_refused(saved, n_active):
+    """A model has twelve units, of which in each frame the same number are active, from 1 to 12.
+
+    The file says otherwise.
+    """
+    file = file_of_units_with(n_active, saved)
 
     with pytest.raises(ModelError, match="active"):
         construct(file)

@@ -80,35 +80,53 @@ def scores_above_mean(data, columns, is_trained_on):
     return scores - scores[is_trained_on].mean()
 
 
+def contribution_of(modality, data, model_file):
+    """What "seen" or "heard" contributes to the logit of each clip, by a model of both."""
+    _, contributions = om.load_model(model_file).estimator.contributions(data.X)
+    column = {"seen": 0, "heard": 1}[modality]
+    return contributions[:, column]
+
+
+def assert_proportional(contributions, scores):
+    """They correlate perfectly, and have the same sign."""
+    assert np.corrcoef(contributions, scores)[0, 1] > 1 - 1e-6
+    assert (contributions * scores >= -1e-6).all()
+
+
 @pytest.mark.parametrize("how", ["late", "mean", "max"])
 @pytest.mark.parametrize(
-    ("modality", "columns", "of_clips_with_both"),
-    [(0, SEEN, True), (1, HEARD, True), (0, SEEN, False)],
-    ids=["seen", "heard", "seen, of clips that are not heard"],
+    ("modality", "its_features"), [("seen", SEEN), ("heard", HEARD)], ids=["seen", "heard"]
 )
 def test_the_contribution_of_a_modality_is_proportional_to_the_score_of_its_own_model_above_the_mean(
-    corpus, model_files, how, modality, columns, of_clips_with_both
+    corpus, model_files, how, modality, its_features
 ):
-    """Proportional: they correlate perfectly, and have the same sign.
+    """A model of what is seen and heard joins (late, mean, max) the scores of a model of each modality.
 
-    A model of a modality is trained here, on its `columns` of the features. That of clips with both is
-    trained on clips with both; clips that are not heard have a model of what is seen in all clips.
+    Such a model is trained here anew, on the features of one modality of all clips that have both. Of these
+    clips, its scores above the mean say what the modality contributes.
     """
     data = corpus.dataset()
     has_both = np.isfinite(data.X).all(axis=1)
-    if of_clips_with_both:
-        is_trained_on = has_both
-        is_asked = has_both
-    else:
-        is_trained_on = np.ones(len(data), bool)
-        is_asked = ~has_both
-    scores = scores_above_mean(data, columns, is_trained_on)[is_asked]
+    scores = scores_above_mean(data, its_features, is_trained_on=has_both)
 
-    _, contributions = om.load_model(model_files[how]).estimator.contributions(data.X)
+    contributions = contribution_of(modality, data, model_files[how])
 
-    contribution = contributions[is_asked, modality]
-    assert np.corrcoef(contribution, scores)[0, 1] > 1 - 1e-6
-    assert (contribution * scores >= -1e-6).all()
+    assert_proportional(contributions[has_both], scores[has_both])
+
+
+@pytest.mark.parametrize("how", ["late", "mean", "max"])
+def test_clips_that_are_not_heard_have_the_score_of_a_model_of_what_is_seen_in_all_clips(
+    corpus, model_files, how
+):
+    """Some clips have no sound. What is seen contributes to them by a model that was trained on all clips."""
+    data = corpus.dataset()
+    is_not_heard = ~np.isfinite(data.X).all(axis=1)
+    all_clips = np.ones(len(data), bool)
+    scores = scores_above_mean(data, SEEN, is_trained_on=all_clips)
+
+    contributions = contribution_of("seen", data, model_files[how])
+
+    assert_proportional(contributions[is_not_heard], scores[is_not_heard])
 
 
 def test_clips_without_sound_are_predicted_and_flagged(corpus, model_files):
@@ -136,31 +154,48 @@ def test_the_order_in_which_stores_of_modalities_are_given_changes_no_prediction
     assert heard_first.to_csv() == seen_first.to_csv()
 
 
-def test_stores_of_both_modalities_give_the_same_as_a_store_of_each(corpus, model_files, tmp_path):
-    """128 clips have sound. A corpus may also lie in several stores of both modalities."""
+def stores_of_both_modalities(corpus, folder, films_of_stores):
+    """Put what is seen and heard in clips with sound into one store for each list of films."""
     seen, heard = corpus.stores["seen"], corpus.stores["heard"]
     row_of = {clip.clip_id: row for row, clip in enumerate(seen.clips)}
     rows = [row_of[clip.clip_id] for clip in heard.clips]
     arrays = {"seen": seen["seen"].pooled()[rows], "heard": heard["heard"].pooled()}
 
-    def seal_films(name, movies):
-        is_in = np.array([clip.movie in movies for clip in heard.clips])
-        movie_of = {clip.clip_id: clip.movie for clip in heard.clips if clip.movie in movies}
+    stores = []
+    for films in films_of_stores:
+        is_in = np.array([clip.movie in films for clip in heard.clips])
+        movie_of = {clip.clip_id: clip.movie for clip in heard.clips if clip.movie in films}
         groups = {modality: {"pooled": X[is_in]} for modality, X in arrays.items()}
-        return of.open_store(seal_arrays(tmp_path / name, movie_of, groups))
+        stores.append(of.open_store(seal_arrays(folder / "-".join(films), movie_of, groups)))
+    return stores
 
+
+def test_a_store_of_both_modalities_gives_the_same_as_a_store_of_each(corpus, model_files, tmp_path):
+    """The corpus has a store of what is seen in all clips, and one of what is heard in those with sound.
+
+    A third store holds both, of the clips with sound. These clips have the same logits either way.
+    """
     model = om.load_model(model_files["concat"])
-    store_of_both = seal_films("all", ["f0", "f1", "f2", "f3"])
-    stores_of_films = [seal_films("f0", ["f0"]), seal_films("rest", ["f1", "f2", "f3"])]
+    store_of_both = stores_of_both_modalities(corpus, tmp_path, [["f0", "f1", "f2", "f3"]])
 
     by_store_of_both = om.predict(model, store_of_both).table
-    by_stores_of_films = om.predict(model, stores_of_films).table
-    by_store_of_each = om.predict(model, [seen, heard]).table
+    by_store_of_each = om.predict(model, [corpus.stores["seen"], corpus.stores["heard"]]).table
 
     has_sound = by_store_of_each["clip_id"].isin(by_store_of_both["clip_id"])
-    by_store_of_each = by_store_of_each[has_sound].reset_index(drop=True)
-    assert by_store_of_each["logit"].equals(by_store_of_both["logit"])
-    assert by_stores_of_films.equals(by_store_of_both)
+    of_clips_with_sound = by_store_of_each[has_sound].reset_index(drop=True)
+    assert of_clips_with_sound["logit"].equals(by_store_of_both["logit"])
+
+
+def test_films_in_several_stores_of_both_modalities_give_the_same_as_in_one(corpus, model_files, tmp_path):
+    """Film f0 lies in one store and f1, f2 and f3 in another; then all four in one."""
+    model = om.load_model(model_files["concat"])
+    one_store = stores_of_both_modalities(corpus, tmp_path, [["f0", "f1", "f2", "f3"]])
+    two_stores = stores_of_both_modalities(corpus, tmp_path, [["f0"], ["f1", "f2", "f3"]])
+
+    by_one_store = om.predict(model, one_store).table
+    by_two_stores = om.predict(model, two_stores).table
+
+    assert by_two_stores.equals(by_one_store)
 
 
 @pytest.mark.parametrize(

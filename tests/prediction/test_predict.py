@@ -100,28 +100,33 @@ def planted_truth(clips, model):
     return truth
 
 
+def judged_clips_of_unseen_films(table, truth):
+    """Rows of films other than f0, which have a probability and of which the truth is known."""
+    is_of_unseen_film = table["movie"] != "f0"
+    has_probability = table["flags"] != "unlike"
+    has_truth = table["clip_id"].isin(truth)
+    return table[is_of_unseen_film & has_probability & has_truth]
+
+
 @pytest.mark.parametrize("name", MODELS_THAT_DECIDE)
 def test_most_clips_of_unseen_films_are_called_as_planted_with_calibrated_probabilities(
     trained_models, new_films, name
 ):
-    """Of three films of 60 clips, the models were trained on f0, but not on g0 and g1.
+    """Films f0, g0 and g1 have 60 clips each; the models were trained on f0, but not on g0 and g1.
 
     Of the 120 clips of these two, the 12 that nobody was sure of and the few without a probability don't
-    count.
+    count. Calibrated: of clips with about the same probability, about that share is positive.
     """
     truth = planted_truth(new_films.manifest.clips, name)
 
     table = predict(load_model(trained_models.paths[name]), [new_films.store], new_films.manifest).table
 
-    is_of_unseen_film = table["movie"] != "f0"
-    has_probability = table["flags"] != "unlike"
-    has_truth = table["clip_id"].isin(truth)
-    unseen = table[is_of_unseen_film & has_probability & has_truth]
+    unseen = judged_clips_of_unseen_films(table, truth)
     assert len(unseen) > 90
-    y = np.array([truth[clip_id] for clip_id in unseen["clip_id"]], dtype=int)
-    called = unseen["called"].to_numpy(dtype=int)
-    assert (called == y).mean() > 0.8
-    assert calibration_error(y, unseen["p"], n_bins=4) < 0.15
+    is_positive = np.array([truth[clip_id] for clip_id in unseen["clip_id"]], dtype=int)
+    is_called_positive = unseen["called"].to_numpy(dtype=int)
+    assert (is_called_positive == is_positive).mean() > 0.8
+    assert calibration_error(is_positive, unseen["p"], n_bins=4) < 0.15
 
 
 def test_a_table_has_the_columns_of_the_specification_and_those_of_a_bottlenecks_concepts(
@@ -203,20 +208,33 @@ def test_a_bank_has_calibrated_probabilities_of_the_planted_concepts_and_no_call
 
 @pytest.mark.parametrize("name", MODELS_THAT_DECIDE)
 def test_a_film_unlike_the_training_films_gets_no_probabilities(trained_models, store_of_alien_film, name):
-    """In JSON they are null. The film is hundreds of deviations away in feature 7, which did not vary."""
-    model = load_model(trained_models.paths[name])
-    predictions = predict(model, [store_of_alien_film])
+    """Every feature of film g8 is 30 deviations away from the training films, and one is hundreds away.
 
-    table = predictions.table
+    Each clip is flagged as unlike more than 99 % of training clips, and columns of probabilities, calls and
+    contributions are empty; the logit is kept. It is of moderate size, as features far out are limited.
+    """
+    model = load_model(trained_models.paths[name])
+
+    table = predict(model, [store_of_alien_film]).table
+
     assert (table["flags"] == "unlike").all()
     assert table["unlike"].min() > 0.99
     empty_columns = [column for column in table.columns if column.endswith(("_p", "_contribution"))]
     empty_columns += ["called", "p", "p_low", "p_high"]
     assert table[empty_columns].isna().all().all()
     assert table["logit"].abs().max() < 100
+
+
+@pytest.mark.parametrize("name", MODELS_THAT_DECIDE)
+def test_in_json_a_film_without_probabilities_has_null_for_them(trained_models, store_of_alien_film, name):
+    """No clip of film g8 has a probability. JSON knows null, and no NaN as a table of pandas does."""
+    model = load_model(trained_models.paths[name])
+    predictions = predict(model, [store_of_alien_film])
+
     clips = document(predictions, model, [store_of_alien_film])["clips"]
+
     assert {clip["p"] for clip in clips} == {None}
-    json.dumps(clips, allow_nan=False)
+    json.dumps(clips, allow_nan=False)  # raises no error
 
 
 def test_several_stores_are_one_table(trained_models, new_films, store_of_alien_film):
@@ -250,18 +268,27 @@ def test_remarks_count_clips_not_judged_of_training_films_unlike_and_excluded(
     """
     model = load_model(trained_models.paths["linear"])
     predictions = predict(model, [store_of_alien_film, new_films.store])
+    n_unlike = predictions.has("unlike").sum()
+    n_unlike_of_g8 = (predictions.has("unlike") & (predictions.table["movie"] == "g8")).sum()
+    n_of_training_films = predictions.has("trained_on").sum()
 
     lines = remarks(predictions, model)
 
     evidence, on_calls, on_training_films, *_others, on_excluded = lines
     assert evidence == predictions.evidence
-    assert f"{predictions.has('unlike').sum()} not judged" in on_calls
-    assert on_training_films.startswith(f"{predictions.has('trained_on').sum()} clips")
+    assert f"{n_unlike} not judged" in on_calls
+    assert on_training_films.startswith(f"{n_of_training_films} clips")
     assert on_excluded == "excluded 2: failed: the file is empty (0 bytes) (g8-00, ...)"
     (on_alien_film,) = [line for line in lines if line.startswith("g8: ")]
-    n_unlike = (predictions.has("unlike") & (predictions.table["movie"] == "g8")).sum()
-    assert f"{n_unlike} of 29" in on_alien_film
+    assert f"{n_unlike_of_g8} of 29" in on_alien_film
     assert re.search(FAR_FROM_OTHER_FILMS, on_alien_film)
+
+
+def some_rows(table, *, n_with_p, n_without_p):
+    """The first rows of a table of predictions that have a probability, and the first that have none."""
+    with_p = table[table["p"].notna()].head(n_with_p)
+    without_p = table[table["p"].isna()].head(n_without_p)
+    return pd.concat([with_p, without_p])
 
 
 @pytest.mark.parametrize(
@@ -275,12 +302,13 @@ def test_remarks_count_clips_not_judged_of_training_films_unlike_and_excluded(
 def test_a_remark_on_a_written_file_counts_clips_and_those_with_a_probability(
     trained_models, new_films, store_of_alien_film, n_with_p, n_without_p, expected
 ):
-    """Some rows with a probability and some without are taken from a table, as if they were all of it."""
+    """Predictions are written to a file p.csv, some with a probability and some without.
+
+    Clips of a film unlike the training films, as that of `store_of_alien_film`, have none.
+    """
     model = load_model(trained_models.paths["linear"])
     predictions = predict(model, [store_of_alien_film, new_films.store])
-    with_p = predictions.table[predictions.table["p"].notna()]
-    without_p = predictions.table[predictions.table["p"].isna()]
-    table = pd.concat([with_p.head(n_with_p), without_p.head(n_without_p)])
+    table = some_rows(predictions.table, n_with_p=n_with_p, n_without_p=n_without_p)
 
     remark = written_remark(replace(predictions, table=table), model, "p.csv")
 
@@ -408,32 +436,46 @@ def test_an_explanation_names_its_task_its_levels_and_the_concepts_near_chance(t
     assert list(explanation.near_chance) == near_chance
 
 
+def model_of_labels_by(annotators, trained_models):
+    """A model whose card says that these annotators gave the labels of its training clips."""
+    model = load_model(trained_models.paths["pcbm_lr"])
+    return replace(model, card=changed_card(model.card, labelled_by=annotators))
+
+
 @pytest.mark.parametrize(
     ("annotators", "sentence"),
-    [((PLANTED,), "nobody judged them"), (("AB", PLANTED), "nobody judged those"), (("AB",), "")],
-    ids=["all labels planted", "some labels planted", "labels of people"],
+    [((PLANTED,), "nobody judged them"), (("AB", PLANTED), "nobody judged those")],
+    ids=["all labels planted", "some labels planted"],
 )
 def test_explanations_remarks_and_json_say_that_nobody_judged_planted_labels(
     trained_models, new_films, annotators, sentence
 ):
     """The card of a model names the annotators of its training clips.
 
-    The annotator `PLANTED` is a program; AB are the initials of a person.
+    The annotator `PLANTED` is a program that makes up labels; AB are the initials of a person.
     """
-    model = load_model(trained_models.paths["pcbm_lr"])
-    model = replace(model, card=changed_card(model.card, labelled_by=annotators))
+    model = model_of_labels_by(annotators, trained_models)
     predictions = predict(model, [new_films.store])
 
     line_in_json = document(predictions, model, [new_films.store])["model"]["labels_line"]
-    text = describe(explain(model, [new_films.store], "g0-00", {}), model)
-    if sentence:
-        assert sentence in line_in_json
-        assert line_in_json in remarks(predictions, model)
-        assert sentence in text
-    else:
-        assert line_in_json == ""
-        assert not [line for line in remarks(predictions, model) if "nobody judged" in line]
-        assert "nobody judged" not in text
+    text = describe(explain(model, [new_films.store], "g0-00", set_to={}), model)
+
+    assert sentence in line_in_json
+    assert line_in_json in remarks(predictions, model)
+    assert sentence in text
+
+
+def test_nothing_is_said_of_planted_labels_where_people_judged(trained_models, new_films):
+    """The card of a model names AB, the initials of a person, as the annotator of its training clips."""
+    model = model_of_labels_by(("AB",), trained_models)
+    predictions = predict(model, [new_films.store])
+
+    line_in_json = document(predictions, model, [new_films.store])["model"]["labels_line"]
+    text = describe(explain(model, [new_films.store], "g0-00", set_to={}), model)
+
+    assert line_in_json == ""
+    assert not [line for line in remarks(predictions, model) if "nobody judged" in line]
+    assert "nobody judged" not in text
 
 
 @pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
@@ -478,28 +520,55 @@ def test_a_concept_is_seen_where_a_clip_is_on_its_side_of_the_hyperplane_and_p_i
     assert 0 < is_seen.mean() < 1
 
 
-def test_concepts_explain_what_they_change_and_are_reasons_from_a_hundredth_on(trained_models, new_films):
-    """What a concept changes is the probability less the one without its contribution.
+@pytest.fixture(scope="module")
+def linear_model_of_concepts(trained_models):
+    """A model that decides by a linear function of two concepts."""
+    return load_model(trained_models.paths["pcbm_lr"])
 
-    A change of .01 or more makes it a reason, for the decision or against it. A concept whose probability
-    reaches its threshold is seen.
-    """
-    model = load_model(trained_models.paths["pcbm_lr"])
-    table = predict(model, [new_films.store]).table
-    twenty_clips = table[table["p"].notna()].head(20).to_dict(orient="records")
 
-    for row in twenty_clips:
-        explanation = explain(model, [new_films.store], row["clip_id"], set_to={})
+@pytest.fixture(scope="module")
+def twenty_explained_clips(linear_model_of_concepts, new_films):
+    """(row of the predictions, explanation) of the first clips that have a probability."""
+    table = predict(linear_model_of_concepts, [new_films.store]).table
+    rows = table[table["p"].notna()].head(20).to_dict(orient="records")
+    return [
+        (row, explain(linear_model_of_concepts, [new_films.store], row["clip_id"], set_to={})) for row in rows
+    ]
 
-        lines = describe(explanation, model).splitlines()
-        reasons_for = "".join(line for line in lines if line.startswith("for it: "))
-        reasons_against = "".join(line for line in lines if line.startswith("against it: "))
+
+def test_a_concept_is_seen_where_its_probability_reaches_its_threshold(
+    linear_model_of_concepts, twenty_explained_clips
+):
+    model = linear_model_of_concepts
+    for row, explanation in twenty_explained_clips:
         for concept, threshold in zip(model.concepts, model.concept_thresholds, strict=True):
             assert (concept in explanation.seen) == (row[f"{concept}_p"] >= threshold)
+
+
+def test_a_concept_changes_the_probability_by_what_its_contribution_to_the_logit_does(
+    linear_model_of_concepts, twenty_explained_clips
+):
+    """A clip's logit is a sum of contributions: without that of a concept it gives another probability."""
+    for _, explanation in twenty_explained_clips:
         for part, change in zip(explanation.parts.contributions, explanation.changes, strict=True):
             logit_without = np.array([explanation.decision.logit - part.contribution])
-            p_without = model.calibration.probability(logit_without)[0]
+            p_without = linear_model_of_concepts.calibration.probability(logit_without)[0]
             assert change == pytest.approx(explanation.decision.p - p_without)
+
+
+def test_a_concept_is_a_reason_if_it_changes_the_probability_by_a_hundredth_or_more(
+    linear_model_of_concepts, twenty_explained_clips
+):
+    """It speaks for the decision if it makes the probability higher, and against it if lower.
+
+    The reason says whether the clip has more or less of the concept than usual.
+    """
+    for _, explanation in twenty_explained_clips:
+        lines = describe(explanation, linear_model_of_concepts).splitlines()
+        reasons_for = "".join(line for line in lines if line.startswith("for it: "))
+        reasons_against = "".join(line for line in lines if line.startswith("against it: "))
+
+        for part, change in zip(explanation.parts.contributions, explanation.changes, strict=True):
             amount = "more" if part.value > part.usual else "less"
             reason = f"{amount} {part.concept} than usual"
             assert (reason in reasons_for) == (change >= 0.01)

@@ -92,13 +92,14 @@ def test_a_part_of_a_film_among_other_clips_is_flagged_alone(films, without_pict
     ids=["encoded", "cropped by 5 %", "cropped by 10 %"],
 )
 def test_a_copy_is_known_by_its_pictures(films, with_pictures, tmp_path, change):
-    """The model was trained on film c and keeps what its pictures look like.
+    """The model `with_pictures` was trained on films a, b, c and d, and keeps what their pictures look like.
 
-    Of the copy, pictures are encoded anew and perhaps cropped, and features are those of another extraction.
+    It is asked about a copy of c, whose pictures are encoded anew and perhaps cropped. Its features are those
+    of another extraction, by which nobody could know it.
     """
     copy = with_other_features(films["c"])
-    pictures_of_clips = [change(frames) for frames in copy.pictures]
-    changed_copy = Drawn(pictures_of_clips, copy.features)
+    changed_pictures = [change(frames) for frames in copy.pictures]
+    changed_copy = Drawn(changed_pictures, copy.features)
     store = make_sealed_store(tmp_path, "asked", {"copy": changed_copy}, with_pictures=True)
 
     result = om.predict(with_pictures, store)
@@ -106,7 +107,8 @@ def test_a_copy_is_known_by_its_pictures(films, with_pictures, tmp_path, change)
     assert result.has("trained_on").all()
     assert result.recognition.films["copy"].by == "pictures"
     assert result.recognition.films["copy"].trained_as == "c"
-    assert result.recognition.why_no_pictures == ""
+    reason_why_pictures_were_not_compared = result.recognition.why_no_pictures
+    assert reason_why_pictures_were_not_compared == ""
 
 
 @pytest.mark.usefixtures("with_pictures", "without_pictures")
@@ -223,34 +225,52 @@ def test_the_command_predict_says_under_which_name_the_model_was_trained_on_a_fi
     assert "another name is b" in output.err
 
 
+def sums_of_a_lab(lab, movies, films, folder):
+    """Let a lab sum up its films, and read its file of sums."""
+    films_of_lab = {movie: films[movie] for movie in movies}
+    store = make_sealed_store(folder, lab, films_of_lab, with_pictures=True)
+    data = om.load_dataset(store, of.Manifest(labelled_clips(movies), folder), backbone="net")
+    file = folder / f"{lab}.sums"
+    om.write_sums(om.gram(data, "hn_s", least=2), file)
+    return om.read_sums(file)
+
+
+@pytest.fixture(scope="module")
+def joint_of_two_labs(films, tmp_path_factory):
+    """The sums of lab one, which has films c and a, and of lab two, which has d and b."""
+    folder = tmp_path_factory.mktemp("labs")
+    sums_of_one = sums_of_a_lab("one", ("c", "a"), films, folder)
+    sums_of_two = sums_of_a_lab("two", ("d", "b"), films, folder)
+    return om.join([sums_of_one, sums_of_two])
+
+
+def films_known_by_a_model(joint, films, folder):
+    """Save a model of sums, and ask it about the films as "other a", "other b", ...; return name -> film."""
+    renamed = {f"other {movie}": drawn for movie, drawn in films.items()}
+    asked = make_sealed_store(folder, "asked", renamed, with_pictures=False)
+    om.save_joint(joint, joint.linear(), folder / "joint.model")
+    model = om.load_model(folder / "joint.model")
+    known = recognise(model.card, model.training, [asked]).films
+    return {film.movie: film.trained_as for film in known.values()}
+
+
 @pytest.mark.long
-def test_a_joint_model_knows_the_films_of_all_labs_but_none_that_was_left_out(films, tmp_path):
-    """Lab one has films c and a, lab two d and b. Their files of sums are joined to one model.
+def test_a_joint_model_knows_the_films_of_all_labs(joint_of_two_labs, films, tmp_path):
+    """Lab one has films c and a, and lab two d and b; one model is made of the sums of both.
 
-    The model is asked about the same films under other names; then again without film b.
+    It is asked about the same films under other names.
     """
-    sums = []
-    for lab, movies in (("one", ("c", "a")), ("two", ("d", "b"))):
-        store = make_sealed_store(
-            tmp_path, lab, {movie: films[movie] for movie in movies}, with_pictures=True
-        )
-        data = om.load_dataset(store, of.Manifest(labelled_clips(movies), tmp_path), backbone="net")
-        om.write_sums(om.gram(data, "hn_s", least=2), tmp_path / f"{lab}.sums")
-        sums.append(om.read_sums(tmp_path / f"{lab}.sums"))
-    joint = om.join(sums)
-    renamed = {f"other {movie}": films[movie] for movie in FILMS}
-    asked = make_sealed_store(tmp_path, "asked", renamed, with_pictures=False)
+    known = films_known_by_a_model(joint_of_two_labs, films, tmp_path)
 
-    def names_by_which_films_are_known(joint, name):
-        om.save_joint(joint, joint.linear(), tmp_path / name)
-        model = om.load_model(tmp_path / name)
-        known = recognise(model.card, model.training, [asked]).films
-        return {film.movie: film.trained_as for film in known.values()}
+    assert known == {"other a": "a", "other b": "b", "other c": "c", "other d": "d"}
 
-    of_all = {"other a": "a", "other b": "b", "other c": "c", "other d": "d"}
-    assert names_by_which_films_are_known(joint, "joint.model") == of_all
-    without_b = {"other a": "a", "other c": "c", "other d": "d"}
-    assert names_by_which_films_are_known(joint.without(["b"]), "without.model") == without_b
+
+@pytest.mark.long
+def test_a_joint_model_does_not_know_a_film_that_was_left_out(joint_of_two_labs, films, tmp_path):
+    """Lab one has films c and a, and lab two d and b; a model is made of the sums of all films but b."""
+    known = films_known_by_a_model(joint_of_two_labs.without(["b"]), films, tmp_path)
+
+    assert known == {"other a": "a", "other c": "c", "other d": "d"}
 
 
 @pytest.mark.long
@@ -499,48 +519,86 @@ def test_a_text_of_eight_words_was_trained_on_by_itself(n_words, is_flagged):
     assert _find_trained_clips([trained], [stored], known={}) == ({"_0", "_2"} if is_flagged else set())
 
 
-@pytest.mark.parametrize("n_sketches", [0, 5])
-def test_films_that_a_model_keeps_are_selected_joined_and_stored_without_mixing_their_clips(n_sketches):
-    """Six clips are of films 0, 1, 2, 1, 0, 2; the first of them have a sketch, if any have.
+def kept_clips_of_three_films(n_sketches):
+    """What a model keeps of six training clips: the film of each, a digest, and of the first ones a sketch.
 
-    A clip under another film's number would make a new film known as one that the model has never seen.
+    Clips 0 to 5 are of films 0, 1, 2, 1, 0, 2. Every byte of a digest or a sketch is the clip's number.
     """
     film_of_clip = np.array([0, 1, 2, 1, 0, 2])
     clips = np.arange(6, dtype=np.uint8)
-    kept = TrainingFilms(
+    return TrainingFilms(
         digests=np.tile(clips[:, None, None], (1, 1, DIGEST_BYTES)),
         films_of_digests=film_of_clip,
         pictures=np.tile(clips[:n_sketches, None, None], (1, len(KEPT_VIEWS), SKETCH_BYTES)),
         picture_films=film_of_clip[:n_sketches],
     )
 
-    def clips_by_film(training):
-        """Return (film, clip) of the rows, and of the sketches."""
-        rows = zip(training.films_of_digests.tolist(), training.digests[:, 0, 0].tolist(), strict=True)
-        pictures = zip(training.picture_films.tolist(), training.pictures[:, 0, 0].tolist(), strict=True)
-        return [*rows], [*pictures]
 
-    selected = [(0, 2), (0, 5), (1, 0), (1, 4)]
-    assert clips_by_film(kept.of_films([2, 0])) == (
-        selected,
-        [(film, clip) for film, clip in selected if clip < n_sketches],
-    )
-    assert clips_by_film(kept.of_films([])) == ([], [])
+def digests_by_film(kept):
+    """Return (film, clip) of the digests."""
+    return list(zip(kept.films_of_digests.tolist(), kept.digests[:, 0, 0].tolist(), strict=True))
 
-    rows, pictures = clips_by_film(kept)
-    joined = TrainingFilms.concatenated([kept, kept.of_films([1]), kept], [3, 1, 3])
-    assert clips_by_film(joined) == (
-        [*rows, (3, 1), (3, 3), *((film + 4, clip) for film, clip in rows)],
-        [
-            *pictures,
-            *((3, clip) for clip in (1, 3) if clip < n_sketches),
-            *((film + 4, clip) for film, clip in pictures),
-        ],
-    )
+
+def sketches_by_film(kept):
+    """Return (film, clip) of the sketches."""
+    return list(zip(kept.picture_films.tolist(), kept.pictures[:, 0, 0].tolist(), strict=True))
+
+
+def with_sketch(films_and_clips, n_sketches):
+    """Return those pairs (film, clip) of which the clip is among the first so many."""
+    return [(film, clip) for film, clip in films_and_clips if clip < n_sketches]
+
+
+@pytest.mark.parametrize("n_sketches", [0, 5], ids=["no sketches", "sketches of clips 0 to 4"])
+def test_films_that_are_selected_from_those_that_a_model_keeps_are_numbered_anew(n_sketches):
+    """A model keeps clips 0 to 5 of films 0, 1, 2, 1, 0, 2. Film 2 is to be film 0, and film 0 film 1.
+
+    A clip under another film's number would make a new film known as one that the model has never seen.
+    """
+    kept = kept_clips_of_three_films(n_sketches)
+
+    selected = kept.of_films([2, 0])
+
+    of_film_2_and_0 = [(0, 2), (0, 5), (1, 0), (1, 4)]
+    assert digests_by_film(selected) == of_film_2_and_0
+    assert sketches_by_film(selected) == with_sketch(of_film_2_and_0, n_sketches)
+
+    none_selected = kept.of_films([])
+    assert digests_by_film(none_selected) == []
+    assert sketches_by_film(none_selected) == []
+
+
+@pytest.mark.parametrize("n_sketches", [0, 5], ids=["no sketches", "sketches of clips 0 to 4"])
+def test_films_that_several_models_keep_are_joined_under_numbers_of_their_own(n_sketches):
+    """Three models keep films: the first three, the second one, and the third three, which are 7 in all.
+
+    So films of the first keep their numbers 0 to 2, that of the second becomes 3, and the last get 4 more.
+    """
+    first = third = kept_clips_of_three_films(n_sketches)
+    second = first.of_films([1])  # of clips 1 and 3
+
+    joined = TrainingFilms.concatenated([first, second, third], [3, 1, 3])
+
+    of_first = [(0, 0), (1, 1), (2, 2), (1, 3), (0, 4), (2, 5)]
+    of_second = [(3, 1), (3, 3)]
+    of_third = [(4, 0), (5, 1), (6, 2), (5, 3), (4, 4), (6, 5)]
+    of_all = of_first + of_second + of_third
+    assert digests_by_film(joined) == of_all
+    assert sketches_by_film(joined) == with_sketch(of_all, n_sketches)
+
+
+@pytest.mark.parametrize("n_sketches", [0, 5], ids=["no sketches", "sketches of clips 0 to 4"])
+def test_films_that_a_model_keeps_are_read_from_its_arrays_as_they_were(n_sketches):
+    """A model keeps clips 0 to 5 of films 0, 1, 2, 1, 0, 2. Without sketches there is no array of them."""
+    kept = kept_clips_of_three_films(n_sketches)
 
     arrays = kept.to_arrays()
+    read = TrainingFilms.from_arrays(arrays)
+
     assert ("trained_pictures" in arrays) == (n_sketches > 0)
-    assert clips_by_film(TrainingFilms.from_arrays(arrays)) == (rows, pictures)
+    of_all = [(0, 0), (1, 1), (2, 2), (1, 3), (0, 4), (2, 5)]
+    assert digests_by_film(read) == of_all
+    assert sketches_by_film(read) == with_sketch(of_all, n_sketches)
 
 
 # --- pictures that are planted as signs
@@ -573,41 +631,57 @@ AS_IT_WAS, LIKE_BY_60, LIKE_BY_48 = 0, 52, 68
 """How many signs of a clip are turned: the cosine of its sketches is 1 - 2 turned / 264."""
 
 
+def clips_like(*numbers, cosine=1.0):
+    """Clips by their numbers, each with as many of its 264 signs turned as gives that cosine of sketches."""
+    n_turned = {1.0: AS_IT_WAS, 0.6: LIKE_BY_60, 0.48: LIKE_BY_48}[cosine]
+    return [(number, n_turned) for number in numbers]
+
+
+THREE_CLIPS, FOUR_CLIPS = clips_like(1, 2, 3), clips_like(1, 2, 3, 4)
+ONE_NEW, TWO_NEW, FOUR_NEW = clips_like(91), clips_like(91, 92), clips_like(91, 92, 93, 94)
+
+
 @pytest.mark.parametrize(
     ("new", "trained", "share"),
     [
-        ([(1, 0), (2, 0), (3, 0)], [(1, 0), (2, 0), (3, 0)], 1),
-        ([(1, 0), (2, 0), NEW[0]], [(1, 0), (2, 0), (3, 0), (4, 0)], 2 / 3),
-        ([(1, 0), *NEW], [(1, 0), (2, 0), (3, 0)], 1 / 3),
-        ([(1, 0), (1, 0), NEW[0], NEW[1]], [(1, 0), (2, 0), (3, 0), (4, 0)], 2 / 4),
-        ([*NEW], [(1, 0), (2, 0), (3, 0)], 0),
-        ([(1, LIKE_BY_60), (2, LIKE_BY_60), (3, LIKE_BY_48)], [(1, 0), (2, 0), (3, 0)], 2 / 3),
-        ([(1, LIKE_BY_60), (2, AS_IT_WAS)], [(1, 0), (2, 0), (3, 0)], 1 / 2),
-        ([(1, LIKE_BY_60), (2, AS_IT_WAS), NEW[0]], [(1, 0), (2, 0)], 1 / 2),
-        ([(1, 0)], [(1, 0)], 1),
-        ([(1, 0)], [(2, 0)], 0),
-    ],
-    ids=[
-        "the same",
-        "shorter than the training film",
-        "longer",
-        "as long, one clip twice",
-        "new",
-        "three clips are the same from a cosine of .5 on",
-        "two new clips are not",
-        "nor two trained ones",
-        "one clip",
-        "another clip",
+        pytest.param(THREE_CLIPS, THREE_CLIPS, 1, id="the same"),
+        pytest.param(clips_like(1, 2) + ONE_NEW, FOUR_CLIPS, 2 / 3, id="shorter than the training film"),
+        pytest.param(clips_like(1) + FOUR_NEW, THREE_CLIPS, 1 / 3, id="longer"),
+        pytest.param(clips_like(1, 1) + TWO_NEW, FOUR_CLIPS, 2 / 4, id="as long, one clip twice"),
+        pytest.param(FOUR_NEW, THREE_CLIPS, 0, id="new"),
+        pytest.param(
+            clips_like(1, 2, cosine=0.6) + clips_like(3, cosine=0.48),
+            THREE_CLIPS,
+            2 / 3,
+            id="three clips are the same from a cosine of .5 on",
+        ),
+        pytest.param(
+            clips_like(1, cosine=0.6) + clips_like(2),
+            THREE_CLIPS,
+            1 / 2,
+            id="one of two new clips is too unlike",
+        ),
+        pytest.param(
+            clips_like(1, cosine=0.6) + clips_like(2) + ONE_NEW,
+            clips_like(1, 2),
+            1 / 2,
+            id="one of two trained clips is too unlike",
+        ),
+        pytest.param(clips_like(1), clips_like(1), 1, id="one clip"),
+        pytest.param(clips_like(1), clips_like(2), 0, id="another clip"),
     ],
 )
-@pytest.mark.parametrize("n_at_once", [2, 2048])
-def test_pictures_in_common_are_a_share_of_the_shorter_film(monkeypatch, new, trained, share, n_at_once):
-    """A film of which the other is a part is known, however much longer one of the two is.
+@pytest.mark.parametrize("n_compared_at_once", [2, 2048])
+def test_pictures_in_common_are_a_share_of_the_shorter_film(
+    monkeypatch, new, trained, share, n_compared_at_once
+):
+    """Of a new film and a training film, the clips that look the same are a share of the shorter one.
 
-    One or two clips may be similar by chance, and need a cosine of .7. It is the same however many clips are
-    compared at once.
+    Two clips are the same if their pictures have a cosine of at least .5; in a film of one or two clips,
+    which may be similar by chance, of .7. It makes no difference how many clips are compared at once.
     """
-    monkeypatch.setattr(training_films, "N_CLIPS_AT_ONCE", n_at_once)
+    monkeypatch.setattr(training_films, "N_CLIPS_AT_ONCE", n_compared_at_once)
+
     assert _share_of_same_clips(planted_clips(*new), sketches_of(*trained)) == pytest.approx(share)
 
 

@@ -27,9 +27,9 @@ def toy(request):
 
 
 @pytest.fixture(scope="session")
-def reference(tmp_path_factory, toy):
+def undisturbed_files(tmp_path_factory, toy):
     """A store of 20 clips made without any disturbance: file -> bytes."""
-    return tree(make_sealed_store(tmp_path_factory.mktemp("reference"), groups=[toy]))
+    return tree(make_sealed_store(tmp_path_factory.mktemp("undisturbed"), groups=[toy]))
 
 
 @pytest.fixture(scope="session")

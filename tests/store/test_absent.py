@@ -233,9 +233,9 @@ def test_a_forged_absence_is_found_and_the_file_blamed(path, blamed, forge):
 
 
 def test_diff_names_the_clips_absent_in_one_store_and_compares_the_others(store, tmp_path):
-    """Of two stores of the same clips, one has no features of three clips in group "wave".
+    """Two stores have the same 20 clips; in `store`, three clips are absent in group "wave" (no sound track).
 
-    In that group, these three are not compared.
+    These three are named, and are not compared in that group. All other features are the same.
     """
     complete = open_store(make_sealed_store(tmp_path, N, KINDS))
 
@@ -245,10 +245,14 @@ def test_diff_names_the_clips_absent_in_one_store_and_compares_the_others(store,
     sentences = describe_differences(difference, "a", "b")
     assert any("absent" in line and CLIPS_WITHOUT_SOUND[0] in line for line in sentences)
 
+    n_clips_with_features = len(DONE_CLIPS)
     n_compared = {array.array: array.clips for array in difference.arrays}
-    assert n_compared["toy/pooled"] == len(DONE_CLIPS)
-    assert n_compared["wave/pooled"] == len(DONE_CLIPS) - 3
+    assert n_compared["toy/pooled"] == n_clips_with_features
+    assert n_compared["wave/pooled"] == n_clips_with_features - 3
     assert not any(array.changed for array in difference.arrays)
+
+
+def test_a_store_with_absent_clips_does_not_differ_from_itself(store):
     assert diff(store, store).equal
 
 

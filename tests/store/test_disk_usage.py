@@ -35,29 +35,38 @@ def disk_usage_of(folder):
 
 
 @pytest.mark.parametrize(
-    ("array", "links"),
+    ("array", "disk_has_links"),
     [("frames", True), ("tokens", True), ("tokens", False)],
     ids=["frames", "tokens that are linked", "tokens on a disk without links"],
 )
-def test_the_estimate_of_a_stage_and_its_store_is_within_ten_percent(tmp_path, monkeypatch, array, links):
-    """Before anything is made, the room is estimated that 320 clips will take.
+def test_the_estimate_of_a_stage_and_its_store_is_within_ten_percent(
+    tmp_path, monkeypatch, array, disk_has_links
+):
+    """Of 320 clips, the estimate without any data is compared with what folders of real files take.
 
-    A store takes up less room where its files can be links to those of its stage. Tokens are linked, if the
-    disk can link; frames are copied. The peak is what both folders take together.
+    A store takes less room where its files can be links to those of its stage: tokens are linked if the disk
+    can link, and frames are copied. The peak is what both folders take together.
     """
-    arrays = (ArraySpec("pooled", (256,), "float32"), ArraySpec(array, (16, 256), "float16"))
+    arrays = (
+        ArraySpec("pooled", shape=(256,), dtype="float32"),
+        ArraySpec(array, shape=(16, 256), dtype="float16"),
+    )
     kind = GroupSpec("big", arrays, n_frames=16, provenance=provenance("big"))
-    clips = [PlannedClip(f"tt{row:07d}-001", f"tt{row:07d}", float(row), row + 8.5) for row in range(320)]
-    if not links:
+    clips = [
+        PlannedClip(f"tt{row:07d}-001", f"tt{row:07d}", start_s=row, end_s=row + 8.5) for row in range(320)
+    ]
+    if not disk_has_links:
         monkeypatch.setattr(os, "link", no_link)
 
+    estimate = estimate_disk(clips, [kind], links=disk_has_links)
+
     stage = Stage.open(staging_path(tmp_path / "s"), clips, [kind], CORPUS)
-    commit_clips(stage, stage.missing(), lambda _: "ok")
+    commit_clips(stage, stage.missing(), status=lambda _: "ok")
     stage_bytes, stage_files = disk_usage_of(stage.path)
-    store_bytes, store_files = disk_usage_of(seal(stage_path=None, destination=tmp_path / "s", licence="MIT"))
+    store = seal(stage_path=None, destination=tmp_path / "s", licence="MIT")
+    store_bytes, store_files = disk_usage_of(store)
     bytes_of_both, _ = disk_usage_of(tmp_path)
 
-    estimate = estimate_disk(clips, [kind], links=links)
     assert estimate.stage_bytes == pytest.approx(stage_bytes, rel=0.1)
     assert estimate.store_bytes == pytest.approx(store_bytes, rel=0.1)
     assert estimate.peak_bytes == pytest.approx(bytes_of_both, rel=0.1)
@@ -224,37 +233,48 @@ def test_a_trial_of_links_leaves_nothing_behind(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
-@pytest.mark.parametrize(
-    ("number", "is_refusal"),
-    [
-        (None, False),
-        (errno.EOPNOTSUPP, False),
-        (errno.ENOSYS, False),
-        (errno.EINTR, False),
-        (errno.EDQUOT, True),
-        (errno.ENOSPC, True),
-    ],
-    ids=["granted", "not supported", "no such call", "interrupted", "quota", "full"],
-)
-def test_a_quota_refuses_room_and_a_disk_that_cannot_reserve_does_not(
-    tmp_path, monkeypatch, number, is_refusal
-):
-    """Where a disk cannot reserve room, nothing is known of a quota: an extraction must not stop for it."""
-    sizes = []
+def disk_that_answers_a_reservation(monkeypatch, error_number):
+    """Have the system call that reserves room succeed, or fail with an error number.
+
+    The places and numbers of bytes that are asked for are recorded in the list that this returns.
+    """
+    reservations = []
 
     def fallocate(_file, _mode, offset, size):
-        sizes.append((offset, size))
-        ctypes.set_errno(number or 0)
-        return -1 if number else 0
+        reservations.append((offset, size))
+        ctypes.set_errno(error_number or 0)
+        return -1 if error_number else 0
 
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: SimpleNamespace(fallocate=fallocate))
+    return reservations
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
+@pytest.mark.parametrize("error_number", [errno.EDQUOT, errno.ENOSPC], ids=["quota", "full"])
+def test_a_disk_without_room_refuses_a_reservation(tmp_path, monkeypatch, error_number):
+    """Before an extraction, room is reserved: a quota that is used up, or a full disk, is noticed at once."""
+    reservations = disk_that_answers_a_reservation(monkeypatch, error_number)
 
     refusal = refused_reservation(tmp_path, size=1)
 
-    assert sizes == [(0, 1)]
-    if is_refusal:
-        assert refusal.errno == number
-        assert refusal.filename == str(tmp_path)
-    else:
-        assert refusal is None
+    one_byte_from_the_start = (0, 1)
+    assert reservations == [one_byte_from_the_start]
+    assert refusal.errno == error_number
+    assert refusal.filename == str(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
+@pytest.mark.parametrize(
+    "error_number",
+    [None, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINTR],
+    ids=["granted", "not supported", "no such call", "interrupted"],
+)
+def test_a_disk_that_cannot_reserve_room_does_not_refuse_it(tmp_path, monkeypatch, error_number):
+    """Where room cannot be reserved, nothing is known of a quota: an extraction must not stop for that."""
+    reservations = disk_that_answers_a_reservation(monkeypatch, error_number)
+
+    refusal = refused_reservation(tmp_path, size=1)
+
+    one_byte_from_the_start = (0, 1)
+    assert reservations == [one_byte_from_the_start]
+    assert refusal is None

@@ -37,30 +37,44 @@ def copy_over(other, folder):
 @pytest.mark.parametrize("exchange", [rename_into_place, copy_over])
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 def test_another_store_in_the_folder_is_refused_and_named(two_stores, folder, read, exchange):
-    """The second store has the same shapes: its numbers would come silently under the first one's ids."""
-    group = open_store(folder)["toy"]
-    exchange(two_stores[1] / NAME, folder)
+    """`folder` has a copy of the first of two stores, which is opened; then the second takes its place.
+
+    Both have the same shapes, so that numbers of the second would come silently under the first one's ids.
+    """
+    group_of_first = open_store(folder)["toy"]
+    _, folder_of_second = two_stores
+    exchange(folder_of_second / NAME, folder)
 
     with pytest.raises(StoreError) as raised:
-        read(group)
+        read(group_of_first)
 
     assert str(raised.value) == f"{folder}: {ANOTHER}"
 
 
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 def test_a_store_that_is_gone_is_said_to_be(folder, read):
+    """A store is opened, and its folder is removed: the message says that the store is another, or gone."""
     group = open_store(folder)["toy"]
     shutil.rmtree(folder)
-    with pytest.raises(StoreError, match=ANOTHER):
+
+    with pytest.raises(StoreError, match=r"the store at this address is another .*, or gone"):
         read(group)
 
 
-@pytest.mark.parametrize("array", ["pooled", "tokens"])
-def test_a_smaller_store_in_the_folder_is_refused_and_named(folder, tmp_path, array):
+@pytest.mark.parametrize(
+    "read", [lambda group: group.pooled(), lambda group: group.tokens()], ids=["pooled", "tokens"]
+)
+def test_a_smaller_store_in_the_folder_is_refused_and_named(folder, tmp_path, read):
+    """A store of 40 clips is opened; then one of three clips takes its place, whose files end earlier.
+
+    The error says that the store is another one, not that a file is too short.
+    """
     group = open_store(folder)["toy"]
-    rename_into_place(make_sealed_store(tmp_path / "smaller", 3), folder)
+    three_clips = make_sealed_store(tmp_path / "smaller", 3)
+    rename_into_place(three_clips, folder)
+
     with pytest.raises(StoreError, match=ANOTHER):
-        getattr(group, array)()
+        read(group)
 
 
 def test_opened_again_the_other_store_is_read(two_stores, folder):

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -48,19 +49,22 @@ for shard in range(4):
 exit_codes = [os.waitpid(child, 0)[1] for child in children]
 print(exit_codes)
 """
-"""Four processes open one stage of 60 clips at once, and each commits every fourth clip."""
+"""Four processes open one stage of 60 clips at once, and each commits one of its four pieces."""
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_four_processes_make_the_same_store_as_one(tmp_path, kind):
-    """The program FOUR_PROCESSES has four processes open one stage at once; each commits a part of 60 clips.
+    """A program has four processes open one stage of 60 clips at once; each commits one of its four pieces.
 
-    The stage is sealed here. One process does the same work alone.
+    A store of their stage has the same bytes as one whose clips a single process committed. `kind` is
+    "fixed" if each clip has as many frames, and "ragged" if each has its own number.
     """
     stage = staging_path(tmp_path / "shared" / "toy")
+    module_of_toys = Path(__file__).with_name("toy_stores.py")
 
-    process = python("-c", FOUR_PROCESSES, Path(__file__).with_name("toy_stores.py"), stage, kind)
+    process = python("-c", FOUR_PROCESSES, module_of_toys, stage, kind)
+
     exit_codes = json.loads(process.stdout)
     assert exit_codes == [0, 0, 0, 0]
     assert [node.name for node in stage.parent.iterdir()] == ["toy.staging"]
@@ -106,47 +110,72 @@ class FailingCall:
         raise OSError(self.error_number, os.strerror(self.error_number))
 
 
-WRITES = (*range(1, 12), 30, 40)
-"""Numbers of writes: every one of the first piece, and two of later ones."""
-FSYNCS = range(1, 9)
-"""All of a run."""
-
-
-@pytest.mark.parametrize(
-    ("call", "error_number", "first_failure"),
-    [("write", errno.ENOSPC, first) for first in WRITES] + [("fsync", errno.EIO, first) for first in FSYNCS],
-)
-def test_clips_committed_before_a_disk_fails_are_kept(
-    tmp_path, monkeypatch, toy, reference, call, error_number, first_failure
-):
-    """The disk fails at each call of a run in turn, so at every moment at which a commit may be interrupted.
-
-    The clips committed before stay done, and a second run makes the same bytes as an undisturbed one.
-    """
-    # Given a stage with every second clip,
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
-    committed = stage.missing()[::2]
-    commit_clips(stage, committed)
-
-    # when the disk fails while the others are committed,
+def commit_until_the_disk_fails(stage, clips, monkeypatch, *, call, error_number, first_failure):
+    """Commit clips while `os.write` or `os.fsync` fails from its call number `first_failure` on."""
     failing = FailingCall(getattr(os, call), first_failure, error_number)
     with monkeypatch.context() as patch:
         patch.setattr(os, call, failing)
         with pytest.raises(OSError, match=os.strerror(error_number)) as failure:
-            commit_clips(stage, stage.missing(retry_failed=True))
+            commit_clips(stage, clips)
     assert failing.has_failed
     assert str(stage.path) in failure.value.filename
+
+
+WRITES_OF_FIRST_PIECE = range(1, 12)
+TWO_LATER_WRITES = (30, 40)
+ALL_FSYNCS = range(1, 9)
+
+
+@pytest.mark.parametrize(
+    ("call", "error_number", "first_failure"),
+    [("write", errno.ENOSPC, number) for number in (*WRITES_OF_FIRST_PIECE, *TWO_LATER_WRITES)]
+    + [("fsync", errno.EIO, number) for number in ALL_FSYNCS],
+)
+def test_clips_committed_before_a_disk_fails_are_kept(
+    tmp_path, monkeypatch, toy, undisturbed_files, call, error_number, first_failure
+):
+    """Ten of 20 clips are committed, then the disk fails while the other ten are.
+
+    It fails from a certain write on because it is full (ENOSPC), or from a certain fsync on because it is
+    broken (EIO). The first ten stay done, and a second run makes the bytes of an undisturbed one.
+    """
+    # Given a stage with every second clip,
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
+    committed_before = stage.missing()[::2]
+    commit_clips(stage, committed_before)
+
+    # when the disk fails while the others are committed,
+    other_clips = stage.missing(retry_failed=True)
+    commit_until_the_disk_fails(
+        stage, other_clips, monkeypatch, call=call, error_number=error_number, first_failure=first_failure
+    )
 
     # then the clips before are kept,
     reopened = Stage.open(stage.path, plan(20), [toy], CORPUS)
     assert reopened.damage() == ()
-    kept = {clip for clip in committed if status_of(clip) != "failed"}
+    kept = {clip for clip in committed_before if status_of(clip) != "failed"}
     assert kept.isdisjoint(reopened.missing())
 
     # and a second run makes the store that one run without disturbance makes.
     reopened.sweep()
     commit_clips(reopened, reopened.missing(retry_failed=True))
-    assert tree(seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)) == reference
+    store = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    assert tree(store) == undisturbed_files
+
+
+@contextmanager
+def disk_with_room_for_the_journal_alone(monkeypatch):
+    """Writing to the files of features, which are in the folder "pieces", fails for want of space."""
+    write = os.write
+
+    def write_no_features(descriptor, data):
+        if "pieces" in str(Path(f"/proc/self/fd/{descriptor}").readlink()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write_no_features)
+        yield
 
 
 def test_a_writer_takes_no_more_clips_once_its_disk_is_full(tmp_path, monkeypatch):
@@ -155,25 +184,20 @@ def test_a_writer_takes_no_more_clips_once_its_disk_is_full(tmp_path, monkeypatc
     After that the writer refuses every commit, also one of no clip.
     """
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
-    write = os.write
-
-    def write_no_features(descriptor, data):
-        """Leave room for the journal alone."""
-        if "pieces" in str(Path(f"/proc/self/fd/{descriptor}").readlink()):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write(descriptor, data)
-
     first, second, *_ = stage.missing()
+
     with stage.writer() as writer:
         writer.commit([result(first, [TOY])])
 
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "write", write_no_features)
-            with pytest.raises(OSError, match="No space left"):
-                writer.commit([result(second, [TOY])])
+        with (
+            disk_with_room_for_the_journal_alone(monkeypatch),
+            pytest.raises(OSError, match="No space left"),
+        ):
+            writer.commit([result(second, [TOY])])
 
+        no_clips = []
         with pytest.raises(StoreError):
-            writer.commit([])
+            writer.commit(no_clips)
 
     assert list(stage.status()) == [first]
 
@@ -189,21 +213,29 @@ def test_a_disk_that_fills_while_a_stage_is_made_leaves_nothing(tmp_path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stage_can_be_sealed_after_a_seal_ran_out_of_disk(tmp_path, monkeypatch):
-    """The disk is full when the table of clips is written.
-
-    The half-made folder "toy.building" is removed, and the stage stays as it was.
-    """
-
+@contextmanager
+def disk_that_is_full_at_the_table_of_clips(monkeypatch):
     def no_space(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    make_stage(tmp_path)
-
     with monkeypatch.context() as patch:
         patch.setattr(metadata, "clips_csv_bytes", no_space)
-        with pytest.raises(OSError, match="No space left") as caught:
-            seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
+        yield
+
+
+def test_a_stage_can_be_sealed_after_a_seal_ran_out_of_disk(tmp_path, monkeypatch):
+    """A store is made in a folder "toy.building"; the disk is full when its table of clips is written.
+
+    The half-made folder is removed, and the stage "toy.staging" stays. Sealed later, with room again, it
+    gives the same bytes as a stage that met no full disk.
+    """
+    make_stage(tmp_path)
+
+    with (
+        disk_that_is_full_at_the_table_of_clips(monkeypatch),
+        pytest.raises(OSError, match="No space left") as caught,
+    ):
+        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
     assert "toy.building" in caught.value.filename
     assert [node.name for node in tmp_path.iterdir()] == ["toy.staging"]
 

@@ -126,18 +126,29 @@ def test_the_store_of_format_1_4_reads_as_it_was_written():
         assert np.array_equal(store["toy"].read("b", array), values)
 
 
-def test_a_clip_partly_without_pictures_seals_to_the_frozen_bytes(tmp_path):
-    """Sealing the same clips today must give the bytes that were frozen for format 1.4."""
+def stage_of_a_clip_partly_without_pictures(folder):
+    """A stage of four clips: a is ok, c failed, nobody did ä, and b has no pictures in two stretches."""
     plan = [PlannedClip(clip, "m", start_s=0.0, end_s=2.5) for clip in ("ä", "c", "b", "a")]
-    stage = Stage.open(tmp_path / "toy.staging", plan, [group()], CORPUS)
+    stage = Stage.open(folder, plan, [group()], CORPUS)
     statuses = {"a": "ok", "c": "failed"}
     commit_clips(stage, ["c", "a"], statuses.get)
+
     stretches = ((0.25, 0.5), (2.0, 2.5))
     partial = replace(result("b", [group()], "partial"), without_pictures_s=stretches)
     with stage.writer(["b"]) as writer:
         writer.commit([partial])
+    return stage
 
-    sealed_today = seal(stage_path=None, destination=tmp_path / "toy", **SEALED)
+
+def test_a_clip_partly_without_pictures_seals_to_the_frozen_bytes(tmp_path):
+    """A store of format 1.4 is kept in the repository, as it was when this format was new.
+
+    Its four clips, one of them without pictures in two stretches, are sealed again: users' stores must not
+    change with the code, so today's bytes must be those.
+    """
+    stage = stage_of_a_clip_partly_without_pictures(tmp_path / "toy.staging")
+
+    sealed_today = seal(stage.path, tmp_path / "toy", **SEALED)
 
     assert content(sealed_today) == content(FROZEN / "format-1.4-1.0.0")
 
@@ -188,7 +199,11 @@ def test_clips_staged_today_seal_as_the_frozen_store(tmp_path, version, layout, 
 
 @pytest.mark.parametrize(("version", "layout", "kind"), WRITTEN_TODAY)
 def test_a_frozen_stage_resumes_and_seals_to_the_frozen_store(tmp_path, version, layout, kind):
-    """A stage begun by an older release, with clip "ä" still to do, must not have to be done again."""
+    """A stage that an older release wrote, with clip "ä" still to do, is kept in the repository.
+
+    Today's code goes on with it, and does not begin anew. Sealed without "ä", it is the store of `version` of
+    the format that was kept beside it.
+    """
     path = shutil.copytree(FROZEN / f"layout-{layout}.staging", tmp_path / "toy.staging")
     stage = read_stage(path)
     assert stage.missing() == ["ä"]
@@ -196,7 +211,7 @@ def test_a_frozen_stage_resumes_and_seals_to_the_frozen_store(tmp_path, version,
     resumed = Stage.open(path, stage.clips, frozen_groups(kind), stage.corpus)
     assert resumed.missing() == ["ä"]
 
-    sealed_today = seal(stage_path=None, destination=tmp_path / "toy", **SEALED)
+    sealed_today = seal(resumed.path, tmp_path / "toy", **SEALED)
     assert content(sealed_today) == content(FROZEN / f"format-{version}-1.0.0")
 
 

@@ -149,10 +149,10 @@ FILES = [
 @FEW_EXAMPLES
 @given(edits=EDITS_OF_BYTES)
 def test_random_damage_to_a_store_file_is_found_by_verify(store, changed_files, file, edits):
-    """Up to four edits of a file each remove some bytes and insert others.
+    """In one file of a store of five clips, up to four edits each remove some bytes and insert others.
 
-    Reading succeeds where the damage is elsewhere, and is refused in one line otherwise. Verify always finds
-    the damage.
+    Reading the arrays succeeds where the damage is elsewhere, and is else refused in one line. `verify`
+    compares every file with its digest, and always finds the damage.
     """
     good = changed_files.original(store / file)
     damaged = with_edits(good, edits)
@@ -166,18 +166,28 @@ def test_random_damage_to_a_store_file_is_found_by_verify(store, changed_files, 
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("node", NODES_OF_ZARR)
 @FEW_EXAMPLES
-@given(steps=st.lists(st.integers(0, 20), min_size=1, max_size=7), value=ODD_VALUES)
-def test_odd_values_in_the_metadata_are_found_by_verify(store, changed_files, node, steps, value):
-    """One value of a zarr.json becomes null, a huge number, "../.." and the like.
+@given(steps_to_value=st.lists(st.integers(0, 20), min_size=1, max_size=7), odd_value=ODD_VALUES)
+def test_odd_values_in_the_metadata_are_found_by_verify(
+    store, changed_files, node, steps_to_value, odd_value
+):
+    """Every node of a store (its root, a group, an array) has metadata in a JSON file of its own.
 
-    `node` is the root, a group or an array of the store; `steps` lead to a value of its document.
+    One value in it, which is reached by the numbers of its fields from the outermost on, becomes null, a
+    huge number, "../.." or the like. Reading succeeds or is refused in one line; `verify` finds the change.
     """
     path = store / f"{ZARR}{node}/zarr.json"
     document = json.loads(changed_files.original(path))
-    damaged = with_value(document, steps, value)
+    damaged = with_value(document, steps_to_value, odd_value)
     changed_files.write(path, json.dumps(damaged).encode())
 
     assert_damage_is_refused_and_found_by_verify(store)
+
+
+def read_whole_stage(folder):
+    """Read the plan, what is done, and what is damaged."""
+    stage = read_stage(folder)
+    stage.missing()
+    stage.damage()
 
 
 @pytest.mark.hypothesis
@@ -185,16 +195,18 @@ def test_odd_values_in_the_metadata_are_found_by_verify(store, changed_files, no
 @FEW_EXAMPLES
 @given(edits=EDITS_OF_BYTES)
 def test_a_damaged_file_of_a_stage_reads_or_is_refused_in_one_line(store, changed_files, file, edits):
-    """A stage has no list of digests, so damage may go unnoticed here; it must not end in a traceback."""
+    """Up to four edits of a file of a stage each remove some bytes and insert others.
+
+    A stage has no list of digests, so damage may go unnoticed. But no other error than a StoreError, of one
+    line, may be raised.
+    """
     folder_of_stage = store.with_name("toy.staging")
     (path,) = folder_of_stage.glob(file)
     damaged = with_edits(changed_files.original(path), edits)
     changed_files.write(path, damaged)
 
     try:
-        stage = read_stage(folder_of_stage)
-        stage.missing()
-        stage.damage()
+        read_whole_stage(folder_of_stage)
     except StoreError as error:
         assert "\n" not in str(error)  # noqa: PT017 - any of several errors, or none
 

@@ -167,21 +167,34 @@ class Stalls(Handler):
         self.close_connection = True
 
 
+@contextlib.contextmanager
+def silent_server(folder, monkeypatch, n_bytes_sent):
+    """A server that sends so many bytes of a file, or not even a header if None, and then nothing.
+
+    A client gives up a silent server after 0.2 s.
+    """
+    monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.2)
+    monkeypatch.setattr(Stalls, "n_bytes_sent", n_bytes_sent)
+    with serving(folder, Stalls) as server:
+        yield server
+
+
 @pytest.mark.parametrize("n_bytes_sent", [None, 0, 5], ids=["no answer", "no body", "a body cut short"])
 def test_a_server_that_falls_silent_is_given_up_and_not_asked_again(
     served_folder, tmp_path, monkeypatch, n_bytes_sent
 ):
-    """Only a connection that breaks off is tried again; a silent server would cost the same wait each time.
+    """A server sends so many bytes of a file and falls silent, which costs the client some time to notice.
 
-    `n_bytes_sent` is how much of a file the server sends before it falls silent. A server is given up after
-    `SLOW_S`, here 0.2 s.
+    A connection that breaks off is tried again (InterruptedTransferError). A silent server is not: it would
+    cost the same wait each time.
     """
-    monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.2)
-    monkeypatch.setattr(Stalls, "n_bytes_sent", n_bytes_sent)
-    with serving(served_folder, Stalls) as server:
+    any_digest = "0" * 64
+    with silent_server(served_folder, monkeypatch, n_bytes_sent) as server:
         files = locate(f"{server.url}/toy-1.0.0")
+
         with pytest.raises(StoreError) as raised:
-            download_file(files, "x", tmp_path / "x", "0" * 64, lambda *_: None)
+            download_file(files, "x", tmp_path / "x", any_digest, lambda *_: None)
+
         assert not isinstance(raised.value, InterruptedTransferError)
         n_requests = len(server.requests)
         assert n_requests == 1

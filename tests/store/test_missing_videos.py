@@ -149,16 +149,15 @@ def test_a_machine_without_its_videos_stops_and_fails_no_clip(nodes, corpus):
 
 @pytest.mark.long
 def test_clips_are_done_again_if_another_machine_finds_their_videos(nodes, corpus, monkeypatch):
-    """A clip that failed because one machine does not see its video is not lost.
+    """Machine n2 has the share of the folder tt1, which it does not see, so that these clips fail.
 
-    1. n2 begins with its share, the clips of the folder tt1, which it does not see: they fail.
-    2. n1, which sees tt1, runs meanwhile, and notes that it does.
-    3. So n2 ends with an error: its disk is not mounted.
-    4. Once n2 sees the folder too, it does the same clips again.
+    Meanwhile n1 runs, sees tt1, and notes that it does: so n2 ends with an error, as its disk is not mounted.
+    Once it is, n2 does the same clips again, because they failed for this reason alone.
     """
-    share_of_n1, share_of_n2 = (0, 2), (1, 2)
+    share_of_n1, share_of_n2 = (0, 2), (1, 2)  # the first and the second half of the clips
+    clips_of_tt1 = SECOND
     hide(corpus, "tt1")
-    blind = nodes("n2")
+    blind_n2 = nodes("n2")
 
     def run_n1_which_sees_tt1() -> None:
         show(corpus, "tt1")
@@ -167,14 +166,13 @@ def test_clips_are_done_again_if_another_machine_finds_their_videos(nodes, corpu
         monkeypatch.setenv("SLURMD_NODENAME", "n2")  # both run in this process
 
     with pytest.raises(StoreError):
-        blind.run(share_of_n2, during=run_n1_which_sees_tt1)
-    clips_of_tt1 = SECOND
-    assert blind.done == clips_of_tt1
+        blind_n2.run(share_of_n2, during=run_n1_which_sees_tt1)
+    assert blind_n2.done == clips_of_tt1
 
     show(corpus, "tt1")
-    seeing = nodes("n2")
-    seeing.run(share_of_n2)
-    assert seeing.done == clips_of_tt1
+    seeing_n2 = nodes("n2")
+    seeing_n2.run(share_of_n2)
+    assert seeing_n2.done == clips_of_tt1
 
 
 def test_clips_that_one_machine_alone_did_not_find_forbid_sealing_until_another_does_them(
@@ -204,25 +202,26 @@ def test_clips_that_one_machine_alone_did_not_find_forbid_sealing_until_another_
 
 
 def test_a_run_stops_when_its_videos_go_away(nodes, corpus):
-    """The folder tt0 disappears at the second clip: the first stays done, the second is tried again.
+    """A machine does 32 clips; tt0-00 to tt0-15 have their videos in folder tt0, the others in tt1.
 
-    Clips are tt0-00 to tt0-15 in folder tt0 (FIRST), then 16 others in tt1 (SECOND).
+    Folder tt0 disappears at the second clip, and the run stops. The next run begins with that clip again.
     """
-    node = nodes("n1")
-    begun = []
+    clips_of_tt0, clips_of_tt1 = FIRST, SECOND
+    machine = nodes("n1")
+    clips_begun = []
 
-    def unmount_at_the_second_clip() -> None:
-        begun.append("a clip")
-        if len(begun) == 2:
+    def unmount_tt0_at_the_second_clip() -> None:
+        clips_begun.append("a clip")
+        if len(clips_begun) == 2:
             hide(corpus, "tt0")
 
     with pytest.raises(StoreError, match="clip tt0-01"):
-        node.run(during=unmount_at_the_second_clip)
-    assert node.done == FIRST[:2]
+        machine.run(during=unmount_tt0_at_the_second_clip)
+    assert machine.done == ["tt0-00", "tt0-01"]
 
     show(corpus, "tt0")
-    node.run()
-    assert node.done == [*FIRST[1:], *SECOND]
+    machine.run()
+    assert machine.done == [*clips_of_tt0[1:], *clips_of_tt1]
 
 
 def test_a_machine_that_finds_no_video_at_all_does_nothing(nodes, corpus, tmp_path):
@@ -343,62 +342,91 @@ def test_a_clip_outside_of_the_manifest_that_failed_as_absent_is_absent_here_too
     refuse_missing_videos(stage)
 
 
-@pytest.mark.parametrize(
-    ("clip", "status", "reason", "is_lost"),
-    [
-        (CLIPS[0], "failed", NO_SUCH_FILE, True),
-        (CLIPS[0], "failed", LOST, True),
-        (CLIPS[0], "failed", "garbage", False),
-        (CLIPS[0], "partial", NO_SUCH_FILE, False),
-        (CLIPS[3], "failed", NO_SUCH_FILE, False),
-        ("unknown", "failed", NO_SUCH_FILE, False),
-    ],
-    ids=["gone", "unmounted", "damaged", "partial", "never there", "a clip without a video"],
-)
-def test_a_run_stops_at_a_video_that_was_there_when_it_began(stage, tmp_path, clip, status, reason, is_lost):
-    """All videos but the last are there. A clip that fails for a lost mount must not be stored as failed."""
+def outcome(clip, status, reason):
+    """What a check looks at in the result of a clip."""
+    return SimpleNamespace(clip_id=clip, status=status, reason=reason)
+
+
+@pytest.mark.parametrize("reason", [NO_SUCH_FILE, LOST], ids=["gone", "unmounted"])
+def test_a_run_stops_at_a_video_that_was_there_when_it_began(stage, tmp_path, reason):
+    """Of four videos the first three are there. The first can then not be found any more, later the third.
+
+    The run is refused with the first clip that was lost so: it must not be stored as failed for good. A
+    damaged video, as of the second clip, stops nothing.
+    """
     check = MissingVideoCheck(stage, videos_in(tmp_path, *CLIPS[:3]))
-    before = SimpleNamespace(clip_id=CLIPS[1], status="failed", reason="garbage")
-    result = SimpleNamespace(clip_id=clip, status=status, reason=reason)
-    later = SimpleNamespace(clip_id=CLIPS[2], status="failed", reason=NO_SUCH_FILE)
+    lost = outcome(CLIPS[0], "failed", reason)
+    damaged = outcome(CLIPS[1], "failed", "garbage")
+    lost_later = outcome(CLIPS[2], "failed", NO_SUCH_FILE)
 
-    check.check([before, result])
+    check.check([damaged, lost])
+    assert check.failed
 
-    assert check.failed is is_lost
-    if is_lost:
-        check.check([later])  # the first remains the reason
-        with pytest.raises(StoreError, match=f"clip {clip}"):
-            check.refuse()
-    else:
+    check.check([lost_later])
+    with pytest.raises(StoreError, match=f"clip {CLIPS[0]}"):
         check.refuse()
 
 
 @pytest.mark.parametrize(
-    ("absent_there", "has_work", "is_refused"),
+    ("clip", "status", "reason"),
     [
-        ([], True, True),
-        ([], False, False),
-        (CLIPS[2:3], True, True),
-        (CLIPS[2:], True, False),
-        (CLIPS, True, False),
+        pytest.param(CLIPS[0], "failed", "garbage", id="damaged"),
+        pytest.param(CLIPS[0], "partial", NO_SUCH_FILE, id="partial"),
+        pytest.param(CLIPS[3], "failed", NO_SUCH_FILE, id="never there"),
+        pytest.param("unknown", "failed", NO_SUCH_FILE, id="a clip without a video"),
     ],
-    ids=["it finds all", "no work", "it finds one more", "it finds the same", "it finds none"],
 )
-def test_videos_that_another_machine_finds_are_mounted_before_clips_fail(
-    stage, tmp_path, absent_there, has_work, is_refused
-):
-    """The last two of four videos are absent here; another machine noted what it does not find."""
+def test_a_run_goes_on_after_a_clip_that_failed_for_another_reason(stage, tmp_path, clip, status, reason):
+    """Of four videos the first three are there when the run begins; no such video is lost later."""
+    check = MissingVideoCheck(stage, videos_in(tmp_path, *CLIPS[:3]))
+    damaged = outcome(CLIPS[1], "failed", "garbage")
+
+    check.check([damaged, outcome(clip, status, reason)])
+
+    assert not check.failed
+    check.refuse()  # raises no error
+
+
+def note_of_another_machine(stage, absent):
+    """Write what a machine "other" noted: the clips whose videos it does not find."""
     notes = stage.path / ABSENT_FOLDER
     notes.mkdir()
-    (notes / "other.json").write_text(json.dumps(absent_there))
+    (notes / "other.json").write_text(json.dumps(absent))
+
+
+@pytest.mark.parametrize(
+    ("absent_there", "n_found_there_alone"),
+    [([], 2), (CLIPS[2:3], 1)],
+    ids=["it finds all", "it finds one more"],
+)
+def test_videos_that_another_machine_finds_are_mounted_before_clips_fail(
+    stage, tmp_path, absent_there, n_found_there_alone
+):
+    """Of four videos the last two are absent here; another machine noted that it finds more of them.
+
+    A disk is then not mounted here: the run is refused before it begins.
+    """
+    note_of_another_machine(stage, absent_there)
     videos = videos_in(tmp_path, *CLIPS[:2])
 
-    if is_refused:
-        n_found_there = 2 - len(absent_there)
-        with pytest.raises(StoreError, match=rf"videos of {n_found_there} clips?, .* other does"):
-            MissingVideoCheck(stage, videos, has_work=has_work)
-    else:
-        MissingVideoCheck(stage, videos, has_work=has_work).refuse()
+    with pytest.raises(StoreError, match=rf"videos of {n_found_there_alone} clips?, .* other does"):
+        MissingVideoCheck(stage, videos, has_work=True)
+
+
+@pytest.mark.parametrize(
+    ("absent_there", "has_work"),
+    [([], False), (CLIPS[2:], True), (CLIPS, True)],
+    ids=["no work", "it finds the same", "it finds none"],
+)
+def test_videos_that_no_other_machine_finds_either_stop_no_run(stage, tmp_path, absent_there, has_work):
+    """Of four videos the last two are absent here, and another machine noted which ones it does not find.
+
+    If it finds no more than this one, the videos are just not there. A run without clips to do needs none.
+    """
+    note_of_another_machine(stage, absent_there)
+    videos = videos_in(tmp_path, *CLIPS[:2])
+
+    MissingVideoCheck(stage, videos, has_work=has_work).refuse()  # raises no error
 
 
 def test_clips_are_tried_again_where_their_video_is_back(stage, tmp_path):

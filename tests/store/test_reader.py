@@ -241,21 +241,22 @@ print(n, peak_mb() - before)
 
 @pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc for its memory")
-@pytest.mark.parametrize(("method", "max_mb"), [("blocks", 20), ("read", 8)])
-def test_32_mb_of_tokens_are_streamed_in_less_memory(tmp_path, method, max_mb):
-    """160 clips of 100 x 1000 half-precision numbers are 32 MB, in shards of 16 clips, 3.2 MB each.
+@pytest.mark.parametrize(
+    ("how", "max_mb"), [("blocks", 20), ("read", 8)], ids=["in blocks of clips", "clip by clip"]
+)
+def test_32_mb_of_tokens_are_streamed_in_less_memory(tmp_path, how, max_mb):
+    """160 clips of 100 x 1000 numbers of two bytes are 32 MB; a file of them has 16 clips, 3.2 MB.
 
-    A block holds several shards; reading clip by clip needs one. STREAMING is a program that reads the tokens
-    of a store by blocks or by clips, and prints how many clips it read and by how many MB its memory grew.
+    A program reads them all, and prints how many clips it read and by how many MB its memory grew. A block
+    holds several files, and reading clip by clip needs one at a time.
     """
-    kind = GroupSpec(
-        "big", (ArraySpec("tokens", (100, 1000), "float16"),), n_frames=1, provenance=provenance("big")
-    )
+    tokens = ArraySpec("tokens", shape=(100, 1000), dtype="float16")
+    kind = GroupSpec("big", (tokens,), n_frames=1, provenance=provenance("big"))
     stage = Stage.open(staging_path(tmp_path / "big"), plan(160), [kind], CORPUS)
-    commit_clips(stage, stage.missing(), lambda _: "ok")
-    path = seal(stage_path=None, destination=tmp_path / "big", licence="MIT")
+    commit_clips(stage, stage.missing(), status=lambda _: "ok")
+    store = seal(stage_path=None, destination=tmp_path / "big", licence="MIT")
 
-    n_clips, grown_mb = python("-c", STREAMING, path, method).stdout.split()
+    n_clips, grown_mb = python("-c", STREAMING, store, how).stdout.split()
 
     assert int(n_clips) == 160
     assert int(grown_mb) < max_mb

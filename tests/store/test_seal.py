@@ -40,38 +40,46 @@ RAGGED = ragged()
 ROOT = Path(__file__).parents[2]
 
 
+def parts_of_work(data, clips):
+    """Draw an order of the clips' ids and divide them among three writers, each of which has two parts.
+
+    The parts of all writers are a list of pairs; any part may be empty.
+    """
+    order = data.draw(st.permutations([clip.clip_id for clip in clips]))
+    writer_of_clip = data.draw(st.lists(st.integers(0, 2), min_size=len(clips), max_size=len(clips)))
+    parts = []
+    for number in range(3):
+        of_writer = [clip for clip, writer in zip(order, writer_of_clip, strict=True) if writer == number]
+        n_of_first_part = data.draw(st.integers(0, len(of_writer)))
+        parts.append((of_writer[:n_of_first_part], of_writer[n_of_first_part:]))
+    return parts
+
+
 @given(data=st.data())
 @settings(
     max_examples=12,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_the_order_and_sharing_of_work_change_no_byte(tmp_path_factory, toy, reference, data):
-    """Three writers share 20 clips, each commits its own in two parts, and some announce them before.
+def test_the_order_and_sharing_of_work_change_no_byte(tmp_path_factory, toy, undisturbed_files, data):
+    """Three writers share 20 clips in a drawn order; each commits its own in two parts.
 
-    The store has the same files as one whose clips were committed in order by one writer (`reference`). No
-    file of a store holds its name, its folder or the time at which it was sealed.
+    The store has the same files, byte for byte, as one whose clips were committed in order by one writer.
     """
-    folder = tmp_path_factory.mktemp("order")
     clips = data.draw(st.permutations(plan(20)))
-    store_of_another_name = folder / "other"
-    stage = Stage.open(staging_path(store_of_another_name), clips, [toy], CORPUS)
-    order_of_work = data.draw(st.permutations([clip.clip_id for clip in clips]))
-    writer_of_clip = data.draw(st.lists(st.integers(0, 2), min_size=20, max_size=20))
-    for number in range(3):
-        clips_of_writer = [
-            clip for clip, writer in zip(order_of_work, writer_of_clip, strict=True) if writer == number
-        ]
-        announces_them = data.draw(st.booleans())
-        with stage.writer(clips_of_writer if announces_them else None) as writer:
-            n_of_first_part = data.draw(st.integers(0, len(clips_of_writer)))
-            for part in (clips_of_writer[:n_of_first_part], clips_of_writer[n_of_first_part:]):
-                writer.commit([result(clip, [toy], status_of(clip)) for clip in part])
+    destination = tmp_path_factory.mktemp("order") / "other"
+    stage = Stage.open(staging_path(destination), clips, [toy], CORPUS)
 
-    path = seal(
-        stage_path=None, destination=store_of_another_name, workers=data.draw(st.integers(1, 3)), **LICENSED
-    )
-    assert tree(path) == reference
+    for first_part, second_part in parts_of_work(data, clips):
+        writer_announces_its_clips = data.draw(st.booleans())
+        announced = first_part + second_part if writer_announces_its_clips else None
+        with stage.writer(announced) as writer:
+            writer.commit([result(clip, [toy], status_of(clip)) for clip in first_part])
+            writer.commit([result(clip, [toy], status_of(clip)) for clip in second_part])
+    n_workers = data.draw(st.integers(1, 3))
+    store = seal(stage_path=None, destination=destination, workers=n_workers, **LICENSED)
+
+    assert tree(store) == undisturbed_files
 
 
 SEALED_KINDS = [TOY, group("alone", ["pooled"]), ragged("theirs"), ragged("times", ["pooled"])]
@@ -84,32 +92,49 @@ def store_of_72_clips(tmp_path_factory):
     return open_store(make_sealed_store(tmp_path_factory.mktemp("rows"), 72, SEALED_KINDS))
 
 
+def assert_is_an_empty_row(row_size, values):
+    """`values` is array -> the row's part of it. Empty is -1 in the index of frames, and NaN elsewhere."""
+    assert row_size == 0
+    assert (values.pop("frame_index") == -1).all()
+    assert all(np.isnan(array).all() for array in values.values())
+
+
+def assert_holds_what_was_committed(row_size, values, clip, kind):
+    """`values` is array -> the row's part of it."""
+    planted = features(clip, kind)
+    assert row_size == len(planted.time_s)
+    expected = {**planted.arrays, "time_s": planted.time_s, "frame_index": planted.frame_index}
+    for name, array in values.items():
+        assert np.array_equal(array, expected[name])
+
+
+def test_a_store_has_its_groups_by_name_and_its_clips_by_id(store_of_72_clips):
+    assert store_of_72_clips.names == ("alone", "theirs", "times", "toy")
+    ids = sorted(clip.clip_id for clip in plan(72))
+    for name in store_of_72_clips.names:
+        assert list(store_of_72_clips[name].clip_ids) == ids
+
+
 @pytest.mark.parametrize("kind", SEALED_KINDS, ids=lambda kind: kind.name)
 def test_the_row_of_a_clip_holds_its_status_and_what_was_committed(store_of_72_clips, kind):
-    """Rows are sorted by the ids of clips. The row of a failed clip is empty, and its reason is kept.
+    """The status of each of 72 clips is planted by `status_of`: "ok", "partial" or "failed".
 
-    Empty is -1 in the index of frames, and NaN in other arrays.
+    A failed clip has an empty row in every array, and its reason is kept; of others, the features are kept.
+    `kind` is a group of features, with as many frames for every clip or with each clip's own number.
     """
-    assert store_of_72_clips.names == ("alone", "theirs", "times", "toy")
     group = store_of_72_clips[kind.name]
-    assert list(group.clip_ids) == sorted(clip.clip_id for clip in plan(72))
+    names_of_arrays = (*group.arrays, "time_s", "frame_index")
 
     for row, clip in enumerate(group.clip_ids):
         assert store_of_72_clips.clips[row].status == status_of(clip)
         assert STATUS_OF_CODE[group.status[row]] == status_of(clip)
-        names = (*group.arrays, "time_s", "frame_index")
-        values = {name: next(rows_of(group, name, [row])) for name in names}
+
+        values = {name: next(rows_of(group, name, [row])) for name in names_of_arrays}
         if status_of(clip) == "failed":
             assert store_of_72_clips.clips[row].reason == "the file is failed"
-            assert group.row_size[row] == 0
-            assert (values.pop("frame_index") == -1).all()
-            assert all(np.isnan(array).all() for array in values.values())
+            assert_is_an_empty_row(group.row_size[row], values)
         else:
-            planted = features(clip, kind)
-            assert group.row_size[row] == len(planted.time_s)
-            expected = {**planted.arrays, "time_s": planted.time_s, "frame_index": planted.frame_index}
-            for name, array in values.items():
-                assert np.array_equal(array, expected[name])
+            assert_holds_what_was_committed(group.row_size[row], values, clip, kind)
 
 
 @pytest.fixture(scope="module")
@@ -222,24 +247,23 @@ def test_python_without_assertions_seals_the_same_bytes(tmp_path):
     ids=["tokens", "pooled", "ragged", "ragged frames"],
 )
 def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
-    """A stage records clips in pieces of 16.
+    """Of 40 clips, written in pieces of 16, the first 16 are committed and the first of the third piece.
 
-    Of three pieces here, the first is whole, the second is empty, and the third has one clip.
+    The 23 others are missing: the first of them, tt0016-é, is named by the refusal, and nothing is written.
     """
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(40), [kind], CORPUS)
     ids = stage.missing()
-    first_piece, one_of_third_piece = ids[:16], ids[32]
-    commit_clips(stage, [*first_piece, one_of_third_piece])
-    n_missing = 40 - 16 - 1
+    first_piece, first_of_third_piece = ids[:16], ids[32]
+    commit_clips(stage, [*first_piece, first_of_third_piece])
 
     with pytest.raises(StoreError, match="tt0016-é"):
         seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
 
     path = seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", allow_missing=True)
-    assert [clip.status for clip in open_store(path).clips].count("missing") == n_missing
+    assert [clip.status for clip in open_store(path).clips].count("missing") == 23
     assert verify(path, "full").ok
-    assert f"{n_missing} missing" in (path / "README.md").read_text(encoding="utf-8")
+    assert "23 missing" in (path / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_sealed_store_is_never_overwritten(tmp_path):
@@ -313,14 +337,14 @@ def change_second_clip(file, n_bytes, harm):
     file.write_bytes(first + harmed + data[2 * n_bytes :])
 
 
-def assert_second_clip_is_refused_and_can_be_done_again(stage, store, reference, **options):
+def assert_second_clip_is_refused_and_can_be_done_again(stage, store, undisturbed_files, **options):
     clip = stage.clips[1].clip_id
     with pytest.raises(StoreError, match=f"{clip}"):
         seal(stage_path=None, destination=store, **options, **LICENSED)
     assert [path.name for path in store.parent.iterdir()] == ["toy.staging"]
     assert stage.missing() == [clip]
     commit_clips(stage, [clip])
-    assert tree(seal(stage_path=None, destination=store, **LICENSED)) == reference
+    assert tree(seal(stage_path=None, destination=store, **LICENSED)) == undisturbed_files
 
 
 # The records of a piece, with times, statuses and pooled vectors, are in its file `rows`; tokens and ragged
@@ -332,7 +356,7 @@ def assert_second_clip_is_refused_and_can_be_done_again(stage, store, reference,
     ("harm", "allow_missing"),
     [(flip_a_bit, False), (flip_a_bit, True), (take_bytes_of_the_next_clip, False)],
 )
-def test_sealing_refuses_a_clip_whose_record_changed(tmp_path, harm, allow_missing, toy, reference):
+def test_sealing_refuses_a_clip_whose_record_changed(tmp_path, harm, allow_missing, toy, undisturbed_files):
     """The file `rows` of a piece has a record of each clip: times, status and pooled vector.
 
     That of the second clip is changed. The journal has a digest of each, so that clip alone is done again.
@@ -341,12 +365,12 @@ def test_sealing_refuses_a_clip_whose_record_changed(tmp_path, harm, allow_missi
     (file,) = (stage.path / "pieces").glob("0.*.rows")
     change_second_clip(file, stage.layout.small_row_bytes, harm)
     assert_second_clip_is_refused_and_can_be_done_again(
-        stage, tmp_path / "toy", reference, allow_missing=allow_missing
+        stage, tmp_path / "toy", undisturbed_files, allow_missing=allow_missing
     )
 
 
 @pytest.mark.parametrize("harm", [flip_a_bit, fill_with_zeros])
-def test_sealing_refuses_a_clip_whose_tokens_changed(tmp_path, harm, toy, reference):
+def test_sealing_refuses_a_clip_whose_tokens_changed(tmp_path, harm, toy, undisturbed_files):
     """The tokens of a piece have a file of their own, in which those of the second clip are changed.
 
     The journal has a digest of each clip's tokens, so that clip alone has to be done again.
@@ -355,28 +379,37 @@ def test_sealing_refuses_a_clip_whose_tokens_changed(tmp_path, harm, toy, refere
     (file,) = (stage.path / "pieces").glob("0.*.toy.tokens")
     bytes_of_a_clip = stage.layout.sharded_arrays[0].offset(1)
     change_second_clip(file, bytes_of_a_clip, harm)
-    assert_second_clip_is_refused_and_can_be_done_again(stage, tmp_path / "toy", reference)
+    assert_second_clip_is_refused_and_can_be_done_again(stage, tmp_path / "toy", undisturbed_files)
 
 
-@pytest.mark.parametrize("harm", [flip_a_bit, fill_with_zeros, take_bytes_of_the_next_clip])
-def test_sealing_refuses_a_clip_whose_ragged_frames_changed(tmp_path, ragged_store, harm):
-    """The frames of a piece have a file of their own, in which those of the second clip are changed.
+def change_frames_of_second_clip(file, stage, harm):
+    """Put `harm(bytes of the second clip, bytes of the third)` in place of the second clip's frames.
 
-    Clips lie one after the other in the file. Of the third clip's frames, which may take their place, as many
-    bytes are put there as the second has; if they are fewer, blanks follow them.
+    The third clip's bytes are cut to the length of the second's, or filled up with blanks.
     """
-    stage = make_stage(tmp_path / "work", groups=[RAGGED])
-    (file,) = (stage.path / "pieces").glob("0.*.toy.ragged")
     data = file.read_bytes()
     second = bytes_of_frames(stage, stage.clips[1])
     third = bytes_of_frames(stage, stage.clips[2])
     n_bytes = second.stop - second.start
-
     harmed = harm(data[second], data[third][:n_bytes].ljust(n_bytes))
     file.write_bytes(data[: second.start] + harmed + data[second.stop :])
 
-    reference = tree(ragged_store)
-    assert_second_clip_is_refused_and_can_be_done_again(stage, tmp_path / "work" / "toy", reference)
+
+@pytest.mark.parametrize("harm", [flip_a_bit, fill_with_zeros, take_bytes_of_the_next_clip])
+def test_sealing_refuses_a_clip_whose_ragged_frames_changed(tmp_path, ragged_store, harm):
+    """Frames are ragged where each clip has its own number of them; a piece of a stage has a file of them.
+
+    In it the frames of the second clip are changed. The journal has a digest of each clip's frames, so that
+    clip alone is refused, and can be done again.
+    """
+    stage = make_stage(tmp_path / "work", groups=[RAGGED])
+    (file_of_frames,) = (stage.path / "pieces").glob("0.*.toy.ragged")
+
+    change_frames_of_second_clip(file_of_frames, stage, harm)
+
+    assert_second_clip_is_refused_and_can_be_done_again(
+        stage, tmp_path / "work" / "toy", undisturbed_files=tree(ragged_store)
+    )
 
 
 def bytes_of_frames(stage, clip):
@@ -386,21 +419,29 @@ def bytes_of_frames(stage, clip):
     return slice(first_frame * layout.frame_bytes, (first_frame + n_frames) * layout.frame_bytes)
 
 
+def frames_of_clips(n_clips):
+    """Clips of 1 to 799 frames: clip -> vectors [frames, 1], and clip -> times of the frames in seconds.
+
+    No number is 0, as places are that nobody wrote, and no two clips begin at the same time.
+    """
+    rng = np.random.default_rng(5)
+    vectors, times_s = {}, {}
+    for number in range(n_clips):
+        clip = f"c{number:03d}"
+        n_frames = int(rng.integers(1, 800))
+        vectors[clip] = 4 + rng.random((n_frames, 1), np.float32)
+        times_s[clip] = np.arange(n_frames) + float(number)
+    return vectors, times_s
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 def test_clips_whose_frames_span_several_chunks_are_read_whole(tmp_path, workers):
     """Frames of all clips lie one after the other, so a clip may begin in one chunk and end in the next.
 
-    200 clips of 1 to 799 frames have 80,000 in all: more than a chunk of times, and many of vectors. A clip
-    is read whole however it is asked for: all at once, by its id, or in pieces of several clips.
+    200 clips of 1 to 799 frames have more in all than a chunk holds. A clip is read whole however it is
+    asked for: all at once, by its id, or in pieces, which are ranges of clips.
     """
-    rng = np.random.default_rng(5)
-    vectors, times_s = {}, {}
-    for number in range(200):
-        clip = f"c{number:03d}"
-        n_frames = int(rng.integers(1, 800))
-        vectors[clip] = 4 + rng.random((n_frames, 1), np.float32)  # none is 0, as a place not written is
-        times_s[clip] = np.arange(n_frames) + float(number)  # so that no two clips begin at one time
-
+    vectors, times_s = frames_of_clips(200)
     movies = dict.fromkeys(vectors, "m")
     path = seal_frames(tmp_path / "toy", movies, vectors, times=times_s, workers=workers)
 
@@ -409,69 +450,77 @@ def test_clips_whose_frames_span_several_chunks_are_read_whole(tmp_path, workers
     assert len(all_vectors) > FRAMES_AT_ONCE
     assert np.array_equal(group.frames(), all_vectors)
     assert np.array_equal(group.time_s, np.concatenate(list(times_s.values())))
+
     for clip, expected in vectors.items():
         assert np.array_equal(group.read(clip, "frames"), expected)
 
-    pieces = list(group.pieces("frames"))  # ranges of clips
+    pieces = list(group.pieces("frames"))
     assert sum(piece.stop - piece.start for piece in pieces) == len(vectors)
     vectors_of_pieces = [group.rows("frames", piece) for piece in pieces]
     assert np.array_equal(np.concatenate(vectors_of_pieces), all_vectors)
+
     assert verify(path, "full").ok
 
 
 def test_a_ragged_store_of_failed_clips_alone_opens_and_verifies(tmp_path):
-    """Its array of frames [all frames, 4 features] has no row at all, which is a case of its own in Zarr."""
+    """All three clips failed, so the array of all their frames, each of four numbers, has no row.
+
+    Zarr, the format of the arrays, writes an array without rows in a way of its own.
+    """
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(3), [ragged(arrays=["frames"])], CORPUS)
-    commit_clips(stage, stage.missing(), lambda _: "failed")
+    commit_clips(stage, stage.missing(), status=lambda _: "failed")
+
     path = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
-    assert open_store(path)["toy"].frames().shape == (0, 4)
-    assert verify(path, "full").ok
+
+    no_frames_of_four_numbers = (0, 4)
+    assert open_store(path)["toy"].frames().shape == no_frames_of_four_numbers
     assert zarr.open_group(path / "data/features.zarr", mode="r")["toy/frames"].shape == (0, 4)
+    assert verify(path, "full").ok
 
 
-def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, reference):
-    """A stage records clips in pieces of 16.
+def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, undisturbed_files):
+    """Of 20 clips, written in pieces of 16, the second piece has clips 16 to 19 and loses its tokens.
 
-    The second piece has clips 16 to 19, and loses its tokens: those with features have to be done again.
+    Those of them that have features must be done again. Then the store has the same bytes as one made
+    without this loss.
     """
     stage = make_stage(tmp_path, groups=[toy])
-    tokens_of_second_piece = "1.*.toy.tokens"
-    for path in (stage.path / "pieces").glob(tokens_of_second_piece):
-        path.unlink()
+    for tokens_of_second_piece in (stage.path / "pieces").glob("1.*.toy.tokens"):
+        tokens_of_second_piece.unlink()
     lost = [clip.clip_id for clip in stage.clips[16:] if status_of(clip.clip_id) != "failed"]
 
     with pytest.raises(StoreError, match=rf"{len(lost)}.*{lost[0]}"):
         seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
-
     assert stage.missing() == lost
+
     commit_clips(stage, lost)
-    assert tree(seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)) == reference
+    sealed = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    assert tree(sealed) == undisturbed_files
 
 
-def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, toy, reference):
-    """Each fails clips that the other does: a clip that one of them has done is done.
+def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, toy, undisturbed_files):
+    """Two writers each do all 20 clips; the first fails at clips 0 to 4, and the second at 9 to 19.
 
-    The first fails clips 0 to 4 and the second 9 to 19. The files are those of a store made by one writer.
+    A clip that one of them has done is done. The store has the same bytes as one made by one writer.
     """
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
     clips = stage.missing()
-    failed_by_first = clips[:5]
-    failed_by_second = clips[9:]
 
-    def results(failed_clips):
+    def results_with_failures(failed_clips):
         return [result(clip, [toy], "failed" if clip in failed_clips else status_of(clip)) for clip in clips]
 
     with stage.writer() as first, stage.writer() as second:
-        first.commit(results(failed_by_first))
-        second.commit(results(failed_by_second))
+        first.commit(results_with_failures(clips[:5]))
+        second.commit(results_with_failures(clips[9:]))
 
     statuses = {clip: entry.status for clip, entry in stage.status().items()}
     assert statuses == {clip: status_of(clip) for clip in clips}
-    assert tree(seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)) == reference
+    sealed = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    assert tree(sealed) == undisturbed_files
 
 
 @pytest.fixture
-def two_failed(tmp_path, toy):
+def stage_and_two_failed(tmp_path, toy):
     """A stage in which all is done, and the first two clips have failed: the stage and the clips."""
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
     failed = sorted([stage.clips[0].clip_id, stage.clips[1].clip_id])
@@ -483,83 +532,101 @@ def two_failed(tmp_path, toy):
 # old files. Of two such runs at once, the second finds files gone: before it copies rows, or while it does.
 
 
-def test_two_runs_that_retry_failed_clips_in_turn_lose_nothing(tmp_path, toy, reference, two_failed):
-    """Two runs do the same two failed clips again, and each commits after the other.
+def test_two_runs_that_retry_failed_clips_in_turn_lose_nothing(
+    tmp_path, toy, undisturbed_files, stage_and_two_failed
+):
+    """Of 20 clips of a stage the first two had failed; two runs do them again, and commit by turns.
 
-    The store has the files of one whose clips did not fail (`reference`).
+    The store has the same bytes as one in which the two never failed.
     """
-    stage, failed = two_failed
-    first_clip = result(failed[0], [toy], status_of(failed[0]))
-    last_clip = result(failed[1], [toy], status_of(failed[1]))
+    stage, failed = stage_and_two_failed
+    first_clip, second_clip = (result(clip, [toy], status_of(clip)) for clip in failed)
 
-    with stage.writer(failed) as one, stage.writer(failed) as other:
-        one.commit([first_clip])
-        other.commit([first_clip])
-        one.commit([last_clip])
-        other.commit([last_clip])
+    with stage.writer(failed) as one_run, stage.writer(failed) as other_run:
+        one_run.commit([first_clip])
+        other_run.commit([first_clip])
+        one_run.commit([second_clip])
+        other_run.commit([second_clip])
 
-    assert tree(seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)) == reference
+    sealed = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    assert tree(sealed) == undisturbed_files
+
+
+def before_closing_a_piece(monkeypatch, run, action):
+    """Have `action` happen at the moment at which `run` has done the last clip of a piece and closes it."""
+    close_piece = run._close_piece
+
+    def close_piece_after_the_action(open_piece, *, whole):
+        action()
+        close_piece(open_piece, whole=whole)
+
+    monkeypatch.setattr(run, "_close_piece", close_piece_after_the_action)
 
 
 def test_two_runs_that_retry_failed_clips_at_once_lose_nothing(
-    tmp_path, toy, reference, two_failed, monkeypatch
+    tmp_path, toy, undisturbed_files, stage_and_two_failed, monkeypatch
 ):
-    """Two runs do the same two clips again. A piece is closed when its last clip is committed.
+    """Of 20 clips of a stage the first two had failed, and two runs do them again at the same time.
 
-    The first run commits its last clip, and closes the piece, while the second is about to close it too. The
-    store has the files of one whose clips did not fail (`reference`).
+    A piece of clips is closed with its last clip: here by the first run, just as the second is about to. The
+    store has the same bytes as one in which the two clips never failed.
     """
-    stage, failed = two_failed
-    first_clip = result(failed[0], [toy], status_of(failed[0]))
-    last_clip = result(failed[1], [toy], status_of(failed[1]))
+    stage, failed = stage_and_two_failed
+    first_clip, last_clip = (result(clip, [toy], status_of(clip)) for clip in failed)
 
     with stage.writer(failed) as first_run, stage.writer(failed) as second_run:
         first_run.commit([first_clip])
         second_run.commit([first_clip])
-        close_piece = second_run._close_piece
-
-        def close_piece_after_the_first_run(open_piece, *, whole):
-            first_run.commit([last_clip])
-            close_piece(open_piece, whole=whole)
-
-        monkeypatch.setattr(second_run, "_close_piece", close_piece_after_the_first_run)
+        before_closing_a_piece(monkeypatch, second_run, lambda: first_run.commit([last_clip]))
         second_run.commit([last_clip])
 
-    assert tree(seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)) == reference
+    sealed = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    assert tree(sealed) == undisturbed_files
 
 
-def same_files(stage, store):
+def files_shared_by(stage, store):
     """Names of the store's files that are files of the stage."""
     inodes = {path.stat().st_ino for path in (stage.path / "pieces").iterdir()}
     return {name for name in tree(store) if (store / name).stat().st_ino in inodes}
 
 
-def test_shards_are_links_to_files_of_the_stage_which_later_seals_do_not_change(tmp_path, toy, reference):
-    """Tokens are large and are not written twice.
+def test_shards_are_links_to_files_of_the_stage(tmp_path, toy, undisturbed_files):
+    """Tokens are large and are not written twice: their files in the store are hard links to the stage's."""
+    stage = make_stage(tmp_path, groups=[toy])
 
-    A shard of the store is a hard link to a file of its stage, which must not be written to after sealing.
+    store = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+
+    files_of_tokens = {name for name in undisturbed_files if "/tokens/c/" in name}
+    assert files_shared_by(stage, store) == files_of_tokens
+
+
+def test_what_is_committed_after_sealing_does_not_change_files_that_store_and_stage_share(
+    tmp_path, toy, undisturbed_files
+):
+    """Files of tokens in the store are hard links to files of its stage: one that is written to changes both.
+
+    After sealing, the clips that had failed are done again, and the stage is sealed as another version.
     """
     stage = make_stage(tmp_path, groups=[toy])
     store = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
-    shards_of_tokens = {name for name in reference if "/tokens/c/" in name}
-    assert same_files(stage, store) == shards_of_tokens
+    assert files_shared_by(stage, store)
 
     failed_clips = stage.missing(retry_failed=True)
-    commit_clips(stage, failed_clips, lambda _: "ok")
+    commit_clips(stage, failed_clips, status=lambda _: "ok")
     seal(stage_path=None, destination=tmp_path / "toy", version="1.0.1", **LICENSED)
 
-    assert tree(store) == reference
+    assert tree(store) == undisturbed_files
 
 
-def test_shards_are_copies_where_links_do_not_work(tmp_path, monkeypatch, toy, reference):
+def test_shards_are_copies_where_links_do_not_work(tmp_path, monkeypatch, toy, undisturbed_files):
     """The disk refuses to link the files of a stage. The store has the same bytes all the same."""
     monkeypatch.setattr(os, "link", no_link)
     stage = make_stage(tmp_path, groups=[toy])
 
     store = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
 
-    assert same_files(stage, store) == set()
-    assert tree(store) == reference
+    assert files_shared_by(stage, store) == set()
+    assert tree(store) == undisturbed_files
 
 
 def test_a_store_that_another_process_is_sealing_is_not_sealed_twice(tmp_path):

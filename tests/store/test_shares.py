@@ -55,27 +55,35 @@ def test_a_process_that_does_everything_may_join_divided_work(tmp_path):
     check_shares(tmp_path, (0, 1), ALPHA)  # raises no error
 
 
-def test_only_one_number_of_shares_is_accepted_at_once(tmp_path):
-    """Eight threads begin shares 0 to 3 of 4 and 0 to 3 of 6 at the same moment.
-
-    All shares of one number succeed, none of the other.
-    """
+def begin_at_once(stage, shares):
+    """Begin all shares at the same moment, each in a thread; return those that were accepted."""
     begun = set()
 
     def begin_if_accepted(share):
         try:
-            begin_share(tmp_path, share, ALPHA)
+            begin_share(stage, share, ALPHA)
         except StoreError:
             return
         begun.add(share)
 
+    with ThreadPoolExecutor(len(shares)) as pool:
+        list(pool.map(begin_if_accepted, sorted(shares)))
+    return begun
+
+
+def test_only_one_number_of_shares_is_accepted_at_once(tmp_path):
+    """A share is (number, of how many): four of 4 and four of 6 are begun at the same moment.
+
+    Shares of 4 and of 6 would overlap, so one of the two numbers wins: all its shares begin, and none of the
+    other number. Which one wins is open.
+    """
     shares_of_4 = {(0, 4), (1, 4), (2, 4), (3, 4)}
     shares_of_6 = {(0, 6), (1, 6), (2, 6), (3, 6)}
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(begin_if_accepted, sorted(shares_of_4 | shares_of_6)))
 
-    expected = {4: shares_of_4, 6: shares_of_6}
-    assert begun == expected[number_of_shares(tmp_path)]
+    begun = begin_at_once(tmp_path, shares_of_4 | shares_of_6)
+
+    shares_of_winner = {4: shares_of_4, 6: shares_of_6}
+    assert begun == shares_of_winner[number_of_shares(tmp_path)]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.lines import checked_entry, encode_line
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, read_stage, seal, verify
 
-from .toy_stores import CORPUS, F, commit_clips, features, group, make_stage, plan, provenance, result, tree
+from .toy_stores import CORPUS, commit_clips, features, group, make_stage, plan, provenance, result, tree
 
 TOY = group()
 
@@ -34,40 +34,48 @@ def failed(_clip):
     return "failed"
 
 
-def files(stage):
+def names_of_feature_files(stage):
     return {path.name for path in (stage.path / "pieces").iterdir()}
 
 
 def test_a_stage_has_every_clip_to_do_sorted_by_id_in_whatever_order_it_is_opened(stage, ids):
-    """A manifest that was sorted otherwise has another digest, which the stage takes over."""
+    """The stage was begun for the 40 clips of `plan(40)`, whose `ids` are sorted here; none is done.
+
+    It is opened again for the same clips in reverse order. A manifest in another order has another digest,
+    which the stage takes over.
+    """
     assert ids == sorted(clip.clip_id for clip in plan(40))
     assert stage.missing() == ids
     assert stage.status() == {}
 
-    clips_sorted_otherwise = plan(40)[::-1]
-    corpus_with_other_digest = {**CORPUS, "manifest_sha256": "cd" * 32}
-    reopened = Stage.open(stage.path, clips_sorted_otherwise, [TOY], corpus_with_other_digest)
+    clips_in_reverse_order = plan(40)[::-1]
+    other_digest = "cd" * 32
+    corpus_with_other_digest = {**CORPUS, "manifest_sha256": other_digest}
+    reopened = Stage.open(stage.path, clips_in_reverse_order, [TOY], corpus_with_other_digest)
 
     assert reopened.clips == stage.clips
-    assert read_stage(stage.path).corpus["manifest_sha256"] == "cd" * 32
+    assert read_stage(stage.path).corpus["manifest_sha256"] == other_digest
 
 
 def test_committed_clips_are_done_in_a_stage_that_is_opened_again(stage, ids):
-    """A failed clip counts as done, unless failed clips are to be tried again.
+    """Of the 40 clips of a stage the first three are committed, one of each status.
 
-    Of 40 clips the first three are committed, one of each status.
+    Clips to do are `missing`. A failed clip counts as done, unless failed clips are to be tried again.
     """
-    statuses = {ids[0]: "ok", ids[1]: "partial", ids[2]: "failed"}
-    commit_clips(stage, statuses, statuses.get)
+    ok_clip, partial_clip, failed_clip = ids[:3]
+    not_committed = ids[3:]
+    statuses = {ok_clip: "ok", partial_clip: "partial", failed_clip: "failed"}
+    commit_clips(stage, statuses, status=statuses.get)
 
     reopened = Stage.open(stage.path, plan(40), [TOY], CORPUS)
-    assert reopened.missing() == ids[3:]
-    assert reopened.missing(retry_failed=True) == ids[2:]
+
+    assert reopened.missing() == not_committed
+    assert reopened.missing(retry_failed=True) == [failed_clip, *not_committed]
 
     entries = reopened.status()
     assert {clip: entry.status for clip, entry in entries.items()} == statuses
-    assert entries[ids[2]].reason == "the file is failed"
-    assert entries[ids[0]].source["duration_s"] == 5.25
+    assert entries[failed_clip].reason == "the file is failed"  # as `commit_clips` gives it
+    assert entries[ok_clip].source["duration_s"] == 5.25  # of every clip of `commit_clips`
 
 
 def test_two_shards_divide_the_pieces_of_a_stage(stage, ids):
@@ -140,8 +148,21 @@ def test_writers_never_share_a_journal_and_are_counted_until_they_end(stage):
         assert len({first.name, second.name, third.name}) == 3
 
 
+def features_with(replaced, clip):
+    """The right features of a clip, but for the arrays `replaced` (name -> array)."""
+    right = features(clip, TOY)
+    vectors = dict(right.arrays)
+    times = {"time_s": right.time_s, "frame_index": right.frame_index}
+    for name, array in replaced.items():
+        if name in times:
+            times[name] = array
+        else:
+            vectors[name] = array
+    return ClipFeatures(arrays=vectors, **times)
+
+
 @pytest.mark.parametrize(
-    ("arrays", "message"),
+    ("bad_arrays", "message"),
     [
         ({"pooled": np.full(4, np.nan, np.float32)}, "array pooled: 4 values are not finite, NaN among them"),
         (
@@ -151,53 +172,47 @@ def test_writers_never_share_a_journal_and_are_counted_until_they_end(stage):
         ({"frames": np.zeros((3, 4), np.float32)}, "array frames: expected float16, found float32"),
         ({"pooled": np.zeros(5, np.float32)}, r"array pooled: expected shape \[4\], found \[5\]"),
         ({"logits": np.zeros(4, np.float32)}, "expected arrays .*; found .*logits"),
-        ({"time_s": np.zeros(F, np.float32)}, "array time_s: expected float64, found float32"),
-        ({"frame_index": np.full(F, -1)}, "array frame_index: a negative index"),
+        ({"time_s": np.zeros(3, np.float32)}, "array time_s: expected float64, found float32"),
+        ({"frame_index": np.full(3, -1)}, "array frame_index: a negative index"),
     ],
 )
-def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(stage, ids, arrays, message):
-    """A commit is written as a whole or not at all: the good clip beside the bad one is not written either.
+def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(stage, ids, bad_arrays, message):
+    """Right are: pooled [4] in float32, frames [3, 4] in float16, and of 3 frames the times and indices.
 
-    `arrays` replaces arrays of the bad clip. Right are: pooled [4] in float32, frames [3, 4] in float16,
-    and for each of 3 frames its time in float64 and its index.
+    A good clip and one with a bad array are committed together. A commit is written as a whole or not at
+    all, so the good one is not written either, and can be committed later.
     """
     good, bad = ids[:2]
-    planted = features(bad, TOY)
-    vectors = dict(planted.arrays)
-    times = {"time_s": planted.time_s, "frame_index": planted.frame_index}
-    for name, array in arrays.items():
-        if name in times:
-            times[name] = array
-        else:
-            vectors[name] = array
-    bad_result = ClipResult(bad, "ok", groups={"toy": ClipFeatures(arrays=vectors, **times)})
+    good_result = result(good, [TOY])
+    bad_result = ClipResult(bad, "ok", groups={"toy": features_with(bad_arrays, bad)})
 
     with stage.writer() as writer:
         with pytest.raises(StoreError, match=rf"clip {bad}, group toy.*{message}"):
-            writer.commit([result(good, [TOY]), bad_result])
-        assert files(stage) == set()
+            writer.commit([good_result, bad_result])
+        assert names_of_feature_files(stage) == set()
 
-        writer.commit([result(good, [TOY])])  # the writer still works
+        writer.commit([good_result])
     assert list(stage.status()) == [good]
 
 
 def test_clips_that_another_process_did_meanwhile_may_be_done_again(stage, ids, tmp_path):
-    """A writer does not know what another process has done since it was begun.
+    """A writer knows which of the 40 clips were done when it began, not what others do meanwhile.
 
-    Of 40 clips the other does 0 to 19 meanwhile, and the writer does 0 to 2 again. The same clip gives the
+    Clips 0 to 19 are done by another process, and 0 to 2 then again by the writer. The same clip gives the
     same features, so doing it twice harms nothing.
     """
-    missing = stage.missing()
+    missing_at_the_beginning = stage.missing()
 
-    another = Stage.open(stage.path, plan(40), [TOY], CORPUS)
-    commit_clips(another, ids[:20], ok)
-    with stage.writer(missing) as writer:
+    opened_by_another = Stage.open(stage.path, plan(40), [TOY], CORPUS)
+    commit_clips(opened_by_another, ids[:20], ok)
+    with stage.writer(missing_at_the_beginning) as writer:
         writer.commit([result(clip, [TOY]) for clip in ids[:3]])
-
     commit_clips(stage, ids[20:], ok)
+
     assert not stage.missing()
     assert not stage.damage()
-    assert verify(seal(stage.path, tmp_path / "toy", licence="CC0-1.0"), "full").ok
+    sealed = seal(stage.path, tmp_path / "toy", licence="CC0-1.0")
+    assert verify(sealed, "full").ok
 
 
 @pytest.mark.parametrize(
@@ -222,55 +237,87 @@ def test_a_commit_that_does_not_fit_its_stage_is_refused(stage, clips, groups, m
             writer.commit([result(clip, groups) for clip in clips])
 
 
-@pytest.mark.parametrize(
-    ("clips", "groups", "corpus", "message"),
-    [
-        pytest.param(plan(8)[1:], [TOY], CORPUS, "tt0000-é", id="the first clip is missing"),
-        pytest.param(
-            [replace(plan(8)[0], end_s=9.0), *plan(8)[1:]],
-            [TOY],
-            CORPUS,
-            "tt0000-é",
-            id="the first clip ends elsewhere",
-        ),
-        pytest.param(plan(8), [group("other")], CORPUS, None, id="a group of another name"),
-        pytest.param(plan(8), [group(arrays=["pooled"])], CORPUS, None, id="a group with fewer arrays"),
-        pytest.param(
-            plan(8),
-            [group(decoder={**provenance()["decoder"], "ffmpeg": "8"})],
-            CORPUS,
-            None,
-            id="a group decoded by another FFmpeg",
-        ),
-        pytest.param(plan(8), [TOY], {**CORPUS, "name": "Others"}, None, id="a corpus of another name"),
-        pytest.param(
-            [*plan(8), PlannedClip("tt0000-é", "x")],
-            [TOY],
-            CORPUS,
-            "clip tt0000-é",
-            id="the first clip comes twice",
-        ),
-        pytest.param(plan(8), [TOY], {}, "corpus", id="no corpus"),
-    ],
-)
-def test_a_stage_is_not_opened_for_other_clips_groups_or_corpus(tmp_path, clips, groups, corpus, message):
-    """A stage keeps its plan: resuming it with another one is refused, and changes no file.
-
-    It was begun for the eight clips of `plan(8)`, group TOY and corpus CORPUS.
-    """
-    path = make_stage(tmp_path, 8).path
-    before = tree(path)
-
+def assert_opening_is_refused_and_changes_no_file(path, message, *, clips, groups, corpus):
+    files_before = tree(path)
     with pytest.raises(StoreError, match=message):
         Stage.open(path, clips, groups, corpus)
-    assert tree(path) == before
+    assert tree(path) == files_before
+
+
+FIRST_CLIP, *OTHER_CLIPS = plan(8)
+
+
+@pytest.mark.parametrize(
+    ("clips", "message"),
+    [
+        pytest.param(OTHER_CLIPS, "tt0000-é", id="the first is missing"),
+        pytest.param(
+            [replace(FIRST_CLIP, end_s=9.0), *OTHER_CLIPS], "tt0000-é", id="the first ends elsewhere"
+        ),
+        pytest.param(
+            [FIRST_CLIP, *OTHER_CLIPS, PlannedClip("tt0000-é", movie="x")],
+            "clip tt0000-é",
+            id="the first comes twice",
+        ),
+    ],
+)
+def test_a_stage_is_not_opened_for_other_clips(tmp_path, clips, message):
+    """A stage was begun for eight clips, of which the first is tt0000-é, and keeps this plan.
+
+    Opening it for other clips is refused with the id of the clip that differs.
+    """
+    path = make_stage(tmp_path, 8).path
+
+    assert_opening_is_refused_and_changes_no_file(path, message, clips=clips, groups=[TOY], corpus=CORPUS)
+
+
+@pytest.mark.parametrize(
+    "other_group",
+    [
+        pytest.param(group("other"), id="of another name"),
+        pytest.param(group(arrays=["pooled"]), id="with fewer arrays"),
+        pytest.param(
+            group(decoder={**provenance()["decoder"], "ffmpeg": "8"}), id="decoded by another FFmpeg"
+        ),
+    ],
+)
+def test_a_stage_is_not_opened_for_another_group(tmp_path, other_group):
+    """A stage was begun for a group "toy" of three arrays, decoded by FFmpeg 7.1.
+
+    Features of another group or of another decoder must not come under its name.
+    """
+    path = make_stage(tmp_path, 8).path
+
+    assert_opening_is_refused_and_changes_no_file(
+        path, None, clips=plan(8), groups=[other_group], corpus=CORPUS
+    )
+
+
+@pytest.mark.parametrize(
+    ("other_corpus", "message"),
+    [
+        pytest.param({**CORPUS, "name": "Others"}, None, id="of another name"),
+        pytest.param({}, "corpus", id="without any field"),
+    ],
+)
+def test_a_stage_is_not_opened_for_another_corpus(tmp_path, other_corpus, message):
+    """A stage was begun for the corpus "Toy films", whose name the store will have."""
+    path = make_stage(tmp_path, 8).path
+
+    assert_opening_is_refused_and_changes_no_file(
+        path, message, clips=plan(8), groups=[TOY], corpus=other_corpus
+    )
 
 
 @pytest.mark.parametrize(("clips", "groups"), [([], [TOY]), (plan(8), [])], ids=["no clips", "no groups"])
 def test_a_stage_of_no_clips_or_no_groups_is_not_begun(tmp_path, clips, groups):
+    """There would be nothing to do: the stage is refused, and its folder is not made."""
+    folder = tmp_path / "toy.staging"
+
     with pytest.raises(StoreError):
-        Stage.open(tmp_path / "toy.staging", clips, groups, CORPUS)
-    assert not (tmp_path / "toy.staging").exists()
+        Stage.open(folder, clips, groups, CORPUS)
+
+    assert not folder.exists()
 
 
 def test_a_stage_of_two_groups_of_one_name_is_not_begun(tmp_path):
@@ -285,12 +332,12 @@ def test_retrying_a_failed_clip_rewrites_its_piece_with_the_old_rows(stage, ids)
     """Clip 3 of a piece of 16 fails and is tried again: new files hold its row and copies of the other 15."""
     first_piece = ids[:16]
     commit_clips(stage, first_piece, lambda clip: "failed" if clip == ids[3] else "ok")
-    old_files = files(stage)
+    old_files = names_of_feature_files(stage)
     old_digests = {clip: entry.sha256 for clip, entry in stage.status().items()}
 
     commit_clips(stage, [ids[3]], ok)
 
-    assert not old_files & files(stage)
+    assert not old_files & names_of_feature_files(stage)
 
     status = stage.status()
     reader = stage.reader()
@@ -312,35 +359,38 @@ def test_a_damaged_row_is_not_copied_and_its_file_is_kept(stage, ids):
     data = bytearray(rows.read_bytes())
     data[0] ^= 1
     rows.write_bytes(bytes(data))
-    files_before = files(stage)
+    files_before = names_of_feature_files(stage)
 
     commit_clips(stage, ids[15:16], ok)
 
-    assert files_before < files(stage)
+    assert files_before < names_of_feature_files(stage)
     assert stage.status()[ids[0]].attempt == 1
     assert stage.missing() == ids[16:]
 
 
 def test_sweeping_removes_only_the_open_piece_of_a_killed_writer(stage, ids):
-    """Files are named after their pieces of 16 clips: those of piece 1 begin with a 1.
+    """Clips are written in pieces of 16, in files whose names begin with the number of the piece.
 
-    Piece 0 is done. A writer of piece 1 is killed after one clip, while another does the first of piece 2.
+    Piece 0 is done. One writer is killed after the first clip of piece 1, while another has done the first
+    clip of piece 2 and goes on.
     """
-    commit_clips(stage, ids[:16], ok)
-    killed = stage.writer(ids[16:20])
-    alive = stage.writer(ids[32:])
-    killed.commit([result(ids[16], [TOY])])
-    alive.commit([result(ids[32], [TOY])])
+    piece_0, piece_1, piece_2 = ids[:16], ids[16:32], ids[32:]
+    commit_clips(stage, piece_0, ok)
+    killed = stage.writer(piece_1[:4])
+    alive = stage.writer(piece_2)
+    killed.commit([result(piece_1[0], [TOY])])
+    alive.commit([result(piece_2[0], [TOY])])
     killed._journal.close()  # its lock ends, as with its process
 
     n_clips_that_may_be_lost = stage.sweep()
-    assert n_clips_that_may_be_lost == 16  # which of piece 1 were written is not known
-    pieces_with_files = {name.split(".")[0] for name in files(stage)}
+    assert n_clips_that_may_be_lost == len(piece_1)  # which of them were written is not known
+    pieces_with_files = {name.split(".")[0] for name in names_of_feature_files(stage)}
     assert pieces_with_files == {"0", "2"}
 
     alive.close()
-    assert stage.sweep() == 0
-    assert stage.missing() == ids[16:32] + ids[33:]
+    n_clips_that_may_be_lost = stage.sweep()
+    assert n_clips_that_may_be_lost == 0
+    assert stage.missing() == piece_1 + piece_2[1:]
 
 
 # --- journals
@@ -390,21 +440,29 @@ def test_a_damaged_line_in_the_middle_is_reported_and_its_clips_done_again(stage
     assert stage.missing() == ids[32:]
 
 
-def test_clips_of_a_journal_line_with_two_attempts_are_done_again_and_sealed(stage, ids, journal):
-    """All rows of a line are of one attempt, whose number is in the names of their files.
-
-    The journal has a line for each of two pieces of 16 clips; in the first line, a row names another attempt.
-    """
+def rewrite_with_another_attempt_in_the_first_line(journal):
+    """Its digest is made to fit: all other rows of the line name attempt 1."""
     first_line, second_line = journal.read_bytes().splitlines(keepends=True)
     entry = json.loads(checked_entry(first_line.removesuffix(b"\n")))
     entry["rows"][3]["attempt"] = 2**31
     journal.write_bytes(encode_line(entry) + second_line)
 
-    assert len(stage.damage()) == 1
-    assert stage.missing() == ids[:16] + ids[32:]
 
-    commit_clips(stage, [*ids[:16], *ids[32:]], ok)
-    assert verify(seal(stage.path, stage.path.with_name("toy"), licence="CC0-1.0"), "full").ok
+def test_clips_of_a_journal_line_with_two_attempts_are_done_again_and_sealed(stage, ids, journal):
+    """The journal has a line for each of two pieces of 16 clips that are done, of 40 clips.
+
+    Clips of a line are committed in the same attempt, whose number is in the names of their files. In the
+    first line a clip names another one, so that no file of this line can be relied on.
+    """
+    clips_of_first_line, not_committed = ids[:16], ids[32:]
+    rewrite_with_another_attempt_in_the_first_line(journal)
+
+    assert len(stage.damage()) == 1
+    assert stage.missing() == clips_of_first_line + not_committed
+
+    commit_clips(stage, clips_of_first_line + not_committed, ok)
+    sealed = seal(stage.path, stage.path.with_name("toy"), licence="CC0-1.0")
+    assert verify(sealed, "full").ok
 
 
 def test_every_flipped_bit_of_a_line_is_noticed():
@@ -430,20 +488,29 @@ def test_a_journal_with_a_clip_that_is_not_in_the_plan_is_refused(stage):
 
 
 @pytest.mark.parametrize(
-    ("file", "change", "message"),
+    ("file", "damage", "message"),
     [
-        ("plan.jsonl", lambda data: data.replace(b"tt0000", b"tt9999"), r"plan.jsonl, line 1"),
-        ("stage.json", lambda data: data[:-9], r"stage.json"),
-        ("stage.json", lambda data: data.replace(b'"layout": 3', b'"layout": 9'), None),
-        ("stage.json", lambda _: json.dumps({"layout": 3}).encode(), r"stage.json"),
-        ("plan.jsonl", lambda _: b"", r"plan.jsonl"),
+        ("plan.jsonl", lambda content: content.replace(b"tt0000", b"tt9999"), "plan.jsonl, line 1"),
+        ("stage.json", lambda content: content[:-9], "stage.json"),
+        ("stage.json", lambda content: content.replace(b'"layout": 3', b'"layout": 9'), None),
+        ("stage.json", lambda _: json.dumps({"layout": 3}).encode(), "stage.json"),
+        ("plan.jsonl", lambda _: b"", "plan.jsonl"),
     ],
-    ids=["another clip", "cut off", "an unknown layout", "no other field", "an empty plan"],
+    ids=[
+        "another clip than the digest of its line has",
+        "the last nine bytes are lost",
+        "a layout of files that is not known",
+        "no field but the layout",
+        "an empty plan",
+    ],
 )
-def test_damaged_stage_metadata_are_refused_by_file_name(stage, file, change, message):
-    """A stage has the plan of its clips in plan.jsonl, and all else about itself in stage.json."""
+def test_damaged_stage_metadata_are_refused_by_file_name(stage, file, damage, message):
+    """A stage has the plan of its clips in plan.jsonl, and all else about itself in stage.json.
+
+    One of the two is damaged, and the stage cannot be read.
+    """
     path = stage.path / file
-    path.write_bytes(change(path.read_bytes()))
+    path.write_bytes(damage(path.read_bytes()))
 
     with pytest.raises(StoreError, match=message):
         read_stage(stage.path)

@@ -67,29 +67,43 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
-def test_texts_that_a_terminal_obeys_are_found_by_full_verification_and_shown_escaped(
-    tmp_path, capsys, change
-):
-    """The store was changed and its digests made to fit, so that only reading the texts finds it.
-
-    JSON escapes control characters, so that programs get the text unchanged. A text of two lines must not
-    look like a line of the command: "fingerprint 00" is in its second.
-    """
+@pytest.fixture(params=HOSTILE.values(), ids=HOSTILE)
+def hostile_store(request, tmp_path):
+    """A store with a text that terminals obey, or that has two lines; its digests were made to fit."""
     store = make_sealed_store(tmp_path)
-    change_attributes(store, change)
-    assert verify(store).ok  # the digests fit
-    assert any("holds the" in problem.what for problem in verify(store, "full").problems)
+    change_attributes(store, request.param)
+    return store
 
-    for command in (["inspect"], ["inspect", "--json"], ["verify", "--full"]):
-        obygaze("store", *command, store)
-        out, err = capsys.readouterr()
-        assert (
-            unsuitable(out + err, line_breaks=True) is None
-        )  # but for ends of lines, no sign that terminals obey
-        assert "\nfingerprint 00" not in out
-        if "--json" in command:
-            assert json.loads(out)["citation"] == open_store(store).attributes["citation"]
+
+def test_a_text_that_a_terminal_obeys_is_found_by_full_verification_alone(hostile_store):
+    """One text of the store clears the screen, sets the title or the like, and its digests fit that text.
+
+    So only the full verification, which reads the texts, finds it.
+    """
+    assert verify(hostile_store).ok
+    assert any("holds the" in problem.what for problem in verify(hostile_store, "full").problems)
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["inspect", "--json"], ["verify", "--full"]])
+def test_commands_show_a_text_that_a_terminal_obeys_escaped(hostile_store, capsys, command):
+    """One text of the store clears the screen, or has a second line "fingerprint 00".
+
+    No command prints a sign that terminals obey but the ends of its own lines, and no line that looks like
+    one of its own and is not.
+    """
+    obygaze("store", *command, hostile_store)
+
+    out, err = capsys.readouterr()
+    assert unsuitable(out + err, line_breaks=True) is None
+    assert "\nfingerprint 00" not in out
+
+
+def test_programs_get_a_text_that_a_terminal_obeys_unchanged(hostile_store, capsys):
+    """JSON has escapes of its own for control characters, which programs undo."""
+    obygaze("store", "inspect", "--json", hostile_store)
+
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["citation"] == open_store(hostile_store).attributes["citation"]
 
 
 @pytest.mark.parametrize("column", ["movie", "reason"])

@@ -66,23 +66,40 @@ def make_sealed_store(path, texts=TEXTS, failed=(), **options):
     return seal(stage_path=None, destination=path, licence="CC0-1.0", **options)
 
 
-def test_a_store_of_texts_carries_them_in_the_order_of_its_rows(tmp_path):
-    """Rows are sorted by id. The text of c-04 failed, and has a row and its text all the same."""
-    path = make_sealed_store(tmp_path / "texts", failed=["c-04"])
+@pytest.fixture
+def store_of_four_texts(tmp_path):
+    """A store of four texts; that of c-04 failed."""
+    return make_sealed_store(tmp_path / "texts", failed=["c-04"])
 
-    store = open_store(path)
-    assert store.attributes["spec_version"] == "1.1"
+
+def test_a_store_of_texts_carries_them_in_the_order_of_its_rows(store_of_four_texts):
+    """Rows are sorted by id. The text of c-04 failed, and has a row and its text all the same."""
+    store = open_store(store_of_four_texts)
 
     group = store["toy"]
     assert group.clip_ids == ("a-01", "b-02", "c-04", "é-03")
     assert group.text == ("a man", "a woman,\nsmiling", "a man", "ein Mädchen")
     assert [clip.text for clip in store.clips] == list(group.text)
-    assert np.array_equal(group.read("b-02", "pooled"), vector(TEXTS["b-02"]))
-    assert group.n_frames == 1
-    assert verify(path, "full").ok
 
-    assert {row["clip"]: row["text"] for row in rows_of(path / "data/clips.csv")} == TEXTS
-    fields = json.loads((path / "croissant.json").read_bytes())["recordSet"][0]["field"]
+
+def test_a_store_of_texts_has_a_vector_of_each(store_of_four_texts):
+    """Each text counts as one frame. Texts need version 1.1 of the format."""
+    store = open_store(store_of_four_texts)
+
+    vector_of_b_02 = store["toy"].read("b-02", "pooled")
+    assert np.array_equal(vector_of_b_02, vector("a woman,\nsmiling"))
+    assert store["toy"].n_frames == 1
+    assert store.attributes["spec_version"] == "1.1"
+    assert verify(store_of_four_texts, "full").ok
+
+
+def test_the_table_and_the_card_of_a_store_of_texts_have_the_texts(store_of_four_texts):
+    """The card for dataset search engines (croissant.json) describes the column `text` of the table."""
+    table = rows_of(store_of_four_texts / "data/clips.csv")
+    assert {row["clip"]: row["text"] for row in table} == TEXTS
+
+    card = json.loads((store_of_four_texts / "croissant.json").read_bytes())
+    fields = card["recordSet"][0]["field"]
     assert fields[-1]["name"] == "text"
 
 

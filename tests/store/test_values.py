@@ -96,77 +96,99 @@ def test_other_licences_are_refused(licence):
         validate_licence(licence)
 
 
+def array(name, shape, dtype="float32"):
+    return ArraySpec(name=name, shape=shape, dtype=dtype)
+
+
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("fields", "named_in_message"),
     [
         pytest.param(
-            lambda: ArraySpec("logits", (3,), "float32"), "array 'logits'", id="an array of no known name"
+            {"name": "logits", "shape": (3,), "dtype": "float32"}, "array 'logits'", id="no known name"
+        ),
+        pytest.param({"name": "pooled", "shape": (3, 4), "dtype": "float32"}, None, id="pooled, in a table"),
+        pytest.param(
+            {"name": "pooled", "shape": (3,), "dtype": "float16"}, "array pooled", id="pooled, in float16"
         ),
         pytest.param(
-            lambda: ArraySpec("pooled", (3, 4), "float32"), None, id="a pooled array of two dimensions"
+            {"name": "tokens", "shape": (3, 4), "dtype": "float32"}, "array tokens", id="tokens, in float32"
         ),
         pytest.param(
-            lambda: ArraySpec("pooled", (3,), "float16"),
-            "array pooled",
-            id="a pooled array of half precision",
-        ),
-        pytest.param(
-            lambda: ArraySpec("tokens", (3, 4), "float32"), "array tokens", id="tokens of single precision"
-        ),
-        pytest.param(lambda: ArraySpec("frames", (-1, 4), "float32"), None, id="a negative number of frames"),
-        pytest.param(
-            lambda: GroupSpec("a/b", (ArraySpec("pooled", (3,), "float32"),), 1, provenance()),
-            "'a/b'",
-            id="a group's name with a slash",
-        ),
-        pytest.param(
-            lambda: GroupSpec("a" * 101, (), 1, provenance()), None, id="a group's name of 101 letters"
-        ),
-        pytest.param(lambda: GroupSpec("a", (), 1, provenance()), None, id="a group without arrays"),
-        pytest.param(
-            lambda: GroupSpec("a", (ArraySpec("frames", (3, 3), "float32"),), 4, provenance()),
-            None,
-            id="another number of frames than its group has",
-        ),
-        pytest.param(
-            lambda: GroupSpec(
-                "a",
-                (ArraySpec("pooled", (5,), "float32"), ArraySpec("frames", (4, 3), "float32")),
-                4,
-                provenance(),
-            ),
-            "'feature'",
-            id="two widths in a group",
-        ),
-        pytest.param(
-            lambda: GroupSpec("a", (ArraySpec("pooled", (3,), "float32"),) * 2, 1, provenance()),
-            None,
-            id="an array twice",
-        ),
-        pytest.param(lambda: PlannedClip("", "m"), None, id="a clip without an id"),
-        pytest.param(lambda: PlannedClip("a\nb", "m"), None, id="an id of two lines"),
-        pytest.param(lambda: PlannedClip("a", "m", float("nan")), "start_s", id="a time that is no number"),
-        pytest.param(lambda: ClipResult("a", "failed"), None, id="a failed clip without a reason"),
-        pytest.param(lambda: ClipResult("a", "done"), None, id="an unknown status"),
-        pytest.param(
-            lambda: ClipResult("a", "failed", "x", groups={"g": None}), None, id="a failed clip with features"
-        ),
-        pytest.param(
-            lambda: ClipResult("a", "ok", source={"host": "x"}), "'host'", id="an unknown fact of the source"
-        ),
-        pytest.param(
-            lambda: ClipResult("a", "ok", source={"bytes": -1}), None, id="a negative size of the source"
+            {"name": "frames", "shape": (-1, 4), "dtype": "float32"}, None, id="a negative number of frames"
         ),
     ],
 )
-def test_values_that_the_format_cannot_hold_are_refused_at_once(make, message):
-    """They are refused when the object is made, not when it is written.
+def test_an_array_that_the_format_does_not_know_is_refused_at_once(fields, named_in_message):
+    """A clip may have three arrays: pooled (one vector, float32), frames (one a frame), tokens (float16).
 
-    An ArraySpec is a name, the shape of one clip's array, and a type; a GroupSpec is a name, arrays, a number
-    of frames, and provenance; a PlannedClip is an id, a movie, and times; a ClipResult is an id and a status.
+    Others are refused when they are described, before anything is computed or written.
     """
-    with pytest.raises(StoreError, match=message):
-        make()
+    with pytest.raises(StoreError, match=named_in_message):
+        ArraySpec(**fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "arrays", "n_frames", "named_in_message"),
+    [
+        pytest.param("a/b", [array("pooled", shape=(3,))], 1, "'a/b'", id="a name with a slash"),
+        pytest.param("a" * 101, [], 1, None, id="a name of 101 letters"),
+        pytest.param("a", [], 1, None, id="no arrays"),
+        pytest.param("a", [array("frames", shape=(3, 3))], 4, None, id="vectors of 3 frames, but 4 frames"),
+        pytest.param(
+            "a",
+            [array("pooled", shape=(5,)), array("frames", shape=(4, 3))],
+            4,
+            "'feature'",
+            id="vectors of 5 numbers, and vectors of 3",
+        ),
+        pytest.param(
+            "a", [array("pooled", shape=(3,)), array("pooled", shape=(3,))], 1, None, id="an array twice"
+        ),
+    ],
+)
+def test_a_group_that_the_format_cannot_hold_is_refused_at_once(name, arrays, n_frames, named_in_message):
+    """A group is what one network gives of a clip: named arrays, with vectors of the same length.
+
+    It is refused when it is described, before anything is computed or written.
+    """
+    with pytest.raises(StoreError, match=named_in_message):
+        GroupSpec(name=name, arrays=tuple(arrays), n_frames=n_frames, provenance=provenance())
+
+
+@pytest.mark.parametrize(
+    ("fields", "named_in_message"),
+    [
+        pytest.param({"clip_id": ""}, None, id="no id"),
+        pytest.param({"clip_id": "a\nb"}, None, id="an id of two lines"),
+        pytest.param({"clip_id": "a", "start_s": float("nan")}, "start_s", id="a time that is no number"),
+    ],
+)
+def test_a_clip_that_the_format_cannot_hold_is_refused_when_it_is_planned(fields, named_in_message):
+    with pytest.raises(StoreError, match=named_in_message):
+        PlannedClip(movie="m", **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "named_in_message"),
+    [
+        pytest.param({"status": "failed"}, None, id="failed without a reason"),
+        pytest.param({"status": "done"}, None, id="an unknown status"),
+        pytest.param(
+            {"status": "failed", "reason": "x", "groups": {"g": None}}, None, id="failed, and has features"
+        ),
+        pytest.param(
+            {"status": "ok", "source": {"host": "x"}}, "'host'", id="a fact of the source that no field has"
+        ),
+        pytest.param({"status": "ok", "source": {"bytes": -1}}, None, id="a source of -1 bytes"),
+    ],
+)
+def test_the_result_of_a_clip_that_the_format_cannot_hold_is_refused_at_once(fields, named_in_message):
+    """A clip is "ok", "partial" or "failed"; a failed one has a reason and no features.
+
+    Of its video file, the source, a store holds such facts as the size in bytes.
+    """
+    with pytest.raises(StoreError, match=named_in_message):
+        ClipResult(clip_id="a", **fields)
 
 
 @pytest.mark.parametrize(

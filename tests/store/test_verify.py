@@ -193,13 +193,21 @@ def digest_of_row(store, group, array, row):
     return hashlib.sha256(node[row].tobytes()).hexdigest().encode()
 
 
-def test_values_that_are_no_numbers_are_found_though_all_digests_fit(store):
-    """A writer that stores NaN for a clip writes the digest of NaN: comparing digests finds nothing."""
+def store_not_a_number_with_its_digest(store):
+    """Put NaN for the first clip's vector of group "alone", and the digest of NaN wherever one stands."""
     digest_before = digest_of_row(store, "alone", "pooled", 0)
     rewrite_array(store, "alone", "pooled", set_row(0, np.nan))
     digest_of_nan = digest_of_row(store, "alone", "pooled", 0)
     edit_file(store, "data/clips.csv", lambda data: data.replace(digest_before, digest_of_nan))
     resealed(store)
+
+
+def test_values_that_are_no_numbers_are_found_though_all_digests_fit(store):
+    """A writer that stores NaN for a clip writes the digest of NaN: comparing digests finds nothing.
+
+    The full verification looks at the values too, and names the array.
+    """
+    store_not_a_number_with_its_digest(store)
 
     assert verify(store, "digests").ok
     (problem,) = verify(store, "full").problems
@@ -266,32 +274,74 @@ def test_a_damaged_chunk_of_frames_is_named_by_its_first_frame(four_clips, chunk
     assert any(f"frames from {first_frame} on of toy/frames" in what for what in problems)
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "message"),
-    [
-        ("theirs/frames/zarr.json", b'"row"', b'"clip"', "dimension_names: not as the format"),
-        ("zarr.json", b'"spec_version": "1.3"', b'"spec_version": "1.2"', "needs 1.3"),
-        ("zarr.json", b'"CC-BY-4.0"', b'"who knows?"', "licence"),
-        ("zarr.json", b'"parent": null', b'"parent": "x"', "parent should be a fingerprint"),
-        ("zarr.json", b'"Toy films"', b'"Toy Films"', "'source'"),
-        ("toy/frames/zarr.json", b'"feature"', b'"Feature"', "dimension_names: not as the format"),
-        ("../clips.csv", b",failed,the file is failed,", b",failed,,", ": failed without a reason"),
-        ("../clips.csv", b",ok,", b",okay,", "'okay'"),
-        ("../clips.csv", b"tt0001", b"tt0000", "ids are not unique and sorted"),
-        ("../clips.csv", b"\n5,", b"\n6,", "expected row 5 with 22 cells"),
-        ("../clips.csv", b"row,clip", b"row,Clip", "line 1"),
-    ],
-)  # fmt: skip
-def test_forged_metadata_with_fitting_digests_are_found_by_full_alone(store, file, old, new, message):
-    """The lists of digests fit the forged file, and only the full check reads what it says."""
-    file = f"data/features.zarr/{file}"
+def forge(store, file, old, new):
+    """Replace the first `old` of a file, and make the lists of digests fit."""
     assert old in (store / file).read_bytes()
     edit_file(store, file, lambda data: data.replace(old, new, 1))
     resealed(store)
 
+
+def assert_found_by_full_verification_alone(store, message):
     assert verify(store, "digests").ok
     problems = verify(store, "full").problems
     assert any(message in problem.what for problem in problems), problems
+
+
+@pytest.mark.parametrize(
+    ("node", "old", "new", "message"),
+    [
+        ("theirs/frames", b'"row"', b'"clip"', "dimension_names: not as the format"),
+        ("", b'"spec_version": "1.3"', b'"spec_version": "1.2"', "needs 1.3"),
+        ("", b'"CC-BY-4.0"', b'"who knows?"', "licence"),
+        ("", b'"parent": null', b'"parent": "x"', "parent should be a fingerprint"),
+        ("", b'"Toy films"', b'"Toy Films"', "'source'"),
+        ("toy/frames", b'"feature"', b'"Feature"', "dimension_names: not as the format"),
+    ],
+    ids=[
+        "another dimension",
+        "an older version of the format",
+        "no licence",
+        "a parent that is no store",
+        "a corpus of which the features do not say that they are",
+        "a dimension in another spelling",
+    ],
+)
+def test_forged_metadata_with_fitting_digests_are_found_by_full_alone(store, node, old, new, message):
+    """A node of a store (its root "", a group, an array) has metadata in a file zarr.json; one is forged.
+
+    The lists of digests are made to fit, so only the full verification, which reads what a file says, finds
+    it.
+    """
+    forge(store, f"data/features.zarr/{node}/zarr.json", old, new)
+
+    assert_found_by_full_verification_alone(store, message)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b",failed,the file is failed,", b",failed,,", ": failed without a reason"),
+        (b",ok,", b",okay,", "'okay'"),
+        (b"tt0001", b"tt0000", "ids are not unique and sorted"),
+        (b"\n5,", b"\n6,", "expected row 5 with 22 cells"),
+        (b"row,clip", b"row,Clip", "line 1"),
+    ],
+    ids=[
+        "a failed clip without a reason",
+        "an unknown status",
+        "an id twice",
+        "another number of a row",
+        "another name of a column",
+    ],
+)
+def test_a_forged_table_of_clips_with_fitting_digests_is_found_by_full_alone(store, old, new, message):
+    """A store has a line of clips.csv for each clip: the row, the id, the status and more; one is forged.
+
+    The lists of digests are made to fit, so only the full verification, which reads the table, finds it.
+    """
+    forge(store, "data/clips.csv", old, new)
+
+    assert_found_by_full_verification_alone(store, message)
 
 
 def test_sha256sum_blames_the_same_damaged_file(store):

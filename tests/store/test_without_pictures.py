@@ -54,18 +54,26 @@ def stretches_of(place):
 
 
 def test_the_table_of_clips_lists_the_stretches_without_pictures(path):
-    """Of clips a, b and c, b has no pictures from 1.25 s to 2.5 s and from 4 s to 6.1 s.
+    """The store at `path` has clips a, b and c; b has no pictures from 1.25 s to 2.5 s and from 4 s to 6.1 s.
 
-    In the table, stretches are separated by semicolons. A store with them needs version 1.4 of the format.
+    In the table, stretches are separated by semicolons, and stand in a column between reason and movie.
     """
     rows = list(csv.DictReader(io.StringIO((path / TABLE).read_text(encoding="utf-8"))))
+
     assert [row["without_pictures_s"] for row in rows] == ["", "1.25 2.5;4.0 6.1", ""]
     assert list(rows[0])[3:6] == ["reason", "without_pictures_s", "movie"]
     for row in rows:
         check_against_schema("clip", row)
 
+
+def test_a_store_is_read_with_its_stretches_without_pictures(path):
+    """The store at `path` has clips a, b and c; b has no pictures from 1.25 s to 2.5 s and from 4 s to 6.1 s.
+
+    A store with such stretches needs version 1.4 of the format.
+    """
     store = open_store(path)
     assert store.attributes["spec_version"] == "1.4"
+
     stretches_of_b = ((1.25, 2.5), (4.0, 6.1))
     assert stretches_of(path) == {"a": (), "b": stretches_of_b, "c": ()}
     row_of_b = 1
@@ -90,27 +98,42 @@ def commit(stage, clip, stretches=()):
         writer.commit([ClipResult(clip, status, reason, groups=groups, without_pictures_s=stretches)])
 
 
-def test_stretches_survive_in_a_stage_that_is_resumed_and_in_a_store_that_grows(tmp_path):
-    """Clip b has stretches without pictures: it is committed, then the stage is opened again for clip a.
-
-    From the store of a and b, another one grows that has clip d too.
-    """
-    plan = [PlannedClip(clip, "m", *SPAN) for clip in "abd"]
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan[:2], [KIND], CORPUS)
+def stage_of_a_and_b(folder):
+    """A stage of clips a and b, in which b is committed with its stretches without pictures."""
+    planned = [PlannedClip(clip, "m", *SPAN) for clip in "ab"]
+    stage = Stage.open(staging_path(folder / "toy"), planned, [KIND], CORPUS)
     commit(stage, "b", STRETCHES)
+    return stage
 
-    stage = Stage.open(stage.path, plan[:2], [KIND], CORPUS)
-    assert stage.status()["b"].without_pictures_s == STRETCHES
-    (journal,) = (stage.path / "journal").glob("*.jsonl")
+
+def test_stretches_survive_in_a_stage_that_is_resumed(tmp_path):
+    """Clip b is committed with stretches without pictures, and the stage is opened again for clip a.
+
+    The journal of a stage has a line for what was committed, which fits the schema of the format.
+    """
+    begun = stage_of_a_and_b(tmp_path)
+
+    resumed = Stage.open(begun.path, begun.clips, [KIND], CORPUS)
+    assert resumed.status()["b"].without_pictures_s == STRETCHES
+    (journal,) = (resumed.path / "journal").glob("*.jsonl")
     check_against_schema("journal", json.loads(journal.read_text(encoding="utf-8")))
 
-    commit(stage, "a")
-    first = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
-    assert stretches_of(first) == {"a": (), "b": STRETCHES}
+    commit(resumed, "a")
+    store = seal(resumed.path, tmp_path / "toy", **LICENSED)
+    assert stretches_of(store) == {"a": (), "b": STRETCHES}
 
-    growing = Stage.open(staging_path(tmp_path / "more"), plan, [KIND], CORPUS, parent=first)
+
+def test_stretches_survive_in_a_store_that_grows(tmp_path):
+    """A store has clips a and b, of which b has stretches without pictures; it grows by clip d."""
+    stage = stage_of_a_and_b(tmp_path)
+    commit(stage, "a")
+    parent = seal(stage.path, tmp_path / "toy", **LICENSED)
+
+    planned = [*stage.clips, PlannedClip("d", "m", *SPAN)]
+    growing = Stage.open(staging_path(tmp_path / "more"), planned, [KIND], CORPUS, parent=parent)
     commit(growing, "d")
     grown = seal(growing.path, tmp_path / "toy", version="1.1.0", **LICENSED)
+
     assert stretches_of(grown) == {"a": (), "b": STRETCHES, "d": ()}
     assert verify(grown, "full").ok
 
@@ -137,23 +160,32 @@ def test_stores_whose_stretches_differ_are_not_merged_and_diff_names_the_clips(p
     assert difference.clips["without_pictures_s"] == ("b",)
 
 
-@pytest.mark.parametrize(
-    ("export", "name", "origin"), [(export_hdf5, "a.h5", "hdf5"), (export_anndata, "a.h5ad", "table")]
-)
-def test_exported_stretches_come_back_by_import(path, tmp_path, export, name, origin):
-    """Of clips a, b and c, b has stretches without pictures. `origin` is the value of --from."""
-    export(open_store(path), "toy", tmp_path / name)
-    manifest = tmp_path / "clips.csv"
+def write_manifest_of_a_b_and_c(file):
     lines = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator"]
     lines += [f"{clip},m,m.mkv,{SPAN[0]},{SPAN[1]},,," for clip in CLIPS]
-    manifest.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    words = ["store", "import", manifest, tmp_path / name, tmp_path / "back", "--from", origin]
-    words += ["--licence", "CC0-1.0", "--allow-missing"]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
+
+@pytest.mark.parametrize(
+    ("export", "name", "format_of_file"),
+    [(export_hdf5, "a.h5", "hdf5"), (export_anndata, "a.h5ad", "table")],
+)
+def test_exported_stretches_come_back_by_import(path, tmp_path, export, name, format_of_file):
+    """The store at `path` has clips a, b and c, of which b has two stretches without pictures.
+
+    It is exported to one file, and the command `store import` makes a store of the file.
+    """
+    exported, manifest = tmp_path / name, tmp_path / "clips.csv"
+    export(open_store(path), "toy", exported)
+    write_manifest_of_a_b_and_c(manifest)
+
+    words = ["store", "import", manifest, exported, tmp_path / "back", "--from", format_of_file]
+    words += ["--licence", "CC0-1.0", "--allow-missing"]
     result = CliRunner().invoke(root_command(), [str(word) for word in words])
 
     assert result.exit_code == 0, result.output
-    assert stretches_of(tmp_path / "back-1.0.0") == {"a": (), "b": STRETCHES, "c": ()}
+    imported = tmp_path / "back-1.0.0"
+    assert stretches_of(imported) == {"a": (), "b": STRETCHES, "c": ()}
 
 
 WRONG = {
@@ -189,19 +221,29 @@ def test_stretches_of_a_clip_that_is_not_partial_are_refused(status):
         parse_clips_csv([table], "here")
 
 
-@pytest.mark.parametrize("cell", ["1.25", "1.25 2.5 3.0", "1.25 2.5;", "x y", "1.25,2.5"])
-def test_a_cell_that_is_no_list_of_stretches_is_refused(cell):
-    """A cell is pairs of seconds separated by semicolons, as "1.25 2.5;4.0 6.1".
-
-    The code that reads a table refuses any other, and so does the JSON schema of the format.
-    """
+def table_of_a_clip_with_stretches(cell):
+    """A table of clips with a clip b, in whose cell of stretches without pictures stands this text."""
     clip = StoredClip("b", "partial", "cut", "m", *SPAN, without_pictures_s=STRETCHES)
-    table = clips_csv_bytes([clip], []).replace(b"1.25 2.5;4.0 6.1", f'"{cell}"'.encode())
+    return clips_csv_bytes([clip], []).replace(b"1.25 2.5;4.0 6.1", f'"{cell}"'.encode())
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["1.25", "1.25 2.5 3.0", "1.25 2.5;", "x y", "1.25,2.5"],
+    ids=["no end", "three numbers", "nothing after the semicolon", "no numbers", "a comma"],
+)
+def test_a_cell_that_is_no_list_of_stretches_is_refused(cell):
+    """Stretches of a clip without pictures are pairs of seconds, as "1.25 2.5;4.0 6.1".
+
+    The code that reads a table refuses any other text, and so does the JSON schema of the format.
+    """
+    table = table_of_a_clip_with_stretches(cell)
+    row = next(csv.DictReader(io.StringIO(table.decode())))
 
     with pytest.raises(StoreError, match="here, line 2: "):
         parse_clips_csv([table], "here")
     with pytest.raises(jsonschema.ValidationError):
-        check_against_schema("clip", next(csv.DictReader(io.StringIO(table.decode()))))
+        check_against_schema("clip", row)
 
 
 def test_verify_finds_stretches_in_a_store_of_a_version_without_them(path, tmp_path):

@@ -111,22 +111,34 @@ def test_a_file_that_ends_within_the_part_is_called_cut_short(served_folder):
             files.read(SHARD, 500, 1000)
 
 
-@pytest.mark.parametrize("handler", [Cache, Unclear])
-@pytest.mark.parametrize("n_bytes", [500, 100_000])
-def test_a_stopped_pull_begins_a_file_again_that_the_server_cannot_continue(
-    served_folder, tmp_path, handler, n_bytes
-):
-    """A stopped pull has left a part of a file, or more bytes than the file has.
+def leave_of_a_stopped_pull(copy, store, n_bytes):
+    """Leave the first `n_bytes` of the store's shard where a pull that was stopped keeps them.
 
-    The server gives whole files rightly, so the pull must not fail for what an earlier one left.
+    If the shard has fewer bytes, the rest is filled up with x.
     """
-    store = served_folder / "toy-1.0.0"
     digest = hashlib.sha256((store / SHARD).read_bytes()).hexdigest()
-    partial = tmp_path / "copy.pulling" / f"{SHARD}.{digest}.partial"
+    partial = copy.with_name(f"{copy.name}.pulling") / f"{SHARD}.{digest}.partial"
     partial.parent.mkdir(parents=True)
     partial.write_bytes((store / SHARD).read_bytes()[:n_bytes].ljust(n_bytes, b"x"))
 
-    with serving(served_folder, handler) as server:
-        download(locate(f"{server.url}/toy-1.0.0"), tmp_path / "copy")
 
-    assert (tmp_path / "copy" / SHARD).read_bytes() == (store / SHARD).read_bytes()
+@pytest.mark.parametrize(
+    "handler", [Cache, Unclear], ids=["a cache that may give another part", "no word on which part it gives"]
+)
+@pytest.mark.parametrize("n_bytes", [500, 100_000], ids=["a part", "more bytes than the file has"])
+def test_a_stopped_pull_begins_a_file_again_that_the_server_cannot_continue(
+    served_folder, tmp_path, handler, n_bytes
+):
+    """A pull (download) of a store was stopped, and has left a part of a file, or more bytes than it has.
+
+    The server gives whole files rightly, but not the rest of one. So the file is fetched from its beginning,
+    and the pull does not fail for what an earlier one left.
+    """
+    store = served_folder / "toy-1.0.0"
+    copy = tmp_path / "copy"
+    leave_of_a_stopped_pull(copy, store, n_bytes)
+
+    with serving(served_folder, handler) as server:
+        download(locate(f"{server.url}/toy-1.0.0"), copy)
+
+    assert (copy / SHARD).read_bytes() == (store / SHARD).read_bytes()
