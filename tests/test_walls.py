@@ -215,7 +215,6 @@ OPENED_OTHERWISE = {
     "obygaze_features/extraction/doctor.py": "its own file, and the system's list of mounts",
     "obygaze_features/extraction/pool.py": "its own process's",
     "obygaze_features/extraction/ray_leader.py": "its own process's",
-    "obygaze_features/file_kinds.py": "after it was found regular",
     "obygaze_features/store/zarr_view.py": "zarr asks the store's files, which open in `untrusted`",
     "obygaze_features/torch_files.py": "callers have digested it, or read its header, in `untrusted`",
     "obygaze_features/video/cuts.py": "a file of an installed package",

@@ -557,7 +557,7 @@ def test_the_licences_of_two_detectors_both_apply(tmp_path, planted_centerface):
     """CenterFace is under MIT; what finds joints is under AGPL-3.0-only."""
     joints = saved(
         tmp_path,
-        [person_at(0.1, 0.2, 0.3, 0.8)],
+        [person_at(left=0.1, top=0.2, right=0.3, bottom=0.8)],
         f'{JOINTS_TOML}licence = "AGPL-3.0-only"\n',
         name="joints",
         shape=(1, "h", "w", 3),

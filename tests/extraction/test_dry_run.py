@@ -82,7 +82,7 @@ def test_a_resumed_run_needs_the_room_of_what_is_left_to_write(films, monkeypatc
     needed = work.estimate().room
     stage_files = [path for path in work.stage_path.rglob("*") if path.is_file()]
     free = {
-        "bytes": FreeSpace(needed.peak_bytes - sum(file.stat().st_size for file in stage_files), None),
+        "bytes": FreeSpace(needed.peak_bytes - sum(file.stat().st_size for file in stage_files), files=None),
         "files": FreeSpace(10**12, needed.files - len(stage_files)),
     }
     monkeypatch.setattr(disk_usage, "free_space", lambda _folder: free[limit])
@@ -101,10 +101,12 @@ def test_a_dry_run_of_frames_a_second_does_not_say_that_every_clip_is_done(tmp_p
     The features of a frame are float32.
     """
     film = tmp_path / "film.mp4"
-    write_video(film, (np.full((48, 64, 3), number, np.uint8) for number in range(48)), 24)
-    clips = (of.Clip("c0", "film", film.name, 0.0, 2.0),)
+    write_video(film, (np.full((48, 64, 3), number, np.uint8) for number in range(48)), rate=24)
+    clips = (of.Clip("c0", "film", film.name, start_s=0.0, end_s=2.0),)
     of.write_manifest(of.Manifest(clips, tmp_path), tmp_path / "films.csv")
-    (frames,) = [array for array in of.load_backbone("descriptors", 1).outputs if array.name == "frames"]
+    (frames,) = [
+        array for array in of.load_backbone("descriptors", n_frames=1).outputs if array.name == "frames"
+    ]
 
     dry_run = (
         "extract",
@@ -151,7 +153,7 @@ def test_the_command_that_seals_a_store_that_grows_states_what_the_store_keeps(f
 
 def test_terabytes_that_are_free_are_written_alike_and_not_as_a_power_of_ten(films, monkeypatch):
     """The disk has 3,121.4 GB free, as the disks of clusters have."""
-    free = FreeSpace(3_121_400_000_000, None)
+    free = FreeSpace(bytes=3_121_400_000_000, files=None)
     for module in (disk_usage, doctor):
         monkeypatch.setattr(module, "free_space", lambda _folder: free)
     work = next_version(films, append=None, version="1.0.1")

@@ -245,7 +245,7 @@ def test_a_store_grows_while_the_stage_of_the_last_version_is_there(images, obyg
     The stage of a version, in which its clips were extracted, is replaced by that of the next one, as all of
     its clips are sealed.
     """
-    made = extract_first(2, images, obygaze)
+    made = extract_first(n_clips=2, images=images, obygaze=obygaze)
     assert made.returncode == 0
 
     to_second_version = options_to_grow("1.0.0", "1.1.0")
@@ -270,7 +270,7 @@ def test_the_stage_of_the_last_version_is_kept_where_it_is_still_needed(images, 
     Growing 1.0.0 to 1.2.0 is refused; the message says that 1.3.0 is free. Then a share of 1.3.0 is done and
     not sealed, so its stage must not be replaced by that of 1.4.0.
     """
-    assert extract_first(2, images, obygaze).returncode == 0
+    assert extract_first(n_clips=2, images=images, obygaze=obygaze).returncode == 0
     assert extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.1.0")).returncode == 0
     assert extract_first(4, images, obygaze, *options_to_grow("1.1.0", "1.2.0")).returncode == 0
     stage = images / "stores/s.staging/stage.json"

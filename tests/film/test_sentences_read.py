@@ -349,7 +349,7 @@ def test_the_pages_legend_says_why_a_part_is_hatched(with_flags, reason):
 
     The legend of the hatching names the reason, by "like" or "read".
     """
-    film = with_flags(film_beginning_unlike_training(0.1))
+    film = with_flags(film_beginning_unlike_training(part=0.1))
     legend = phrases.unjudged_legend(claim_of(film, kinds.JudgedTime), ENGLISH)
     assert reason in legend
     assert legend in text_of(film_page([film]))
@@ -630,7 +630,7 @@ def test_every_sentence_writes_the_share_of_a_part_alike(language):
     not, and what is black.
     """
     words = Words(language)
-    film = film_beginning_unlike_training(0.155)
+    film = film_beginning_unlike_training(part=0.155)
     judged_time = claim_of(film, kinds.JudgedTime)
 
     parts = phrases.time_shares(judged_time, words)
@@ -862,9 +862,9 @@ def test_a_threshold_that_rounds_to_0_is_written_alike_everywhere(language):
     words = Words(language)
     written = words.probability(0.003)
     for sentence in (
-        phrases.threshold_label(0.003, words),
-        phrases.figure_threshold_sentence(0.003, words),
-        phrases.threshold_caveat(0.003, words),
+        phrases.threshold_label(p=0.003, words=words),
+        phrases.figure_threshold_sentence(threshold_p=0.003, words=words),
+        phrases.threshold_caveat(threshold_p=0.003, words=words),
     ):
         assert written in sentence
 

@@ -89,16 +89,19 @@ def test_conflicts_are_the_spans_in_which_levels_differ(two_annotators):
 @pytest.mark.parametrize("is_higher_first", [True, False])
 def test_of_overlapping_spans_of_one_annotator_the_higher_level_is_compared(is_higher_first):
     """Ann says S from 0 to 10 s, and HN from 5 to 10 s besides. Ben says S: they differ nowhere."""
-    higher = clip_of_film_f("ann", 0.0, 10.0, "S")
-    lower = clip_of_film_f("ann", 5.0, 10.0, "HN")
+    higher = clip_of_film_f("ann", start_s=0.0, end_s=10.0, level="S")
+    lower = clip_of_film_f("ann", start_s=5.0, end_s=10.0, level="HN")
     of_ann = (higher, lower) if is_higher_first else (lower, higher)
 
-    assert conflicts((*of_ann, clip_of_film_f("ben", 0.0, 10.0, "S")), MOBYGAZE) == []
+    assert conflicts((*of_ann, clip_of_film_f("ben", start_s=0.0, end_s=10.0, level="S")), MOBYGAZE) == []
 
 
 @pytest.mark.parametrize(
     ("further_mark", "expected"),
-    [((), [(0.0, 10.0, "ann: S; ben: EN")]), ((clip_of_film_f("ben", 40.0, 50.0, "EN"),), [])],
+    [
+        ((), [(0.0, 10.0, "ann: S; ben: EN")]),
+        ((clip_of_film_f("ben", start_s=40.0, end_s=50.0, level="EN"),), []),
+    ],
     ids=["who marks only what he finds", "who marks every answer"],
 )
 def test_what_one_of_two_annotators_did_not_mark_is_settled_as_it_is_counted(further_mark, expected):
@@ -106,8 +109,8 @@ def test_what_one_of_two_annotators_did_not_mark_is_settled_as_it_is_counted(fur
 
     `manifest disagreements` counts it as overlooked by Ben, unless he marks the lowest level too.
     """
-    of_both = [clip_of_film_f(name, 20.0, 30.0, "S") for name in ("ann", "ben")]
-    clips = (clip_of_film_f("ann", 0.0, 10.0, "S"), *of_both, *further_mark)
+    of_both = [clip_of_film_f(name, start_s=20.0, end_s=30.0, level="S") for name in ("ann", "ben")]
+    clips = (clip_of_film_f("ann", start_s=0.0, end_s=10.0, level="S"), *of_both, *further_mark)
 
     found = conflicts(clips, MOBYGAZE)
 
@@ -116,7 +119,7 @@ def test_what_one_of_two_annotators_did_not_mark_is_settled_as_it_is_counted(fur
 
 def test_a_label_of_nobody_is_no_annotators_to_settle(two_annotators):
     """A merged row that names nobody has no tier and is in no conflict, as it has no part in agreement."""
-    of_nobody = clip_of_film_f("", 0.0, 10.0, "HN")
+    of_nobody = clip_of_film_f("", start_s=0.0, end_s=10.0, level="HN")
     with_merged_row = two_annotators.with_clips((*two_annotators.clips, of_nobody))
 
     assert conflicts_document(with_merged_row, "f") == conflicts_document(two_annotators, "f")

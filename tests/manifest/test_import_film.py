@@ -89,7 +89,7 @@ def test_a_length_that_is_missing_zero_or_infinite_is_refused(film_s, window_s, 
 )
 def test_two_files_that_would_be_one_movie_are_refused_by_their_paths(second_file):
     """There are no clips yet that a message could name, and names of files are not spelled alike at will."""
-    films = [Film(ROOT / "Birds.mp4", 10.0), Film(ROOT / second_file, 10.0)]
+    films = [Film(ROOT / "Birds.mp4", end_s=10.0), Film(ROOT / second_file, end_s=10.0)]
 
     with pytest.raises(ManifestError) as refusal:
         import_film(films, ROOT, window_s=5.0)

@@ -44,8 +44,8 @@ def manifest_of(*clips):
 )
 def test_two_spellings_of_a_path_are_one_video_of_which_two_annotators_judged_one_window(path, other_path):
     """Else the annotators share no window, and their judgements would be projected as free segments."""
-    of_ab = replace(judged_clip("AB", 0), video=path)
-    of_cd = replace(judged_clip("CD", 0), video=other_path)
+    of_ab = replace(judged_clip("AB", start_s=0), video=path)
+    of_cd = replace(judged_clip("CD", start_s=0), video=other_path)
 
     (pair,) = level_pairs(manifest_of(of_ab, of_cd))
 

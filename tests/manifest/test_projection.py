@@ -169,7 +169,10 @@ def test_ranks_on_a_scale_are_merged_like_levels_whoever_stands_first(how, expec
 
 def test_the_labels_of_one_annotator_are_found_by_a_name_in_any_form_of_accents():
     """A keyboard may write é as e and an accent. Machines of `manifest alttest` are found so too."""
-    labels = manifest_of(annotation(0, 5, "S", annotator="Zo\u00e9"), annotation(0, 5, "EN"))
+    labels = manifest_of(
+        annotation(start_s=0, end_s=5, level="S", annotator="Zo\u00e9"),
+        annotation(start_s=0, end_s=5, level="EN"),
+    )
 
     (clip,) = merge_annotators(labels, "expert", "Zoe\u0301")
 

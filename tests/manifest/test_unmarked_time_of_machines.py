@@ -24,7 +24,7 @@ def test_a_machine_marks_every_answer_and_a_person_who_delimits_what_they_find_d
     codebook = builtin_codebook("obygaze12")
 
     assert marks_every_answer([answer(FIRST, "S")], codebook)
-    assert not marks_every_answer([free_segment(0.0, 30.0)], codebook)
+    assert not marks_every_answer([free_segment(start_s=0.0, end_s=30.0)], codebook)
 
 
 def test_a_clip_that_a_machine_refused_is_not_the_lowest_level():
@@ -33,7 +33,7 @@ def test_a_clip_that_a_machine_refused_is_not_the_lowest_level():
     Taken for EN, its refusals would agree with AB wherever AB found nothing.
     """
     clips = Manifest((FIRST, SECOND), Path())
-    annotations = clips.with_clips([free_segment(0.0, 38.0), answer(FIRST, "S")])
+    annotations = clips.with_clips([free_segment(start_s=0.0, end_s=38.0), answer(FIRST, "S")])
 
     projected = project(annotations, clips, per_annotator=True)
 

@@ -82,7 +82,7 @@ def test_a_grown_store_keeps_licence_and_citation_unless_others_are_stated(
     stage = begin_growth(tmp_path, parent, ALL_CLIPS, toy)
     commit_clips(stage, stage.missing(), lambda _: "ok")
 
-    grown = open_store(seal(None, tmp_path / "toy", version="1.1.0", **stated))
+    grown = open_store(seal(stage_path=None, destination=tmp_path / "toy", version="1.1.0", **stated))
 
     assert (grown.attributes["licence"], grown.attributes["citation"]) == kept
 

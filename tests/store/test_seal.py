@@ -284,11 +284,11 @@ def test_a_sealed_store_is_never_overwritten(tmp_path):
 def test_the_version_that_is_proposed_is_not_there_yet(tmp_path):
     """Versions 1.0.0 and 1.0.1 are sealed, and each is asked for once more."""
     make_sealed_store(tmp_path)
-    seal(None, tmp_path / "toy", licence="MIT", version="1.0.1")
+    seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", version="1.0.1")
 
     for version in ("1.0.0", "1.0.1"):
         with pytest.raises(StoreError, match=r"choose another version \(--store-version 1\.0\.2\)"):
-            seal(None, tmp_path / "toy", licence="MIT", version=version)
+            seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", version=version)
 
 
 @pytest.mark.parametrize(
@@ -441,7 +441,7 @@ def test_clips_whose_frames_span_several_chunks_are_read_whole(tmp_path, workers
     200 clips of 1 to 799 frames have more in all than a chunk holds. A clip is read whole however it is
     asked for: all at once, by its id, or in pieces, which are ranges of clips.
     """
-    vectors, times_s = frames_of_clips(200)
+    vectors, times_s = frames_of_clips(n_clips=200)
     movies = dict.fromkeys(vectors, "m")
     path = seal_frames(tmp_path / "toy", movies, vectors, times=times_s, workers=workers)
 

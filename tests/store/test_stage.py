@@ -289,7 +289,7 @@ def test_a_stage_is_not_opened_for_another_group(tmp_path, other_group):
     path = make_stage(tmp_path, 8).path
 
     assert_opening_is_refused_and_changes_no_file(
-        path, None, clips=plan(8), groups=[other_group], corpus=CORPUS
+        path, message=None, clips=plan(8), groups=[other_group], corpus=CORPUS
     )
 
 

@@ -393,7 +393,7 @@ def test_a_film_that_browsers_do_not_play_is_encoded_from_where_one_looks(
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     page, requests, errors, _folder = workspace_in_browser
-    path = encode(tmp_path / "tt2.mkv", pictures_as_grey_as_four_times_the_second(60), "mpeg2video")
+    path = encode(tmp_path / "tt2.mkv", pictures_as_grey_as_four_times_the_second(n_seconds=60), "mpeg2video")
     book = films / "violence.codebook.toml"
     served = serve(films / "scored" / "tt2", book, "--film", str(path), enter=False)
     page.goto(served.address)

@@ -58,7 +58,7 @@ def test_unusable_scores_are_refused_by_clip(tmp_path, rows, message):
     scores = written(tmp_path / "scores.csv", f"clip,movie,valence,arousal\n{rows}")
 
     with pytest.raises(ObygazeError, match=message):
-        make_labels(scores, None)
+        make_labels(scores, pivots=None)
 
 
 @pytest.mark.parametrize(
