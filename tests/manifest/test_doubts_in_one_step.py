@@ -52,7 +52,7 @@ KNOWN_AND_OTHER_HEADING = pytest.mark.parametrize("heading", ["level", "Stufe"])
 @pytest.mark.parametrize(
     ("yes", "no", "proposed_for_yes"),
     [("是", "否", "ANSWER"), ("s", "n", "yes")],
-    ids=["Chinese words: nothing is guessed", "initials: s is taken for sí"],
+    ids=["Chinese words: nothing is guessed", "initials: s is taken for yes"],
 )
 def test_a_doubtful_level_is_asked_about_together_with_marks_in_other_words(
     tmp_path, heading, yes, no, proposed_for_yes

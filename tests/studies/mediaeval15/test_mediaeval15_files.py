@@ -41,7 +41,7 @@ def test_a_clip_has_the_classes_of_its_scores_or_of_its_judgements(tmp_path):
     Clip b has none, but three judges said whether it is above a low pivot, a clip at the border of the lowest
     class, and above a high pivot, at that of the highest. The majority counts: of b's valence two of three
     say that it is above the high pivot, so positive; of its arousal two say above the low pivot, and only one
-    above the high one, so neutral. Clip d has neither scores nor judges, and so no class.
+    above the high one, so neutral. The clips c and d have neither scores nor judges, and so no class.
     """
     scores = written(tmp_path / "scores.csv", SCORES_CSV)
     judgements = write_judgements(
@@ -51,12 +51,15 @@ def test_a_clip_has_the_classes_of_its_scores_or_of_its_judgements(tmp_path):
         ("b", "arousal", "110", "010"),
     )
 
-    rows, _rejected = make_labels(scores, judgements)
+    rows, rejected = make_labels(scores, judgements)
 
-    classes = classes_by_clip(rows)
-    assert classes["a"] == ("negative", "neutral")
-    assert classes["b"] == ("positive", "neutral")
-    assert classes["d"] == ("", "")
+    assert classes_by_clip(rows) == {
+        "a": ("negative", "neutral"),
+        "b": ("positive", "neutral"),
+        "c": ("", ""),
+        "d": ("", ""),
+    }
+    assert rejected == {}
 
 
 def test_a_clip_of_contradictory_judgements_is_left_out_with_the_axis(tmp_path):
@@ -74,7 +77,7 @@ def test_a_clip_of_contradictory_judgements_is_left_out_with_the_axis(tmp_path):
 
     rows, rejected = make_labels(scores, judgements)
 
-    assert list(classes_by_clip(rows)) == ["a", "b", "d"]
+    assert classes_by_clip(rows) == {"a": ("negative", "neutral"), "b": ("", ""), "d": ("", "")}
     assert rejected == {"c": "valence"}
 
 
