@@ -125,7 +125,7 @@ def load(model_type, folder, **options):
     return load_backbone(name, n_frames=4, weights=str(folder), compute=cpu(), **options)
 
 
-LISTED_AND_UNLISTED = pytest.mark.parametrize(
+A_LISTED_AND_AN_UNLISTED_TYPE = pytest.mark.parametrize(
     "model_type", ["vit", "convnext"], ids=["listed in networks.toml", "not listed"]
 )
 
@@ -199,7 +199,7 @@ def probabilities_by_transformers(model_type, folder, backbone, clips):
     return by_clip.mean(dim=1)
 
 
-def frames_by_hand(folder, frames):
+def frames_by_transformers(folder, frames):
     """Prepare frames as transformers' documentation does, with the processor beside the weights."""
     processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
     return dict(processor(images=list(frames), return_tensors="pt"))
@@ -220,7 +220,7 @@ def test_answers_of_types_that_are_not_listed_equal_the_probabilities_of_transfo
 
     classifier = auto_class(model_type).from_pretrained(tmp_path).eval()
     for answer, clip in zip(answers, FRAMES[:2], strict=True):
-        logits = classifier(**frames_by_hand(tmp_path, clip)).logits
+        logits = classifier(**frames_by_transformers(tmp_path, clip)).logits
         probabilities_of_frames = logits.softmax(dim=-1)
         expected = probabilities_of_frames.mean(dim=0).numpy()
         assert np.abs(answer - expected).max() <= 1e-6
@@ -267,23 +267,30 @@ def test_beit_gives_the_mean_of_its_tokens_without_its_pooling_layer(tmp_path):
 
     vectors_of_frames = backbone.encode(prepared_clips(backbone, n_clips=1))["frames"][0]
 
-    pixels = frames_by_hand(tmp_path, FRAMES[0])["pixel_values"]
+    pixels = frames_by_transformers(tmp_path, FRAMES[0])["pixel_values"]
     tokens = classifier.beit(pixels).last_hidden_state  # [frames, tokens, width]
     assert_close(vectors_of_frames, tokens.mean(dim=1), NETWORK_ROUNDING)
 
 
 @without_gradients
-@LISTED_AND_UNLISTED
+@A_LISTED_AND_AN_UNLISTED_TYPE
 def test_classes_of_a_multi_label_network_are_independent(tmp_path, model_type):
-    """Each class has its own sigmoid, and the probabilities need not sum to 1."""
+    """A picture may have several classes by this classifier, and one does not make another less probable.
+
+    So each class has its own sigmoid, where other classifiers have a softmax, and probabilities need not sum
+    to 1. The answer for a clip is the mean of the probabilities of its four frames, which transformers
+    computes here.
+    """
     classifier = save_classifier(model_type, tmp_path, problem_type="multi_label_classification")
     backbone = load(model_type, tmp_path, answers=True)
+    first_clip = FRAMES[0]
 
-    answers = backbone.encode(prepared_clips(backbone, n_clips=1))["answers/pooled"][0]
+    (answer,) = backbone.encode(prepared_clips(backbone, n_clips=1))["answers/pooled"]
 
-    logits_of_frames = classifier(**frames_by_hand(tmp_path, FRAMES[0])).logits
-    expected = logits_of_frames.sigmoid().mean(dim=0).numpy()
-    assert np.abs(answers - expected).max() <= 1e-6
+    logits_of_frames = classifier(**frames_by_transformers(tmp_path, first_clip)).logits
+    probabilities_of_frames = logits_of_frames.sigmoid()
+    expected = probabilities_of_frames.mean(dim=0).numpy()
+    assert np.abs(answer - expected).max() <= 1e-6
 
 
 @without_gradients
@@ -299,7 +306,7 @@ def test_the_vector_of_a_clip_classifier_is_its_class_token(classifiers, model_t
     vectors_of_frames = backbone.encode(prepared_clips(backbone, n_clips=1))["frames"][0]
 
     classifier = auto_class(model_type).from_pretrained(folder).eval()
-    pixels = frames_by_hand(folder, FRAMES[0])["pixel_values"]
+    pixels = frames_by_transformers(folder, FRAMES[0])["pixel_values"]
     class_tokens = classifier.vision_model(pixels).pooler_output
     assert_close(vectors_of_frames, class_tokens, NETWORK_ROUNDING)
     assert backbone.provenance["head"] is None
@@ -338,21 +345,31 @@ def test_answers_of_weights_without_a_classifier_are_refused(tmp_path, model_typ
 
 
 @pytest.mark.parametrize(
-    ("model_type", "why"),
+    ("model_type", "message"),
     [
-        # It reads tokens of colours.
-        ("imagegpt", "takes no pictures alone"),
-        # Transformers has its classifier and its backbone of feature maps, and no PPLCNetModel.
-        ("pp_lcnet", "no network of type 'pp_lcnet' that gives vectors alone"),
-        # Its classifier calls embeddings and stages one by one.
-        ("hgnet_v2", "HGNetV2ForImageClassification has 0 networks inside"),
+        pytest.param("imagegpt", "takes no pictures alone", id="it reads tokens of colours"),
+        pytest.param(
+            "pp_lcnet",
+            "no network of type 'pp_lcnet' that gives vectors alone",
+            id="transformers has no class for the part without the classes",
+        ),
+        pytest.param(
+            "hgnet_v2",
+            "HGNetV2ForImageClassification has 0 networks inside",
+            id="the classifier holds single stages, not one network",
+        ),
     ],
 )
-def test_classifiers_without_a_network_of_pictures_inside_are_refused_by_type(model_type, why):
-    """An untrained network of the type is asked for, as `random:SEED:TYPE`."""
+def test_classifiers_without_a_network_of_pictures_inside_are_refused_by_type(model_type, message):
+    """We take answers, probabilities of classes, from classifiers that consist of a network and a last layer.
+
+    The network makes a vector of a picture, and the layer makes probabilities of the vector. Three types of
+    classifiers of transformers have no such network. They are asked for with random weights, which are
+    written `random:SEED:TYPE`; the refusal begins with that.
+    """
     weights = f"random:0:{model_type}"
 
-    with pytest.raises(BackboneError, match=why) as refused:
+    with pytest.raises(BackboneError, match=message) as refused:
         load_backbone("image", n_frames=1, weights=weights, answers=True, compute=cpu())
 
     assert str(refused.value).startswith(f"{weights}: ")
@@ -425,7 +442,7 @@ def test_the_second_class_of_one_name_gets_a_number_that_is_not_taken(classifier
     assert answers.provenance["architecture"]["features"] == ["crane", "crane (2)", "crane (3)"]
 
 
-@LISTED_AND_UNLISTED
+@A_LISTED_AND_AN_UNLISTED_TYPE
 def test_classes_without_names_are_refused(classifiers, tmp_path, model_type):
     """`LABEL_0` is what transformers calls a class whose name nobody stated. Names stand in `id2label`."""
     names_by_transformers = ("LABEL_0", "LABEL_1", "LABEL_2")

@@ -53,11 +53,25 @@ def write(folder, name, content):
     (folder / name).write_text(json.dumps(content), encoding="utf-8")
 
 
+OLDER_FILE = "preprocessor_config.json"
+NEWER_FILE = "processor_config.json"
+"""Newer releases of transformers write the processor's configuration into this file."""
+ANY_CLASS_NAME = pytest.mark.parametrize(
+    "class_name", ["SiglipImageProcessorFast", "SiglipImageProcessorPil", None]
+)
+"""Names that releases of transformers gave to one processor; None: the file says no name."""
+
+
+def newer_content(processor, class_name):
+    """Return what the newer file holds of a processor, under a name of its class."""
+    return {"image_processor": processor | {"image_processor_type": class_name}}
+
+
 @pytest.fixture
 def tiny_with_processor(tmp_path):
-    """Make a tiny checkpoint with the processor's configuration beside it."""
+    """Make a tiny checkpoint with the processor's configuration beside it, in a file of this name."""
 
-    def make(family, processor, name="preprocessor_config.json"):
+    def make(family, processor, name=OLDER_FILE):
         folder = tiny_text_checkpoint(family, tmp_path / "net")
         write(folder, name, processor)
         return folder
@@ -138,23 +152,27 @@ def test_the_recorded_constants_give_the_pixels_of_a_siglip_in_transformers(tiny
     assert np.abs(pixels.transpose(2, 0, 1) - expected).max() <= PIXEL_ROUNDING
 
 
-@pytest.mark.parametrize("class_name", ["SiglipImageProcessorFast", "SiglipImageProcessorPil", None])
+@ANY_CLASS_NAME
 def test_a_processor_is_read_by_any_class_name_and_from_the_newer_file(tiny_with_processor, class_name):
     """Newer releases of transformers write processor_config.json; here it is that of a SigLIP 2."""
-    processor = {"image_processor": SIGLIP2 | {"image_processor_type": class_name}}
-    folder = tiny_with_processor("siglip", processor, "processor_config.json")
+    folder = tiny_with_processor("siglip", newer_content(SIGLIP2, class_name), NEWER_FILE)
 
     assert load_for_pictures(folder).provenance["preset"]["name"] == "siglip2"
 
 
-@pytest.mark.parametrize("class_name", ["SiglipImageProcessorFast", "SiglipImageProcessorPil", None])
+@ANY_CLASS_NAME
 def test_of_two_files_of_processors_the_newer_one_counts(tiny_with_processor, class_name):
-    """The newer file is of a SigLIP 2, the older one of a SigLIP. transformers reads the newer one, too."""
-    processor = {"image_processor": SIGLIP2 | {"image_processor_type": class_name}}
-    folder = tiny_with_processor("siglip", processor, "processor_config.json")
-    write(folder, "preprocessor_config.json", SIGLIP)
+    """Beside the weights, processor_config.json (the newer format) has the processor of a SigLIP 2.
 
-    assert load_for_pictures(folder).provenance["preset"]["name"] == "siglip2"
+    preprocessor_config.json (the older one) has that of a SigLIP. The newer one counts, as in transformers,
+    by whatever name it calls the processor's class.
+    """
+    folder = tiny_with_processor("siglip", newer_content(SIGLIP2, class_name), NEWER_FILE)
+    write(folder, OLDER_FILE, SIGLIP)
+
+    backbone = load_for_pictures(folder)
+
+    assert backbone.provenance["preset"]["name"] == "siglip2"
 
 
 def test_the_processor_of_clip_in_its_format_of_2021_gives_the_preset_clip(tiny_with_processor):
@@ -167,11 +185,19 @@ def test_the_processor_of_clip_in_its_format_of_2021_gives_the_preset_clip(tiny_
 
 @pytest.mark.parametrize("family", ["clip", "siglip"])
 def test_without_a_processor_the_usual_preset_is_taken(family, tmp_path):
-    """Older files processor_config.json say nothing of pictures."""
-    folder = tiny_text_checkpoint(family, tmp_path / "net")
-    write(folder, "processor_config.json", {"processor_class": "any"})
+    """Nothing beside the weights says how pictures are resized and normalised.
 
-    assert load_for_pictures(folder).provenance["preset"]["name"] == family
+    There is a processor_config.json, but one of an older release of transformers, which names a class and has
+    no settings for pictures. So they are prepared as for all CLIPs, by the preset `clip`, or as for all
+    SigLIPs, by `siglip`.
+    """
+    folder = tiny_text_checkpoint(family, tmp_path / "net")
+    file_without_settings_for_pictures = {"processor_class": "any"}
+    write(folder, "processor_config.json", file_without_settings_for_pictures)
+
+    backbone = load_for_pictures(folder)
+
+    assert backbone.provenance["preset"]["name"] == family
 
 
 def test_a_siglip_with_gemmas_tokenizer_is_taken_for_a_siglip_2(tiny_siglip2):

@@ -120,22 +120,46 @@ def test_a_file_that_is_no_table_of_predictions_is_refused_by_its_name(tmp_path,
         Predictions.read(path)
 
 
+def line_of_prediction(**changed_cells):
+    """Write the line of a good prediction, `ROW`, but for these cells."""
+    cells = ROW | changed_cells
+    return ",".join(str(cells[column]) for column in COLUMNS).encode() + b"\n"
+
+
 @pytest.mark.parametrize(
-    ("content", "place"),
+    ("column", "faulty_cell", "place"),
     [
-        (b"", "empty file"),
-        (HEADER + b"mlp,t,0,0,c,m,1,0.5,0.5,f\nmlp,t,0,0,d,m,1,0.5,0.5,f,,,\n", "line 3"),
-        (HEADER + b"mlp,t,0,0,c,m,1,half,0.5,f\n", "column score .* row 1: 'half'"),
-        (HEADER + b"mlp,t,x,0,c,m,1,0.5,0.5,f\n", "column fold .* row 1: 'x'"),
-        (HEADER + b"mlp,t,0,0,c,m," + b"9" * 80 + b",0.5,0.5,f\n", "column label"),
+        ("score", "half", "column score .* row 1: 'half'"),
+        ("fold", "x", "column fold .* row 1: 'x'"),
+        ("label", "9" * 80, "column label"),
     ],
-    ids=["nothing", "too many cells", "a word for a score", "a letter for a fold", "an endless label"],
+    ids=["a word for a score", "a letter for a fold", "an endless label"],
 )
-def test_a_faulty_table_of_predictions_is_refused_with_the_place_of_the_fault(tmp_path, content, place):
-    """The header names ten columns: model, task, fold, seed, clip, movie, label, score, threshold, store."""
+def test_a_faulty_prediction_is_refused_with_its_column_and_row(tmp_path, column, faulty_cell, place):
+    """The file has the line of column names and one prediction, row 1, with a fault in one cell."""
     path = tmp_path / "other.csv"
-    path.write_bytes(content)
+    path.write_bytes(HEADER + line_of_prediction(**{column: faulty_cell}))
+
     with pytest.raises(PredictionsError, match=rf"other\.csv.*{place}"):
+        Predictions.read(path)
+
+
+def test_a_line_of_too_many_cells_is_refused_by_its_number(tmp_path):
+    """Line 1 has the names of the columns, line 2 a good prediction, and line 3 one with three more cells."""
+    too_long_line = line_of_prediction(clip_id="d").replace(b"\n", b",,,\n")
+    path = tmp_path / "other.csv"
+    path.write_bytes(HEADER + line_of_prediction(clip_id="c") + too_long_line)
+
+    with pytest.raises(PredictionsError, match=r"other\.csv.*line 3"):
+        Predictions.read(path)
+
+
+def test_an_empty_file_of_predictions_is_called_so(tmp_path):
+    """It has not even the line of column names."""
+    path = tmp_path / "other.csv"
+    path.write_bytes(b"")
+
+    with pytest.raises(PredictionsError, match=r"other\.csv.*empty file"):
         Predictions.read(path)
 
 

@@ -165,7 +165,11 @@ def failing_with(number):
 
 
 def levels_of_findings(folder, about):
-    """Examine a folder as the place of a store, and return the levels of what is found about a subject."""
+    """Examine a folder as the place of a store, and return the levels of what is found about a subject.
+
+    A subject is "path" (whether files can be written there), "locks", "space" or "inodes". A level is "ok",
+    "note" or "fault": with a fault, an extraction would fail there.
+    """
     return {finding.level for finding in doctor.examine_place(folder) if finding.about == about}
 
 
@@ -178,7 +182,7 @@ def test_locks_that_other_machines_do_not_see_are_a_fault(tmp_path, monkeypatch,
     """With these options of a mount, each machine keeps its locks to itself, and two could write at once."""
     monkeypatch.setattr(doctor, "mount_of", lambda _folder: Mount("lustre", options_of_mount))
 
-    assert level in levels_of_findings(tmp_path, "locks")
+    assert level in levels_of_findings(tmp_path, about="locks")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +195,7 @@ def test_little_space_and_few_free_files_are_noted(tmp_path, monkeypatch, free_g
     free = FreeSpace(free_gb * 10**9, free_files)
     monkeypatch.setattr(doctor, "free_space", lambda _folder: free)
 
-    assert level in levels_of_findings(tmp_path, about)
+    assert level in levels_of_findings(tmp_path, about=about)
 
 
 @pytest.mark.parametrize(
@@ -200,10 +204,14 @@ def test_little_space_and_few_free_files_are_noted(tmp_path, monkeypatch, free_g
     ids=["no permission", "writing fails"],
 )
 def test_a_place_to_which_nothing_can_be_written_is_a_fault(tmp_path, monkeypatch, function, error):
-    """No folder can be made there, or what is written does not reach the disk."""
+    """An extraction makes a folder there and writes files into it, and the doctor tries both.
+
+    Here no folder can be made, or what is written into a file does not reach the disk: what is found about
+    the path is a fault, as an extraction would fail.
+    """
     monkeypatch.setattr(f"obygaze_features.extraction.doctor.{function}", failing_with(error))
 
-    assert "fault" in levels_of_findings(tmp_path, "path")
+    assert "fault" in levels_of_findings(tmp_path, about="path")
 
 
 @pytest.mark.parametrize(
@@ -215,7 +223,7 @@ def test_locks_that_do_not_work_are_a_fault(tmp_path, monkeypatch, pretended_loc
     """A lock is tried by two processes: both must not get it."""
     monkeypatch.setattr("fcntl.flock", pretended_lock)
 
-    assert "fault" in levels_of_findings(tmp_path, "locks")
+    assert "fault" in levels_of_findings(tmp_path, about="locks")
 
 
 # --- GPUs

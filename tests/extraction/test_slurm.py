@@ -477,6 +477,11 @@ def submit(cluster: FakeSlurm, *words: str, **variables: str) -> tuple[int, str]
     return cluster.run(str(cluster.folder / "jobs" / "submit.sh"), *words, **variables)
 
 
+def assert_nothing_was_queued(cluster: FakeSlurm) -> None:
+    """Assert that Slurm was not asked to run any job."""
+    assert cluster.asked_of_slurm == ""
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "typed",
@@ -520,7 +525,7 @@ def test_mistakes_that_would_stop_the_tasks_are_found_before_anything_is_queued(
     exit_code, output = submit(cluster, *words)
 
     assert exit_code == 1
-    assert cluster.asked_of_slurm == ""
+    assert_nothing_was_queued(cluster)
     assert named in output
     assert "Traceback" not in output
 
@@ -532,21 +537,26 @@ def test_neither_job_is_queued_where_slurm_would_refuse_one_of_them(cluster, scr
     exit_code, output = submit(cluster, "films.csv", "films", REFUSED=script)
 
     assert exit_code == 1
-    assert cluster.asked_of_slurm == ""
+    assert_nothing_was_queued(cluster)
     assert "nothing was submitted" in output
 
 
 @pytest.mark.long
-def test_a_store_divided_by_another_number_is_found_before_queuing(cluster):
-    """The stage says in its file shares/number that it is in 4 shares; the site's array has 8 tasks."""
+def test_an_unfinished_store_in_four_shares_is_found_before_eight_tasks_are_queued(cluster):
+    """An extraction of the store `films` began in four shares, as its file shares/number says.
+
+    At this site an array has eight tasks, each for one share of eight. They would all be refused, so
+    submit.sh refuses to queue them.
+    """
     shares = cluster.folder / "films.staging" / "shares"
     shares.mkdir(parents=True)
-    (shares / "number").write_text("4\n", encoding="utf-8")
+    n_shares_of_unfinished_store = 4
+    (shares / "number").write_text(f"{n_shares_of_unfinished_store}\n", encoding="utf-8")
 
     exit_code, _ = submit(cluster, "films.csv", "films")
 
     assert exit_code == 1
-    assert cluster.asked_of_slurm == ""
+    assert_nothing_was_queued(cluster)
 
 
 @pytest.mark.long
@@ -557,7 +567,7 @@ def test_shares_that_another_cluster_does_are_found_before_anything_is_queued(cl
     exit_code, output = submit(cluster, "films.csv", "films")
 
     assert exit_code == 1
-    assert cluster.asked_of_slurm == ""
+    assert_nothing_was_queued(cluster)
     assert "beta" in output
 
 

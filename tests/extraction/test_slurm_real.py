@@ -230,15 +230,23 @@ def node_without_videos(slurm, films) -> Iterator[str]:
     slurm.start_node("n3")
 
 
-def submit_last_task_to(node: str, slurm: Slurm, folder: Path, films: Path) -> str:
-    """Submit an array whose task 3 begins on a node when the others have ended on n1; gives its number."""
-    held = [ALL_TASKS, "--hold", "--nodelist=n1"]
-    array = submit_array(slurm, folder, films, *held, TURNS=2)
-    for task in range(SHARDS - 1):
-        slurm.ask("scontrol", "release", f"{array}_{task}")
+def submit_with_last_task_held_for(node: str, slurm: Slurm, folder: Path, films: Path) -> str:
+    """Submit an array of four tasks, and wait until the tasks 0 to 2 have ended on the node n1.
+
+    Task 3 is held, and waits for `let_begin`; then it begins on `node`. Gives the number of the array.
+    """
+    all_held_on_n1 = [ALL_TASKS, "--hold", "--nodelist=n1"]
+    array = submit_array(slurm, folder, films, *all_held_on_n1, TURNS=2)
+    for task in (0, 1, 2):
+        let_begin(slurm, array, task=task)
     wait_until(lambda: have_ended(slurm.jobs(array), "0", "1", "2"))
     slurm.ask("scontrol", "update", f"JobId={array}_3", f"ReqNodeList={node}")
     return array
+
+
+def let_begin(slurm: Slurm, array: str, *, task: int) -> None:
+    """Release a task of an array that Slurm holds."""
+    slurm.ask("scontrol", "release", f"{array}_{task}")
 
 
 def test_a_task_on_a_node_without_the_videos_fails_and_nothing_is_sealed(
@@ -249,10 +257,10 @@ def test_a_task_on_a_node_without_the_videos_fails_and_nothing_is_sealed(
     The 20 clips of tt3 must not fail for want of a file, since n1 finds their videos. In the journal only the
     clip tt1-901 may do so, whose file is nowhere.
     """
-    array = submit_last_task_to(node_without_videos, slurm, tmp_path, films)
+    array = submit_with_last_task_held_for(node_without_videos, slurm, tmp_path, films)
     sealing = submit_sealing(slurm, tmp_path, array)
 
-    slurm.ask("scontrol", "release", f"{array}_3")  # lets task 3 begin
+    let_begin(slurm, array, task=3)
 
     assert states(slurm.wait(array))["3"] == ("FAILED", "1"), text_of_logs(tmp_path)
     assert state_of_single_job(slurm, sealing) == "FAILED"
@@ -275,19 +283,23 @@ def test_a_task_on_a_node_without_the_videos_fails_and_nothing_is_sealed(
 def test_another_node_does_a_task_that_lacked_the_videos(
     slurm, films, local_store, node_without_videos, tmp_path, file_digests
 ):
-    """Task 3 fails on node n3, which finds a folder of videos empty; it is submitted again, to node n1.
+    """Four tasks share the clips of a store. Task 3 comes to node n3, which finds a folder of videos empty.
 
-    The store then has the bytes of the store that one process made without Slurm.
+    It fails, and does its clips when it is submitted again, to node n1, which has all videos. The store can
+    then be sealed, and has the bytes of the store that one process made without Slurm.
     """
-    array = submit_last_task_to(node_without_videos, slurm, tmp_path, films)
-    slurm.ask("scontrol", "release", f"{array}_3")  # lets task 3 begin
-    assert states(slurm.wait(array))["3"] == ("FAILED", "1"), text_of_logs(tmp_path)
+    array = submit_with_last_task_held_for(node_without_videos, slurm, tmp_path, films)
+    let_begin(slurm, array, task=3)
+    state_and_exit_code = states(slurm.wait(array))["3"]
+    assert state_and_exit_code == ("FAILED", "1"), text_of_logs(tmp_path)
 
     array_of_task_3 = submit_array(slurm, tmp_path, films, "--array=3", "--nodelist=n1")
-    assert states(slurm.wait(array_of_task_3)) == {"3": ("COMPLETED", "0")}, text_of_logs(tmp_path)
+    state_by_task = states(slurm.wait(array_of_task_3))
 
+    assert state_by_task == {"3": ("COMPLETED", "0")}, text_of_logs(tmp_path)
     assert seal(slurm, tmp_path) == "COMPLETED", text_of_logs(tmp_path)
-    assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
+    sealed_store = tmp_path / "films-1.0.0"
+    assert file_digests(sealed_store) == file_digests(local_store)
 
 
 def submit_urgent_job_to(node: str, slurm: Slurm, folder: Path) -> None:

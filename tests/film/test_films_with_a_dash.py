@@ -21,12 +21,15 @@ def test_a_film_that_begins_with_a_dash_is_no_option_of_a_step():
 
 
 def test_a_run_writes_into_a_folder_that_begins_with_a_dash():
-    """Its manifest is a word of `extract` that follows no option."""
+    """A run writes into the folder -out, where its step `extract MANIFEST STORE` reads and writes files.
+
+    As -out/windows.csv, the manifest would be taken for an option; ./-out/windows.csv is the same file.
+    """
     plan = Plan(Path("-out"), films=["film.mkv"], models=["gaze.model"], shots="none")
 
-    assert format_command(plan.extract_step([], None).words) == (
-        "$ obygaze extract ./-out/windows.csv ./-out/features"
-    )
+    step = plan.extract_step(features=[], workers=None)
+
+    assert format_command(step.words) == "$ obygaze extract ./-out/windows.csv ./-out/features"
 
 
 def test_models_are_named_to_the_step_as_they_were_to_the_run():

@@ -880,40 +880,58 @@ def estimator_of_m(*, labelled):
     return estimator
 
 
-@pytest.mark.parametrize("is_of_labels", [False, True], ids=["a model", "labels"])
-def test_a_rate_counts_windows_and_seconds_as_they_were_judged(is_of_labels):
-    """A film has eleven windows with content: one of 4 s, and ten of 6 s; 7 s more could not be read.
+BY_MODEL_AND_BY_LABELS = pytest.mark.parametrize(
+    "is_of_labels", [False, True], ids=["helped by a model", "helped by labels in its place"]
+)
 
-    AB and CD judged six of 6 s, of which AB calls 6 positive and CD 2, and that of 4 s, of which not both are
-    sure: it is left out. The rate is of the 60 s of the others.
-    """
+
+def rate_by_ab_and_cd(*, is_of_labels):
+    """Estimate the rate from the windows of `windows_of_ab_and_cd`, with the help of a model or of labels."""
     windows = windows_of_ab_and_cd()
     estimator = estimator_of_m(labelled=windows.cells if is_of_labels else None)
+    return estimator.rate(windows, ["AB", "CD"])
 
-    rate = estimator.rate(windows, ["AB", "CD"])
 
-    assert rate.n == 6
-    assert rate.n_rows == 11
-    assert rate.n_unsure == 1
-    assert rate.positives == [6, 2]
+@BY_MODEL_AND_BY_LABELS
+def test_a_rate_counts_the_windows_that_all_judges_were_sure_of(is_of_labels):
+    """AB and CD are both sure of six windows. AB calls all six positive, CD two of them.
+
+    So the share of positives is 6 / 6 by AB and 2 / 6 by CD, and the rate is their mean. The film has eleven
+    windows with content; of one more that was judged AB and CD were not both sure.
+    """
+    rate = rate_by_ab_and_cd(is_of_labels=is_of_labels)
+
+    n_sure = 6
+    n_by_ab, n_by_cd = 6, 2
+    assert rate.n == n_sure
+    assert rate.positives == [n_by_ab, n_by_cd]
     assert rate.n_positive_by_all == 2
-    assert rate.value == pytest.approx((6 + 2) / 12, abs=0.01)
-    assert rate.content_s == 60.0
+    assert rate.value == pytest.approx((n_by_ab / n_sure + n_by_cd / n_sure) / 2, abs=0.01)
+    assert rate.n_unsure == 1
+    assert rate.n_rows == 11  # windows of the film
+
+
+@BY_MODEL_AND_BY_LABELS
+def test_a_rate_is_of_the_seconds_without_doubtful_and_unread_ones(is_of_labels):
+    """A film has ten windows of 6 s, and one of 4 s of which its judges are not both sure: it is left out.
+
+    7 s more could not be read. The rate is of ten times 6 s.
+    """
+    rate = rate_by_ab_and_cd(is_of_labels=is_of_labels)
+
+    assert rate.content_s == 10 * 6.0
     assert rate.unsure_s == 4.0
     assert rate.unread_s == 7.0
 
 
-@pytest.mark.parametrize("is_of_labels", [False, True], ids=["a model", "labels"])
+@BY_MODEL_AND_BY_LABELS
 def test_a_rate_says_by_what_it_was_estimated(is_of_labels):
     """The model m, or labels in its place, expect .3 of 64 seconds of a film to be S.
 
     They give all windows the same probability, which is no help: the interval is Wilson's, of the judgements
     alone.
     """
-    windows = windows_of_ab_and_cd()
-    estimator = estimator_of_m(labelled=windows.cells if is_of_labels else None)
-
-    rate = estimator.rate(windows, ["AB", "CD"])
+    rate = rate_by_ab_and_cd(is_of_labels=is_of_labels)
 
     assert rate.model == "m"
     assert rate.is_of_labels is is_of_labels

@@ -16,15 +16,24 @@ def calls_with(*, neither, only_second, only_first, both):
     return first, second
 
 
-def ends_by_simulation(*, neither, only_second, only_first, both):
-    """Compute the ends of the 95 % interval from 300,000 draws of the four shares."""
-    counts = np.array([neither, only_second, only_first, both])
-    shares = np.random.default_rng(0).dirichlet(counts + 0.5, 300_000)
-    is_neither, is_only_second, is_only_first, is_both = shares.T
-    kappas = kappa_of(
-        first=is_both + is_only_first, second=is_both + is_only_second, alike=is_both + is_neither
-    )
-    return np.quantile(kappas, (0.025, 0.975))
+def drawn_kappas(n_draws, *, neither, only_second, only_first, both):
+    """Draw kappas that may be behind the counts of four pairs of answers.
+
+    Each pair has an unknown share of all windows. The posterior of the four shares, by Jeffreys' prior of 1/2
+    each, is the Dirichlet distribution with the parameters count + 1/2. A kappa follows from each draw of it.
+    """
+    prior = 0.5
+    parameters = np.array([neither, only_second, only_first, both]) + prior
+    shares = np.random.default_rng(0).dirichlet(parameters, n_draws)
+    of_neither, of_only_second, of_only_first, of_both = shares.T
+    positive_by_first = of_both + of_only_first
+    positive_by_second = of_both + of_only_second
+    return kappa_of(first=positive_by_first, second=positive_by_second, alike=of_both + of_neither)
+
+
+def ends_by_simulation(**counts):
+    """Compute the ends of the 95 % interval from 300,000 draws of kappa."""
+    return np.quantile(drawn_kappas(300_000, **counts), (0.025, 0.975))
 
 
 @pytest.mark.parametrize(
@@ -175,24 +184,35 @@ def test_the_interval_of_a_kappa_at_its_bounds_or_of_few_windows_reaches_it(coun
     assert interval.high == pytest.approx(max(drawn_high, kappa), abs=0.005)
 
 
+# Two judges agree on six windows, and in others one or the other alone calls a window positive.
+AGREEING_ON_SIX_WINDOWS = pytest.mark.parametrize(
+    "counts",
+    [
+        pytest.param({"neither": 4, "only_second": 0, "only_first": 0, "both": 2}, id="never unlike"),
+        pytest.param({"neither": 4, "only_second": 1, "only_first": 1, "both": 2}, id="unlike in 2"),
+        pytest.param({"neither": 4, "only_second": 10, "only_first": 10, "both": 2}, id="unlike in 20"),
+    ],
+)
+
+
 @pytest.mark.parametrize("value", [-1.0, -0.5, 0.0, 0.25, 0.5, 1.0])
-@pytest.mark.parametrize("n_unlike", [0, 2, 20])
-def test_the_probability_of_a_kappa_is_the_share_of_draws_up_to_it(value, n_unlike):
-    """Two judges agree on six windows and differ in others: a kappa of at most `value` has a probability.
+@AGREEING_ON_SIX_WINDOWS
+def test_the_probability_of_a_kappa_is_the_share_of_draws_up_to_it(value, counts):
+    """What two judges say leaves the true kappa uncertain: it is at most `value` with some probability.
 
-    The oracle draws kappas 100,000 times, from a Dirichlet distribution of the four kinds of windows; a share
-    of the draws is uncertain by .0016. The probability is 0 at -1 and 1 at 1, kappa's bounds.
+    The probability is computed, and must be the share of 100,000 drawn kappas that are at most `value`. Such
+    a share is uncertain by .0016.
     """
-    counts = {"both": 2, "neither": 4, "only_first": n_unlike // 2, "only_second": n_unlike // 2}
-
     probability = _Posterior(**counts).probability_of_at_most(value)
 
-    shares = np.random.default_rng(0).dirichlet([count + 0.5 for count in counts.values()], 100_000)
-    both, neither, only_first, only_second = shares.T
-    drawn_kappas = kappa_of(first=both + only_first, second=both + only_second, alike=both + neither)
-    share_of_draws = (drawn_kappas <= value).mean()
+    share_of_draws = (drawn_kappas(100_000, **counts) <= value).mean()
     assert probability == pytest.approx(share_of_draws, abs=0.006)
-    if value == -1:
-        assert probability == pytest.approx(0, abs=1e-9)
-    if value == 1:
-        assert probability == pytest.approx(1, abs=1e-9)
+
+
+@AGREEING_ON_SIX_WINDOWS
+def test_kappa_is_surely_between_its_bounds(counts):
+    """Kappa is from -1 to 1: it is below -1 with probability 0, and at most 1 with probability 1."""
+    posterior = _Posterior(**counts)
+
+    assert posterior.probability_of_at_most(-1.0) == pytest.approx(0, abs=1e-9)
+    assert posterior.probability_of_at_most(1.0) == pytest.approx(1, abs=1e-9)

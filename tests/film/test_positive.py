@@ -356,23 +356,25 @@ def test_an_evaluation_for_a_concept_is_refused_if_nobody_names_concepts():
 def test_a_comparison_of_films_is_of_the_concept_too():
     """Six films are scored by a model of the concept Body, and AB judges twelve windows of each.
 
-    AB names Body in every third window, and the level S, which other models find, in another third. The
-    films' share is that of Body, about 1/3.
+    By AB every window has a level, and may have concepts: every third one has Body. Other windows have the
+    level S, which is positive to models of levels, but not to this one. So what is compared is Body, and its
+    share of the films is about 1/3.
     """
-    body_look_nothing = [("EN", "Body"), ("S", "Look"), ("HN",)]
+    labels_of_three_windows = [("EN", "Body"), ("S", "Look"), ("HN",)]
+    labels_of_twelve_windows = labels_of_three_windows * 4
     films = []
-    clips = []
+    judgements = []
     for year in range(1980, 1986):
-        film = scored_by_model_of(fake_scored_film(f"m{year}", year=year, seed=year, **SMALL), "Body")
-        windows = choose_next([film], 12, blind=True)
+        film = scored_by_model_of(fake_scored_film(f"m{year}", year=year, seed=year, **SMALL), concept="Body")
+        twelve_windows = choose_next([film], 12, blind=True)
         films.append(film)
-        clips += judged(windows, AB=body_look_nothing * 4)
+        judgements += judged(twelve_windows, AB=labels_of_twelve_windows)
 
-    compared = compare_films(films, Manifest(tuple(clips), Path(), BOOK))
+    compared = compare_films(films, Manifest(tuple(judgements), Path(), BOOK))
 
-    share_of_films = compared.groups["value"].iloc[0]
+    (share_of_all_films,) = compared.groups["value"]
     assert compared.positive.text == "Body"
-    assert share_of_films == pytest.approx(1 / 3, abs=0.1)
+    assert share_of_all_films == pytest.approx(1 / 3, abs=0.1)
 
 
 @pytest.mark.parametrize(

@@ -588,20 +588,32 @@ def test_the_terminal_names_no_drawing():
     assert not re.search("hatched|dotted", " ".join(lines_of_film(film, ENGLISH)))
 
 
-@pytest.mark.parametrize(
-    ("film", "has_share"),
-    [
-        (fake_scored_film(**SIXTY_ROWS), True),
-        (fake_scored_film(unlike_parts=((0.0, 1.0),), **SIXTY_ROWS), False),
-    ],
-    ids=["like training", "unlike training"],
-)
-def test_only_a_share_is_followed_by_how_far_shares_were_off(film, has_share):
-    """Of a film unlike training no share is expected, and so nothing is said of how far it may be off."""
+def test_a_share_is_followed_by_how_far_shares_were_off():
+    """A model expects that some share of a film is positive. A reader must learn how far it may be off.
+
+    So a sentence, also on the film's page, says by how much the model's shares of other films were off.
+    """
+    film = fake_scored_film(**SIXTY_ROWS)
+
     claim = claim_of(film, kinds.ExpectedShare)
-    assert (claim.number is not None) == has_share
-    assert bool(phrases.error_sentence(claim, ENGLISH)) == has_share
-    assert ("was off by" in text_of(film_page([film]))) == has_share
+    sentence_on_error = phrases.error_sentence(claim, ENGLISH)
+
+    assert claim.number is not None
+    assert sentence_on_error
+    assert "was off by" in text_of(film_page([film]))
+
+
+def test_without_a_share_nothing_is_said_of_how_far_shares_were_off():
+    """The whole film is unlike all training clips, so the model expects no share of it."""
+    whole_film = (0.0, 1.0)
+    film = fake_scored_film(unlike_parts=(whole_film,), **SIXTY_ROWS)
+
+    claim = claim_of(film, kinds.ExpectedShare)
+    sentence_on_error = phrases.error_sentence(claim, ENGLISH)
+
+    assert claim.number is None
+    assert sentence_on_error == ""
+    assert "was off by" not in text_of(film_page([film]))
 
 
 # --- shares of the time

@@ -185,16 +185,21 @@ def test_a_concept_can_be_learnt_if_it_varies_whichever_film_is_left_out(joint, 
     assert learnable == ((joint.about.concepts[0],) if is_learnable else ())
 
 
-def test_without_a_penalty_each_cav_takes_the_one_with_the_least_error_on_films_left_out(joint, pooled):
-    """The expected penalties and planes are chosen on all clips of the three labs."""
-    expected = tuned_ridge(pooled.standardised, pooled.present.astype(bool), pooled.movies)
-    error_of_each_penalty = expected.losses  # [penalties, concepts]
+def test_cavs_choose_the_penalty_with_the_least_error_on_films_left_out(joint, pooled):
+    """No penalty is given, so one is chosen for each concept: each film is predicted by a CAV of the others.
 
-    planes = joint.cav()
+    `joint` has only the sums of three labs. It must find the losses, least errors on films left out, and the
+    planes of CAVs that are found here on all clips of these labs, which `pooled` has.
+    """
+    chosen_on_all_clips = tuned_ridge(pooled.standardised, pooled.present.astype(bool), pooled.movies)
+    error_by_penalty_and_concept = chosen_on_all_clips.losses  # [penalties, concepts]
+    least_error_of_each_concept = error_by_penalty_and_concept.min(axis=0)
 
-    assert_equal_to_eight_digits(planes.losses, error_of_each_penalty.min(axis=0))
-    assert_equal_to_eight_digits(planes.weights, expected.hyperplanes.weights)
-    assert_equal_to_eight_digits(planes.intercepts, expected.hyperplanes.intercepts)
+    cavs = joint.cav(penalty=None)
+
+    assert_equal_to_eight_digits(cavs.losses, least_error_of_each_concept)
+    assert_equal_to_eight_digits(cavs.weights, chosen_on_all_clips.hyperplanes.weights)
+    assert_equal_to_eight_digits(cavs.intercepts, chosen_on_all_clips.hyperplanes.intercepts)
 
 
 def test_a_penalty_can_be_chosen_on_two_films(joint, pooled):

@@ -7,18 +7,31 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import builtin_codebook, import_spans
 
-COLUMNS = {"concepts": ["Body", "Look"]}
+COLUMNS_OF_CONCEPTS = {"concepts": ["Body", "Look"]}
+"""The columns Body and Look hold marks: whether a clip has the concept that is in the heading."""
 
 
-def table(folder, *levels, yes="x", no="-", heading="level"):
-    """Write a table with these levels; each clip has Body or Look by turns."""
-    rows = [f"movie,start_s,end_s,{heading},Body,Look"]
-    for number, level in enumerate(levels):
-        marks = (yes, no) if number % 2 == 0 else (no, yes)
-        rows.append(",".join(["m", str(5 * number), str(5 * number + 5), level, *marks]))
+def write_three_clips(folder, *, yes="x", no="-", heading="level"):
+    """Write a table of three clips: HN with Body, the doubtful EN? with Look, and S with Body.
+
+    The marks `yes` and `no` say whether a clip has a concept, and `heading` is that of the column of levels.
+    """
     path = folder / "ratings.csv"
-    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    path.write_text(
+        f"movie,start_s,end_s,{heading},Body,Look\n"
+        f"m,0,5,HN,{yes},{no}\n"
+        f"m,5,10,EN?,{no},{yes}\n"
+        f"m,10,15,S,{yes},{no}\n",
+        encoding="utf-8",
+    )
     return path
+
+
+def columns_with_levels_below(heading):
+    """Say which columns hold concepts, and which one levels if it is not called "level"."""
+    if heading == "level":
+        return COLUMNS_OF_CONCEPTS
+    return {**COLUMNS_OF_CONCEPTS, "level": [heading]}
 
 
 def labels_of(path, **options):
@@ -27,30 +40,56 @@ def labels_of(path, **options):
     return [(clip.level, clip.concepts) for clip in manifest]
 
 
-@pytest.mark.parametrize("heading", ["level", "Stufe"])
-@pytest.mark.parametrize(("yes", "no"), [("是", "否"), ("s", "n")])
-def test_a_doubtful_level_is_asked_about_together_with_marks_in_other_words(tmp_path, heading, yes, no):
-    columns = COLUMNS if heading == "level" else {**COLUMNS, "level": [heading]}
-    path = table(tmp_path, "HN", "EN?", "S", yes=yes, no=no, heading=heading)
+def proposed_words(refusal):
+    """Return what the options `--word WORD=MEANING` of a refusal propose: word -> meaning."""
+    return dict(re.findall(r"--word '?([^=']+)=(\w*)", str(refusal)))
+
+
+KNOWN_AND_OTHER_HEADING = pytest.mark.parametrize("heading", ["level", "Stufe"])
+
+
+@KNOWN_AND_OTHER_HEADING
+@pytest.mark.parametrize(
+    ("yes", "no", "proposed_for_yes"),
+    [("是", "否", "ANSWER"), ("s", "n", "yes")],
+    ids=["Chinese words: nothing is guessed", "initials: s is taken for yes"],
+)
+def test_a_doubtful_level_is_asked_about_together_with_marks_in_other_words(
+    tmp_path, heading, yes, no, proposed_for_yes
+):
+    """A table has a level that the codebook lacks, `EN?`, and marks that are neither `x` nor `-`.
+
+    One refusal asks about both, so that nobody answers one and is refused for the other. It proposes options
+    `--word WORD=MEANING`. Where no meaning can be guessed, it has the placeholder LABEL for a level or
+    concept, and ANSWER for yes or no.
+    """
+    path = write_three_clips(tmp_path, yes=yes, no=no, heading=heading)
 
     with pytest.raises(ManifestError) as refusal:
-        labels_of(path, columns=columns)
+        labels_of(path, columns=columns_with_levels_below(heading))
 
-    # then the refusal names each word that it asks about, and one command answers it
-    asked = dict(re.findall(r"--word '?([^=']+)=(\w*)", str(refusal.value)))
-    assert asked["EN?"] == "LABEL"
-    assert asked[yes] in ("yes", "ANSWER")
-    words = {"EN?": "EN", yes: "yes", no: "no"}
-    assert labels_of(path, columns=columns, words=words) == [
-        ("HN", ("Body",)),
-        ("EN", ("Look",)),
-        ("S", ("Body",)),
-    ]
+    proposed = proposed_words(refusal.value)
+    assert proposed["EN?"] == "LABEL"
+    assert proposed[yes] == proposed_for_yes
+
+
+@KNOWN_AND_OTHER_HEADING
+@pytest.mark.parametrize(("yes", "no"), [("是", "否"), ("s", "n")])
+def test_one_answer_serves_a_doubtful_level_and_marks_in_other_words(tmp_path, heading, yes, no):
+    """The person says what the level `EN?` and both marks mean, and the three clips are read."""
+    path = write_three_clips(tmp_path, yes=yes, no=no, heading=heading)
+    meaning_of_words = {"EN?": "EN", yes: "yes", no: "no"}
+
+    labels = labels_of(path, columns=columns_with_levels_below(heading), words=meaning_of_words)
+
+    assert labels == [("HN", ("Body",)), ("EN", ("Look",)), ("S", ("Body",))]
 
 
 def test_a_doubtful_level_alone_is_the_error_of_its_row(tmp_path):
-    """Nothing else is asked: the row says what to type."""
-    path = table(tmp_path, "HN", "EN?", "S")
+    """The marks are `x` and `-`, about which nobody has to be asked: the row says what to type."""
+    path = write_three_clips(tmp_path)
+
     with pytest.raises(ManifestError, match=r"line 3, column level: unknown level 'EN\?'") as refusal:
-        labels_of(path, columns=COLUMNS)
+        labels_of(path, columns=COLUMNS_OF_CONCEPTS)
+
     assert "--word 'EN?=LABEL'" in str(refusal.value)

@@ -206,11 +206,22 @@ def test_without_evidence_it_is_not_said_that_a_model_has_no_skill():
     assert not without_evidence.no_skill
 
 
-@pytest.mark.parametrize("number", range(1, PROTOCOL))
-def test_a_file_of_an_older_format_is_refused_with_the_command_that_trains_the_model_again(tmp_path, number):
-    """The card in the file has the number of the format. Models of older ones are not converted."""
-    task = FROZEN_CARD.target["name"]
-    file_of_older_format = model_file_with_card(protocol_number=number)
+NUMBER_OF_FORMAT = PROTOCOL
+"""Number of the format in which model files are written now."""
 
-    with pytest.raises(ModelError, match=f"obygaze evaluate MANIFEST STORE --task {task} --save mlp --out"):
+
+@pytest.mark.parametrize("older_number", range(1, NUMBER_OF_FORMAT))
+def test_a_file_of_an_older_format_is_refused_with_the_command_that_trains_the_model_again(
+    tmp_path, older_number
+):
+    """A model file has a card, which says the number of the file's format, and what was trained and how.
+
+    Files of older formats are not converted. The refusal has the command that trains the same kind of model,
+    a perceptron (`mlp`), for the same task again.
+    """
+    task_of_model = FROZEN_CARD.target["name"]
+    command = f"obygaze evaluate MANIFEST STORE --task {task_of_model} --save mlp --out"
+    file_of_older_format = model_file_with_card(protocol_number=older_number)
+
+    with pytest.raises(ModelError, match=command):
         read_and_construct_bytes(tmp_path, file_of_older_format)

@@ -44,7 +44,16 @@ def test_the_letters_of_an_abbreviation_are_read_together(text, label):
 
 
 def test_the_person_is_asked_what_a_denied_concept_means(refusal_of):
-    """Nothing is proposed in which Body would be marked where it is not there."""
-    content = "movie,start_s,end_s,level,concepts\nf,1,2,S,Body (no)\nf,3,4,EN,Body (yes)\n"
-    refusal = refusal_of({"t.csv": content})
-    assert refusal.options == ("--word 'Body (no)=LABEL'", "--word 'Body (yes)=Body'")
+    """The first clip of a table has the concept "Body (no)", the second "Body (yes)"; the codebook has Body.
+
+    The refusal proposes what to type so that the table is read, as `--word WORD=MEANING`. "Body (yes)" is
+    taken for Body. "Body (no)" may not be, or Body would be marked where it is not there: LABEL stands in
+    its place, for which the person types a concept, or nothing.
+    """
+    table = "movie,start_s,end_s,level,concepts\nf,1,2,S,Body (no)\nf,3,4,EN,Body (yes)\n"
+
+    refusal = refusal_of({"t.csv": table})
+
+    option_for_denied, option_for_confirmed = refusal.options
+    assert option_for_denied == "--word 'Body (no)=LABEL'"
+    assert option_for_confirmed == "--word 'Body (yes)=Body'"

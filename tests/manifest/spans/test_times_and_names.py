@@ -278,10 +278,21 @@ def test_a_film_is_found_by_its_id_file_or_title(text, movie):
     assert find_film(text, FILMS, titles=FILMS) == movie
 
 
-def test_a_bare_number_is_an_imdb_id_where_no_titles_are_given():
-    """One film is tt0054215. Where titles are given, a number may be one, such as 1984."""
-    assert find_film("54215", FILMS) == "tt0054215"
-    assert find_film("54215", FILMS, titles=FILMS) is None
+def test_a_bare_number_is_an_imdb_id_where_films_are_not_found_by_title():
+    """One of the films has the IMDb id tt0054215, which may be written without tt and zeros."""
+    ids_of_films = list(FILMS)
+
+    assert find_film("54215", ids_of_films, titles=None) == "tt0054215"
+
+
+def test_a_bare_number_is_no_imdb_id_where_films_are_found_by_title():
+    """Titles may be numbers, such as 1984. No film has the title 54215, so the number names no film.
+
+    Without titles it would name the film tt0054215.
+    """
+    ids_of_films = list(FILMS)
+
+    assert find_film("54215", ids_of_films, titles=FILMS) is None
 
 
 def test_a_title_of_two_films_is_refused():

@@ -12,6 +12,7 @@ from obygaze_studies.mediaeval15.run_files import RunFile, affect_lines, read_af
 from tests.files import written
 
 SCORES_CSV = "clip,movie,valence,arousal\na,m,-0.3,0.15\nb,m,,\nc,n,,\nd,n,,\n"
+"""Clip a has scores on both axes, valence and arousal; the clips b, c and d have none."""
 
 
 def write_judgements(folder, *votes, more=""):
@@ -29,18 +30,54 @@ def write_judgements(folder, *votes, more=""):
     return written(folder / "pivots.csv", "\n".join(["clip,axis,pivot,above", *rows, ""]) + more)
 
 
+def classes_by_clip(rows):
+    """Return the classes of valence and arousal in the rows of labelled clips: clip -> both classes."""
+    return {row["clip"]: (row["valence"], row["arousal"]) for row in rows}
+
+
 def test_a_clip_has_the_classes_of_its_scores_or_of_its_judgements(tmp_path):
-    """Clip a has scores; b and c have judgements, of which those of c's valence are contradictory."""
-    pivots = write_judgements(
+    """Clip a has scores: valence -.3 is below -.15, so negative; arousal .15 is not above .15, so neutral.
+
+    Clip b has none, but three judges said whether it is above a low pivot, a clip at the border of the lowest
+    class, and above a high pivot, at that of the highest. The majority counts: of b's valence two of three
+    say that it is above the high pivot, so positive; of its arousal two say above the low pivot, and only one
+    above the high one, so neutral. The clips c and d have neither scores nor judges, and so no class.
+    """
+    scores = written(tmp_path / "scores.csv", SCORES_CSV)
+    judgements = write_judgements(
         tmp_path,
+        # above the low pivot, above the high pivot: by the first, second and third judge, 1 is yes
         ("b", "valence", "111", "101"),
         ("b", "arousal", "110", "010"),
+    )
+
+    rows, rejected = make_labels(scores, judgements)
+
+    assert classes_by_clip(rows) == {
+        "a": ("negative", "neutral"),
+        "b": ("positive", "neutral"),
+        "c": ("", ""),
+        "d": ("", ""),
+    }
+    assert rejected == {}
+
+
+def test_a_clip_of_contradictory_judgements_is_left_out_with_the_axis(tmp_path):
+    """Most judges say that the valence of clip c is above the high pivot, and not above the low one.
+
+    No class fits that, so c is no row. The other clips, a, b and d of the table of scores, are.
+    """
+    scores = written(tmp_path / "scores.csv", SCORES_CSV)
+    judgements = write_judgements(
+        tmp_path,
+        # above the low pivot, above the high pivot: by the first, second and third judge, 1 is yes
         ("c", "valence", "001", "110"),
         ("c", "arousal", "000", "000"),
     )
-    rows, rejected = make_labels(written(tmp_path / "scores.csv", SCORES_CSV), pivots)
-    classes_of = {row["clip"]: (row["valence"], row["arousal"]) for row in rows}
-    assert classes_of == {"a": ("negative", "neutral"), "b": ("positive", "neutral"), "d": ("", "")}
+
+    rows, rejected = make_labels(scores, judgements)
+
+    assert classes_by_clip(rows) == {"a": ("negative", "neutral"), "b": ("", ""), "d": ("", "")}
     assert rejected == {"c": "valence"}
 
 
