@@ -1139,7 +1139,7 @@ def _agreement_claim(measured: FilmEvaluation, model: str, truth: str) -> Timeli
 
     The claim covers the films where the kappa is defined, or all films if it is defined in none.
     """
-    # The tables have a row for each annotator (truth), each one compared with them (who), and each metric.
+    # The tables have a row for each annotator (`truth`), each who is compared with them, and each metric.
     kappa_of_model = {"truth": truth, "who": model, "metric": "kappa"}
     (mean_over_films,) = _rows_with(measured.summary, kappa_of_model).to_dict("records")
 

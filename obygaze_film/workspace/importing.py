@@ -503,7 +503,8 @@ class _Comparison:
         if self._decisions.is_from_other_tool(standing):
             # Imported from an earlier version of the file: the annotator has changed the annotation again.
             return standing
-        # Decided at the desk: now the annotation stands beside it, and the person is asked to choose.
+        # Decided at the desk. Like `standing`, the annotation replaces the old decision: then both stand, and
+        # the person is asked to choose.
         return exported
 
     def _versions_since(self, exported: Line, standing: Line) -> list[Line]:
