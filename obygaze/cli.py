@@ -214,10 +214,10 @@ def _run_command_line(arguments: list[str] | None) -> int:
     Any other error is raised on, so that it keeps its traceback. `arguments` are the words after `obygaze`;
     None takes those of the process.
     """
-    code: object
     warnings.formatwarning = _WarningLines().format
     try:
-        code = root_command().main(args=arguments, prog_name="obygaze", standalone_mode=False)
+        result = root_command().main(args=arguments, prog_name="obygaze", standalone_mode=False)
+        code = _exit_code_or_0(result)
     except click.ClickException as error:
         error.show()
         code = error.exit_code
@@ -225,8 +225,10 @@ def _run_command_line(arguments: list[str] | None) -> int:
         click.echo("obygaze: stopped", err=True)
         code = 128 + signal.SIGINT
     except SystemExit as request:
-        # Only click asks to exit with 1, when the reader of our output has closed it.
-        code = 128 + SIGPIPE if request.code == 1 else request.code
+        # Only click requests 1: when the reader of our output, such as `head`, has closed it. Shells expect
+        # the exit code of a process that was ended by SIGPIPE then.
+        is_output_closed = request.code == 1
+        code = 128 + SIGPIPE if is_output_closed else _exit_code_or_0(request.code)
     except obygaze_error() as error:
         code = fail(str(error))
     except OSError as error:
@@ -234,12 +236,17 @@ def _run_command_line(arguments: list[str] | None) -> int:
 
         code = fail(system_error_line(error))
     except (ModuleNotFoundError, RuntimeError) as error:
-        message = _missing_module_message(error)
-        if message is None:  # a bug of ours
+        # A RuntimeError is what torchvision raises if it does not fit torch.
+        what_to_install = _missing_module_message(error)
+        if what_to_install is None:  # a bug of ours
             raise
-        code = fail(message)
-    # A command that sets no exit code has done its work.
-    return code if isinstance(code, int) else 0
+        code = fail(what_to_install)
+    return code
+
+
+def _exit_code_or_0(result: object) -> int:
+    """Return what a command returned, if it is an exit code; else 0, as the command has done its work."""
+    return result if isinstance(result, int) else 0
 
 
 class _WarningLines:

@@ -1135,27 +1135,28 @@ def evaluation_report(measured: FilmEvaluation) -> Report:
 
 
 def _agreement_claim(measured: FilmEvaluation, model: str, truth: str) -> TimelineAgreement:
-    """Claim how far the model agrees with an annotator: its mean kappa over films.
+    """Claim how far the model agrees with an annotator (`truth`): its mean kappa over films.
 
     The claim covers the films where the kappa is defined, or all films if it is defined in none.
     """
-    columns = {"truth": truth, "who": model, "metric": "kappa"}
-    (row,) = _rows_with(measured.summary, columns).to_dict("records")
+    # The tables have a row for each annotator (`truth`), each who is compared with them, and each metric.
+    kappa_of_model = {"truth": truth, "who": model, "metric": "kappa"}
+    (mean_over_films,) = _rows_with(measured.summary, kappa_of_model).to_dict("records")
 
-    films = _rows_with(measured.by_film, columns)
-    films_with_kappa = films[films["value"].notna()]
-    if not films_with_kappa.empty:
-        films = films_with_kappa
-    movies = list(films["movie"])
+    rows_of_films = _rows_with(measured.by_film, kappa_of_model)
+    rows_with_kappa = rows_of_films[rows_of_films["value"].notna()]
+    covered = rows_of_films if rows_with_kappa.empty else rows_with_kappa
+    movies = list(covered["movie"])
     seconds = _seconds(measured.record, movies)
+    has_unanswered_time = bool(measured.record["unanswered_s"])  # annotator -> seconds, of those who left any
     return timeline_agreement(
         model,
         truth,
-        row,
+        row=mean_over_films,
         n_films=len(movies),
         judged_s=seconds.judged,
         whole_s=seconds.film,
-        is_all_answered=not measured.record["unanswered_s"],
+        is_all_answered=not has_unanswered_time,
     )
 
 

@@ -60,10 +60,10 @@ def choose_next(
     A window is a whole cell of its film's grid (`cells_of`). Windows of which more than half could not be
     read are never chosen.
 
-    To be judged blindly (`blind`), the windows are the next ones of each film's random order
-    (`Cells.order_of_draw`), so that a film's rate can be estimated from them. They may be unlike the training
-    films. If people see the scores when they judge, a third of the windows is drawn at random, and the others
-    are those about which the model is least certain (`_next_with_scores`).
+    - Blindly (`blind`): the next windows of each film's random order (`Cells.order_of_draw`). A film's rate
+      can be estimated from these; they may be unlike the films that the model was trained on.
+    - With scores shown: a third of the windows is drawn at random, and the others are those about which the
+      model is least certain (`_next_with_scores`).
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ def choose_next(
         Model; by default the first with logits. Blind draws do not depend on it.
     blind : bool
     judged : collection of Clip
-        Judgements, whose windows are left out. With `blind` only those of windows that were drawn and judged
-        blindly are (`is_blind`), as a share is estimated from these: a draw without the windows that were
-        judged in another way would not be of the whole film.
+        Judgements, whose windows are left out. With `blind` only windows that were drawn and judged blindly
+        (`is_blind`) are left out: without those judged in another way, the draw would not be of the whole
+        film, whose rate is estimated from it.
     seed : int
         Of the random order: the same seed draws the same windows, and a larger `n` adds to them. If windows
         of a film were judged blindly before, the seed that they name is used for it.
@@ -93,25 +93,28 @@ def choose_next(
     Raises
     ------
     FilmError
-        There is nothing left to judge, or of no window left the model says enough; or judged windows were
-        drawn with several seeds.
+        No window is left to judge; or the model says too little of all that are left (`Cells.is_known`), with
+        scores shown; or judged windows were drawn with several seeds.
     """
     judged_clips = [clip for clip in judged if clip.level]
     clips: list[Clip] = []
-    n_unknown = 0  # windows left of which the model says too little to choose them
     if blind:
         judged_blindly = [clip for clip in judged_clips if is_blind(clip)]
         for film in films:
             clips += _next_blind(film, judged_blindly, seed)[:n]
-    else:
-        candidates = [_find_candidates(film, key, judged_clips, seed) for film in films]
-        clips = _next_with_scores(films, candidates, n)
-        n_unknown = sum(len(candidates_of_film.not_judged) for candidates_of_film in candidates)
+        if not clips:
+            raise FilmError("no window is left to judge")
+        return clips
+
+    candidates = [_find_candidates(film, key, judged_clips, seed) for film in films]
+    clips = _next_with_scores(films, candidates, n)
     if clips:
         return clips
-    if n_unknown:
-        raise FilmError(counted_message("next_none_known", n_unknown))
-    raise FilmError("no window is left to judge")
+    n_left = sum(len(candidates_of_film.not_judged) for candidates_of_film in candidates)
+    if n_left == 0:
+        raise FilmError("no window is left to judge")
+    # None of those that are left was chosen, as the model says too little of each.
+    raise FilmError(counted_message("next_none_known", n_left))
 
 
 def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:

@@ -505,32 +505,37 @@ class _Transfer:
         return sizes
 
     def _finish(self, left_out: set[str]) -> None:
-        """Write the manifests and fetch.txt, flush all to the disk, and rename a new copy.
+        """Complete the copy, flush it to the disk, write its fetch.txt, and give a new copy its name.
 
-        The order of the steps keeps the copy valid if the machine stops between them. A new copy gets its
-        name last.
+        `left_out` has the names of the files that the copy lacks. The machine may stop between any two steps,
+        and their order keeps the copy valid: fetch.txt calls no file present before it is on the disk, and a
+        new copy has another name until all of it is there.
         """
-        root = self._root
         if self._extends_copy:
-            self._fetch(DIGESTS)  # is there, and counted
+            self._fetch(DIGESTS)  # only to check and count it, as the copy has it
         else:
             self._complete_new_copy(left_out)
-        folders = [Path(folder) for folder, _, _ in walk(root)]
-        sync_all(folders)
+        self._flush_folders()
 
-        # fetch.txt lists the files that the copy lacks. The new files are on the disk now, and may be taken
-        # off the list.
-        if left_out:
-            write_whole(root / FETCH, fetch_bytes(left_out, self._files.where), links=False)
-        else:
-            (root / FETCH).unlink(missing_ok=True)
-            sync(root)
+        self._list_absent_files(left_out)
 
         if self._extends_copy:
-            remove_tree(self._building)
+            remove_tree(self._building)  # it held files while they were received
         else:
-            root.rename(self._destination)
-        sync(self._destination.absolute().parent)
+            self._building.rename(self._destination)
+        sync(self._destination.absolute().parent)  # the folder in which a name has changed
+
+    def _flush_folders(self) -> None:
+        """Flush the names of the copy's new files to the disk; their contents are there already."""
+        sync_all([Path(folder) for folder, _, _ in walk(self._root)])
+
+    def _list_absent_files(self, left_out: set[str]) -> None:
+        """Write fetch.txt, which lists the files that the copy lacks; remove it if there are none."""
+        if left_out:
+            write_whole(self._root / FETCH, fetch_bytes(left_out, self._files.where), links=False)
+        else:
+            (self._root / FETCH).unlink(missing_ok=True)
+            sync(self._root)
 
     def _complete_new_copy(self, left_out: set[str]) -> None:
         """Write the manifests of a new copy, remove files of earlier transfers, and check that it opens.

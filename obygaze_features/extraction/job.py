@@ -174,15 +174,19 @@ class Job:
         return {"name": self.corpus, "manifest_sha256": self.manifest.digest()}
 
     def tasks(self, clip_ids: Sequence[str]) -> list[DecodeTask]:
-        """Describe for each clip what a decode worker does with it: its file and span, and what to read."""
-        requests: dict[str, Request] = {}  # of backbones that take pictures
-        sounds: dict[str, tuple[Hearing, Request]] = {}  # of backbones that hear
+        """Describe for each clip what a decode worker does with it: its file and span, and what to read.
+
+        All clips have the same backbones, and so the same requests for pictures and for sound. Frames that
+        are kept on the disk (`keep_frames`) are read from there.
+        """
+        picture_requests: dict[str, Request] = {}  # name of a backbone -> what it needs
+        sound_requests: dict[str, tuple[Hearing, Request]] = {}  # with the sound track and rate to read
         for backbone in self.backbones:
             request = Request(self.sampling(backbone), backbone.prepare, _encode_in_worker(backbone))
-            if backbone.hears is None:
-                requests[backbone.name] = request
+            if backbone.hears is None:  # it takes pictures
+                picture_requests[backbone.name] = request
             else:
-                sounds[backbone.name] = (backbone.hears, request)
+                sound_requests[backbone.name] = (backbone.hears, request)
 
         frame_cache = None
         if self.keep_frames is not None:
@@ -196,10 +200,10 @@ class Job:
                 path=self.manifest.video_path(clip),
                 start_s=clip.start_s,
                 end_s=clip.end_s,
-                requests=requests,
+                requests=picture_requests,
                 strict=self.strict,
                 hash_source=self.hash_sources,
-                sounds=sounds,
+                sounds=sound_requests,
                 frame_cache=frame_cache,
             )
             tasks.append(task)

@@ -26,6 +26,7 @@ from obygaze_features.store.format import STAGING_SUFFIX, next_patch
 from obygaze_features.store.growth import StagePlan, discard, is_replaceable, plan_growth
 from obygaze_features.store.missing_videos import ClipOutcome, MissingVideoCheck, clips_with_returned_video
 from obygaze_features.store.provenance import Terms, terms_of_next_version
+from obygaze_features.store.records import StoredClip
 from obygaze_features.store.sealing import remove_leftovers, versioned_path
 from obygaze_features.store.shares import (
     begin_share,
@@ -135,27 +136,40 @@ class Extraction:
         return costs_with_disk
 
     def clips_to_do_without_stage(self, clips: Sequence[PlannedClip]) -> list[str]:
-        """Return the ids of the clips to extract if no unfinished store (stage) exists yet.
+        """Return the ids of the clips to extract now if no unfinished store (stage) exists yet.
+
+        They are those of this process's share of the rows, without what a store that is extended (`append`)
+        has already.
 
         Parameters
         ----------
         clips
-            All clips that the stage will have, including those of a store that is extended (`append`).
+            All clips that the stage will have, including those of a store that is extended.
         """
-        left_out: set[str] = set()  # clips of the store that are not done again
+        already_done = set[str]()
         if self.append is not None:
-            parent_clips = open_store(self.append).clips
-            to_retry = self._clips_to_retry(parent_clips)
-            ids_in_manifest = {clip.clip_id for clip in self.job.planned_clips()}
-            for clip in parent_clips:
-                is_to_do = is_to_be_done(clip.status, retry_failed=self.retry_failed)
-                is_wanted = is_to_do or clip.clip_id in to_retry
-                if not is_wanted or clip.clip_id not in ids_in_manifest:
-                    left_out.add(clip.clip_id)
+            already_done = self._clips_not_done_again(open_store(self.append).clips)
 
         clip_ids = sorted(clip.clip_id for clip in clips)  # in the order of the rows
         ids_of_share = [clip_ids[row] for row in rows_of_share(len(clip_ids), self.shard)]
-        return [clip_id for clip_id in ids_of_share if clip_id not in left_out]
+        return [clip_id for clip_id in ids_of_share if clip_id not in already_done]
+
+    def _clips_not_done_again(self, stored_clips: Sequence[StoredClip]) -> set[str]:
+        """Return the ids of those clips of a store that is extended which are not extracted again.
+
+        A clip is extracted again if the manifest has it, and either its status asks for it, as that of a
+        failed one with `retry_failed` does, or its missing video is there now.
+        """
+        ids_in_manifest = {clip.clip_id for clip in self.job.planned_clips()}
+        ids_with_returned_video = self._clips_to_retry(stored_clips)
+        not_done_again = set[str]()
+        for clip in stored_clips:
+            is_to_do_by_status = is_to_be_done(clip.status, retry_failed=self.retry_failed)
+            is_to_do = is_to_do_by_status or clip.clip_id in ids_with_returned_video
+            is_done_again = is_to_do and clip.clip_id in ids_in_manifest
+            if not is_done_again:
+                not_done_again.add(clip.clip_id)
+        return not_done_again
 
     def _with_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> Estimate:
         """Return an estimate with needed and free disk space, and note if the disk is too small.

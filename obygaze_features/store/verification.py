@@ -599,43 +599,52 @@ def _check_statuses(store: Store, group: Group) -> Iterator[Problem]:
 
 
 def _blocks(store: Store, name: str, absent: Container[str]) -> list[ArrayBlock]:
-    """Divide the rows of a group into blocks, each of which is read and checked at once.
+    """Divide the arrays of a group into blocks of rows, each of which is read and checked at once.
 
-    A block has the rows of one chunk or shard, or, in a ragged array, the clips whose frames begin in a run
-    of chunks. A group that cannot be read, or that has other clips than the table, has no block:
-    `_check_group` reports that.
+    A block of most arrays has the rows in one file: a chunk or shard. A block of a ragged array, which has
+    one row for each frame of a clip, has the clips whose frames begin in the same few files.
 
     Parameters
     ----------
     store, name
-        The store, and the name of the group in it.
+        The store, and the name of the group in it. One that cannot be checked by rows has no block.
     absent
-        Files (chunks) that a partial copy leaves out, which are skipped.
+        Names of the files (chunks) that a partial copy leaves out. Rows in these are in no block.
+    """
+    group = _group_with_rows_of_table(store, name)
+    if group is None:
+        return []
+
+    blocks: list[ArrayBlock] = []
+    for array in (*group.arrays, *TIME_ARRAYS):  # features, and the times of their frames
+        if group.is_ragged(array):
+            rows_of_blocks = _rows_by_run_of_chunks(group, array, absent)
+        else:
+            rows_of_blocks = _rows_by_chunk(group, array, absent)
+        blocks += [ArrayBlock(group, array, rows) for rows in rows_of_blocks]
+    return blocks
+
+
+def _group_with_rows_of_table(store: Store, name: str) -> Group | None:
+    """Return a group, or None if it cannot be read, or has other clips than the table of clips.
+
+    `_check_group` reports these two problems.
     """
     try:
         group = store[name]
         has_clips_of_table = group.clip_ids == tuple(clip.clip_id for clip in store.clips)
     except (*UNREADABLE, OSError):
-        return []
-    if not has_clips_of_table:
-        return []
-
-    blocks: list[ArrayBlock] = []
-    for array in (*group.arrays, *TIME_ARRAYS):
-        if group.is_ragged(array):
-            lists_of_rows = _rows_by_run_of_chunks(group, array, absent)
-        else:
-            lists_of_rows = _rows_by_chunk(group, array, absent)
-        blocks += [ArrayBlock(group, array, rows) for rows in lists_of_rows]
-    return blocks
+        return None
+    return group if has_clips_of_table else None
 
 
 def _rows_by_chunk(group: Group, array: str, absent: Container[str]) -> Iterator[Sequence[int]]:
-    """Yield the rows of each chunk or shard of an array."""
+    """Yield the rows of each chunk or shard of an array, but for those that a partial copy leaves out."""
     n_rows = len(group)
     rows_per_chunk = block_rows(array, n_rows)
     for number, start in enumerate(range(0, n_rows, rows_per_chunk)):
-        if chunk_file(f"{group.name}/{array}", number) not in absent:
+        is_in_copy = chunk_file(f"{group.name}/{array}", number) not in absent
+        if is_in_copy:
             yield range(start, min(start + rows_per_chunk, n_rows))
 
 

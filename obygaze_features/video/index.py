@@ -1040,43 +1040,48 @@ def _goes_on_in_announced_stream(source: Source, end_of_pictures: int) -> bool:
 def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     """Yield what is lost in a file that was joined from several: (time in seconds, description).
 
-    They are a second file that was appended and is not read, or fragments of MP4 whose times step back, so
-    that FFmpeg drops their pictures.
+    Either a second file was appended, of which pictures are not read. Or there is none, but fragments of an
+    MP4 have times that step back, so that FFmpeg drops their pictures.
     """
-    source = facts.source
     packets = facts.packets
-    # FFmpeg reads the fragments of a second MP4 as if they were of the first. It drops those whose times step
-    # back.
-    is_fragmented = "mov" in source.formats and not source.declared
-    dropped = np.zeros(0, np.int64)
-    if is_fragmented:
+    # The header of an MP4 declares its pictures. If it declares none, they are in fragments behind it.
+    is_fragmented_mp4 = "mov" in facts.source.formats and facts.source.declared == 0
+    dropped = np.zeros(0, np.int64)  # numbers of packets
+    if is_fragmented_mp4:
         dropped = _packets_dropped_by_times(packets)
 
-    last_file = files_of(source.path)[-1]
-    second_start = find_second_file(last_file, source.formats, _picture_ends(packets).tolist())
-    if second_start > 0:
-        # Shown pictures of the second file that FFmpeg has read.
-        read_of_second = np.flatnonzero((packets.pos > second_start) & ~packets.hidden)
-        is_read_whole = is_fragmented and len(read_of_second) > 0 and len(dropped) == 0
-        if not is_read_whole:
-            from_s = _start_of_unread_second_file_s(facts, read_of_second)
+    last_file = files_of(facts.source.path)[-1]
+    ends_of_pictures = _picture_ends(packets).tolist()
+    second_start = find_second_file(last_file, facts.source.formats, ends_of_pictures)
+    has_second_file = second_start > 0
+    if has_second_file:
+        shown_of_second = np.flatnonzero((packets.pos > second_start) & ~packets.hidden)
+        # FFmpeg reads the fragments of a second MP4 as if they were of the first. So nothing is lost if it
+        # has read some of them, and has dropped none.
+        is_second_read_whole = is_fragmented_mp4 and len(shown_of_second) > 0 and len(dropped) == 0
+        if not is_second_read_whole:
+            from_s = _start_of_unread_second_file_s(facts, shown_of_second)
             missing = f"a second file begins at byte {second_start:,}, of which pictures are missing: {JOIN}"
             yield from_s, missing
-    elif len(dropped):
+        return
+
+    if len(dropped) > 0:
         last_before = int(dropped[0]) - 1
         n_dropped = counted(len(dropped), "picture is", "pictures are")
         left_out = f"{n_dropped} left out, because times of fragments step back: {JOIN}"
         yield facts.time_of(last_before), left_out
 
 
-def _start_of_unread_second_file_s(facts: _StreamFacts, read_of_second: NDArray[np.int64]) -> float:
+def _start_of_unread_second_file_s(facts: _StreamFacts, shown_of_second: NDArray[np.int64]) -> float:
     """Return the time in seconds from which pictures are missing in a file, or may be wrong.
 
     A second file was appended to it, and is not read in full. If nothing was read of it, this is the time of
     the last picture. What was read of it may be wrong, too: then it is the time at which that begins.
+
+    `shown_of_second` are the numbers of the packets of the second file whose pictures are shown.
     """
     from_s = _last_picture_s(facts)
-    possible_starts = np.append(read_of_second, facts.line.first[1:])
+    possible_starts = np.append(shown_of_second, facts.line.first[1:])  # and each further file's first packet
     if len(possible_starts) and facts.line.known:
         from_s = min(from_s, facts.time_of(int(possible_starts.min())))
     return from_s

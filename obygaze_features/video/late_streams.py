@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -43,6 +44,10 @@ NAMES = {"audio": "a sound track", "subtitle": "subtitles", "video": "another st
 """FFmpeg's kinds of streams that are noted if they appear later -> their names in notes."""
 
 
+NOT_KNOWN: Final = -1
+"""Place of a stream whose first packet is not found, or not looked for."""
+
+
 class LateStream(msgspec.Struct, frozen=True):
     """A stream that appears behind what is read of a file when it is opened.
 
@@ -53,12 +58,12 @@ class LateStream(msgspec.Struct, frozen=True):
     codec
         FFmpeg's name of its codec.
     byte
-        Where its first packet begins; -1 if that is not known.
+        Where its first packet begins; `NOT_KNOWN` (-1) if that is not known.
     """
 
     kind: str
     codec: str
-    byte: int = -1
+    byte: int = NOT_KNOWN
 
     @property
     def sentence(self) -> str:
@@ -106,7 +111,10 @@ def bytes_to_probe(path: Path, streams: Sequence[LateStream]) -> int:
 def late_streams(
     files: Sequence[Path], formats: Collection[str], streams: Sequence[ListedStream]
 ) -> list[LateStream]:
-    """Find at which bytes of a file streams begin that FFmpeg did not know when it opened the file.
+    """Find at which bytes of a film's files its late streams begin: those not known when it was opened.
+
+    Returned are streams of pictures, sound and subtitles (`NAMES`); others, such as the data of a broadcast,
+    are read by nobody.
 
     Parameters
     ----------
@@ -115,16 +123,15 @@ def late_streams(
     formats
         FFmpeg's names of its format.
     streams
-        The streams, as FFmpeg lists them when all of the file was read.
+        The late streams of all kinds, and no others; where they begin is not known yet.
     """
     late = list[LateStream]()
     for stream in streams:
-        if stream.kind not in NAMES:  # such as data of a broadcast, which nobody reads
+        if stream.kind not in NAMES:
             continue
-        byte = -1
         # Each search reads the file, and a file that is made to waste time may have hundreds of streams.
-        if len(late) < MAX_STREAMS_LOOKED_FOR:
-            byte = _first_byte(files, formats, stream)
+        is_looked_for = len(late) < MAX_STREAMS_LOOKED_FOR
+        byte = _first_byte(files, formats, stream) if is_looked_for else NOT_KNOWN
         late.append(LateStream(stream.kind, stream.codec, byte))
     return late
 

@@ -26,16 +26,24 @@ def _coded(tier: Tier, span: TierSpan) -> CodedSpan:
     - A person's level is a code, and so is each concept.
     - A person's note is a comment, with the code "note".
     """
-    if tier.people is None or span.decided is None:
+    if tier.people is None or span.decided is None:  # what the model wrote, and nobody decided
         return CodedSpan(span.start_s, span.end_s, [(tier.name, span.text)], MODEL_CODER)
+
     coder = span.decided.annotator
-    how = tier.people.how  # blindly, in sight of the model's score, or agreed
-    # The names of people's groups have no annotator: the selection has it, as its coder.
     if tier.people.what == "note":
-        group_of_notes = PeopleTier(what="note", how=how).name
-        return CodedSpan(span.start_s, span.end_s, [(group_of_notes, "note")], coder, span.text)
-    group_of_levels = PeopleTier(what="level", how=how).name
-    group_of_concepts = PeopleTier(what="concepts", how=how).name
-    codes = [(group_of_levels, span.decided.level)]
+        code_of_note = (_group_of_codes("note", tier.people), "note")
+        return CodedSpan(span.start_s, span.end_s, [code_of_note], coder, comment=span.text)
+
+    codes = [(_group_of_codes("level", tier.people), span.decided.level)]
+    group_of_concepts = _group_of_codes("concepts", tier.people)
     codes += [(group_of_concepts, concept) for concept in span.decided.concepts]
     return CodedSpan(span.start_s, span.end_s, codes, coder)
+
+
+def _group_of_codes(what: str, people: PeopleTier) -> str:
+    """Name the group of a person's codes for levels, concepts or notes, such as "human: level, blind".
+
+    It is the name of such a tier, with how it was decided (`how`: blindly, in sight of the model's score, or
+    agreed), but without the annotator, whom the selection has as its coder.
+    """
+    return PeopleTier(what=what, how=people.how).name

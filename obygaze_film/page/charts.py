@@ -62,18 +62,21 @@ def bar(value: float, low: float, high: float, scale: float = 1.0) -> dict[str, 
 
 
 def line(rows: pd.DataFrame) -> str:
-    """Draw the probabilities of a model's rows, in time order, as a step line.
+    """Draw the probabilities (column `p`) of a model's rows, in time order, as a step line: an SVG path.
 
-    The line has gaps where rows have no probability.
+    The line has gaps where rows have no probability. So the path consists of the step lines of the runs of
+    rows between these gaps, as "M0 20H30V40H60" and "M90 10H120": each moves to its start (M), and goes along
+    (H) and up or down (V).
     """
-    return "".join(_edge(run, "p") for run in _runs_with_p(rows))
+    step_lines = [_step_line(run, column="p") for run in _runs_with_p(rows)]
+    return "".join(step_lines)
 
 
 def band(rows: pd.DataFrame) -> str:
     """Draw the band of the probability as closed paths: along the upper edge, back along the lower."""
     parts = []
     for run in _runs_with_p(rows):
-        upper_edge = _edge(run, "p_high")
+        upper_edge = _step_line(run, column="p_high")
         # The lower edge backwards: from the last row to the first, each up to its start.
         starts = run["start_s"].to_numpy()[::-1]
         low = run["p_low"].to_numpy()[::-1]
@@ -83,7 +86,7 @@ def band(rows: pd.DataFrame) -> str:
     return "".join(parts)
 
 
-def _edge(run: pd.DataFrame, column: str) -> str:
+def _step_line(run: pd.DataFrame, column: str) -> str:
     """Draw the probabilities in a column as a step line: an SVG path that begins where the first row starts.
 
     Each row is a step, up to its end. The rows of `run` follow each other without a gap.

@@ -479,23 +479,43 @@ class _Comparison:
         has_same_seen = line.row.get(SEEN_SCORE) == seen
         return has_level and has_same_annotator and has_same_seen and _overlap(clip, line)
 
-    def _with_later_versions(self, line: Line) -> _Origin:
-        """Return the origin of an annotation that names this decision, with the lines that replaced it."""
-        successor = self._successors.get(line.id)
-        # The decision still stands: the annotation replaces it.
-        if successor is None:
-            return _Origin(target=line, versions=(line,))
+    def _with_later_versions(self, exported: Line) -> _Origin:
+        """Return what an annotation is compared with, and would replace, if it names its decision.
 
-        # Another line, its successor, stands in its place. If that was imported from an earlier version of
-        # the file, the annotation replaces it. If the person decided it at the desk, the annotation replaces
-        # the old decision: then both stand, and the person is asked to choose.
-        target = successor if self._decisions.is_from_other_tool(successor) else line
+        While the annotator worked on the file, other lines may have replaced the decision in the ledger. An
+        annotation that says what the decision says, or what one of these lines says, is no change.
 
-        # Each line has a higher clock than the lines that it replaced. Versions with lower clocks than the
-        # decision are from before the export: an annotation that says what they say is a change.
-        earlier_versions = self._decisions.replaced(successor)
-        versions_since_export = [version for version in earlier_versions if version.clock >= line.clock]
-        return _Origin(target, versions=(successor, *versions_since_export))
+        `exported` is the decision.
+        """
+        standing = self._successors.get(exported.id)  # the line that stands in its place
+        if standing is None:  # nothing has replaced it
+            return _Origin(target=exported, versions=(exported,))
+
+        target = self._line_to_replace(exported, standing)
+        versions = (standing, *self._versions_since(exported, standing))
+        return _Origin(target, versions)
+
+    def _line_to_replace(self, exported: Line, standing: Line) -> Line:
+        """Return which line a changed annotation replaces, if another line replaced its decision meanwhile.
+
+        `exported` is the decision, and `standing` the line that stands in its place now.
+        """
+        if self._decisions.is_from_other_tool(standing):
+            # Imported from an earlier version of the file: the annotator has changed the annotation again.
+            return standing
+        # Decided at the desk. Like `standing`, the annotation replaces the old decision: then both stand, and
+        # the person is asked to choose.
+        return exported
+
+    def _versions_since(self, exported: Line, standing: Line) -> list[Line]:
+        """Return a decision (`exported`) and the versions between it and the one that stands now.
+
+        Versions from before the export do not count: an annotation that says what one of these says is a
+        change of the decision. Their clocks are lower, as each line has a higher clock than the lines that it
+        replaced.
+        """
+        replaced = self._decisions.replaced(standing)
+        return [version for version in replaced if version.clock >= exported.clock]
 
     def _origin_by_times(self, clip: Clip, seen: str) -> _Origin | None:
         """Find a standing decision of the same annotator at an annotation's times; None if there is none.

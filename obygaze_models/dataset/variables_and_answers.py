@@ -322,7 +322,10 @@ def _note_on_variables(
     left_out: Sequence[str],
     unperceived: Collection[str],
 ) -> str:
-    """Write one sentence on a table: what was used of it, then what was left out, as far as there is any.
+    """Write one sentence on a table of variables: what was used of it, then what was not, if anything.
+
+    The sentence calls the variables staging, which most of them measure: how clips are filmed and cut, and
+    how they sound.
 
     Parameters
     ----------
@@ -337,10 +340,11 @@ def _note_on_variables(
     unperceived
         Names, with the reason, of columns measured in a medium that cannot convey the target's concept.
     """
+    n_with_row = len(set(clips) & set(clips_of_table))
     n_without_row = len(set(clips) - set(clips_of_table))
     n_rows_of_others = len(set(clips_of_table) - set(clips))
 
-    titles = _titles_of_columns(variables.names, variables.values, len(clips) - n_without_row)
+    titles = _titles_of_columns(variables.names, variables.values, n_with_row)
     parts = [f"{file_name}: staging by {', '.join(titles)}"]
     if left_out:
         parts.append(f"left out {', '.join(left_out)}")
@@ -353,15 +357,15 @@ def _note_on_variables(
     return "; ".join(parts)
 
 
-def _titles_of_columns(names: Sequence[str], values: NDArray[np.float64], n_rows: int) -> list[str]:
-    """Name columns in a note, with the number of clips that have a value unless all `n_rows` clips have one.
+def _titles_of_columns(names: Sequence[str], values: NDArray[np.float64], n_with_row: int) -> list[str]:
+    """Name columns in a note, and how many clips have a value if fewer do than have a row in the table.
 
-    `values` [N, V] are those of the columns, NaN where a clip has none.
+    `values` [N, V] are those of the columns, NaN where a clip has none. `n_with_row` clips have a row.
     """
     n_known_of_columns = np.isfinite(values).sum(axis=0).tolist()
     titles = []
     for name, n_known in zip(names, n_known_of_columns, strict=True):
-        titles.append(name if n_known == n_rows else f"{name} (of {counted(n_known, 'clip')})")
+        titles.append(name if n_known == n_with_row else f"{name} (of {counted(n_known, 'clip')})")
     return titles
 
 

@@ -407,32 +407,39 @@ def _why_not_learnable(
 ) -> str:
     """Say that a fold has no training clips, or none of a class that is needed; "" if it has all of these.
 
+    The message advises what would help.
+
     Parameters
     ----------
     fold : _Fold
     labels : ndarray of int, shape [N]
         Training labels of all clips.
     suffix : str
-        Suffix of the names of the models that are trained on these labels.
+        Suffix of the names of the models that are trained on these labels: "@NAME" if they are those of one
+        annotator, else "".
     needed : mapping of int to str
-        The classes that are needed, label -> title (`_needed_classes`).
+        The classes that are needed, label -> title (`_needed_classes`): negative and positive (`_CLASSES`),
+        or of ordered levels the lowest and the highest one.
     seen : bool
         Whether folds are blocks of scenes. `GAP` clips on either side of a tested block are not trained on.
     """
     missing = _missing_class(labels[fold.split.train], needed)
     if not missing:
         return ""
+
     left_out = fold.left_out
-    advice = "both classes must be in at least 3 movies"
-    if needed != _CLASSES:
+    if seen:
+        left_out += f" and the {GAP} clips on either side of it in each movie"
+        advice = "movies are too short for blocks; leave whole movies out instead"
+    elif needed == _CLASSES:
+        advice = "both classes must be in at least 3 movies"
+    else:  # of ordered levels
         lowest, highest = needed.values()
         advice = (
             f"{lowest} and {highest}, the lowest and the highest level, must be in at least 3 movies each"
         )
-    if seen:
-        left_out += f" and the {GAP} clips on either side of it in each movie"
-        advice = "movies are too short for blocks; leave whole movies out instead"
-    return f"without {left_out} there is {missing}{_by_annotator(suffix)} to learn from: {advice}"
+    by_annotator = _by_annotator(suffix)  # whose labels they are; "" for those of all annotators
+    return f"without {left_out} there is {missing}{by_annotator} to learn from: {advice}"
 
 
 def _missing_class(labels: Ints, needed: Mapping[int, str]) -> str:

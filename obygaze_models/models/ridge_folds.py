@@ -403,8 +403,10 @@ def _fits_to_run_on(has_converged: Masks) -> NDArray[np.intp]:
     """Return the indices of the fits that take further steps, in rising order.
 
     They are the fits that have not converged, and as many of the others as fill them up to a multiple of
-    `WIDTH`, so that rounding does not depend on their number. `has_converged` [K] marks fits that have
-    converged.
+    `WIDTH`. A matrix library rounds differently in the last columns if their number is no such multiple: then
+    the result of a fit would depend on how many others are still running.
+
+    `has_converged` [K] marks fits that have converged.
     """
     unconverged = np.flatnonzero(~has_converged)
     converged = np.flatnonzero(has_converged)

@@ -89,17 +89,18 @@ class RidgeLogistic(LogitClassifier):
         is computed once.
         """
         features, labels = validate_data(models[0], X, y, dtype=np.float64)
-        classes, index = encode_labels(labels, type(models[0]).__name__)
+        classes, class_numbers = encode_labels(labels, type(models[0]).__name__)  # numbers 0 and 1
         for model in models:
             model._validate_params()
             model.n_features_in_ = features.shape[1]
 
         with one_blas_thread():
-            path = RidgePath(features, index.astype(np.float64))
+            path = RidgePath(features, class_numbers.astype(np.float64))
             for model in sorted(models, key=lambda model: model.C):
                 # C multiplies the sum of losses, while the path minimises their mean.
-                strength = 1 / (model.C * len(index))
-                model.n_iter_ = path.advance(strength, model.tol, model.max_iter)
+                strength_of_penalty = 1 / (model.C * len(class_numbers))
+                # From the minimum for the penalty before to the one for this penalty.
+                model.n_iter_ = path.advance(strength_of_penalty, model.tol, model.max_iter)
                 weights, intercept = path.solution()
                 model.classes_ = classes
                 model.coef_ = weights[None]

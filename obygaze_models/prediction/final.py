@@ -963,12 +963,15 @@ NO_CONCEPTS = np.empty((0, N_CONCEPT_DRAWS, 2))
 def fit_sigmoids(
     values: NDArray[np.float64], present: NDArray[np.float64], movies: NDArray[np.str_]
 ) -> NDArray[np.float64]:
-    """Calibrate the values of each concept to probabilities, in the same way as a model's scores.
+    """Fit for each concept the sigmoids that turn its values into probabilities, as for a model's scores.
+
+    A few films tell only roughly how steep a concept's sigmoid is. So several are drawn from the posterior of
+    its slope, and the mean of their probabilities is used.
 
     Parameters
     ----------
     values : ndarray, shape [N, K]
-        Held-out values of the concepts.
+        Held-out values of the concepts: of each clip by a fit without its film.
     present : ndarray, shape [N, K]
         Presence of each concept.
     movies : ndarray, shape [N]
@@ -976,15 +979,18 @@ def fit_sigmoids(
     Returns
     -------
     ndarray, shape [K, N_CONCEPT_DRAWS, 2]
-        Draws of slope and intercept.
+        Slope and intercept of each sigmoid.
     """
-    sigmoids = []
+    sigmoids_of_concepts = []
     for values_of_concept, presence in zip(values.T, present.T, strict=True):
         held_out = HeldOut(values_of_concept, presence.astype(np.int64), movies)
-        posterior = SlopeLikelihood.of_scores(held_out).posterior()
-        draws = draw_sigmoids(held_out, posterior, training_mean=None, n_draws=N_CONCEPT_DRAWS, seed=0)
-        sigmoids.append(draws)
-    return np.array(sigmoids)
+        posterior_of_slope = SlopeLikelihood.of_scores(held_out).posterior()
+        # The mean value of training clips is not known: that of the held-out values stands for it.
+        sigmoids = draw_sigmoids(
+            held_out, posterior_of_slope, training_mean=None, n_draws=N_CONCEPT_DRAWS, seed=0
+        )
+        sigmoids_of_concepts.append(sigmoids)
+    return np.array(sigmoids_of_concepts)
 
 
 def concept_metrics(

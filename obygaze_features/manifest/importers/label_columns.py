@@ -525,17 +525,25 @@ class LabelColumns:
         self._unread.propose("concepts", proposed, needed=f"concepts in other words ({_shown(proposed)})")
 
     def _can_be_concepts(self, column: str) -> bool:
-        """Return whether a column's cells list a few short words, and are neither times nor files."""
+        """Return whether a column's cells can be lists of concepts in words that the codebook does not have.
+
+        Concepts are few short words that come again in many cells; names and remarks do not. Times and paths
+        of files may come again too, but are no concepts.
+        """
         cells = self._cells[column]
-        if has_many_words(cells, self._words) or self._unread.is_of_times(column) or are_files(cells):
+        are_something_else = self._unread.is_of_times(column) or are_files(cells)
+        # By whole cells first: that is fast, and spares splitting the cells of columns of remarks.
+        if has_many_words(cells, self._words) or are_something_else:
             return False
-        lists = self._unread.lists(column)
-        if not are_few_words(lists):
+
+        words_of_cells = self._unread.lists(column)  # of each cell the words that it lists
+        if not are_few_words(words_of_cells):
             return False
-        n_words = sum(len(words) for words in lists)
-        n_different = len(different_words(lists))
-        are_repeated = n_different <= MAX_DIFFERENT_SHARE * n_words
-        return are_repeated or are_lists(lists)
+        n_words = sum(len(words) for words in words_of_cells)
+        n_different = len(different_words(words_of_cells))
+        come_again = n_different <= MAX_DIFFERENT_SHARE * n_words
+        # Words that come again less often are still concepts if cells combine them in several ways.
+        return come_again or are_lists(words_of_cells)
 
     def _propose_marks_under_other_words(self) -> None:
         """Propose columns of marks as concepts whose headings are no labels of the codebook.

@@ -297,10 +297,11 @@ def _means_labels(kind: str) -> bool:
 
 
 def _kinds_without_labels(table: Table, kind_column: str, value_column: str, words: LabelWords) -> set[str]:
-    """Return the kinds whose rows have no label in a column, if that is the column of values.
+    """Return the kinds whose rows have other texts than labels as values, such as `remark`.
 
-    It is no column of values, and the set is empty, if no kind has labels in it, or if a kind has labels in
-    some rows and other texts in others.
+    A long table has a row for each label or remark: one column names its kind, and another has its value. If
+    `value_column` is not that one, the set is empty: in the column of values the rows of some kind have
+    labels, and no kind has labels in some rows and other texts in others.
     """
     kinds = set[str]()
     kinds_with_labels = set[str]()
@@ -311,14 +312,15 @@ def _kinds_without_labels(table: Table, kind_column: str, value_column: str, wor
         if not (kind and value):
             continue
         kinds.add(kind)
+        says_no_concept = words.is_no_concept(value)  # such as `none`, which a kind of labels may have too
         if _is_label(value, words):
             kinds_with_labels.add(kind)
-        elif not words.is_no_concept(value):
+        elif not says_no_concept:
             kinds_with_other_texts.add(kind)
+
     mixed_kinds = kinds_with_labels & kinds_with_other_texts
-    if mixed_kinds or not kinds_with_labels:
-        return set()
-    return kinds - kinds_with_labels
+    is_column_of_values = bool(kinds_with_labels) and not mixed_kinds
+    return kinds - kinds_with_labels if is_column_of_values else set()
 
 
 def _is_label(text: str, words: LabelWords) -> bool:

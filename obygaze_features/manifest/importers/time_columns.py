@@ -260,9 +260,18 @@ class TimeColumns:
         return {START: start, END: end} if end else {}
 
     def _column_of_starts(self, time_columns: Sequence[str]) -> str:
-        """Return the column of starts that the import reads anyway, else the one headed so; "" for none."""
-        if self._unread.has_column_for(START):
-            return START  # the table names it so, as a column that is read gets its manifest's name
+        """Find the column of starts.
+
+        Returns
+        -------
+        str
+            `start_s` if such a column is read already: the table has it by this name, whatever its heading
+            in the file is. Else the heading among `time_columns` that most likely means starts. "" if there
+            is neither.
+        """
+        is_read_already = self._unread.has_column_for(START)
+        if is_read_already:
+            return START
         return self._unread.column_meant_as(START, lambda column: column in time_columns)
 
     def _pair_by_headings(self, start: str, time_columns: Sequence[str]) -> dict[str, str]:
@@ -408,9 +417,18 @@ class TimeColumns:
                 return
 
     def _single_time_column(self, name: str) -> str:
-        """Return the column that is read as `start_s` or `end_s`, else the one headed so; "" for none."""
-        if self._unread.has_column_for(name):
-            return name  # a column that is read has its manifest's name
+        """Find the column of starts (`name` is `start_s`) or of ends (`end_s`).
+
+        Returns
+        -------
+        str
+            `name` itself if such a column is read already: the table has it by this name, whatever its
+            heading in the file is. Else the heading of the unread column of times that most likely means
+            starts, or ends. "" if there is neither.
+        """
+        is_read_already = self._unread.has_column_for(name)
+        if is_read_already:
+            return name
         return self._unread.column_meant_as(name, self._can_be_times)
 
 

@@ -322,24 +322,34 @@ class _ReceivedParts:
         self._reasons: dict[str, str] = {}
 
     def add(self, part: "_Part", n_bytes: int) -> None:
-        """Add a part that was sent as n bytes: records, rows, names of their cells, or the rest.
+        """Add a part that was sent as n bytes, by its kind (`_Part.kind`), and count its memory.
 
-        The kind of a part (`_Part.kind`) says which. The names come before the rows that have them.
+        - `NAMES`: the names of the cells of all rows that are sent after it
+        - `ROWS`: rows of a table
+        - `LEFT_OUT`: place and reason of records that are left out
+        - `REST`: what the reader found besides, such as a proposal; the last part
+        - the name of a class of records: records of another tool
         """
         if part.kind == NAMES:
             self._names = part.content
         elif part.kind == ROWS:
             self._add_rows(part.content, n_bytes)
         elif part.kind == LEFT_OUT:
-            for location, reason in part.content:
-                # The text of a reason is shared in memory, as very many records may be left out for it.
-                shared_reason = self._reasons.setdefault(reason, reason)
-                self.left_out.append((location, shared_reason))
+            self._add_left_out(part.content)
         elif part.kind == REST:
             self.rest = part.content
             self._budget.add(self._path, findings=n_bytes)
-        else:
+        else:  # the name of a class of records
             self._add_records(part.content, n_bytes)
+
+    def _add_left_out(self, locations_and_reasons: Sequence[tuple[str, str]]) -> None:
+        """Add records that are left out: place and reason of each.
+
+        Very many may be left out for the same reason: they share its text in memory.
+        """
+        for location, reason in locations_and_reasons:
+            shared_reason = self._reasons.setdefault(reason, reason)
+            self.left_out.append((location, shared_reason))
 
     def _add_rows(self, lines_and_cells: Sequence[tuple[int, list[str]]], n_bytes: int) -> None:
         """Add rows of a table, and count their memory.

@@ -191,9 +191,11 @@ def timed(
     for row, start_value, end_value in zip(rows, start_values, end_values, strict=True):
         location = f"line {row.line}"
         start_time = _time_of_cell(
-            file, row.cells[start], start_value, location, per_second, missing="no start"
+            file, row.cells[start], start_value, location, per_second=per_second, if_empty="no start"
         )
-        end_time = _time_of_cell(file, row.cells[end], end_value, location, per_second, missing="no end")
+        end_time = _time_of_cell(
+            file, row.cells[end], end_value, location, per_second=per_second, if_empty="no end"
+        )
         reason = _unreadable_cell(row, read_columns) or start_time.reason or end_time.reason
         if reason:
             yield TimedRow(row, location, math.nan, math.nan, reason)
@@ -204,26 +206,39 @@ def timed(
 def _time_of_cell(
     file: SpanFile,
     cell: str,
-    value: float | ManifestError | None,
+    number: float | ManifestError | None,
     location: str,
-    per_second: float,
     *,
-    missing: str,
+    per_second: float,
+    if_empty: str,
 ) -> CellTime:
-    """Convert the number in a cell to seconds, or say why it has no time.
+    """Return the time in a cell in seconds, or the reason why it has none.
 
-    `value` is what `instants` read from the cell: a number, None if it is empty, an error if it is no time.
-    `per_second` is units in a second, 0 if they are frames; `missing` is the reason if the cell is empty.
+    Parameters
+    ----------
+    file
+        The file, with the rate of times in frames.
+    cell
+        The text of the cell.
+    number
+        What `instants` read from it: a number; None if it is empty; an error if it is no time.
+    location
+        Place of the cell, for errors.
+    per_second
+        Units of the column's numbers in a second; 0 if they are frames.
+    if_empty
+        The reason if the cell is empty.
     """
-    if value is None:
-        return CellTime(math.nan, missing)
-    if isinstance(value, ManifestError):
-        return CellTime(math.nan, f"no time ({value})")
-    if is_clock(cell):
-        return CellTime(value, "")  # a clock is in seconds, whatever the unit in the column's heading is
+    if number is None:
+        return CellTime(math.nan, if_empty)
+    if isinstance(number, ManifestError):
+        return CellTime(math.nan, f"no time ({number})")
+    if is_clock(cell):  # such as 1:05, which was read as seconds, whatever unit the column's numbers have
+        return CellTime(number, "")
     are_frames = per_second == 0
-    time_s = file.seconds(value, location) if are_frames else value / per_second
-    return CellTime(time_s, "")
+    if are_frames:
+        return CellTime(file.seconds(number, location), "")
+    return CellTime(number / per_second, "")
 
 
 def _unreadable_cell(row: Row, columns: Sequence[str]) -> str:

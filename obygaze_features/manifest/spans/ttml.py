@@ -458,18 +458,23 @@ class _Reader:
     def _record(self, node: Element, interval: Interval, text: str, style: Inherited) -> RawSpan:
         """Make the record of a text, which is shown only while its region is shown too.
 
-        The text is counted, and its language is remembered for `note_languages`.
+        A text may name the tier of people that it is on, as labels that we exported do; else it is on the
+        tier of its language.
+
+        This counts the text, and remembers its language for `note_languages`.
         """
         self._n_texts += 1
-        self._languages.setdefault(style.language)
-        shown = _intersection(interval, self._regions.get(style.region, ALWAYS))
+        self._languages[style.language] = None  # kept as an ordered set
+
+        interval_of_region = self._regions.get(style.region, ALWAYS)
+        shown = _intersection(interval, interval_of_region)
         people_tier, text_on_tier = split_people_tier(one_line(text))
         return RawSpan(
-            _where(node, self._n_texts),
-            float(shown.begin),
-            shown.end_s,
-            text_on_tier,
-            people_tier or self._tier_of_language(style.language),
+            where=_where(node, self._n_texts),
+            start_s=float(shown.begin),
+            end_s=shown.end_s,
+            text=text_on_tier,
+            tier=people_tier or self._tier_of_language(style.language),
             cells={"subject": style.speaker} if style.speaker else {},
             reason=_why_left_out(text_on_tier, interval, shown),
         )
