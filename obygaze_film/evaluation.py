@@ -196,7 +196,7 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
 
     An annotator who labelled clips of a film, but none as positive, has no positive span. Left out are clips
     that are not annotated (`Positive.is_labelled`), labels that were given in sight of a model's score
-    (`_blind_clips`) and, if a concept is positive, annotators who name no concept in any clip
+    (`_blind_clips`) and, if a concept is positive, annotators who name no concept in any other clip
     (`Positive.lacks_labels_in`).
 
     Parameters
@@ -306,15 +306,27 @@ def count_unlabelled(truth: Manifest, positive: Positive, movies: Collection[str
 
 
 def count_without_concepts(truth: Manifest, positive: Positive) -> dict[str, int]:
-    """Count the labelled clips of each annotator who names no concept in any clip, if a concept is positive.
+    """Count the labelled clips of each annotator who names no concept blindly, if a concept is positive.
 
-    Nothing says where the concept is absent to these annotators (`Positive.lacks_labels_in`).
+    Nothing says where the concept is absent to these annotators (`Positive.lacks_labels_in`). Concepts that
+    were named in sight of a model's score do not count, as no such label does (`_blind_clips`). Annotators
+    without any blind label are not listed.
     """
-    clips_of: dict[str, list[Clip]] = {}
+    clips_of: dict[tuple[str, str], list[Clip]] = {}  # annotator and movie -> labelled clips
     for clip in truth:
         if positive.is_labelled(clip):
-            clips_of.setdefault(clip.annotator or UNNAMED, []).append(clip)
-    return {name: len(clips) for name, clips in clips_of.items() if positive.lacks_labels_in(clips)}
+            clips_of.setdefault((clip.annotator or UNNAMED, clip.movie), []).append(clip)
+
+    n_labels_of: dict[str, int] = {}
+    blind_clips_of: dict[str, list[Clip]] = {}
+    for (annotator, _), clips in clips_of.items():
+        n_labels_of[annotator] = n_labels_of.get(annotator, 0) + len(clips)
+        blind_clips_of.setdefault(annotator, []).extend(_blind_clips(clips, truth.codebook))
+    return {
+        annotator: n_labels_of[annotator]
+        for annotator, blind_clips in blind_clips_of.items()
+        if blind_clips and positive.lacks_labels_in(blind_clips)
+    }
 
 
 def count_in_sight(truth: Manifest, positive: Positive, movies: Collection[str]) -> dict[str, int]:
