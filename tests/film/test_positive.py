@@ -365,6 +365,17 @@ def test_who_names_a_concept_in_sight_of_the_score_alone_is_no_reference_for_it(
     assert measured.record["without_concepts"] == {"CD": len(WINDOWS)}
 
 
+def test_labels_without_concepts_are_counted_in_the_films_that_are_evaluated():
+    """A model finds Body, which AB names. EF gave two windows of another film levels alone."""
+    by_ab = judged(AB=[("EN",), ("S", "Body")] * 15)
+    elsewhere = [replace(clip, movie="elsewhere") for clip in judged(EF=[("EN",), ("S",)])]
+    truth = by_ab.with_clips([*by_ab, *elsewhere])
+
+    measured = evaluate_films([FILM_OF_BODY], truth, n_shifts=5)
+
+    assert measured.record["without_concepts"] == {}
+
+
 def test_an_evaluation_for_a_concept_is_refused_if_nobody_names_concepts():
     """The model finds Body, and AB gave windows levels alone."""
     with pytest.raises(ObygazeError, match=r"nobody names a concept in the truth .*Body"):
