@@ -5,7 +5,7 @@ model's, the annotators', the baselines', and those of the model moved in time.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -116,7 +116,7 @@ CONSTANT = {
 """Baseline and metric -> the value that it has in all films, whatever annotators mark: no film can differ."""
 
 NOTES_ON_FILMS: Mapping[str, str] = {
-    "left_out": "not annotated, left out",
+    "left_out": "without an annotation that counts, left out",
     "not_judged": "annotated, and no second of it can be judged, left out",
     "not_answered": "its annotators answered for no second in common that can be judged, left out",
     "not_scored": "annotated, not among these films",
@@ -196,7 +196,7 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
 
     An annotator who labelled clips of a film, but none as positive, has no positive span. Left out are clips
     that are not annotated (`Positive.is_labelled`), labels that were given in sight of a model's score
-    (`_blind_clips`) and, if a concept is positive, annotators who name no concept in any clip
+    (`_blind_clips`) and, if a concept is positive, annotators who name no concept in any other clip
     (`Positive.lacks_labels_in`).
 
     Parameters
@@ -221,7 +221,7 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
             f"{truth.codebook.name!r}"
         )
 
-    without_concepts = count_without_concepts(truth, positive)
+    without_concepts = annotators_without_concepts(truth, positive)
 
     # Gather the labelled clips of each annotator.
     clips_of: dict[str, dict[str, list[Clip]]] = {}  # movie -> annotator -> labelled clips
@@ -305,33 +305,52 @@ def count_unlabelled(truth: Manifest, positive: Positive, movies: Collection[str
     return n_of
 
 
-def count_without_concepts(truth: Manifest, positive: Positive) -> dict[str, int]:
-    """Count the labelled clips of each annotator who names no concept in any clip, if a concept is positive.
+def annotators_without_concepts(truth: Manifest, positive: Positive) -> list[str]:
+    """List the annotators who name no concept blindly in any film, if a concept is positive.
 
-    Nothing says where the concept is absent to these annotators (`Positive.lacks_labels_in`).
+    Nothing says where the concept is absent to these annotators (`Positive.lacks_labels_in`). Concepts that
+    were named in sight of a model's score do not count, as no such label does (`_blind_clips`). Annotators
+    without any blind label are not listed.
     """
-    clips_of: dict[str, list[Clip]] = {}
-    for clip in truth:
+    blind_clips_of: dict[str, list[Clip]] = {}
+    for (annotator, _), clips in _labelled_clips(truth, positive).items():
+        blind_clips_of.setdefault(annotator, []).extend(_blind_clips(clips, truth.codebook))
+    return [
+        annotator
+        for annotator, blind_clips in blind_clips_of.items()
+        if blind_clips and positive.lacks_labels_in(blind_clips)
+    ]
+
+
+def _labelled_clips(clips: Iterable[Clip], positive: Positive) -> dict[tuple[str, str], list[Clip]]:
+    """Gather the labelled clips by annotator and movie."""
+    clips_of: dict[tuple[str, str], list[Clip]] = {}
+    for clip in clips:
         if positive.is_labelled(clip):
-            clips_of.setdefault(clip.annotator or UNNAMED, []).append(clip)
-    return {name: len(clips) for name, clips in clips_of.items() if positive.lacks_labels_in(clips)}
+            clips_of.setdefault((clip.annotator or UNNAMED, clip.movie), []).append(clip)
+    return clips_of
+
+
+def count_without_concepts(truth: Manifest, positive: Positive, movies: Collection[str]) -> dict[str, int]:
+    """Count the labels of these films by annotators who name no concept (`annotators_without_concepts`)."""
+    without_concepts = annotators_without_concepts(truth, positive)
+    n_of: dict[str, int] = {}
+    for (annotator, movie), clips in _labelled_clips(truth.spelled_as(list(movies)), positive).items():
+        if movie in movies and annotator in without_concepts:
+            n_of[annotator] = n_of.get(annotator, 0) + len(clips)
+    return n_of
 
 
 def count_in_sight(truth: Manifest, positive: Positive, movies: Collection[str]) -> dict[str, int]:
     """Count the labels of these films that are left out as a model's score was in sight (`_blind_clips`).
 
     Annotators without such labels are not listed; nor are those who name no concept, none of whose labels
-    count (`count_without_concepts`).
+    count (`annotators_without_concepts`).
     """
-    without_concepts = count_without_concepts(truth, positive)
-    clips_of: dict[tuple[str, str], list[Clip]] = {}  # annotator and movie -> labelled clips
-    for clip in truth.spelled_as(list(movies)):
-        if clip.movie in movies and positive.is_labelled(clip):
-            clips_of.setdefault((clip.annotator or UNNAMED, clip.movie), []).append(clip)
-
+    without_concepts = annotators_without_concepts(truth, positive)
     n_of: dict[str, int] = {}
-    for (annotator, _), clips in clips_of.items():
-        if annotator in without_concepts:
+    for (annotator, movie), clips in _labelled_clips(truth.spelled_as(list(movies)), positive).items():
+        if movie not in movies or annotator in without_concepts:
             continue
         n_left_out = len(clips) - len(_blind_clips(clips, truth.codebook))
         if n_left_out:
@@ -499,12 +518,13 @@ def evaluate_films(
     positive = positive_of(model)
     movies = [film.movie for film in films]
     answers_by_film = answers_of(truth, positive, movies)
-    in_sight = count_in_sight(truth, positive, movies)
-    if in_sight and not any(movie in answers_by_film for movie in movies):
-        raise FilmError(
-            "all labels of these films were given in sight of a model's score (seen_score 1), by "
-            f"{', '.join(in_sight)}: judge blindly to compare"
-        )
+    if not any(movie in answers_by_film for movie in movies):
+        in_sight = count_in_sight(truth, positive, movies)
+        if in_sight:
+            raise FilmError(
+                "all labels of these films were given in sight of a model's score (seen_score 1), by "
+                f"{', '.join(in_sight)}: judge blindly to compare"
+            )
     selected = _select_films(films, answers_by_film, key)
 
     collected = _CollectedMarks()
@@ -516,6 +536,8 @@ def evaluate_films(
             "all of a film's annotators answered for: there is nothing to compare"
         )
 
+    # Labels of films that the model was trained on would not count anyway.
+    new_movies = [movie for movie in movies if movie not in selected.trained_on]
     record = {
         "model": model.key,
         "positive": list(positive.names),
@@ -526,9 +548,9 @@ def evaluate_films(
         "trained_on": selected.trained_on,
         "unjudged_marks_s": collected.unjudged_marks_s,
         "unanswered_s": collected.unanswered_s,
-        "unlabelled": count_unlabelled(truth, positive, movies),
-        "without_concepts": count_without_concepts(truth, positive),
-        "in_sight": in_sight,
+        "unlabelled": count_unlabelled(truth, positive, new_movies),
+        "without_concepts": count_without_concepts(truth, positive, new_movies),
+        "in_sight": count_in_sight(truth, positive, new_movies),
         "not_judged": collected.not_judged,
         "not_answered": collected.not_answered,
         "not_scored": selected.not_scored,

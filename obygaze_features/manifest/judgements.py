@@ -313,8 +313,7 @@ def blind_labels(manifest: Manifest, *, whole_films: bool = False) -> BlindLabel
         is_left_out = is_in_film_in_sight if whole_films else _is_in_sight(clip)
         rows.append(replace(clip, level=None, concepts=()) if is_left_out else clip)
 
-        is_label_of_named_annotator = clip.annotator != "" and clip.level is not None
-        if not is_label_of_named_annotator:
+        if not clip.annotator or not _has_level_or_concepts(clip):
             continue
         is_of_person = not clip.extras.get(MODEL)
         if is_left_out:
@@ -325,9 +324,14 @@ def blind_labels(manifest: Manifest, *, whole_films: bool = False) -> BlindLabel
 
 
 def _is_in_sight(clip: Clip) -> bool:
-    """Return whether a clip has a label that was given in sight of a model's score."""
-    judgement = judgement_of(clip)
-    return judgement is not None and judgement.is_blind is False
+    """Return whether a clip has a label that was given in sight of a model's score, a level or concepts."""
+    seen_score = clip.extras.get(SEEN_SCORE, "")
+    return _has_level_or_concepts(clip) and seen_score not in {"", "0"}
+
+
+def _has_level_or_concepts(clip: Clip) -> bool:
+    """Return whether a clip has a label that annotators can be compared by."""
+    return clip.level is not None or bool(clip.concepts)
 
 
 def how_judged(judged: Iterable[Clip], extras: Mapping[str, str]) -> dict[str, str]:

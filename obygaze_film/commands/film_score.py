@@ -227,8 +227,9 @@ def evaluate(
     the other films' share, and the model's own timeline moved in time (circular shifts).
 
     Only the seconds are measured that the model can judge and the film's annotators answered for; the report
-    says how many of each film. Films that the model was trained on are left out. Metrics are means over
-    films, with 95 % intervals.
+    says how many of each film. Left out are films that the model was trained on, labels that were given in
+    sight of a model's score (column seen_score) and, of a model of a concept, annotators who name no concept.
+    Metrics are means over films, with 95 % intervals.
 
     \b
     Examples:

@@ -362,6 +362,17 @@ def test_marks_under_two_definitions_of_the_codebook_are_not_taken_together():
         marked_segments(manifest, ["S"])
 
 
+def test_a_concept_marked_in_sight_of_a_score_without_a_level_is_no_truth():
+    """Ann and Bob marked Body in a film and gave no levels, and Ann saw the model's score."""
+    by_ann = Clip("a", "m", "", 0.0, 4.0, None, ("Body",), "ann", {"seen_score": "1"})
+    by_bob = Clip("b", "m", "", 2.0, 6.0, None, ("Body",), "bob", {"seen_score": "0"})
+    manifest = Manifest((by_ann, by_bob), Path(), builtin_codebook("obygaze12"))
+
+    assert marked_segments(manifest, concept="Body") == {"bob": {"m": [(2.0, 6.0)]}}
+    with pytest.raises(ProtocolError, match="1 judgement in sight of a model's score"):
+        marked_segments(manifest.with_clips([by_ann]), concept="Body")
+
+
 @pytest.mark.parametrize(
     ("levels", "concept", "message"),
     [((), None, "found"), (("S",), "Body", "found"), (("loud",), None, "'loud'"), (("HN",), None, "HN")],

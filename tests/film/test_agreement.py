@@ -813,6 +813,37 @@ def test_rows_that_are_not_filled_in_are_counted_in_the_films_that_are_evaluated
     assert measured.record["unlabelled"] == {"ann": 1}
 
 
+def test_labels_of_a_film_that_the_model_was_trained_on_are_not_counted_as_left_out(two_films):
+    """The model knows film n. Ann did not fill in a row of it, and bob saw the model's score in it.
+
+    Neither tells anything about the comparison, which is of film m alone.
+    """
+    film_m, film_n = two_films
+    known_film = with_model(film_n, is_trained_on=True)
+    blind = {"seen_score": "0"}
+    by_ann_in_m = replace(IN_FILM_M, extras=blind)
+    by_ann_in_n = replace(IN_FILM_N, extras=blind)
+    not_filled_in = replace(by_ann_in_n, clip_id="x", start_s=100.0, end_s=200.0, level=None)
+    by_bob_in_n = replace(by_ann_in_n, clip_id="y", annotator="bob", extras={"seen_score": "1"})
+
+    measured = evaluate_marks([film_m, known_film], by_ann_in_m, by_ann_in_n, not_filled_in, by_bob_in_n)
+
+    assert measured.record["trained_on"] == ["n"]
+    assert measured.record["unlabelled"] == {}
+    assert measured.record["in_sight"] == {}
+
+
+def test_a_film_that_was_labelled_in_sight_of_the_score_alone_has_no_annotation_that_counts(two_films):
+    """Ann marked film m blindly, and film n with the model's score in sight: n is not said to be unmarked."""
+    blind = replace(IN_FILM_M, extras={"seen_score": "0"})
+    in_sight = replace(IN_FILM_N, extras={"seen_score": "1"})
+
+    measured = evaluate_marks(two_films, blind, in_sight)
+
+    assert measured.record["in_sight"] == {"ann": 1}
+    assert "without an annotation that counts, left out: n" in evaluation_report(measured).notes
+
+
 def test_half_a_second_that_the_model_cannot_judge_is_not_said_to_be_none(half_judged):
     """Half a second is the least that is said, and is written rounded up, as in all sentences."""
     measured = evaluate_marks([half_judged], replace(IN_FILM_M, end_s=0.5))

@@ -346,6 +346,36 @@ def test_who_names_no_concept_is_no_reference_for_a_concept():
     assert any(f"{len(WINDOWS)} judgements of CD, who names no concept" in note for note in notes)
 
 
+def test_who_names_a_concept_in_sight_of_the_score_alone_is_no_reference_for_it():
+    """A model finds Body. AB and CD judge all windows, and name Body in every other one of the first ten.
+
+    CD does so with the model's score in sight and gives levels alone without it. Nobody can tell where CD
+    would have seen Body, so CD is not taken for somebody who saw it nowhere in the other windows.
+    """
+    labels = [("EN",), ("S", "Body")] * 5 + [("S",)] * (len(WINDOWS) - 10)
+    clips = list(judged(AB=labels, CD=labels))
+    for number, clip in enumerate(clips):
+        is_in_sight = clip.annotator == "CD" and number % len(WINDOWS) < 10
+        if is_in_sight:
+            clips[number] = replace(clip, extras={**clip.extras, "seen_score": "1"})
+
+    measured = evaluate_films([FILM_OF_BODY], Manifest(tuple(clips), Path(), BOOK), n_shifts=5)
+
+    assert set(measured.summary["truth"]) == {"AB"}
+    assert measured.record["without_concepts"] == {"CD": len(WINDOWS)}
+
+
+def test_labels_without_concepts_are_counted_in_the_films_that_are_evaluated():
+    """A model finds Body, which AB names. EF gave two windows of another film levels alone."""
+    by_ab = judged(AB=[("EN",), ("S", "Body")] * 15)
+    elsewhere = [replace(clip, movie="elsewhere") for clip in judged(EF=[("EN",), ("S",)])]
+    truth = by_ab.with_clips([*by_ab, *elsewhere])
+
+    measured = evaluate_films([FILM_OF_BODY], truth, n_shifts=5)
+
+    assert measured.record["without_concepts"] == {}
+
+
 def test_an_evaluation_for_a_concept_is_refused_if_nobody_names_concepts():
     """The model finds Body, and AB gave windows levels alone."""
     with pytest.raises(ObygazeError, match=r"nobody names a concept in the truth .*Body"):
