@@ -328,12 +328,17 @@ def licence_choices(licence: str) -> list[frozenset[str]]:
     """Return the choices that a licence (`Licence`) leaves: of each the licences that then apply together.
 
     AND binds more than OR (SPDX 2.3, annex D): "MIT AND ISC OR Zlib" leaves MIT with ISC, and Zlib.
+    A licence with brackets is not taken apart: it is one choice of one part, itself in brackets.
     """
+    if "(" in licence:
+        return [frozenset({f"({licence})"})]
     return [frozenset(choice.split(" AND ")) for choice in licence.split(" OR ")]
 
 
 def joined_licences(licences: Iterable[str]) -> str:
     """Return the licence of what is made of parts under several licences, all of which apply.
+
+    It is `NO_LICENCE` if that of any part is, which stands alone.
 
     Examples
     --------
@@ -341,8 +346,12 @@ def joined_licences(licences: Iterable[str]) -> str:
     'GPL-3.0-only AND MIT'
     >>> joined_licences(["MIT OR Apache-2.0", "ISC"])
     'Apache-2.0 AND ISC OR ISC AND MIT'
+    >>> joined_licences(["(MIT OR ISC) AND Zlib", "X11"])
+    '((MIT OR ISC) AND Zlib) AND X11'
     """
     distinct = sorted(set(licences))
+    if NO_LICENCE in distinct:
+        return NO_LICENCE
     if len(distinct) == 1:
         return distinct[0]
     joined = {frozenset[str]().union(*choices) for choices in product(*map(licence_choices, distinct))}

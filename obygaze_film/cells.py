@@ -309,7 +309,7 @@ def _labelled_clips(labels: Manifest, movie: str, positive: Positive) -> list[Cl
 def annotator_of(labels: Manifest) -> str:
     """Return the name of the annotator of labels that take a model's place; "labels" if they name none.
 
-    Rows without a level or a concept are labels of nobody.
+    Rows without a level or a concept are labels of nobody: a rank on a scale takes no model's place.
 
     Raises
     ------

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from obygaze_features.store import (
     Group,
@@ -15,6 +14,7 @@ from obygaze_features.store import (
     groups_of_classes,
     likely_classes,
 )
+from obygaze_film.film_time import seconds_inside
 from obygaze_film.rows import Windows
 from obygaze_film.schema import CLASS_COLUMNS, NO_CLASSES
 
@@ -84,8 +84,9 @@ def _windows_in_group(group: Group, windows: Windows) -> list[_WindowInGroup]:
 def classes_of_span(classes: pd.DataFrame, start_s: float, end_s: float) -> dict[str, list[LikelyClass]]:
     """List the classes that are likely in a span of a film, and more so than in the whole film.
 
-    A class's probability is the mean over the windows that overlap the span, weighted by seconds of overlap;
-    `obygaze_features.store.likely_classes` compares it with that in the whole film (`usual_p`).
+    A class's probability is the mean over the windows that overlap the span, weighted by seconds of overlap
+    (`seconds_inside`); `obygaze_features.store.likely_classes` compares it with that in the whole film
+    (`usual_p`).
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ def classes_of_span(classes: pd.DataFrame, start_s: float, end_s: float) -> dict
     dict of str to list of LikelyClass
         Classifier -> its likely classes, the most probable first; without classifiers that have none.
     """
-    seconds = _seconds_inside(classes, start_s, end_s)
+    seconds = seconds_inside(classes, start_s, end_s)
     inside = classes[seconds > 0].assign(seconds=seconds[seconds > 0])
     likely_by_classifier = {}
     for classifier, rows in inside.groupby("classifier", sort=False):
@@ -123,11 +124,3 @@ def _weighted_means(rows: pd.DataFrame) -> pd.DataFrame:
     total_s = float(windows["seconds"].sum())
     weighted = rows.assign(p=rows["p"] * rows["seconds"] / total_s)  # the sum of these is the mean
     return weighted.groupby("class", sort=False).agg(p=("p", "sum"), usual_p=("usual_p", "first"))
-
-
-def _seconds_inside(classes: pd.DataFrame, start_s: float, end_s: float) -> NDArray[np.float64]:
-    """Compute how many seconds of each row's window [N] lie in a span."""
-    starts = classes["start_s"].to_numpy(dtype=np.float64)
-    ends = classes["end_s"].to_numpy(dtype=np.float64)
-    common_s = np.minimum(ends, end_s) - np.maximum(starts, start_s)  # below 0 if they are apart
-    return np.asarray(common_s.clip(0))

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from obygaze_features.io import PARTIAL_SUFFIX
+from obygaze_features.io import PARTIAL_SUFFIX, files_below
 from obygaze_features.lines import json_bytes
 from obygaze_features.store.format import PIECE_ROWS
 from obygaze_features.store.journal import SHA256_HEX
@@ -235,14 +235,21 @@ def disk_room(stage: Path, clips: Sequence[PlannedClip], groups: Sequence[GroupS
         Folder of the stage, which may not exist yet.
     clips, groups
         All clips of the store, and the declarations of the groups of features.
+
+    Raises
+    ------
+    OSError
+        A folder of the stage can't be listed.
     """
     needed = estimate_disk(clips, groups, links=links_work(existing_folder(stage)))
-    written = [path for path in stage.rglob("*") if path.is_file()]  # none without a stage
-    written_bytes = sum(path.stat().st_size for path in written)
+    written_sizes = []  # none without a stage
+    for path in files_below(stage):
+        with suppress(FileNotFoundError):  # a task that writes there has removed it since
+            written_sizes.append(path.stat().st_size)
     return DiskRoom(
         needed=needed,
-        left_bytes=max(needed.peak_bytes - written_bytes, 0),
-        left_files=max(needed.files - len(written), 0),
+        left_bytes=max(needed.peak_bytes - sum(written_sizes), 0),
+        left_files=max(needed.files - len(written_sizes), 0),
         free=free_space(stage),
     )
 

@@ -8,7 +8,8 @@ all its parents stand: whoever judges the span again opens the question again.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from obygaze_features.manifest import SEEN_SCORE, Clip
+from obygaze_features.manifest import Clip
+from obygaze_film.judged_windows import was_score_hidden
 from obygaze_film.workspace.ledger_lines import Line, parent_ids_of
 
 DECIMALS = 3
@@ -47,7 +48,7 @@ def disagreements(judged: Iterable[Clip], agreed: Sequence[Clip]) -> list[Disagr
     latest_of_span: dict[_JudgedSpan, dict[str, Clip]] = {}
     for clip in judged:
         start_s, end_s = span_key(clip)
-        span = _JudgedSpan(start_s, end_s, seen_score=clip.extras.get(SEEN_SCORE, ""))
+        span = _JudgedSpan(start_s, end_s, is_in_sight=not was_score_hidden(clip))
         latest_of_span.setdefault(span, {})[clip.annotator] = clip
 
     differences = []
@@ -62,11 +63,11 @@ def disagreements(judged: Iterable[Clip], agreed: Sequence[Clip]) -> list[Disagr
 
 
 class _JudgedSpan(NamedTuple):
-    """A span in seconds, and whether it was judged with the score shown: "1", or "0" if blindly."""
+    """A span in seconds, and whether it was judged in sight of the score: whoever does not say so was."""
 
     start_s: float
     end_s: float
-    seen_score: str
+    is_in_sight: bool
 
 
 def span_key(clip: Clip) -> tuple[float, float]:

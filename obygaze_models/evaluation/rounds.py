@@ -30,6 +30,7 @@ from obygaze_features.manifest import (
     project,
 )
 from obygaze_features.manifest.agreement import distances
+from obygaze_features.manifest.clip import has_labels
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol.targets import (
     NOT_ASKED,
@@ -37,7 +38,6 @@ from obygaze_models.protocol.targets import (
     all_levels,
     experts_of,
     find_target,
-    is_labelled,
     labels_of_people,
 )
 
@@ -243,7 +243,7 @@ class Progress:
     done : list of str
         Those of `films` that are annotated, at least in part.
     clips, clips_done : int
-        Number of clips assigned to the annotator, and of those that are labelled (`is_labelled`).
+        Number of clips assigned to the annotator, and of those that are labelled (`has_labels`).
     alone : Drift
         Drift of the annotator's calls.
     against : Drift
@@ -310,12 +310,12 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     # A film counts as done once anything in it is annotated, even segments outside of the round's clips.
     films_done = {(segment.annotator, segment.movie) for segment in segments}
     codebook = annotated.codebook
-    clips_done = {(label.annotator, label.clip_id) for label in labels if is_labelled(label, codebook)}
+    clips_done = {(label.annotator, label.clip_id) for label in labels if has_labels(label, codebook)}
     compared = _with_scales_alone(labels_of_people(labels))
     drifts_of_round = _drifts_of_round(compared, clips, film_numbers, task)
     n_in_sight = Counter[str]()
     for label in labels:
-        if is_labelled(label, codebook) and label.extras.get(SEEN_SCORE) == "1":
+        if has_labels(label, codebook) and label.extras.get(SEEN_SCORE) == "1":
             n_in_sight[label.annotator] += 1
 
     progress = {}
@@ -354,7 +354,7 @@ def _labelled_in_round(
     rows = []
     for row in annotated.spelled_as(clips.movies):
         is_of_round = row.annotator in film_numbers and row.movie in movies_of_round
-        if is_of_round and is_labelled(row, annotated.codebook):
+        if is_of_round and has_labels(row, annotated.codebook):
             rows.append(row)
     return annotated.with_clips(rows)
 

@@ -250,12 +250,16 @@ def labels_of_people(manifest: Manifest) -> Manifest:
         is_of_machine = clip.annotator in machines
         rows.append(_without_label(clip, codebook) if is_of_machine else clip)
 
-    has_label_of_people = any(is_labelled(clip, codebook) for clip in rows)
+    has_label_of_people = any(has_level_or_rank(clip, codebook) for clip in rows)
     return manifest.with_clips(rows) if has_label_of_people else manifest
 
 
-def is_labelled(clip: Clip, codebook: Codebook) -> bool:
-    """Tell whether a row says something of its clip: it has a level, or a rank on a scale of the codebook."""
+def has_level_or_rank(clip: Clip, codebook: Codebook) -> bool:
+    """Tell whether a row judges its clip: it has a level, or a rank on a scale of the codebook.
+
+    Concepts alone are labels (`has_labels` of `obygaze_features.manifest.clip`) and no judgement: they may be
+    of an annotator who was still to choose a level.
+    """
     if clip.level is not None:
         return True
     return any(scale.level_of(clip.extras.get(scale.name, "")) is not None for scale in codebook.scales)
@@ -274,7 +278,7 @@ def _count_labels_of_machines(manifest: Manifest) -> dict[str, int]:
     """Count the labels of each machine among a manifest's annotators: name -> number of labelled rows."""
     counts = dict.fromkeys(machines_of(manifest), 0)
     for clip in manifest:
-        if clip.annotator in counts and is_labelled(clip, manifest.codebook):
+        if clip.annotator in counts and has_level_or_rank(clip, manifest.codebook):
             counts[clip.annotator] += 1
     return counts
 
@@ -287,7 +291,7 @@ def _count_labels_of_models(clips: Iterable[Clip], codebook: Codebook) -> dict[s
     counts = Counter[str]()
     for clip in clips:
         machine = clip.extras.get(MODEL, "")
-        if machine and is_labelled(clip, codebook):
+        if machine and has_level_or_rank(clip, codebook):
             counts[machine] += 1
     return dict(counts)
 
@@ -334,7 +338,7 @@ def _annotators(manifest: Manifest) -> tuple[str, ...]:
 
     The list is empty if a labelled clip does not state its annotator.
     """
-    names = {clip.annotator for clip in manifest if is_labelled(clip, manifest.codebook)}
+    names = {clip.annotator for clip in manifest if has_level_or_rank(clip, manifest.codebook)}
     some_are_unknown = "" in names
     return () if some_are_unknown else tuple(sorted(names))
 
@@ -374,7 +378,7 @@ def experts_of(manifest: Manifest, merged: Manifest) -> dict[str, Labels]:
     rows_of_annotators: dict[str, dict[str, Clip]] = {}  # annotator -> clip id -> row with a label
     for clip in manifest:
         rows_of_annotator = rows_of_annotators.setdefault(clip.annotator, {})
-        if is_labelled(clip, codebook):
+        if has_level_or_rank(clip, codebook):
             rows_of_annotator[clip.clip_id] = clip
 
     labels_of_annotator = {}

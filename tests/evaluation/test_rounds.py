@@ -99,6 +99,17 @@ def test_films_of_unclear_numbers_are_refused(tmp_path, clip_ids, number, messag
         round_progress(plan.with_clips(clips), plan)
 
 
+def test_a_clip_with_concepts_alone_is_done(tmp_path):
+    """AB gave the first of two clips a level, and named what is in the second one, which has no level."""
+    plan = plan_round(tmp_path, films=1, clips_a_film=2)
+    first, second = [clip for clip in plan if clip.annotator == "AB"]
+    annotated = [replace(first, level="EN", extras={}), replace(second, concepts=("Body",), extras={})]
+
+    progress = round_progress(plan, plan.with_clips(annotated))
+
+    assert progress["AB"].clips_done == 2
+
+
 def test_a_change_of_the_codebook_is_not_taken_for_drift(tmp_path):
     """The last two of four films were judged when the codebook had been changed."""
     plan = plan_round(tmp_path, films=4, clips_a_film=2)

@@ -7,6 +7,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.merge import merge
 from obygaze_features.store import Stage, open_store, seal, staging_path, verify
 from obygaze_features.store.format import CROISSANT, DIGESTS, TABLE
+from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.testing import seal_arrays
 
 from ..command import obygaze
@@ -197,6 +198,29 @@ def test_a_choice_of_licences_stays_one_where_another_licence_joins(tmp_path):
     merged = open_store(merge([first, second], tmp_path / "merged"))
 
     assert merged["toy"].provenance["licence"] == "CC0-1.0 AND ISC OR CC0-1.0 AND MIT"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "joined"),
+    [
+        ("MIT", "NOASSERTION", "NOASSERTION"),
+        (
+            "(MIT OR ISC) AND Zlib",
+            "(Apache-2.0 OR BSD-3-Clause) AND X11",
+            "((Apache-2.0 OR BSD-3-Clause) AND X11) AND ((MIT OR ISC) AND Zlib)",
+        ),
+    ],
+    ids=["no licence is stated for one part", "brackets"],
+)
+def test_the_licence_of_merged_features_is_one_that_a_store_may_have(tmp_path, first, second, joined):
+    """NOASSERTION stands alone. What brackets hold together stays together."""
+    store_of_first = seal_part(tmp_path, "a", range(8), groups=[group(licence=first)])
+    store_of_second = seal_part(tmp_path, "b", range(8, N), groups=[group(licence=second)])
+
+    merged = open_store(merge([store_of_first, store_of_second], tmp_path / "merged"))
+
+    licence = merged["toy"].provenance["licence"]
+    assert validate_licence(licence) == joined
 
 
 def change_a_frame(clip):

@@ -144,6 +144,11 @@ def test_a_span_without_windows_has_no_classes():
     assert classes_of_span(CLASSES_OF_TWO_WINDOWS, start_s=8.0, end_s=12.0) == {}
 
 
+def test_an_end_that_was_rounded_brings_no_classes_of_the_window_before():
+    """The span begins 1 ms before the end of the last window, of which nobody sees anything in it."""
+    assert classes_of_span(CLASSES_OF_TWO_WINDOWS, start_s=7.999, end_s=12.0) == {}
+
+
 def test_passages_with_a_gun_name_the_revolver_only(film):
     """The classifier sees a stage in all the film, and a revolver where a gun is planted.
 

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip, Stage, seal, staging_path
+from obygaze_features.io import files_below
+from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip, Stage, disk_usage, seal, staging_path
 from obygaze_features.store.arrays import all_finite
 from obygaze_features.store.disk_usage import (
     FreeSpace,
+    disk_room,
     estimate_disk,
     existing_folder,
     free_space,
@@ -209,6 +211,22 @@ def test_a_disk_without_a_count_of_files_is_told_from_one_without_room(
     monkeypatch.setattr(shutil, "disk_usage", lambda _folder: SimpleNamespace(free=7))
 
     assert free_space(tmp_path) == FreeSpace(bytes=7, files=expected)
+
+
+def test_a_file_that_another_task_removes_meanwhile_takes_no_room(tmp_path, monkeypatch):
+    """Tasks of an array write the stage while one is asked what is left; one of its files has just gone."""
+    stage = make_stage(tmp_path)
+    room_before = disk_room(stage.path, plan(20), stage.groups)
+
+    def list_and_remove_one(folder):
+        paths = files_below(folder)
+        paths[0].unlink()
+        return paths
+
+    monkeypatch.setattr(disk_usage, "files_below", list_and_remove_one)
+    room = disk_room(stage.path, plan(20), stage.groups)
+
+    assert room.left_files == room_before.left_files + 1
 
 
 def test_the_nearest_folder_of_a_path_is_the_deepest_that_exists(tmp_path):

@@ -8,7 +8,7 @@ from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
 from obygaze_film.workspace.decisions import read_decided
 from obygaze_film.workspace.judged_tables import read_judged
 from tests.files import rows_of
-from tests.film.workspace.deciding import judge, judge_blindly, reopen
+from tests.film.workspace.deciding import ROW_OF_AB, judge, judge_blindly, reopen
 
 
 @pytest.fixture
@@ -64,6 +64,15 @@ def test_judgements_in_sight_of_the_score_are_compared_with_each_other(decisions
     judge(decisions, start=start_s, end=end_s, level="calm", annotator="AB")
     judge(decisions, start=start_s, end=end_s, level="violent", annotator="CD")
     assert len(decisions.disagreements()) == 1
+
+
+def test_a_judgement_that_does_not_say_how_it_was_made_is_compared_with_those_in_sight(decisions):
+    """AB saw the score. CD's judgement, kept by another program, has a blank cell: it is not a blind one."""
+    judge(decisions, start=0.0, end=8.0, level="calm", annotator="AB")
+    row_of_cd = {**ROW_OF_AB, "annotator": "CD", "level": "violent", "seen_score": " "}
+    decisions.ledger.add("judgement", row_of_cd, [])
+
+    assert open_or_settled(reopen(decisions)) == ["open"]
 
 
 def test_each_disagreement_is_settled_on_its_own(judged_by_ab_and_cd):
