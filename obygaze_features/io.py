@@ -325,7 +325,7 @@ def _lock_if_there(node: Path, locks: ExitStack) -> bool:
         descriptor = open_binary(node, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return False
-    locks.callback(os.close, descriptor)
+    locks.callback(close_naming, descriptor, node)
     # Wait for whoever is about to remove it. Where the file system has no locks, nobody sweeps.
     with suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -366,7 +366,7 @@ def _locked_node(node: Path) -> Iterator[bool]:
             is_locked = False
         yield is_locked
     finally:
-        os.close(descriptor)
+        close_naming(descriptor, node)
 
 
 def is_temporary(path: Path) -> bool:
@@ -620,6 +620,12 @@ def naming(path: Path) -> Iterator[None]:
         if error.filename is None:
             error.filename = str(path)
         raise
+
+
+def close_naming(descriptor: int, path: Path) -> None:
+    """Close a file or folder as `os.close` does; an error, which some disks report only then, names it."""
+    with naming(path):
+        os.close(descriptor)
 
 
 def open_binary(path: Path | str, flags: int) -> int:

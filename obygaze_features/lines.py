@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from obygaze_features.io import force_to_disk, naming, open_binary, write_all
+from obygaze_features.io import close_naming, force_to_disk, naming, open_binary, write_all
 from obygaze_features.text import not_a_formula
 from obygaze_features.untrusted import MAX_LINES, read_bytes
 
@@ -194,4 +194,4 @@ class LineJournal:
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self.descriptor)
+        close_naming(self.descriptor, self._path)

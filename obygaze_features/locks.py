@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import make_folder, naming, open_binary, sha256_of
+from obygaze_features.io import close_naming, make_folder, naming, open_binary, sha256_of
 
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
 LOCKED_BYTE = 2**31 - 2
@@ -133,7 +133,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
             is_obtained = path.exists() and os.path.samestat(locked_node, locked_path.stat())
         yield is_obtained
     finally:
-        os.close(descriptor)
+        close_naming(descriptor, locked_path)
 
 
 def _file_for(folder: Path) -> Path:
