@@ -298,9 +298,8 @@ def refuse_labels_of_drawn_windows(labelled: Cells, windows: JudgedWindows, movi
     depend on the draw, such as of all windows but those that a machine refused, are right.
 
     The labels are taken to depend on the draw if fewer judged windows lack one than would in 9,999 of 10,000
-    draws.
-    Draws are in proportion to content: labels that leave out windows of a few seconds, beside a black screen
-    or credits, leave out few judged ones in any draw.
+    draws. Draws are in proportion to content: labels that leave out windows of a few seconds, beside a black
+    screen or credits, leave out few judged ones in any draw.
 
     Parameters
     ----------
@@ -329,7 +328,7 @@ def refuse_labels_of_drawn_windows(labelled: Cells, windows: JudgedWindows, movi
 
 
 def _chance_of_at_most(n: int, is_marked: NDArray[np.bool_], chances: Floats, *, n_drawn: int) -> float:
-    """Compute the chance that at most n of the windows drawn are marked ones.
+    """Compute the chance that at most n of the windows drawn are marked ones; 1 if so many cannot be drawn.
 
     The windows are taken as drawn independently, on condition that `n_drawn` are drawn in all (conditional
     Poisson sampling: Hájek 1981). If all have the same chance, the distribution is the hypergeometric one.
@@ -349,7 +348,10 @@ def _chance_of_at_most(n: int, is_marked: NDArray[np.bool_], chances: Floats, *,
         n_others = n_drawn - n_marked
         if n_marked < len(of_marked) and n_others < len(of_others):
             chance_of_number[n_marked] = of_marked[n_marked] * of_others[n_others]
-    return float(chance_of_number[: n + 1].sum() / chance_of_number.sum())
+    chance_of_so_many_drawn = chance_of_number.sum()
+    if not chance_of_so_many_drawn:
+        return 1.0
+    return float(chance_of_number[: n + 1].sum() / chance_of_so_many_drawn)
 
 
 def _distribution_of_number(chances: Floats) -> Floats:

@@ -78,7 +78,9 @@ def _refuse_one_name_in_two_spellings(column: str, names: _FirstPlaces, found: S
 
 @checked
 def same_films(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Return each name of a film that is another spelling of an earlier one, with that earlier name.
+    """Return each name of a film that is another spelling of an earlier one, with the film's first name.
+
+    Three spellings may be found one from the other, the last by the second and the second by the first.
 
     Examples
     --------
@@ -86,7 +88,14 @@ def same_films(names: Iterable[str]) -> list[tuple[str, str]]:
     >>> same_films(["tt0054215", "Psycho", "54215", "PSYCHO"])
     [('54215', 'tt0054215'), ('PSYCHO', 'Psycho')]
     """
-    return _same_names("movie", names).same
+    earlier_of = dict(_same_names("movie", names).same)
+    pairs = []
+    for name, earlier in earlier_of.items():
+        first = earlier
+        while first in earlier_of:
+            first = earlier_of[first]
+        pairs.append((name, first))
+    return pairs
 
 
 def check_identity(clips: Iterable[Clip], root: Path | None = None) -> list[str]:

@@ -16,6 +16,7 @@ from PIL import Image
 
 from obygaze_features.errors import VideoError
 from obygaze_features.pixels import interleaved
+from obygaze_features.text import percentage
 from obygaze_features.video.source import damage_as_video_error, naming_file
 from obygaze_features.video.stills import over_white
 from obygaze_features.video.stream import (
@@ -630,7 +631,7 @@ def _remark_on_bars(bars: Bars, height: int, width: int) -> str:
     black_share = 1 - content_pixels / (width * height)
     sides = {"above": above, "below": below, "at the left": left, "at the right": right}
     widths = ", ".join(f"{pixels} {side}" for side, pixels in sides.items() if pixels)
-    return f"the edges of all pictures are black, {black_share:.0%} of them (pixels: {widths})"
+    return f"the edges of all pictures are black, {percentage(black_share)}% of them (pixels: {widths})"
 
 
 def pictures(

@@ -300,9 +300,11 @@ def _loading_remark(model: SavedModel, loadable: Collection[str]) -> str:
 
     The loadable models are those that can be loaded without the user's own code, by name.
     """
+    from obygaze_models.persistence.model_file import offered_name
+
     # The estimator of another package is stored as its arrays, and read by that package.
     is_of_other_package = model.card.kind == "arrays"
-    if not is_of_other_package or model.name in loadable:
+    if not is_of_other_package or offered_name(model.name, loadable) in loadable:
         return ""
     return (
         f"{model.name} is read back in Python alone (load_model(FILE, offered=...)), until an installed "

@@ -594,12 +594,32 @@ def _degrees_of_freedom(shares: Floats) -> float:
     the sum of squares of B m, which are the changes of the mean when a cluster is left out:
 
         B m = h / (1 - h) (m - h' m)            E[V] ~ trace(B B')        Var[V] ~ 2 trace(B B' B B')
+
+    B B' is not made, as it has G x G elements. With w the squares of h / (1 - h) and s the sum of h^2, the
+    squares of its elements are
+
+        w_i^2 (1 + s - 2 h_i)^2 on the diagonal          w_i w_j (s - h_i - h_j)^2 beside it
+
+    and the sum of the latter is made of sums over single clusters, less the terms in which i is j. The pairs
+    with the largest cluster are summed by themselves: their term in which i is j is so large, if the cluster
+    has nearly all clips, that nothing but rounding were left of the difference.
     """
-    n_clusters = len(shares)
     if np.ptp(shares) < ROUNDING_ERROR:
-        return float(n_clusters - 1)
-    deviations_from_mean = np.eye(n_clusters) - shares  # times m, they are m - h' m
-    leverages = shares / (1 - shares)
-    changes = leverages[:, None] * deviations_from_mean  # B
-    covariance = changes @ changes.T
-    return float(np.trace(covariance) ** 2 / np.sum(covariance**2))
+        return float(len(shares) - 1)
+    shares = np.sort(shares)
+    weights = (shares / (1 - shares)) ** 2
+    s = np.sum(shares**2)
+    diagonal = weights * (1 + s - 2 * shares)
+
+    h, largest_h = shares[:-1], shares[-1]
+    w, largest_w = weights[:-1], weights[-1]
+    with_largest = 2 * largest_w * np.sum(w * (s - largest_h - h) ** 2)
+    all_pairs_of_others = (
+        s**2 * np.sum(w) ** 2
+        - 4 * s * np.sum(w) * np.sum(w * h)
+        + 2 * np.sum(w) * np.sum(w * h**2)
+        + 2 * np.sum(w * h) ** 2
+    )
+    pairs_with_themselves = np.sum((w * (s - 2 * h)) ** 2)
+    beside_diagonal = with_largest + all_pairs_of_others - pairs_with_themselves
+    return float(np.sum(diagonal) ** 2 / (np.sum(diagonal**2) + beside_diagonal))

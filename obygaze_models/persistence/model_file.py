@@ -6,7 +6,7 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
@@ -20,6 +20,7 @@ from obygaze_features.plugins import MODELS, points
 from obygaze_features.signature_likeness import SKETCH_BYTES
 from obygaze_features.store.files_remote import as_url
 from obygaze_models.errors import ModelError
+from obygaze_models.models.names import name_in_zoo
 from obygaze_models.models.other_models import as_spec
 from obygaze_models.persistence.archive import check_arrays, pack_archive, unpack_archive
 from obygaze_models.persistence.card import DIGEST_BYTES, JOINT, KEPT_VIEWS, UNLABELLED, Card, parse_card
@@ -443,8 +444,8 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
     card : Card
     arrays : dict of str to ndarray
     offered : mapping of str to estimator, factory or ModelSpec
-        Name of a model -> its estimator. Others are found among the entry points of installed packages. A
-        file can not cause any other module to be imported.
+        Name of a model, without the annotator it was trained for -> its estimator. Others are found among the
+        entry points of installed packages. A file can not cause any other module to be imported.
 
     Raises
     ------
@@ -455,19 +456,28 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
         return _from_skops(arrays)
 
     # The file holds the estimator's arrays, but not its class.
-    model: Any = offered.get(card.model)
+    name = offered_name(card.model, offered)
+    model: Any = offered.get(name)
     if model is None:
         model = _load_entry_point(card)
     # An unfitted estimator is made only to learn its class.
-    unfitted = as_spec(card.model, model).make(card.seed)
+    unfitted = as_spec(name, model).make(card.seed)
     estimator_class = type(unfitted)
     if not isinstance(unfitted, GivesArrays) or estimator_class.__name__ != card.estimator:
-        raise ModelError(f"it is of a {card.estimator}; {card.model!r} is a {estimator_class.__name__} here")
+        raise ModelError(f"it is of a {card.estimator}; {name!r} is a {estimator_class.__name__} here")
     own_arrays = {label.removeprefix(OWN_PREFIX): array for label, array in arrays.items()}
     try:
         return estimator_class.from_arrays(own_arrays)
     except Exception as error:
         raise ModelError(f"{card.estimator} refuses its arrays: {error}") from error
+
+
+def offered_name(model: str, offered: Collection[str]) -> str:
+    """Return the name under which a model of another package is offered, among the names of those that are.
+
+    It is the model's own or, if that is not offered, the one without the annotator it was trained for.
+    """
+    return model if model in offered else name_in_zoo(model)
 
 
 def _load_entry_point(card: Card) -> Any:
@@ -477,13 +487,14 @@ def _load_entry_point(card: Card) -> Any:
     the file says.
     """
     entry_points = {point.name: point for point in points(MODELS)}
-    if card.model not in entry_points:
+    name = offered_name(card.model, entry_points)
+    if name not in entry_points:
         raise ModelError(
-            f"its estimator {card.estimator} is made by {card.model!r}, "
+            f"its estimator {card.estimator} is made by {name!r}, "
             f"which no installed package offers as an entry point of {MODELS}: "
             "install that package, or in Python load_model(file, offered={name: estimator})"
         )
-    return entry_points[card.model].load()
+    return entry_points[name].load()
 
 
 def _from_skops(arrays: Arrays) -> Any:

@@ -18,7 +18,7 @@ from obygaze_features.store import (
     likely_classes,
 )
 from obygaze_features.templates import filled
-from obygaze_features.text import rounded, signed
+from obygaze_features.text import percentage, rounded, signed
 from obygaze_models.concepts.explanations import Contribution, Explanation
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.predictions import records
@@ -618,7 +618,12 @@ def describe(explained: Explained, model: Model) -> str:
         "concepts": _concepts_table(shown_concepts),
         "frames": _frames_table(explained, concepts_of_frames),
     }
-    filters: dict[str, Callable[..., object]] = {"p": probability, "rounded": rounded, "signed": signed}
+    filters: dict[str, Callable[..., object]] = {
+        "p": probability,
+        "percentage": percentage,
+        "rounded": rounded,
+        "signed": signed,
+    }
     text = filled("obygaze_models.prediction", "explained.txt.jinja", values, filters=filters)
     return text.removesuffix("\n")
 

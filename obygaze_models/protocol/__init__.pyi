@@ -15,5 +15,6 @@ from .targets import Target as Target
 from .targets import choose_targets as choose_targets
 from .targets import concept_target as concept_target
 from .targets import find_target as find_target
+from .targets import labels_in_sight_note as labels_in_sight_note
 from .targets import labels_of as labels_of
 from .targets import level_target as level_target

@@ -24,10 +24,11 @@ def rows_that_exchange(movies: NDArray[Any]) -> list[NDArray[np.intp]]:
     >>> [rows.tolist() for rows in rows_that_exchange(movies)]
     [[1, 2], [0, 3]]
     """
+    rows_by_movie = np.argsort(movies, kind="stable")
+    _, first_places = np.unique(movies[rows_by_movie], return_index=True)
     groups = []
     only_clips = []
-    for movie in np.unique(movies):
-        rows = np.flatnonzero(movies == movie)
+    for rows in np.split(rows_by_movie, first_places)[1:]:  # before the first place there are none
         if len(rows) == 1:
             only_clips.append(rows[0])
         else:

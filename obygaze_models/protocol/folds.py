@@ -300,8 +300,8 @@ def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold,
 
     A fold tests the clips of one movie that are in the target `test`, and trains on the clips of the other
     movies that are in the target `train`. Folds have no validation clips: models are selected by an inner
-    loop over the training movies. As in `evaluate`, clips whose annotator saw a model's score are trained on
-    and not tested.
+    loop over the training movies. As in `evaluate`, clips whose annotator saw a model's score are not tested,
+    and are trained on if they are in the target `train`.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Define targets: a task of levels, the presence of a concept, or ordered levels."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import Annotated, Literal, NotRequired, TypedDict
@@ -20,6 +20,7 @@ from obygaze_features.manifest import (
     Codebook,
     Manifest,
     Task,
+    counted,
     judgements_of,
     machines_of,
     merge_annotators,
@@ -214,6 +215,28 @@ def without_seen_scores(
     if seen_score is None:
         return classes
     return np.where(seen_score, NOT_ASKED, classes)
+
+
+@checked
+def labels_in_sight_note(
+    n_clips: int, trained_levels: Collection[str], tested_levels: Collection[str]
+) -> list[str]:
+    """Write what becomes of clips that were judged in sight of a model's score; nothing if there are none.
+
+    They are not tested (`without_seen_scores`). A test may ask for levels that models are not trained on.
+
+    Parameters
+    ----------
+    n_clips
+        Number of such clips that the tests ask for.
+    trained_levels, tested_levels
+        Levels of the clips that models are trained on, and of those that they are tested on.
+    """
+    if not n_clips:
+        return []
+    all_are_trained_on = set(tested_levels) <= set(trained_levels)
+    trained_on = "trained on" if all_are_trained_on else "trained on if the task has their level"
+    return [f"{counted(n_clips, 'clip')} judged with a model's score in sight: {trained_on}, not tested"]
 
 
 def labels_by_annotator(manifest: Manifest, merged: Manifest) -> Labels:

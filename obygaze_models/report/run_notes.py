@@ -14,6 +14,7 @@ from obygaze_models.evaluation.run import SEEN_MOVIES, Run
 from obygaze_models.models.joined_model import ALONE
 from obygaze_models.models.names import name_in_zoo
 from obygaze_models.models.training import N_TRIAL_EPOCHS
+from obygaze_models.protocol.targets import labels_in_sight_note
 from obygaze_models.report.run_answers import CONCEPT_LABELS, chosen_layers
 
 LEARNING_CONCEPTS = frozenset(
@@ -163,17 +164,15 @@ def _clips_left_out_note(record: Mapping[str, Any]) -> str:
 
 
 def seen_scores_note(record: Mapping[str, Any]) -> list[str]:
-    """Write how many clips were judged while a model's score was shown; nothing if none were.
+    """Write how many clips of a run were judged while a model's score was shown; nothing if none were.
 
-    `record` is that of a run. A test may ask for levels that models are not trained on.
+    `record` is that of the run.
     """
-    n_clips = record.get("clips", {}).get("seen_score")
-    if not n_clips:
-        return []
-    trained_levels = _levels(record["train"])
-    all_are_trained_on = all(_levels(test) <= trained_levels for test in record["tests"])
-    trained_on = "trained on" if all_are_trained_on else "trained on if the task has their level"
-    return [f"{counted(n_clips, 'clip')} judged with a model's score in sight: {trained_on}, not tested"]
+    n_clips = record.get("clips", {}).get("seen_score", 0)
+    tested_levels: set[str] = set()
+    for test in record["tests"]:
+        tested_levels |= _levels(test)
+    return labels_in_sight_note(n_clips, _levels(record["train"]), tested_levels)
 
 
 def _levels(target: Mapping[str, Any]) -> set[str]:

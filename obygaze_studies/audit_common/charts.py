@@ -23,6 +23,7 @@ from PIL import Image
 from sklearn.tree import DecisionTreeClassifier, plot_tree
 
 from obygaze_features.manifest import read_manifest
+from obygaze_features.text import percentage
 from obygaze_features.video import read_frames, uniform
 from obygaze_studies.errors import AuditError
 
@@ -357,7 +358,7 @@ def _fill_stacks(axes: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
         drawn_bars = axes.barh(
             table.index, table[part], left=lefts[part], color=colour, edgecolor="white", label=str(part)
         )
-        shares = [f"{share:.0%}" if share >= MIN_SHARE_WITH_NUMBER else "" for share in table[part]]
+        shares = [f"{percentage(share)}%" if share >= MIN_SHARE_WITH_NUMBER else "" for share in table[part]]
         axes.bar_label(drawn_bars, shares, label_type="center", fontsize=7)
 
 

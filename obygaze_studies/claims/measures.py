@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import obygaze_features.manifest as manifests
 import obygaze_models.evaluation as stats
-from obygaze_features.text import counted
+from obygaze_features.text import counted, percentage, signed
 from obygaze_studies.caption_words import EMOTION_WORDS
 from obygaze_studies.claims.nulls import (
     Null,
@@ -435,7 +435,7 @@ def _largest_difference(marks: Marks, names: Sequence[str], levels: Sequence[str
         marks_of_rank = marks.present[marks.ranks == rank]
         shares[level] = marks_of_rank.sum(axis=0) / marks_of_rank.sum()
     concept = int(np.argmax(np.abs(shares[levels[0]] - shares[levels[-1]])))
-    share_texts = [f"{share[concept]:.0%} of {level} marks" for level, share in shares.items()]
+    share_texts = [f"{percentage(share[concept])}% of {level} marks" for level, share in shares.items()]
     return f"largest difference: {names[concept]}, {', '.join(share_texts)}"
 
 
@@ -672,7 +672,7 @@ def _note_on_numbers_of_concepts(clips: pd.DataFrame) -> str:
     high_by_number = clips.groupby("n_concepts")["high"].agg(["mean", "size"])
     share_texts = []
     for n_concepts, share, n_clips in high_by_number.itertuples():
-        share_texts.append(f"{share:.0%} with {n_concepts} ({counted(round(n_clips), 'clip')})")
+        share_texts.append(f"{percentage(share)}% with {n_concepts} ({counted(round(n_clips), 'clip')})")
     return f"S, films pooled: {', '.join(share_texts)}"
 
 
@@ -816,7 +816,7 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
     gain_on_all = ap[HARD_ON_ALL] - ap[EASY_ON_ALL]
     gain_on_easy = ap[HARD_ON_EASY] - ap[EASY_ON_EASY]
     values = gain_on_all.to_numpy(dtype=np.float64)
-    note = f"tested on EN and S alone {gain_on_easy.mean():+.3f}"
+    note = f"tested on EN and S alone {signed(gain_on_easy.mean(), 3)}"
     return replace(measure_repeatably(_mean_over_films, values), note=note)
 
 

@@ -54,7 +54,8 @@ def folds(
 
     With --protocol strict, every movie is the test set of one fold, and all others are its training set.
     These folds have no validation set, because models are selected by inner folds of the training movies.
-    Clips whose annotators saw a model's score (column seen_score) are trained on and not tested.
+    Clips whose annotators saw a model's score (column seen_score) are not tested, and are trained on if the
+    task has their level.
 
     With --protocol paper, the folds are those of the published numbers: eight for the classifiers (fold 9
     for test, fold k for validation) and nine for the CAVs (concept:NAME); with --movies, one fold for each

@@ -14,7 +14,7 @@ from obygaze_features.io import file_sha256
 from obygaze_features.manifest import same_films
 from obygaze_features.options import PROBLEMS_FOUND, Answer
 from obygaze_features.screen import table
-from obygaze_features.text import counted
+from obygaze_features.text import counted, percentage
 from obygaze_models.evaluation import NAN, expected_average_precision
 from obygaze_models.report import NOTHING, Column, Picture, Report, block, number
 from obygaze_studies.audit_common.findings import bar_chart, share
@@ -377,7 +377,7 @@ def _tie_notices(share: float) -> list[str]:
     """
     if share <= TIE_WARNING:
         return []
-    return [f"{share:.0%} of the clips tie with another; their order, and so AP, follows file names"]
+    return [f"{percentage(share)}% of the clips tie with another; their order, and so AP, follows file names"]
 
 
 # --- checks of a folder of runs

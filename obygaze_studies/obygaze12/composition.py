@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import hypergeom
 
 import obygaze_features.manifest as manifests
-from obygaze_features.text import counted
+from obygaze_features.text import counted, percentage
 from obygaze_models.evaluation import holm, sign_flip
 from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number, p_value
 from obygaze_studies.audit_common.findings import share
@@ -579,7 +579,7 @@ def _share_of_high(counts: tuple[int, int]) -> str:
     total = n_low + n_high
     if not total:
         return NOTHING
-    return f"{n_high} of {total} ({n_high / total:.0%})"
+    return f"{n_high} of {total} ({percentage(n_high / total)}%)"
 
 
 def _columns(table: str) -> list[Column]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
-from obygaze_features.text import counted
+from obygaze_features.text import counted, signed
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import f1_weighted, holm, jackknife_error
@@ -95,7 +95,7 @@ def _weight_of_error(weight: float) -> str:
     """Format the weight of a success as that of an error, with the opposite sign; NaN as a dash."""
     if np.isnan(weight):
         return number(weight, digits=2)
-    return f"{-weight:+.2f}"
+    return signed(-weight, 2)
 
 
 WEIGHTS: Sequence[Column] = (

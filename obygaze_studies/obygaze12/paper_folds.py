@@ -25,7 +25,7 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation import COLUMNS, Predictions
 from obygaze_models.models import ABOVE_ZERO
-from obygaze_models.protocol import NOT_ASKED, Fold, Target, labels_of, strict_folds
+from obygaze_models.protocol import NOT_ASKED, Fold, Target, labels_in_sight_note, labels_of, strict_folds
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12.corpus import TASKS, refuse_other_codebook
 
@@ -651,21 +651,19 @@ def _strict_listing(labelled: Manifest, trained: Target, tested: Target) -> _Lis
     notes = [
         "strict: no clip and no movie is on two sides of a fold; validation is an inner loop",
         f"{without_video}; runs exclude clips without features",
-        *_note_on_clips_in_sight(labelled, tested),
+        *_note_on_clips_in_sight(labelled, trained, tested),
     ]
     return _Listing(labelled, folds, notes)
 
 
-def _note_on_clips_in_sight(labelled: Manifest, tested: Target) -> list[str]:
+def _note_on_clips_in_sight(labelled: Manifest, trained: Target, tested: Target) -> list[str]:
     """Write how many clips are not tested, as their annotators saw a model's score; nothing if none are."""
     labels = labels_of(labelled)
     if labels.seen_score is None:
         return []
     is_in_test_target = tested.of(labels) != NOT_ASKED
     n_clips = int((is_in_test_target & labels.seen_score).sum())
-    if not n_clips:
-        return []
-    return [f"{counted(n_clips, 'clip')} judged with a model's score in sight: trained on, not tested"]
+    return labels_in_sight_note(n_clips, trained.levels, tested.levels)
 
 
 def _labels_in_folds(listing: _Listing, trained: Target, tested: Target) -> dict[str, int]:

@@ -1,5 +1,7 @@
 """The alternative annotator test on films of unequal sizes: one long film is not many films."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -57,3 +59,18 @@ def test_the_degrees_of_freedom_are_those_that_the_sizes_of_films_leave(sizes, d
     comparison, *_ = alt_test(machine, annotators, films).comparisons
 
     assert comparison.by_form["films"].degrees_of_freedom[0] == degrees_of_freedom
+
+
+def test_many_films_of_unequal_sizes_take_no_matrix_of_films_by_films():
+    """20,000 films, as of trailers, have a matrix of 3 GB, which once was made for every comparison."""
+    rng = np.random.default_rng(7)
+    films = np.repeat(np.arange(20_000), rng.integers(1, 4, 20_000))
+    machine, annotators = machine_at_the_margin(rng, films)
+
+    tracemalloc.start()
+    comparison, *_ = alt_test(machine, annotators, films).comparisons
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak_bytes < 200e6
+    assert comparison.by_form["films"].degrees_of_freedom[0] > 10_000

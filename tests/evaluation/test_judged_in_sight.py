@@ -125,8 +125,23 @@ def test_folds_for_other_tools_test_the_clips_that_an_evaluation_tests(tmp_path)
     assert "20 clips judged with a model's score in sight: trained on, not tested" in notes_of_folds(manifest)
 
 
-def notes_of_folds(manifest):
+def test_folds_do_not_call_clips_trained_on_whose_level_the_test_alone_asks_for(tmp_path):
+    """Models learn EN against S and are tested on HN too, of which two clips were judged in sight."""
+    first_of_film0, second_of_film0, *others = judged("AB", n_in_sight=2)
+    in_sight = [replace(row, level="HN") for row in (first_of_film0, second_of_film0)]
+    blind = [replace(row, extras={"seen_score": "0"}) for row in others]
+    manifest = Manifest((*in_sight, *blind), tmp_path)
+
+    (note,) = [note for note in notes_of_folds(manifest, test="enhn_s") if "in sight" in note]
+
+    assert note == (
+        "2 clips judged with a model's score in sight: trained on if the task has their level, not tested"
+    )
+
+
+def notes_of_folds(manifest, test="en_s"):
     """Return the notes of `obygaze folds` for the task EN vs S, one a line."""
-    target = find_target("en_s", manifest.codebook)
-    answer = list_folds(manifest, target, target, "strict", policy=LabelPolicy.RAW, movies=False)
+    trained = find_target("en_s", manifest.codebook)
+    tested = find_target(test, manifest.codebook)
+    answer = list_folds(manifest, trained, tested, "strict", policy=LabelPolicy.RAW, movies=False)
     return answer.document["notes"]

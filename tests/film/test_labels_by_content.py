@@ -83,3 +83,10 @@ def test_windows_of_equal_content_have_the_hypergeometric_distribution(n):
     chance = _chance_of_at_most(n, is_marked, np.full(30, 12 / 30), n_drawn=12)
 
     assert chance == pytest.approx(hypergeom.cdf(n, 30, 8, 12))
+
+
+def test_more_windows_than_can_be_drawn_are_no_sign_that_labels_are_of_the_draw():
+    """Of 3 windows one has content, and 2 are said to be drawn: whatever the labels are, the chance is 1."""
+    is_marked = np.array([True, False, False])
+
+    assert _chance_of_at_most(0, is_marked, np.array([1.0, 0, 0]), n_drawn=2) == 1

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 import obygaze_features as of
 import obygaze_models as om
@@ -53,6 +54,42 @@ def test_a_model_of_one_annotators_labels_is_trained_on_them_when_it_is_saved(tm
     assert card.n_positives == 24
     assert card.labelled_by == ("ann",)
     assert card.population["clips"] == {"EN": 72, "S": 24}
+
+
+class MeanOfFeatures(ClassifierMixin, BaseEstimator):
+    """A lab's own estimator, which can be saved as it gives its arrays."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.mean_ = X.mean()
+        return self
+
+    def decision_function(self, X):
+        return X.mean(axis=1) - self.mean_
+
+    def to_arrays(self):
+        return {"mean": np.array([self.mean_])}
+
+    @classmethod
+    def from_arrays(cls, arrays):
+        estimator = cls()
+        estimator.classes_ = np.array([0, 1])
+        (estimator.mean_,) = arrays["mean"]
+        return estimator
+
+
+def test_a_labs_own_model_of_one_annotators_labels_is_read_back_by_the_name_that_it_was_given_by(tmp_path):
+    """The file is of `mine@ann`; what a lab, or its package, offers is `mine`."""
+    store, manifest = plant(tmp_path)
+    data = om.load_dataset(store, manifest)
+    own_models = {"mine": MeanOfFeatures()}
+    run = om.evaluate(data, own_models, "en_s", experts="each")
+    (file,) = run.save(data, ["mine@ann"], tmp_path / "kept").values()
+
+    model = om.load_model(file, offered=own_models)
+
+    assert model.card.labelled_by == ("ann",)
+    assert model.logits(data.X).argmax() == data.X.mean(axis=1).argmax()
 
 
 def test_a_model_of_merged_labels_is_saved_with_them(tmp_path):

@@ -4,6 +4,7 @@ import pytest
 
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15 import Annotated, check_runs
+from obygaze_studies.mediaeval15.annotations import leaking_movies
 from obygaze_studies.mediaeval15.run_files import trec_lines
 
 # Four dev and sixteen test clips, two of each movie; every other one is violent.
@@ -169,3 +170,13 @@ def test_a_folder_without_runs_and_a_truth_without_test_clips_are_refused(tmp_pa
     dev_clips = TRUTH[:4]
     with pytest.raises(TaskError, match="split"):
         check_runs(folder, dev_clips)
+
+
+@pytest.mark.parametrize("between", [(), ("La Citta",)])
+def test_a_movie_in_dev_and_in_test_is_found_however_it_is_spelt(between):
+    """A third spelling, which is one with either, is in dev too."""
+    dev_movies = ("La Città", *between)
+    dev_clips = [Annotated(f"dev{row}", movie, "dev", {}, False) for row, movie in enumerate(dev_movies)]
+    test_clip = Annotated("test0", "Citta, La", "test", {}, False)
+
+    assert leaking_movies([*dev_clips, test_clip]) == ("La Città",)

@@ -74,3 +74,11 @@ def test_fewer_than_five_errors_or_correct_calls_have_no_effects(n_rare, rare):
     result = error_factors(factors, errors, np.repeat(["a", "b", "c"], 10))
     assert np.isfinite(result.effect).all() == (n_rare == 5)
     assert result.isna().all(axis=None) == (n_rare < 5)
+
+
+@pytest.mark.parametrize(("weight_of_success", "text"), [(0.5, "-0.50"), (-0.5, "+0.50"), (0.001, "+0.00")])
+def test_the_weight_of_an_error_is_that_of_a_success_with_the_other_sign(weight_of_success, text):
+    """A weight that rounds to 0 is on neither side, and is written as elsewhere in tables."""
+    weight_columns = {name: write for name, _, write in figure6.WEIGHTS}
+
+    assert weight_columns[figure6.FACTORS[0]](weight_of_success) == text
