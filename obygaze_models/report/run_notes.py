@@ -168,7 +168,9 @@ def seen_scores_note(record: Mapping[str, Any]) -> list[str]:
 
     `record` is that of the run.
     """
-    n_clips = record.get("clips", {}).get("seen_score", 0)
+    n_clips = record.get("clips", {}).get("seen_score")
+    if not n_clips:
+        return []
     tested_levels: set[str] = set()
     for test in record["tests"]:
         tested_levels |= _levels(test)
