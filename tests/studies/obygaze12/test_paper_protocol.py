@@ -280,13 +280,19 @@ def test_a_film_pair_is_what_it_would_be_trained_alone(narrow):
         assert np.array_equal(scores, alone.decision_function(X[test]).astype(np.float64))
 
 
+def shown_weight_of_error(weight_of_success):
+    """Write the opposite of a weight with two decimals and a sign, which is + for what rounds to 0."""
+    if np.isnan(weight_of_success):
+        return "undefined"
+    to_hundredths = round(-weight_of_success, 2) + 0.0  # -0.0 + 0.0 is 0.0
+    return f"{to_hundredths:+.2f}"
+
+
 def test_figure_6_explains_errors_film_by_film(narrow):
     """Positive leads to errors in tables and figures; the data keep the papers' weights of success."""
     report = figure6.paper_report([narrow])
     for row, shown in zip(report.data.to_dict(orient="records"), report.blocks[0].rows, strict=True):
-        assert shown[2:] == tuple(
-            "undefined" if np.isnan(row[name]) else f"{-row[name]:+.2f}" for name in figure6.FACTORS
-        )
+        assert shown[2:] == tuple(shown_weight_of_error(row[name]) for name in figure6.FACTORS)
     assert len(report.data) == 10
     weights = report.data[list(figure6.FACTORS)]
 
