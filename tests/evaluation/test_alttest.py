@@ -331,10 +331,10 @@ def test_labels_of_whole_files_are_left_out_of_documents_and_counted(tmp_path, c
     They differ on a span, and on a whole file: the two labels of this one have no times.
     """
     clips = (
-        Clip("span", "m", "", start_s=0, end_s=4, level="S", concepts=(), annotator="AB"),
-        Clip("span", "m", "", start_s=0, end_s=4, level="EN", concepts=(), annotator="CD"),
-        Clip("whole-file", "m", "", start_s=None, end_s=None, level="S", concepts=(), annotator="AB"),
-        Clip("whole-file", "m", "", start_s=None, end_s=None, level="EN", concepts=(), annotator="CD"),
+        Clip("span", "m", "", start_s=0, end_s=4, level="S", annotator="AB"),
+        Clip("span", "m", "", start_s=0, end_s=4, level="EN", annotator="CD"),
+        Clip("whole-file", "m", "", start_s=None, end_s=None, level="S", annotator="AB"),
+        Clip("whole-file", "m", "", start_s=None, end_s=None, level="EN", annotator="CD"),
     )
     write_manifest(Manifest(clips, tmp_path), tmp_path / "a.csv")
 

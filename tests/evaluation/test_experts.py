@@ -301,15 +301,15 @@ def test_annotators_are_merged_by_a_rule(tmp_path, rule, level, concepts):
 @pytest.mark.parametrize(
     "row",
     [
-        of.Clip("a", "f", "f.mp4", start_s=0, end_s=5, level="S", concepts=(), annotator="ben"),
-        of.Clip("a", "f", "f.mp4", start_s=0, end_s=4, level="EN", concepts=(), annotator="ann"),
+        of.Clip("a", "f", "f.mp4", start_s=0, end_s=5, level="S", annotator="ben"),
+        of.Clip("a", "f", "f.mp4", start_s=0, end_s=4, level="EN", annotator="ann"),
         of.Clip("a", "f", "f.mp4", start_s=0, end_s=4, level="EN"),
     ],
     ids=["another span", "the same annotator twice", "no annotator"],
 )
 def test_rows_of_a_clip_that_contradict_each_other_are_refused(tmp_path, row):
     """Ann says S of the clip "a", from 0 to 4 s. A second row of this clip does not fit hers."""
-    row_of_ann = of.Clip("a", "f", "f.mp4", start_s=0, end_s=4, level="S", concepts=(), annotator="ann")
+    row_of_ann = of.Clip("a", "f", "f.mp4", start_s=0, end_s=4, level="S", annotator="ann")
     with pytest.raises(ManifestError):
         of.Manifest((row_of_ann, row), tmp_path)
 

@@ -294,9 +294,9 @@ def test_marked_segments_are_listed_by_annotator(levels, concept):
     """Two annotators mark the film a from 0 to 4 s, as S and with Body, and say EN from 10 to 14 s."""
     clips = (
         Clip("marked-ann", "a", "", start_s=0.0, end_s=4.0, level="S", concepts=("Body",), annotator="ann"),
-        Clip("other-ann", "a", "", start_s=10.0, end_s=14.0, level="EN", concepts=(), annotator="ann"),
+        Clip("other-ann", "a", "", start_s=10.0, end_s=14.0, level="EN", annotator="ann"),
         Clip("marked-bob", "a", "", start_s=0.0, end_s=4.0, level="S", concepts=("Body",), annotator="bob"),
-        Clip("other-bob", "a", "", start_s=10.0, end_s=14.0, level="EN", concepts=(), annotator="bob"),
+        Clip("other-bob", "a", "", start_s=10.0, end_s=14.0, level="EN", annotator="bob"),
     )
     manifest = Manifest(clips, Path(), builtin_codebook("obygaze12"))
     segments = marked_segments(manifest, levels, concept)
@@ -315,7 +315,6 @@ def marks(annotator, film, *, seen_score, **extras):
             start_s=0.0,
             end_s=4.0,
             level="S",
-            concepts=(),
             annotator=annotator,
             extras=how,
         ),
@@ -326,7 +325,6 @@ def marks(annotator, film, *, seen_score, **extras):
             start_s=10.0,
             end_s=14.0,
             level="EN",
-            concepts=(),
             annotator=annotator,
             extras={**how, "seen_score": "0"},
         ),

@@ -146,15 +146,7 @@ def test_ranks_of_free_segments_are_refused(tmp_path):
     codebook = replace(plan.codebook, scales=(Scale("valence", (Level("low"), Level("high"))),))
     plan = replace(plan, codebook=codebook)
     segment = Clip(
-        "s1",
-        "f00",
-        "",
-        start_s=0.0,
-        end_s=7.0,
-        level="S",
-        concepts=(),
-        annotator="AB",
-        extras={"valence": "low"},
+        "s1", "f00", "", start_s=0.0, end_s=7.0, level="S", annotator="AB", extras={"valence": "low"}
     )
 
     with pytest.raises(ProtocolError, match=r"scale:valence: .* projected by their levels alone"):

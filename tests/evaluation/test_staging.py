@@ -30,16 +30,7 @@ def data_of_120_clips(tmp_path_factory):
     clips = []
     for clip_id, level in zip(clip_ids, levels, strict=True):
         clips.append(
-            of.Clip(
-                clip_id,
-                movie_of[clip_id],
-                "",
-                start_s=None,
-                end_s=None,
-                level=str(level),
-                concepts=(),
-                annotator="a",
-            )
+            of.Clip(clip_id, movie_of[clip_id], "", start_s=None, end_s=None, level=str(level), annotator="a")
         )
     return om.load_dataset(store, of.Manifest(tuple(clips), folder))
 

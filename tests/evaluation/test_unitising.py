@@ -155,7 +155,7 @@ def test_where_neither_annotator_marked_anything_there_is_no_gamma():
     [
         ((Clip("a", "m", level="S", annotator="a"), Clip("b", "m", level="S", annotator="b")), "'a'"),
         (
-            (Clip("a", "m", "", start_s=0, end_s=1, level="S", concepts=(), annotator="a"),),
+            (Clip("a", "m", "", start_s=0, end_s=1, level="S", annotator="a"),),
             "nothing to compare",
         ),
     ],

@@ -151,7 +151,7 @@ def test_free_segments_are_compared_on_windows(tmp_path, start_s):
     So labels are projected onto windows of one length first.
     """
     labels = with_ids_for_each_annotator(nine_seconds_labelled_by_two(tmp_path))
-    segment_of_ef = Clip("own", "m", "", start_s=start_s, end_s=9.5, level="S", concepts=(), annotator="EF")
+    segment_of_ef = Clip("own", "m", "", start_s=start_s, end_s=9.5, level="S", annotator="EF")
 
     _, window_s = on_common_clips(labels.with_clips([*labels, segment_of_ef]))
 
@@ -243,7 +243,7 @@ def judged_by_two(tmp_path):
         for annotator, level in zip(("AB", "CD"), levels_of_window, strict=True):
             span = (10.0 * number, 10.0 * number + 10)
             clips.append(Clip(f"m-{number}", "m", "", *span, level, (), annotator))
-    clips.append(Clip("m-of-ab", "m", "", start_s=90.0, end_s=100.0, level="S", concepts=(), annotator="AB"))
+    clips.append(Clip("m-of-ab", "m", "", start_s=90.0, end_s=100.0, level="S", annotator="AB"))
     write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "judged.csv")
     return tmp_path / "judged.csv"
 

@@ -115,7 +115,6 @@ def test_a_person_judged_blindly_and_in_sight_counts_by_the_blind_judgement():
         start_s=0,
         end_s=10,
         level="S",
-        concepts=(),
         annotator="AB",
         extras={"seen_score": "1", "model": ""},
     )
@@ -146,7 +145,6 @@ def test_of_free_segments_a_reading_of_a_film_is_left_out_whole():
                     start_s=0,
                     end_s=10,
                     level="S",
-                    concepts=(),
                     annotator=annotator,
                     extras=seen_score_of_first,
                 ),
@@ -157,7 +155,6 @@ def test_of_free_segments_a_reading_of_a_film_is_left_out_whole():
                     start_s=30,
                     end_s=44,
                     level="S",
-                    concepts=(),
                     annotator=annotator,
                     extras=seen_score_of_second,
                 ),

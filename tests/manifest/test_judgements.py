@@ -63,17 +63,7 @@ def test_a_judgement_has_the_facts_of_its_row():
         "content_s": "40,5",
         "judged_at": "2026-01-01",
     }
-    row = Clip(
-        "x",
-        "tt1",
-        "",
-        start_s=0.0,
-        end_s=46.0,
-        level="S",
-        concepts=(),
-        annotator="AB",
-        extras=further_columns,
-    )
+    row = Clip("x", "tt1", "", start_s=0.0, end_s=46.0, level="S", annotator="AB", extras=further_columns)
 
     (judgement,) = judgements_of(manifest_of(row)).every
 
@@ -96,7 +86,7 @@ def test_a_row_without_a_level_is_no_judgement():
 
 def test_facts_that_older_tables_do_not_have_are_left_open():
     """Older tables have no columns for place, length, blindness and definition."""
-    older_row = Clip("y", "tt1", "", start_s=0.0, end_s=46.0, level="S", concepts=(), annotator="AB")
+    older_row = Clip("y", "tt1", "", start_s=0.0, end_s=46.0, level="S", annotator="AB")
 
     (judgement,) = judgements_of(manifest_of(older_row)).every
 
