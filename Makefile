@@ -84,18 +84,19 @@ schema: .venv/with-dev
 
 .venv/with-dev: pyproject.toml constraints.txt tests/requirements-no-deps.txt
 	$(call install,.[dev])
-	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement tests/requirements-no-deps.txt
+	$(BIN)/python -m pip install --quiet --no-compile --no-deps --require-hashes --requirement tests/requirements-no-deps.txt
 	touch $@
 
-INSTALL_pinned = $(BIN)/python -m pip install --quiet --constraint constraints.txt
-INSTALL_newest = $(BIN)/python -m pip install --quiet --upgrade
+# pip would compile some 23,000 modules, a minute of work: Python compiles at the first import what is used.
+INSTALL_pinned = $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
+INSTALL_newest = $(BIN)/python -m pip install --quiet --no-compile --upgrade
 # pip takes no lowest versions; uv does.
-INSTALL_lowest = $(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement .ci/uv.txt && \
+INSTALL_lowest = $(BIN)/python -m pip install --quiet --no-compile --require-hashes --no-deps --requirement .ci/uv.txt && \
 	$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --resolution lowest-direct
 
 # Hashes can be asked for files alone, not for a checkout: it comes last, and brings nothing along.
-INSTALL_hashed = $(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement .ci/hashes.txt $(PIP_ARGS) && \
-	$(BIN)/python -m pip install --quiet --no-deps
+INSTALL_hashed = $(BIN)/python -m pip install --quiet --no-compile --require-hashes --no-deps --requirement .ci/hashes.txt $(PIP_ARGS) && \
+	$(BIN)/python -m pip install --quiet --no-compile --no-deps
 
 define install
 $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "obygaze needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
