@@ -290,20 +290,24 @@ def _labelled_clips(labels: Manifest, movie: str, positive: Positive) -> list[Cl
     Raises
     ------
     FilmError
-        The labels are of several annotators. Or `positive` is a concept and no clip names any concept: then
-        the annotator may have given levels alone, and a clip without the concept is not a negative one.
+        The labels are of several annotators. Or `positive` is a concept and no clip of any film names a
+        concept: then the annotator may have given levels alone, and a clip without the concept is not a
+        negative one.
     """
     annotator_of(labels)  # of one annotator alone
     levels_that_count = labels.codebook.labels
     # The labels may write the film's name in another form.
-    of_film = [clip for clip in labels.spelled_as([movie]) if clip.movie == movie]
-    labelled = [clip for clip in of_film if positive.is_positive(clip, levels_that_count) is not None]
+    labelled = [
+        clip
+        for clip in labels.spelled_as([movie])
+        if positive.is_positive(clip, levels_that_count) is not None
+    ]
     if positive.lacks_labels_in(labelled):
         raise FilmError(
             f"film {movie}: the labels in place of the model's name no concept, so that nothing "
             f"says where {positive.text} is: give labels with concepts"
         )
-    return [clip for clip in labelled if clip.end_s is not None]
+    return [clip for clip in labelled if clip.movie == movie and clip.end_s is not None]
 
 
 def annotator_of(labels: Manifest) -> str:

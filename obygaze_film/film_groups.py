@@ -1077,7 +1077,9 @@ def _summary_of(
         return unjudged
 
     # The group's share is of windows that any judge judged: comparing groups accounts for who judged.
-    judged = judged_film(film, judgements_of_film, key, has_labels=labels is not None)
+    judged = judged_film(
+        film, judgements_of_film, key, has_labels=labels is not None, of_all_films=judgements
+    )
     windows_of_any = judged.together()
     notices = [*judged.notices, *judged.notices_of_gaps(by_any=True)]
     if not windows_of_any.is_enough:
@@ -1093,7 +1095,7 @@ def _summary_of(
         notices.append(counted_message("note_after_gap", shared_counts.after_gap))
     return unjudged._replace(
         sample=_judged_sample(windows_of_any, p=cells.p),
-        rate=_film_rate(film, judgements_of_film, key, labels),
+        rate=_film_rate(film, judgements_of_film, key, labels, of_all_films=judgements),
         counts=windows_of_any.counts,
         notices=notices,
         judged=judged,
@@ -1158,11 +1160,12 @@ def _why_not_counted(counts: WindowCounts) -> Message:
 
 
 def _film_rate(
-    film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None
+    film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None, of_all_films: Manifest
 ) -> CorrectedRate | None:
     """Estimate the share of one film by its judges; None if no judge, or panel, judged enough of it."""
     try:
-        return main_rate(correct_rates(film, judgements, key, labels=labels).rates)
+        film_rates = correct_rates(film, judgements, key, labels=labels, of_all_films=of_all_films)
+        return main_rate(film_rates.rates)
     except FilmError:  # too few judgements: whatever else is wrong was refused before (`judged_film`)
         return None
 

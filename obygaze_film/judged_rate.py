@@ -93,6 +93,7 @@ def correct_rates(
     key: str | None = None,
     *,
     labels: Manifest | None = None,
+    of_all_films: Manifest | None = None,
 ) -> FilmRates:
     """Correct a film's rate by the blind judgements of each judge, and of all together (the panel).
 
@@ -110,6 +111,8 @@ def correct_rates(
     labels : Manifest, optional
         Labels of the film's windows by one annotator, such as a machine, in place of the model's
         probabilities.
+    of_all_films : Manifest, optional
+        The judges' judgements of all films, which say who names concepts at all; by default `judgements`.
 
     Raises
     ------
@@ -118,7 +121,7 @@ def correct_rates(
     ManifestError
         They were made under two definitions.
     """
-    film = judged_film(timeline, judgements, key, has_labels=labels is not None)
+    film = judged_film(timeline, judgements, key, has_labels=labels is not None, of_all_films=of_all_films)
     windows_of = {judge: film.of(judge) for judge in film.judges}
     notices = [*film.notices, *film.notices_of_gaps()]
     if not any(windows.is_enough for windows in windows_of.values()):
@@ -207,6 +210,7 @@ def rates_by_definition(
     *,
     labels: Manifest | None = None,
     names: Mapping[str, str] | None = None,
+    of_all_films: Manifest | None = None,
 ) -> FilmRates:
     """Correct a film's rate as `correct_rates` does, for each definition that it was judged under by itself.
 
@@ -225,6 +229,8 @@ def rates_by_definition(
         probabilities.
     names : mapping of str to str, optional
         Digest of a definition -> its name (`Meanings.names`).
+    of_all_films : Manifest, optional
+        The judges' judgements of all films, which say who names concepts at all; by default `judgements`.
 
     Raises
     ------
@@ -238,19 +244,29 @@ def rates_by_definition(
     names = names or {}
     if len(definitions) < 2:
         # A note counts the judgements of other films: they are passed on too.
-        film_rates = correct_rates(timeline, judgements, key, labels=labels)
+        film_rates = correct_rates(timeline, judgements, key, labels=labels, of_all_films=of_all_films)
         definition = definitions[0] if definitions else ""
         return _with_definition(film_rates, definition, names.get(definition, ""))
 
     # Correct the rate under each definition by itself.
+    judged_anywhere = judgements if of_all_films is None else of_all_films
     found: list[FilmRates] = []
     notices: list[str] = []
     for definition in definitions:
         name = names.get(definition, "")
         phrase = definition_phrase(definition, name)
-        clips = [clip for clip in of_film if clip.extras.get(DEFINITION) == definition]
+        under_it = [clip for clip in of_film if clip.extras.get(DEFINITION) == definition]
+        of_all_films_under_it = judged_anywhere.with_clips(
+            clip for clip in judged_anywhere if clip.extras.get(DEFINITION) == definition
+        )
         try:
-            film_rates = correct_rates(timeline, of_film.with_clips(clips), key, labels=labels)
+            film_rates = correct_rates(
+                timeline,
+                of_film.with_clips(under_it),
+                key,
+                labels=labels,
+                of_all_films=of_all_films_under_it,
+            )
         except FilmError as error:  # too few judgements under this definition
             notices += _notices_of_definition(phrase, [error.args[0]])
             continue

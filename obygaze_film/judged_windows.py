@@ -512,7 +512,12 @@ def has_possible_content(clip: Clip) -> bool:
 
 
 def judged_film(
-    timeline: Timeline, judgements: Manifest, key: str | None = None, *, has_labels: bool = False
+    timeline: Timeline,
+    judgements: Manifest,
+    key: str | None = None,
+    *,
+    has_labels: bool = False,
+    of_all_films: Manifest | None = None,
 ) -> JudgedFilm:
     """Gather the blind judgements of a film's windows.
 
@@ -526,6 +531,8 @@ def judged_film(
     has_labels : bool
         Whether labels take the place of the model's probabilities: then these count for nothing, whether or
         not the model was trained on the film.
+    of_all_films : Manifest, optional
+        The judges' judgements of all films, which say who names concepts at all; by default `judgements`.
 
     Raises
     ------
@@ -545,7 +552,8 @@ def judged_film(
 
     # Judgements that do not count are left out step by step; the sieve notes how many, and why.
     sampling = _keep_drawn(filtered, timeline.movie)
-    drop_judges_without_concepts(filtered, positive)
+    judged_anywhere = judgements if of_all_films is None else of_all_films
+    drop_judges_without_concepts(filtered, positive, filter(is_blind, judged_anywhere))
     judges = _judges_under_one_definition(judgements.with_clips(filtered.clips))
     _keep_cells(filtered, cells)
     _refuse_two_draws(timeline.movie, filtered.clips, cells)
@@ -712,20 +720,24 @@ def _other_movies(clips: Iterable[Clip], movie: str) -> list[str]:
     return [name for name in movies if name != movie]
 
 
-def drop_judges_without_concepts(filtered: JudgementFilter, positive: Positive) -> None:
-    """Leave out the judges who name no concept in any window, if the model finds a concept.
+def drop_judges_without_concepts(
+    filtered: JudgementFilter, positive: Positive, clips_of_all_films: Iterable[Clip]
+) -> None:
+    """Leave out the judges who name no concept in any window of any film, if the model finds a concept.
 
-    A judge who gives levels alone does not say where a concept is absent.
+    A judge who gives levels alone does not say where a concept is absent. A judge who names concepts in other
+    films, but none in this one, says that there is none in it.
     """
     if not positive.is_concept:
         return
 
-    clips_of: dict[str, list[Clip]] = {}  # judge -> their clips
-    for clip in filtered.clips:
+    clips_of: dict[str, list[Clip]] = {}  # judge -> their clips, of all films
+    for clip in clips_of_all_films:
         clips_of.setdefault(clip.annotator, []).append(clip)
 
-    for judge, clips in clips_of.items():
-        if positive.lacks_labels_in(clips):
+    judges = dict.fromkeys(clip.annotator for clip in filtered.clips)
+    for judge in judges:
+        if positive.lacks_labels_in(clips_of.get(judge, [])):
             why = message("why_no_concept", who=judge_name(judge), concept=positive.text)
             filtered.keep(partial(_is_by_another, judge), why)
 

@@ -288,7 +288,7 @@ def learn_from_judgements(
         _in_terms_of_corpus(judgements, movies, manifest.codebook, same_meaning), _note_left_out
     )
     _keep_usable(filtered, movies, manifest.codebook, reads_concepts="present" in spec.requests())
-    drop_judges_without_concepts(filtered, positive_of(scored))
+    drop_judges_without_concepts(filtered, positive_of(scored), judgements)
     judged = _judged_features(films, filtered.clips, windows, data)
     if not judged.clips:
         n = counted_message("n_judgements", len(judgements))

@@ -198,7 +198,7 @@ def rate(
         # Without the judgements of the other films here: a note would count them as left out.
         other_movies = movies - {timeline.movie}
         judged_here = judged.with_clips(clip for clip in judged if clip.movie not in other_movies)
-        estimates = _estimates_of_models(timeline, judged_here, labelled, meanings.names())
+        estimates = _estimates_of_models(timeline, judged_here, judged, labelled, meanings.names())
         parts.reasons_without_rate += estimates.reasons_without_rate
         if not estimates.rates_of_model:
             continue
@@ -261,13 +261,15 @@ def _deciding_models(film: "Timeline") -> list[str]:
 def _estimates_of_models(
     film: "Timeline",
     judged: "Manifest",
+    judged_in_all_films: "Manifest",
     labelled: "Manifest | None",
     names_of_definitions: "Mapping[str, str]",
 ) -> ModelEstimates:
     """Estimate a film's rate by each of its models.
 
     One model may have a rate and another none. For example, clips without concepts count for a model that
-    finds levels, and not for one that finds a concept.
+    finds levels, and not for one that finds a concept. Whether a judge names concepts at all is asked of the
+    judgements of all films.
 
     `names_of_definitions` maps the digests of definitions to their names, for sentences.
     """
@@ -280,7 +282,12 @@ def _estimates_of_models(
     for key in keys:
         try:
             rates_of_model[key] = rates_by_definition(
-                film, judged, key, labels=labelled, names=names_of_definitions
+                film,
+                judged,
+                key,
+                labels=labelled,
+                names=names_of_definitions,
+                of_all_films=judged_in_all_films,
             )
         except FilmError as error:
             has_several_models = len(keys) > 1

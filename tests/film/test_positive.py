@@ -269,6 +269,42 @@ def test_a_rate_of_a_concept_leaves_out_a_judge_who_names_none():
     assert any(str(n_windows) in notice and "Body" in notice for notice in rates.notices)
 
 
+def with_judgements_of_another_film(judgements, labelled_elsewhere):
+    """Add to the judgements of a film others, which are taken to be of another film."""
+    elsewhere = [
+        replace(clip, movie="another film", clip_id=f"another-{clip.clip_id}") for clip in labelled_elsewhere
+    ]
+    return judgements.with_clips([*judgements, *elsewhere])
+
+
+def test_a_judge_who_names_concepts_in_another_film_finds_none_in_this_one():
+    """A model finds the concept Body. AB names Body in another film, and no concept in any window here.
+
+    So AB was asked for concepts, and says that they are absent here: the share is 0 of all windows.
+    """
+    in_this_film = judged(AB=LEVELS_ALONE)
+    in_another_film = judged(AB=[("S", "Body")] * 30)
+
+    rates = correct_rates(FILM_OF_BODY, with_judgements_of_another_film(in_this_film, in_another_film))
+
+    assert [(rate.annotators, rate.positives, rate.n) for rate in rates.rates] == [
+        (["AB"], [0], len(WINDOWS))
+    ]
+
+
+def test_a_machine_that_names_concepts_in_another_film_labels_this_one_as_without():
+    """A machine's labels take the model's place: no concept in this film, and Body in another film.
+
+    So the machine says that Body is in no window of this film, and gives all the probability 0.
+    """
+    in_this_film = judged(machine=LEVELS_ALONE)
+    in_another_film = judged(machine=[("S", "Body")] * 30)
+
+    cells = cells_by(with_judgements_of_another_film(in_this_film, in_another_film), FILM_OF_BODY)
+
+    assert (cells.p == 0).all()
+
+
 def test_labels_without_concepts_cannot_replace_a_concepts_model():
     """Labels of all windows by a machine may take the place of a model's probabilities.
 
@@ -405,6 +441,26 @@ def test_a_comparison_of_films_is_of_the_concept_too():
     (share_of_all_films,) = compared.groups["value"]
     assert compared.positive.text == "Body"
     assert share_of_all_films == pytest.approx(1 / 3, abs=0.1)
+
+
+def test_films_without_any_concept_count_in_the_mean_of_films():
+    """AB judges twelve windows of each of six films: Body is in all of three, and no concept in the others.
+
+    The mean of the six shares is 1/2. If the films without were left out, as if AB had not been asked for
+    concepts, it would be 1.
+    """
+    films = []
+    judgements = []
+    for year in range(1980, 1986):
+        film = scored_by_model_of(fake_scored_film(f"m{year}", year=year, seed=year, **SMALL), concept="Body")
+        films.append(film)
+        label = ("S", "Body") if year < 1983 else ("EN",)
+        judgements += judged(choose_next([film], 12, blind=True), AB=[label] * 12)
+
+    compared = compare_films(films, Manifest(tuple(judgements), Path(), BOOK))
+
+    (mean_of_films,) = compared.groups["value"]
+    assert mean_of_films == pytest.approx(1 / 2, abs=0.1)
 
 
 @pytest.mark.parametrize(
