@@ -19,7 +19,7 @@ from obygaze_features.screen import progress_bar, table
 from obygaze_features.signatures import Json, StoresFolder, Yes, argument, command, option
 from obygaze_features.store.files_zip import is_zip_name
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
-from obygaze_features.text import visible
+from obygaze_features.text import counted, visible
 
 if TYPE_CHECKING:
     from obygaze_features.store.records import MayBeAbsent
@@ -293,9 +293,18 @@ def _describe_stage(path: Path) -> ListedStore:
 
 
 def _describe_store(path: Path) -> ListedStore:
-    """Return the row of a sealed store in the list: counts of its clips by status, and its backbones."""
+    """Return the row of a sealed store in the list: counts of its clips by status, and its backbones.
+
+    Of a partial copy it says how many files were not pulled.
+    """
+    from obygaze_features.store.store_files import absent_files
+
     store = of.open_store(path)
     counts = Counter(clip.status for clip in store.clips)
+    features = _listed_groups(store.names, store.clips)
+    n_not_pulled = len(absent_files(store.files))  # of a partial copy
+    if n_not_pulled:
+        features = f"{features}; {counted(n_not_pulled, 'file')} not pulled"
     return ListedStore(
         path.name,
         str(store.attributes["spec_version"]),
@@ -304,7 +313,7 @@ def _describe_store(path: Path) -> ListedStore:
         counts["partial"],
         counts["failed"],
         counts["missing"],
-        _listed_groups(store.names, store.clips),
+        features,
     )
 
 
@@ -371,6 +380,7 @@ def _format_tables(record: dict[str, Any]) -> str:
 def _store_record(store: "of.Store") -> dict[str, Any]:
     """Return the version, attributes, clip counts and groups of a store as JSON values."""
     from obygaze_features.store.records import absent_counts
+    from obygaze_features.store.store_files import absent_files
 
     counts = Counter(clip.status for clip in store.clips)
     is_of_clips = all(clip.text is None for clip in store.clips)  # else the rows are texts
@@ -386,6 +396,9 @@ def _store_record(store: "of.Store") -> dict[str, Any]:
     n_absent = absent_counts(store.clips)  # group -> clips of which only other groups have features
     if n_absent:
         record["absent"] = n_absent
+    n_not_pulled = len(absent_files(store.files))  # of a partial copy
+    if n_not_pulled:
+        record["files_not_pulled"] = n_not_pulled
     record["groups"] = {name: _group_record(store[name]) for name in store}
     return record
 

@@ -29,7 +29,7 @@ from obygaze_models.models.linear import PENALTIES, linear_probe, variables_prob
 from obygaze_models.models.names import ANSWERS, LENGTH, STAGING
 from obygaze_models.models.ridge_logistic import soft_logits
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.protocol.targets import NOT_ASKED, Labels, Target
+from obygaze_models.protocol.targets import NOT_ASKED, Labels, Target, without_seen_scores
 
 Experts = Literal["merged", "each", "soft", "noisy"]
 
@@ -60,7 +60,8 @@ class Tested(NamedTuple):
         For a test on one annotator's labels: the mean label of the other annotators, which is evaluated like
         a model's score. None for other tests, and if no clip was judged by two annotators.
     seen_score : ndarray of bool, shape [N], optional
-        Marks clips whose label was given in sight of a model's score; None if the manifest does not say.
+        Marks clips whose label was given in sight of a model's score; for a test on one annotator's labels,
+        also those that all others judged so. None if the manifest does not say.
     """
 
     target: Target
@@ -94,7 +95,12 @@ class LabelPlan:
 
 
 def plan_labels(
-    data: Dataset, target: Target, tests: Sequence[Target], train_on: Experts | None
+    data: Dataset,
+    target: Target,
+    tests: Sequence[Target],
+    train_on: Experts | None,
+    *,
+    test_seen_scores: bool = False,
 ) -> LabelPlan:
     """Choose the labels that models are trained on, and those that they are tested on.
 
@@ -122,6 +128,8 @@ def plan_labels(
         annotator, on that annotator's labels. ``soft``: the labels of all annotators, so that a clip counts
         once for each annotator who judged it. ``noisy``: labels that are estimated in each fold, given how
         often each annotator is right.
+    test_seen_scores : bool
+        Whether the labels of others that were given in sight of a model's score count in their mean.
 
     Raises
     ------
@@ -147,7 +155,7 @@ def plan_labels(
 
     tests_by_annotators: list[Tested] = []
     for test in tests:
-        tests_by_annotators.extend(_tests_by_annotators(test, data.labels))
+        tests_by_annotators.extend(_tests_by_annotators(test, data.labels, test_seen_scores=test_seen_scores))
     labels_of_annotators = {name: target.of(labels) for name, labels in by_annotator.items()}
     if train_on in {"soft", "noisy"}:
         _refuse_cancelled_labels(target, labels_of_annotators, train_on)
@@ -316,26 +324,38 @@ def denoise_labels(label_plan: LabelPlan, data: Dataset, rows: NDArray[np.intp])
     return DenoisedLabels(copies, shares)
 
 
-def _tests_by_annotators(test: Target, merged: Labels) -> Iterator[Tested]:
+def _tests_by_annotators(test: Target, merged: Labels, *, test_seen_scores: bool) -> Iterator[Tested]:
     """Yield a test on the labels of each annotator, and a test on the clips on which annotators agree.
 
     If no clip was judged by two annotators, each test has all clips of the annotator, and there is no test on
-    agreement. `merged` are the merged labels, which have those of each annotator; machines are left out.
+    agreement.
+
+    Parameters
+    ----------
+    test : Target
+    merged : Labels
+        The merged labels, which have those of each annotator; machines are left out.
+    test_seen_scores : bool
+        Whether labels that were given in sight of a model's score count in the mean of the others.
     """
     by_annotator = merged.people
     labels_of = {name: test.of(labels) for name, labels in by_annotator.items()}
     all_labels = np.stack(list(labels_of.values()))  # [J annotators, N clips]
+    blind_labels = np.stack(
+        [without_seen_scores(labels, by_annotator[name].seen_score) for name, labels in labels_of.items()]
+    )
     n_judges = (all_labels != NOT_ASKED).sum(axis=0)
     has_shared_clips = bool((n_judges > 1).any())
 
     # The tests on the labels of each annotator.
     for row, (name, labels) in enumerate(labels_of.items()):
         target = replace(test, name=f"{test.name}@{name}", title=f"{test.title}, by {name}")
+        tested = Tested(target, labels, seen_score=by_annotator[name].seen_score)
         if has_shared_clips:
-            tested = _test_on_shared_clips(target, labels, others=np.delete(all_labels, row, axis=0))
-        else:
-            tested = Tested(target, labels)
-        yield tested._replace(seen_score=by_annotator[name].seen_score)
+            others = np.delete(all_labels, row, axis=0)
+            blind_others = np.delete(blind_labels, row, axis=0)
+            tested = _on_shared_clips(tested, others, others if test_seen_scores else blind_others)
+        yield tested
 
     # The test on the clips on which all annotators agree.
     if has_shared_clips:
@@ -358,20 +378,36 @@ def _any_seen_score(all_labels: Ints, labels_of_annotators: Sequence[Labels]) ->
     return was_seen
 
 
-def _test_on_shared_clips(target: Target, labels: Ints, others: Ints) -> Tested:
-    """Make the test on one annotator's labels [N] that is restricted to clips which others judged too.
+def _on_shared_clips(tested: Tested, others: Ints, counted_others: Ints) -> Tested:
+    """Restrict the test on one annotator's labels [N] to clips which others judged too.
 
     On these clips, the mean label of the others can be evaluated like a model's score: it shows how well
-    people do. `others` [J, N] are their labels, 1, 0, or `NOT_ASKED` where one did not judge a clip.
+    people do. A clip that the others judged in sight of a model's score alone has no such mean: it is marked
+    as if the annotator's own label had been given so.
+
+    Parameters
+    ----------
+    tested : Tested
+        The test on all clips of the annotator.
+    others : ndarray of int, shape [J, N]
+        Labels of the other annotators: 1, 0, or `NOT_ASKED` where one did not judge a clip.
+    counted_others : ndarray of int, shape [J, N]
+        Those of them that count in the mean.
     """
-    is_judged = others != NOT_ASKED
-    n_judges = is_judged.sum(axis=0)
-    n_positive = (others == 1).sum(axis=0)
-    mean_of_others = n_positive / np.maximum(
-        n_judges, 1
-    )  # 0 for clips that no other judged, which are left out
-    labels_of_shared = np.where(n_judges > 0, labels, NOT_ASKED)
-    return Tested(target, labels_of_shared, mean_of_others)
+    is_judged_by_others = (others != NOT_ASKED).any(axis=0)
+    n_counted = (counted_others != NOT_ASKED).sum(axis=0)
+    n_positive = (counted_others == 1).sum(axis=0)
+    mean_of_others = n_positive / np.maximum(n_counted, 1)  # 0 for clips without, which are not tested
+
+    has_no_mean = is_judged_by_others & (n_counted == 0)
+    seen_score = tested.seen_score
+    if has_no_mean.any():
+        seen_score = has_no_mean if seen_score is None else seen_score | has_no_mean
+    return tested._replace(
+        labels=np.where(is_judged_by_others, tested.labels, NOT_ASKED),
+        mean_of_others=mean_of_others,
+        seen_score=seen_score,
+    )
 
 
 def _agreed_labels(all_labels: Ints) -> Ints:

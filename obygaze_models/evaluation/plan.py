@@ -104,7 +104,7 @@ def make_plan(
     specs = models_for(target.kind, named_models, imbalance=imbalance)
 
     # --- labels
-    label_plan = plan_labels(data, target, tested_targets, experts)
+    label_plan = plan_labels(data, target, tested_targets, experts, test_seen_scores=test_seen_scores)
     usable = _usable_labels(data, target, label_plan, test_seen_scores=test_seen_scores)
     first_labels = usable.first_labels
     tests = usable.tests

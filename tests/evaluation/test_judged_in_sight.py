@@ -92,11 +92,11 @@ def test_clips_in_sight_of_a_score_that_only_the_test_asks_for_are_not_of_other_
 
 
 @pytest.mark.parametrize(("first", "second"), [("AB", "CD"), ("CD", "AB")])
-def test_a_model_is_tested_on_the_labels_that_an_annotator_gave_blindly(tmp_path, first, second):
+def test_a_model_is_tested_on_clips_that_two_annotators_judged_blindly(tmp_path, first, second):
     """Of the 20 clips of each of four films, AB judged the first 4 in sight of a score, and CD the first 10.
 
-    So AB judged 4 * 16 = 64 clips blindly, and CD 4 * 10 = 40, whoever stands first in the manifest. A test
-    where they agree needs two blind labels: in the 40 clips of CD.
+    So AB judged 4 * 16 = 64 clips blindly, and CD 4 * 10 = 40, whoever stands first in the manifest. All
+    tests compare the model with people, and need two blind labels: in the 40 clips of CD.
     """
     rows = {"AB": judged("AB", n_in_sight=4), "CD": judged("CD", n_in_sight=10)}
     manifest = Manifest((*rows[first], *rows[second]), Path())
@@ -104,8 +104,35 @@ def test_a_model_is_tested_on_the_labels_that_an_annotator_gave_blindly(tmp_path
 
     run = om.evaluate(om.load_dataset(store, manifest), ["linear"], "en_s")
 
-    assert n_tested(run) == {"en_s>en_s@AB": 64, "en_s>en_s@CD": 40, "en_s>en_s@agreed": 40}
+    assert n_tested(run) == {"en_s>en_s@AB": 40, "en_s>en_s@CD": 40, "en_s>en_s@agreed": 40}
     assert run.record["clips"]["seen_score"] == 40
+
+
+def test_the_row_of_the_other_annotators_is_of_labels_that_they_gave_blindly(tmp_path):
+    """AB, CD and EF judged all clips; EF repeats AB's labels in sight of a score, and CD says the opposite.
+
+    The others' labels are predictions of AB's. EF's would be right in all clips, but do not count: CD's alone
+    are all wrong.
+    """
+    by_ab = judged("AB", n_in_sight=0)
+    by_ef = judged("EF", n_in_sight=CLIPS_A_FILM)
+    opposite = {"S": "EN", "EN": "S"}
+    by_cd = [replace(row, level=opposite[row.level]) for row in judged("CD", n_in_sight=0)]
+    store = of.open_store(plant_store(tmp_path))
+
+    data = om.load_dataset(store, Manifest((*by_ab, *by_cd, *by_ef), Path()))
+    blind = om.evaluate(data, ["linear"], "en_s", experts="each").predictions.table
+    with_all = om.evaluate(data, ["linear"], "en_s", experts="each", test_seen_scores=True).predictions.table
+
+    def calls_of_others(table):
+        """Return the labels of AB's clips, and the mean label that the others gave them."""
+        rows = table[(table["model"] == "other_expert") & (table["task"] == "en_s>en_s@AB")]
+        return rows["label"].to_numpy(), rows["score"].to_numpy()
+
+    labels, mean_of_cd = calls_of_others(blind)
+    assert (mean_of_cd == 1 - labels).all()
+    _, mean_of_cd_and_ef = calls_of_others(with_all)
+    assert (mean_of_cd_and_ef == 1 / 2).all()
 
 
 def test_folds_for_other_tools_test_the_clips_that_an_evaluation_tests(tmp_path):

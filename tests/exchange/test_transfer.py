@@ -1,6 +1,7 @@
 """Bringing and putting stores: whole or in part, resumed, checked; what was sealed arrives, or nothing."""
 
 import hashlib
+import json
 import shutil
 import sys
 from urllib.parse import unquote
@@ -16,6 +17,7 @@ from obygaze_features.store.format import RAGGED_ARRAYS
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles, absent_files
 
+from ..command import obygaze
 from ..store.serving import Handler, serving
 from ..store.toy_stores import make_sealed_store, make_stage, tree
 
@@ -353,6 +355,16 @@ def test_reading_an_array_that_was_not_pulled_names_the_list_of_absent_files(poo
 
     with pytest.raises(StoreError, match=r"fetch.txt"):
         read(group)
+
+
+def test_commands_that_show_a_store_count_the_files_that_a_copy_lacks(pooled_copy, capsys):
+    """The copy has pooled vectors alone: 3 chunks of frames and 10 of tokens were not pulled."""
+    assert obygaze("store", "inspect", pooled_copy, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["files_not_pulled"] == 3 + 10
+
+    assert obygaze("store", "ls", pooled_copy.parent, "--json") == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert listed["features"].endswith("13 files not pulled")
 
 
 def test_a_copy_of_one_array_lists_the_files_that_it_lacks_with_their_urls(server, tmp_path):
