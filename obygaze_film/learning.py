@@ -285,7 +285,7 @@ def learn_from_judgements(
     _refuse_unusable_films(films, key, manifest)
     corpus = om.load_dataset(store, manifest, backbone=scored.backbone)
 
-    # Keep the judgements that can be learnt from; `usable` notes how many are left out, and why. A model that
+    # Keep the judgements that can be learnt from; `usable` notes how many it left out, and why. A model that
     # reads concepts can't learn from judgements that agree with it and name none.
     movies = [film.movie for film in films]
     judgements_like_corpus = _in_terms_of_corpus(judgements, movies, manifest.codebook, same_meaning)
@@ -397,7 +397,7 @@ def _in_terms_of_corpus(
 def _keep_usable(
     filtered: JudgementFilter, movies: Sequence[str], book: Codebook, *, reads_concepts: bool
 ) -> None:
-    """Keep the judgements that a model can learn from; the sieve notes how many others there are, and why.
+    """Keep the judgements that a model can learn from; the filter notes how many others there are, and why.
 
     Parameters
     ----------
