@@ -194,10 +194,8 @@ class Answers:
 def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> dict[str, dict[str, Answers]]:
     """Collect what annotators say of films: movie -> annotator -> answers.
 
-    An annotator who labelled clips of a film, but none as positive, has no positive span. Left out are clips
-    that are not annotated (`Positive.is_labelled`), labels that were given in sight of a model's score
-    (`_blind_clips`) and, if a concept is positive, annotators who name no concept in any other clip
-    (`Positive.lacks_labels_in`).
+    Clips without a label and labels that were given in sight of a model's score do not count. If a concept is
+    positive, annotators who name no concept anywhere do not count either.
 
     Parameters
     ----------
@@ -224,7 +222,7 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
     without_concepts = annotators_without_concepts(truth, positive)
 
     # Gather the labelled clips of each annotator.
-    clips_of: dict[str, dict[str, list[Clip]]] = {}  # movie -> annotator -> labelled clips
+    clips_by_film: dict[str, dict[str, list[Clip]]] = {}  # movie -> annotator -> labelled clips
     first_place_of: dict[str, tuple[object, str]] = {}  # annotator -> where the name occurs, for errors
     for clip in truth.spelled_as(ids):
         if not positive.is_labelled(clip):
@@ -235,21 +233,23 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
         first_place_of.setdefault(annotator, ("the truth", f"clip {clip.clip_id}"))
         if annotator in without_concepts:
             continue
-        clips_of.setdefault(clip.movie, {}).setdefault(annotator, []).append(clip)
+        clips_by_annotator = clips_by_film.setdefault(clip.movie, {})
+        clips_by_annotator.setdefault(annotator, []).append(clip)
     refuse_twins("annotator", first_place_of)  # names that differ in case alone
-    if without_concepts and not clips_of:
+    if without_concepts and not clips_by_film:
         raise FilmError(
             f"nobody names a concept in the truth ({', '.join(without_concepts)}), so nothing says where "
             f"{positive.text} is not: give annotations with concepts"
         )
 
-    answers: dict[str, dict[str, Answers]] = {}
-    for movie, by_annotator in clips_of.items():
-        for annotator, clips in by_annotator.items():
+    # Each annotator's answers. Whose labels were all given in sight of a score has none.
+    answers_by_film: dict[str, dict[str, Answers]] = {}
+    for movie, clips_by_annotator in clips_by_film.items():
+        for annotator, clips in clips_by_annotator.items():
             if _blind_clips(clips, truth.codebook):
-                answers_of_film = answers.setdefault(movie, {})
+                answers_of_film = answers_by_film.setdefault(movie, {})
                 answers_of_film[annotator] = _answers_in(clips, positive, truth.codebook)
-    return answers
+    return answers_by_film
 
 
 def _blind_clips(clips: Sequence[Clip], codebook: Codebook) -> list[Clip]:
@@ -397,33 +397,34 @@ def marks_of(film: Timeline, key: str | None, is_compared: NDArray[np.bool_] | N
     rows = film.rows(key)
     n_seconds = max(1, math.floor(film.record.duration_s + 0.5))  # seconds whose middle lies in the film
     row_of_second = span_of_each_second(_spans(rows), n_seconds)  # -1: in no row
-    has_p = is_counted(rows)
-    is_judged = (row_of_second >= 0) & has_p[row_of_second]  # -1 would be the last row
-    has_unanswered = False  # whether a judged second is left out
+    is_in_row = row_of_second >= 0
+    row_has_p = is_counted(rows)
+    is_judged = is_in_row & row_has_p[row_of_second]  # the index -1 reads the last row, and is masked
+    some_are_left_out = False
     if is_compared is not None:
-        has_unanswered = bool((is_judged & ~is_compared).any())
+        some_are_left_out = bool((is_judged & ~is_compared).any())
         is_judged &= is_compared
-    clock = JudgedClock(is_judged)
+    clock = JudgedClock(is_judged)  # counts these seconds alone
 
-    # The model's values in these seconds
-    row_of_judged = row_of_second[is_judged]
-    p = rows["p"].to_numpy(dtype=np.float64)
+    # The model's probability in each of these seconds
+    row_p = rows["p"].to_numpy(dtype=np.float64)
+    p = row_p[row_of_second[is_judged]]
     threshold_p = film.model(key).threshold_p
     if threshold_p is None:  # then no row has a probability
         threshold_p = np.inf
 
     # The expected share of the film, or of the seconds that are compared if these are fewer
     rate = film.rate(key).value
-    if rate is not None and has_unanswered:
-        rate = float(p[row_of_judged].mean()) if len(row_of_judged) else None
+    if rate is not None and some_are_left_out:
+        rate = float(p.mean()) if len(p) else None
 
     listed = film.segments(key, top=N_LISTED)  # some are below the threshold: these are no passages
     passages = listed[listed["reaches"] == 1].sort_values("start_s")
     marks = Marks(
-        seconds=p[row_of_judged] >= threshold_p,  # as passages and their claims count them
+        seconds=p >= threshold_p,  # as passages and their claims count them
         segments=clock.spans(_spans(passages)),
         rate=np.nan if rate is None else rate,
-        scores=p[row_of_judged],
+        scores=p,
         listed=_by_clock(listed, clock),
     )
     return ModelMarks(marks, clock)
@@ -478,12 +479,8 @@ def evaluate_films(
     """Measure a model's timelines against annotations.
 
     Each annotator is the reference once, and the other annotators are measured like the model. Only seconds
-    count that have a probability by the model and an answer by each annotator of the film, in films that the
-    reference watched. They are positive where the reference marked a clip as what the model finds
-    (`positive.positive_of`), and negative elsewhere. Where an annotator is not sure there is no answer; nor
-    where one marked nothing who else marks what is negative too (`marks_every_answer`). Labels that were
-    given in sight of a model's score do not count; nor does any other label of such a film by an annotator
-    who marks only what they find. Films that the model was trained on are left out.
+    count that have a probability by the model and an answer by each annotator of the film. Labels given in
+    sight of a model's score do not count, and films that the model was trained on are left out.
 
     Parameters
     ----------
@@ -517,14 +514,14 @@ def evaluate_films(
     model = shared_model(films, key)
     positive = positive_of(model)
     movies = [film.movie for film in films]
-    answers_by_film = answers_of(truth, positive, movies)
-    if not any(movie in answers_by_film for movie in movies):
-        in_sight = count_in_sight(truth, positive, movies)
-        if in_sight:
-            raise FilmError(
-                "all labels of these films were given in sight of a model's score (seen_score 1), by "
-                f"{', '.join(in_sight)}: judge blindly to compare"
-            )
+    answers_by_film = answers_of(truth, positive, movies)  # movie -> annotator -> where they find it
+    has_answers = any(movie in answers_by_film for movie in movies)
+    n_in_sight_by = count_in_sight(truth, positive, movies)  # annotator -> labels given in sight of a score
+    if n_in_sight_by and not has_answers:
+        raise FilmError(
+            "all labels of these films were given in sight of a model's score (seen_score 1), by "
+            f"{', '.join(n_in_sight_by)}: judge blindly to compare"
+        )
     selected = _select_films(films, answers_by_film, key)
 
     collected = _CollectedMarks()
@@ -671,7 +668,8 @@ class _CollectedMarks:
         key : str or None
             The model.
         """
-        spans_of = {annotator: given.positive for annotator, given in answers.items()}
+        movie = film.movie
+        spans_of = {annotator: given.positive for annotator, given in answers.items()}  # marked as positive
         self.cut += _annotators_past_end(film, spans_of)
 
         # Which seconds are compared: those that the model can judge and all annotators answered for.
@@ -679,18 +677,21 @@ class _CollectedMarks:
         self._count_unjudged_marks(spans_of, judged_by_model)
         is_answered_by_all = self._answered_by_all(answers, judged_by_model)
         marks, clock = marks_of(film, key, is_answered_by_all)
-        self.seconds[film.movie] = {"judged": clock.n_seconds, "film": len(judged_by_model.is_judged)}
+        self.seconds[movie] = {"judged": clock.n_seconds, "film": len(judged_by_model.is_judged)}
+        if not judged_by_model.n_seconds:
+            self.not_judged.append(movie)
+            return
         if not clock.n_seconds:
-            left_out = self.not_answered if judged_by_model.n_seconds else self.not_judged
-            left_out.append(film.movie)
+            self.not_answered.append(movie)
             return
 
-        self.of_model[film.movie] = marks
-        self.of_people[film.movie] = {
-            name: human_marks(clock.spans(spans), clock.n_seconds) for name, spans in spans_of.items()
-        }
-        if np.isnan(marks.rate):
-            self.without_rate[film.movie] = film.rate(key).reason
+        self.of_model[movie] = marks
+        self.of_people[movie] = {}
+        for annotator, spans in spans_of.items():
+            self.of_people[movie][annotator] = human_marks(clock.spans(spans), clock.n_seconds)
+        has_rate = not np.isnan(marks.rate)
+        if not has_rate:
+            self.without_rate[movie] = film.rate(key).reason
 
     def _count_unjudged_marks(self, spans_of: Mapping[str, Spans], clock: JudgedClock) -> None:
         """Add to each annotator's `unjudged_marks_s` the seconds of their marks that the model can't judge.

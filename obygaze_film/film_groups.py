@@ -615,11 +615,12 @@ def compare_films(
     >>> compared.groups[["group", "n_films", "n_judged", "n_windows"]].values.tolist()
     [['all films', 6, 6, 60]]
     """
-    # Check the inputs.
+    # Check the inputs. A film is compared if something is known of it, such as its year.
     judgements = judgements.spelled_as(film.movie for film in films)
     _refuse_two_definitions(films, judgements)
     model = shared_model(films, key)
-    grouping = _Grouping(by, _groups_by_staging(films, by, facts))
+    group_of_movie = _groups_by_staging(films, by, facts)  # None if groups come from a column of the facts
+    grouping = _Grouping(by, group_of_movie)
     known_facts = facts_of_films(films, facts)
     films_with_facts = [film for film in films if film.movie in known_facts]
     _refuse_unknown((grouping.column, trend), known_facts)
@@ -635,11 +636,18 @@ def compare_films(
         if reason:
             gathered.left_out.add(reason, film.movie)
             continue
-        if trend and np.isnan(trend_value):  # left out of the trend alone: it stays in the groups
+
+        lacks_trend_value = bool(trend) and bool(np.isnan(trend_value))
+        if lacks_trend_value:  # it is left out of the trend alone, and stays in the groups
             gathered.left_out.add(message("films_no_trend", column=trend), film.movie)
-        summary = _summary_of(film, judgements, key, labels)
-        is_hidden = film.movie in hidden
-        gathered.add(film, summary, facts=facts_of_film, group=group, x=trend_value, is_hidden=is_hidden)
+        gathered.add(
+            film,
+            _summary_of(film, judgements, key, labels),
+            facts=facts_of_film,
+            group=group,
+            x=trend_value,
+            is_hidden=film.movie in hidden,
+        )
 
     # Estimate groups, their differences and the trend.
     compared = sorted(gathered.films, key=_year_and_title)
@@ -696,6 +704,7 @@ class _LeftOut:
     """Collects the films that a comparison leaves out, by the reason that a note gives."""
 
     def __init__(self) -> None:
+        """Begin with no film left out."""
         self._movies_by_reason: dict[str, list[str]] = {}
 
     def add(self, reason: str, movie: str) -> None:
@@ -919,18 +928,18 @@ def _groups_by_staging(
     is_column_of_table = any(by in cells for cells in (facts or {}).values())
     if by is None or is_column_of_table:
         return None
-    mean_of = {}
+    mean_of_movie = {}
     for film in films:
-        means = _staging_of(film)
-        if by in means:
-            mean_of[film.movie] = means[by]
-    if not mean_of:
+        means_by_variable = _staging_of(film)
+        if by in means_by_variable:
+            mean_of_movie[film.movie] = means_by_variable[by]
+    if not mean_of_movie:  # no film was measured for such a variable
         return None
 
-    median = float(np.median([*mean_of.values()]))
+    median = float(np.median([*mean_of_movie.values()]))
     above = message("group_above", column=by, middle=f"{median:.3g}")
     up_to = message("group_up_to", column=by, middle=f"{median:.3g}")
-    return {movie: above if mean > median else up_to for movie, mean in mean_of.items()}
+    return {movie: above if mean > median else up_to for movie, mean in mean_of_movie.items()}
 
 
 def facts_of_films(films: Sequence[Timeline], table: Facts | None) -> dict[str, dict[str, str]]:
@@ -1070,16 +1079,15 @@ def _summary_of(
     labels : Manifest or None
         Labels by one annotator that take the place of the model's probabilities.
     """
+    has_labels = labels is not None
     cells = cells_of(film, key) if labels is None else cells_by(labels, film, key)
-    unjudged = _summary_without_judgements(film, cells, key, has_labels=labels is not None)
+    unjudged = _summary_without_judgements(film, cells, key, has_labels=has_labels)
     judgements_of_film = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
     if not judgements_of_film.clips:
         return unjudged
 
     # The group's share is of windows that any judge judged: comparing groups accounts for who judged.
-    judged = judged_film(
-        film, judgements_of_film, key, has_labels=labels is not None, of_all_films=judgements
-    )
+    judged = judged_film(film, judgements_of_film, key, has_labels=has_labels, of_all_films=judgements)
     windows_of_any = judged.together()
     notices = [*judged.notices, *judged.notices_of_gaps(by_any=True)]
     if not windows_of_any.is_enough:
@@ -1090,9 +1098,11 @@ def _summary_of(
         refuse_labels_of_drawn_windows(cells, windows_of_any, film.movie)
 
     # The film's own share is of windows that all judges judged, if they are several.
-    shared_counts = judged.panel().counts if len(judged.judges) > 1 else None
-    if shared_counts is not None and shared_counts.after_gap:
-        notices.append(counted_message("note_after_gap", shared_counts.after_gap))
+    shared_counts = None
+    if len(judged.judges) > 1:
+        shared_counts = judged.panel().counts
+        if shared_counts.after_gap:
+            notices.append(counted_message("note_after_gap", shared_counts.after_gap))
     return unjudged._replace(
         sample=_judged_sample(windows_of_any, p=cells.p),
         rate=_film_rate(film, judgements_of_film, key, labels, of_all_films=judgements),
@@ -1337,8 +1347,9 @@ def _advice(films: Sequence[ComparedFilm], n_more: int) -> Message:
     """Advise which `n_more` films to judge next; if fewer of these films can be judged, to score others."""
     to_judge = []
     for film in films:
-        has_windows_left = film.counts is None or film.counts.left > 0
-        if not film.sample.n and has_windows_left:
+        is_judged = film.sample.n > 0
+        has_windows_left = film.counts is None or film.counts.left > 0  # None: nobody judged any
+        if not is_judged and has_windows_left:
             to_judge.append(film.timeline.movie)
     if len(to_judge) < n_more:
         return message("advice_score")

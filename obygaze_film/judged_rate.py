@@ -240,7 +240,7 @@ def rates_by_definition(
     """
     judgements = judgements.spelled_as([timeline.movie])
     of_film = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
-    definitions = [*blind_judgements(of_film).definitions]
+    definitions = [*blind_judgements(of_film).definitions]  # digests
     names = names or {}
     if len(definitions) < 2:
         # A note counts the judgements of other films: they are passed on too.
@@ -250,7 +250,7 @@ def rates_by_definition(
 
     # Correct the rate under each definition by itself.
     judged_anywhere = judgements if of_all_films is None else of_all_films
-    found: list[FilmRates] = []
+    rates_of_definitions: list[FilmRates] = []
     notices: list[str] = []
     for definition in definitions:
         name = names.get(definition, "")
@@ -270,23 +270,23 @@ def rates_by_definition(
         except FilmError as error:  # too few judgements under this definition
             notices += _notices_of_definition(phrase, [error.args[0]])
             continue
-        found.append(_with_definition(film_rates, definition, name))
+        rates_of_definitions.append(_with_definition(film_rates, definition, name))
         notices += _notices_of_definition(phrase, film_rates.notices)
 
-    # What is under none of these was not made blindly, or does not say its definition.
+    # Count the judgements under none of these: they were not made blindly, or do not say their definition.
     under_none = [clip for clip in of_film if clip.extras.get(DEFINITION) not in definitions]
-    filtered = JudgementFilter((clip for clip in under_none if clip.level is not None), left_out_message)
-    keep_blind(filtered)
-    filtered.note_left_out(len(filtered.clips), message("why_definition"))
-    notices += filtered.notices
-    if not found:
+    left_out = JudgementFilter((clip for clip in under_none if clip.level is not None), left_out_message)
+    keep_blind(left_out)
+    left_out.note_left_out(len(left_out.clips), message("why_definition"))
+    notices += left_out.notices
+    if not rates_of_definitions:
         raise FilmError(message("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
 
     return FilmRates(
-        rates=tuple(rate for film_rates in found for rate in film_rates.rates),
-        agreement=tuple(pair for film_rates in found for pair in film_rates.agreement),
+        rates=tuple(rate for film_rates in rates_of_definitions for rate in film_rates.rates),
+        agreement=tuple(pair for film_rates in rates_of_definitions for pair in film_rates.agreement),
         alpha=None,  # it is defined for judgements under one definition only
-        too_few=tuple(few for film_rates in found for few in film_rates.too_few),
+        too_few=tuple(few for film_rates in rates_of_definitions for few in film_rates.too_few),
         notices=tuple(notices),
         n_definitions=len(definitions),
     )
@@ -507,8 +507,9 @@ class _Estimator:
         """
         model = timeline.model(key)
         self._movie = timeline.movie
-        self.positive = positive_of(model)
+        self.positive = positive_of(model)  # what the model finds
         self.labelled: Cells | None = None
+        # `name` says whose the expected rate is, and `expected_s` of how many seconds.
         if labels is None:
             cells = cells_of(timeline, key)
             self.name = model.key

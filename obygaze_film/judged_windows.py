@@ -274,12 +274,14 @@ class JudgedFilm:
         unsure = []
         for place in places:
             cell = self.cell_of_place.get(place)
+            if cell is None:  # the window has no content any more
+                continue
             judges_here = [name for name in judges if place in self.answers[name]]
-            if cell is None or not judges_here:
+            if not judges_here:
                 continue
             sure_answers = {}
             for name in judges_here:
-                answer = self.answers[name][place]
+                answer = self.answers[name][place]  # None: not sure
                 if answer is not None:
                     sure_answers[name] = answer
             if sure_answers:
@@ -290,16 +292,11 @@ class JudgedFilm:
 
 
 def refuse_labels_of_drawn_windows(labelled: Cells, windows: JudgedWindows, movie: str) -> None:
-    """Raise if labels in place of a model's probabilities were given to windows because these were drawn.
+    """Refuse labels in place of a model's probabilities if only the windows that were drawn have them.
 
-    Such as the labels of a machine that was asked about the drawn windows alone, or of a second judge of
-    these. They say nothing of the other windows; with the mean of the labels there, they would look like a
-    model that knows the whole film, and the interval would be far too narrow. Labels of windows that do not
-    depend on the draw, such as of all windows but those that a machine refused, are right.
-
-    The labels are taken to depend on the draw if fewer judged windows lack one than would in 9,999 of 10,000
-    draws. Draws are in proportion to content: labels that leave out windows of a few seconds, beside a black
-    screen or credits, leave out few judged ones in any draw.
+    A machine may have been asked about these alone. Its labels would look like a model that knows the whole
+    film, and the interval would be far too narrow. Labels of all windows, or of any that do not depend on the
+    draw, are right.
 
     Parameters
     ----------
@@ -317,9 +314,13 @@ def refuse_labels_of_drawn_windows(labelled: Cells, windows: JudgedWindows, movi
     n_windows = int(has_content.sum())
     n_unlabelled = int(lacks_label.sum())
     n_judged_unlabelled = int(lacks_label[judged].sum())
+
+    # If labels do not depend on the draw, how often do so few of the drawn windows lack one? The chance of a
+    # window to be drawn rises with its content, so that windows of a few seconds are seldom among them.
     chances = inclusion_chances(content_s, len(judged), windows.sampling)
     chance_of_so_few = _chance_of_at_most(n_judged_unlabelled, lacks_label, chances, n_drawn=len(judged))
-    if n_unlabelled and chance_of_so_few < MAX_CHANCE_OF_LABELS:
+    is_hardly_by_chance = chance_of_so_few < MAX_CHANCE_OF_LABELS
+    if n_unlabelled and is_hardly_by_chance:
         raise FilmError(
             f"film {movie}: the labels in place of the model's are of the windows that were drawn: "
             f"{n_judged_unlabelled} of {counted(len(judged), 'judged window')} and {n_unlabelled} of all "
@@ -550,7 +551,7 @@ def judged_film(
         cells = _with_one_p(cells)
         filtered.notices.append(message("note_trained"))
 
-    # Judgements that do not count are left out step by step; the sieve notes how many, and why.
+    # Judgements that do not count are left out of `filtered` step by step; it notes how many, and why.
     sampling = _keep_drawn(filtered, timeline.movie)
     judged_anywhere = judgements if of_all_films is None else of_all_films
     drop_judges_without_concepts(filtered, positive, filter(is_blind, judged_anywhere))
@@ -676,14 +677,14 @@ def left_out_message(n: int, why: str) -> Message:
 
 
 def _note_changed_content(filtered: JudgementFilter, content_s: Floats, content_when_drawn: Floats) -> None:
-    """Add a notice to the sieve if cells [C] had another content when they were drawn than now."""
+    """Add a notice to the filter if cells [C] had another content when they were drawn than now."""
     n_changed = int((content_when_drawn != content_s).sum())
     if n_changed:
         filtered.notices.append(message("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
 
 
 def _note_earlier_sampling(filtered: JudgementFilter, content_s: Floats, sampling: Sampling) -> None:
-    """Add a notice to the sieve if an earlier version drew the windows, by sequential Poisson sampling.
+    """Add a notice to the filter if an earlier version drew the windows, by sequential Poisson sampling.
 
     This matters only if cells differ in content [C]: otherwise both methods are the same.
     """
@@ -692,7 +693,7 @@ def _note_earlier_sampling(filtered: JudgementFilter, content_s: Floats, samplin
 
 
 def _keep_drawn(filtered: JudgementFilter, movie: str) -> Sampling:
-    """Leave in a sieve only a film's judgements that were made blindly of drawn windows.
+    """Leave in a filter only a film's judgements that were made blindly of drawn windows.
 
     Returns the method of sampling by which these windows were drawn. The note on other films' judgements
     names these films.
@@ -706,7 +707,7 @@ def _keep_drawn(filtered: JudgementFilter, movie: str) -> Sampling:
 
 
 def keep_blind(filtered: JudgementFilter) -> None:
-    """Leave in a sieve only the judgements that were made blindly of drawn windows (`is_blind`)."""
+    """Leave in a filter only the judgements that were made blindly of drawn windows (`is_blind`)."""
     filtered.keep(lambda clip: clip.level is not None, message("why_level"))
     filtered.keep(was_score_hidden, message("why_seen"))
     filtered.keep(is_blind, message("why_place", column=PLACE))
@@ -776,7 +777,7 @@ def _refuse_two_draws(movie: str, clips: Iterable[Clip], cells: Cells) -> None:
 
 
 def _keep_cells(filtered: JudgementFilter, cells: Cells) -> None:
-    """Leave in a sieve only the judgements of cells of the film, with a possible content.
+    """Leave in a filter only the judgements of cells of the film, with a possible content.
 
     A judgement may state the content that its cell had when it was drawn; it is no content if it is longer
     than the cell, for example.
@@ -794,7 +795,7 @@ def _keep_cells(filtered: JudgementFilter, cells: Cells) -> None:
 
 
 def _keep_cells_with_content(filtered: JudgementFilter, cells: Cells) -> None:
-    """Leave in a sieve only the judgements of cells that have content, or had it when drawn.
+    """Leave in a filter only the judgements of cells that have content, or had it when drawn.
 
     They are sorted in the order of the draw.
     """
@@ -843,13 +844,11 @@ def _unread_when_drawn(cells: Cells, content_when_drawn: Floats) -> float:
 def _answers_by_judge(
     filtered: JudgementFilter, judges: Iterable[str], labels: Collection[str], positive: Positive
 ) -> dict[str, dict[int, bool | None]]:
-    """Gather each judge's answers for the windows of the draw.
+    """Gather each judge's answers for the windows of the draw; note how many are not sure or contradictory.
 
     A judge may have judged a window several times: the latest judgement that is sure counts. Judgements
     without a time (`judged_at`) are the earliest; of those with the same time, the last of the table is the
     latest.
-
-    The sieve notes how many judgements are not sure, and how many contradict an earlier one.
 
     Returns
     -------
@@ -862,13 +861,14 @@ def _answers_by_judge(
     for clip in sorted(filtered.clips, key=judged_at):
         answers = answers_by_judge[clip.annotator]
         place = place_in(clip)
+        earlier_answer = answers.get(place)  # None: there is none, or it was not sure
         answer = positive.is_positive(clip, labels)
         if answer is None:  # not sure
             n_unsure += 1
-            answers.setdefault(place, None)  # an earlier answer stays
+            answers[place] = earlier_answer  # a sure one stays
             continue
-        earlier_answer = answers.get(place)
-        if earlier_answer is not None and earlier_answer != answer:
+        contradicts_earlier = earlier_answer is not None and earlier_answer != answer
+        if contradicts_earlier:
             n_contradictions += 1
         answers[place] = answer
     filtered.note_left_out(n_unsure, message("why_unsure"))

@@ -134,15 +134,17 @@ class Learnt:
         write_manifest(self.manifest, folder / "manifest.csv")
         om.write_run(self.before, folder / "before")
         om.write_run(self.after, folder / "after")
-        model = om.save_models(self.after, self.data, [self.model], folder, licence=licence)[self.model]
+        model_files = om.save_models(self.after, self.data, [self.model], folder, licence=licence)
+        model_file = model_files[self.model]
+
         scored_anew = []
         for film in films:
             facts = FilmFacts(film.record.title, film.record.year, film.record.source_sha256)
             store = windows_store(film, windows)
-            scored = score_film(store, [model], movie=film.movie, shots=film.shots, facts=facts)
+            scored = score_film(store, [model_file], movie=film.movie, shots=film.shots, facts=facts)
             scored_anew.append(beside_former(scored, film))
         write_films(scored_anew, folder / "scored")
-        return model.name
+        return model_file.name
 
 
 def beside_former(scored: Timeline, film: Timeline) -> Timeline:
@@ -166,8 +168,9 @@ def beside_former(scored: Timeline, film: Timeline) -> Timeline:
     # Can the two curves be compared?
     has_same_rows = np.array_equal(scored.rows()["start_s"].to_numpy(), former_rows["start_s"].to_numpy())
     has_all_columns = set(former_rows) <= set(scored.table)
-    is_key_free = former_key not in scored.keys
-    if not (has_same_rows and has_all_columns and is_key_free):
+    are_comparable = has_same_rows and has_all_columns
+    is_key_taken = former_key in scored.keys
+    if is_key_taken or not are_comparable:
         return result
 
     # Columns that the former model lacks are empty in its rows.
@@ -229,10 +232,9 @@ def learn_from_judgements(
 ) -> Learnt:
     """Train a model of scored films anew, on its corpus and on what people judged in the films.
 
-    Model, backbone, task and tests are those that scored the films. The features of a judged span are the
-    mean of the film's windows that lie in it by more than half, weighted by overlap; if there is no such
-    window, of all windows that overlap it. A model that reads concepts does not learn from judgements that
-    agree with it and name no concept, and a model of a concept from no judge who names none.
+    Model, backbone, task and tests are those that scored the films. The features of a judged span are a mean
+    over the film's windows that lie in it by more than half; if there is no such window, over all windows
+    that overlap it.
 
     Parameters
     ----------
@@ -275,40 +277,42 @@ def learn_from_judgements(
     >>> len(learnt.films), int(learnt.films["judged"].sum())
     (12, 95)
     """
+    # The model that scored the films, and the corpus that it was trained on
     scored = films[0].model(key)
     spec = find_model(scored.model)
     if spec.reads != "pooled":  # it reads frames: judged spans have means of windows alone
         raise FilmError(message("learn_pooled", model=spec.name, reads=spec.reads))
     _refuse_unusable_films(films, key, manifest)
-    data = om.load_dataset(store, manifest, backbone=scored.backbone)
+    corpus = om.load_dataset(store, manifest, backbone=scored.backbone)
 
-    # Keep the judgements that can be learnt from. The sieve notes how many are left out, and why.
+    # Keep the judgements that can be learnt from; `usable` notes how many it left out, and why. A model that
+    # reads concepts can't learn from judgements that agree with it and name none.
     movies = [film.movie for film in films]
-    filtered = JudgementFilter(
-        _in_terms_of_corpus(judgements, movies, manifest.codebook, same_meaning), _note_left_out
-    )
-    _keep_usable(filtered, movies, manifest.codebook, reads_concepts="present" in spec.requests())
-    drop_judges_without_concepts(filtered, positive_of(scored), judgements)
-    judged = _judged_features(films, filtered.clips, windows, data)
+    judgements_like_corpus = _in_terms_of_corpus(judgements, movies, manifest.codebook, same_meaning)
+    usable = JudgementFilter(judgements_like_corpus, _note_left_out)
+    reads_concepts = "present" in spec.requests()
+    _keep_usable(usable, movies, manifest.codebook, reads_concepts=reads_concepts)
+    drop_judges_without_concepts(usable, positive_of(scored), judgements)
+    judged = _judged_features(films, usable.clips, windows, corpus)
     if not judged.clips:
         n = counted_message("n_judgements", len(judgements))
         raise FilmError(message("learn_none", judgements=n, movies=", ".join(movies)))
     ids_with_features = {clip.clip_id for clip in judged.clips}
-    filtered.keep(lambda clip: clip.clip_id in ids_with_features, "without features")
+    usable.keep(lambda clip: clip.clip_id in ids_with_features, "without features")
 
-    # Evaluate the model on the corpus alone, and on the corpus with the judgements.
-    joined = _joined(manifest, judged.clips)
-    joined_data = _joined_data(data, joined, judged)
-    before = _evaluate(scored, data, manifest, policy, progress)
-    after = _evaluate(scored, joined_data, joined, policy, progress)
+    # Evaluate the model on the corpus alone, and on the corpus with the judged clips after it.
+    joined_manifest = _joined(manifest, judged.clips)
+    joined_corpus = _joined_data(corpus, joined_manifest, judged)
+    before = _evaluate(scored, corpus, manifest, policy, progress)
+    after = _evaluate(scored, joined_corpus, joined_manifest, policy, progress)
     return Learnt(
         model=spec.name,
-        manifest=joined,
-        data=joined_data,
+        manifest=joined_manifest,
+        data=joined_corpus,
         before=before,
         after=after,
-        films=_by_film(spec.name, data, joined_data, before, after),
-        notes=(*filtered.notices, *_notes_on_other_levels(judged.clips, after)),
+        films=_by_film(spec.name, corpus, joined_corpus, before, after),
+        notes=(*usable.notices, *_notes_on_other_levels(judged.clips, after)),
     )
 
 
@@ -393,7 +397,7 @@ def _in_terms_of_corpus(
 def _keep_usable(
     filtered: JudgementFilter, movies: Sequence[str], book: Codebook, *, reads_concepts: bool
 ) -> None:
-    """Keep the judgements that a model can learn from; the sieve notes how many others there are, and why.
+    """Keep the judgements that a model can learn from; the filter notes how many others there are, and why.
 
     Parameters
     ----------
@@ -596,7 +600,8 @@ def learn_films(
     (store_of_corpus,) = stores_of_corpus
     timelines = [*films.values()]
 
-    # Read the judgements, and decide which of them mean the same as the corpus's labels.
+    # Read the judgements, and decide which of them mean the same as the corpus's labels. What people agreed
+    # on counts in place of what they judged differently.
     table_names = (JUDGEMENTS, PASSAGES)
     tables = read_judged(films, manifest.codebook, table_names, judged, settled=True, root=manifest.root)
     definition_of_corpus = manifest.codebook.definition()

@@ -71,26 +71,11 @@ def estimate_rate(
     sampling: Sampling = SUCCESSIVE,
     denominator: int = 1,
 ) -> Estimates:
-    """Estimate the positive share of a film's content from draws of its cells.
+    """Estimate the positive share of a film's content from draws of its cells, with an interval.
 
-    A cell is a window that may be drawn and judged; its content are its seconds that can be judged. Draws by
-    successive sampling are estimated in three steps:
-
-    1. `difference_estimate` computes the estimate and the interval of a score test. The weight of a cell is
-       its content divided by its chance to be drawn (`inclusion_chances`).
-    2. `widened_to_exact` widens intervals that are too short. After few judgements, a score interval contains
-       some shares too rarely: with 10 of 130 windows judged, a share of .4 in 91 % of draws.
-    3. `PossibleShares` moves the estimate and the ends to shares that the film can still have: what was
-       judged is certain, and each other cell is positive as a whole, or not at all. The interval stays wide
-       enough that the longest cell not judged may be judged otherwise than the model expects.
-
-    Draws by sequential Poisson sampling are estimated as in earlier versions
-    (`_estimate_sequential_poisson`). In the third step, any part of a cell not judged may then be positive.
-
-    The share is that of the cells that judges are sure of. Which of the cells not judged these are is not
-    known, and cells that judges are not sure of may have other probabilities than the rest. So the model's
-    mean probability over the film is compared with that over all judged cells, `unsure` among them. Draws by
-    sequential Poisson sampling with such cells are estimated without the model.
+    A cell is a window that may be drawn and judged; its content are its seconds that can be judged. The
+    model's probabilities help the estimate, and the judgements correct them. The share is that of the cells
+    that judges are sure of.
 
     Parameters
     ----------
@@ -109,21 +94,25 @@ def estimate_rate(
     """
     unsure_cells = np.array(unsure, dtype=np.int64)
     cells_of_rate = cells.without(unsure)
-    if sampling == SEQUENTIAL_POISSON:
+    if sampling == SEQUENTIAL_POISSON:  # as earlier versions drew, and estimated
         if len(unsure_cells):
             # A model that says the same of every cell is not used.
             cells_of_rate = replace(cells_of_rate, p=np.full_like(cells.p, 0.5))
         estimates = _estimate_sequential_poisson(cells_of_rate, judged, y)
         return _within_the_possible(estimates, cells_of_rate, judged, y, denominator=None)
 
+    # The weight of a cell is its content divided by its chance to be drawn. Cells without content are never
+    # drawn: they have neither a chance nor a weight.
     n_drawn = judged.shape[1] + len(unsure_cells)
     chances = inclusion_chances(cells.content_s, n_drawn)  # [C]
-    # Cells without content are never drawn: they have neither a chance nor a weight.
     weights = np.divide(cells.content_s, chances, out=np.zeros_like(chances), where=chances > 0)
     judged_chances = chances[judged]  # [B, n]
     judged_weights = weights[judged]
-    p_of_film = _mean_and_variance(cells.p, cells.content_s)
 
+    # 1. The estimate and the interval of a score test. The model's mean probability over the film is compared
+    # with that over all judged cells, those that judges were not sure of among them: such cells may have
+    # other probabilities than the rest, and which of the cells not judged are such ones is not known.
+    p_of_film = _mean_and_variance(cells.p, cells.content_s)
     by_score_test = difference_estimate(
         y,
         cells.p[judged],
@@ -134,7 +123,11 @@ def estimate_rate(
         unsure_p=cells.p[unsure_cells],
         unsure_weights=weights[unsure_cells],
     )
+    # 2. After few judgements, such an interval contains some shares too rarely: with 10 of 130 windows
+    # judged, a share of .4 in 91 % of draws. It is widened.
     widened = widened_to_exact(by_score_test, y, judged_weights, judged_chances)
+    # 3. What was judged is certain, and each other cell is positive as a whole, or not at all: the estimate
+    # and the ends are moved to shares that the film can still have.
     return _within_the_possible(widened, cells_of_rate, judged, y, denominator=denominator)
 
 

@@ -212,10 +212,13 @@ def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[s
         cells = cells_of(film)
         changed_cells: set[int] = set()
         for clip in blind_clips:
-            if clip.movie == film.movie:
-                cell = cells.index_of(clip.start_s, clip.end_s)  # None: no window of today's
-                if cell is not None and _has_changed_content(clip, cells.content_s[cell]):
-                    changed_cells.add(cell)
+            if clip.movie != film.movie:
+                continue
+            cell = cells.index_of(clip.start_s, clip.end_s)
+            if cell is None:  # there is no window any more
+                continue
+            if _has_changed_content(clip, cells.content_s[cell]):
+                changed_cells.add(cell)
         if changed_cells:
             n_changed = len(changed_cells)
             notice = message("note_content", n=n_changed, s="" if n_changed == 1 else "s")
@@ -255,16 +258,17 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     draw = draw_of(film, judged_of_film, seed)
 
     # Leave out the cells that were judged. A judgement that counts in no share is none: its place in the draw
-    # is free, and is taken again. It is of a span that is no cell any more (if the film was scored again with
-    # another grid), of another method of sampling, or of a window with an impossible content.
+    # is free, and is taken again.
     cells = cells_of(film)
-    clips_of_cells: list[Clip] = []
+    counted_judgements: list[Clip] = []
     judged_cells: set[int] = set()
     for clip in judged_of_film:
         judged_cell = cells.index_of(clip.start_s, clip.end_s)
-        counts = has_possible_content(clip) and named_sampling(clip) == draw.sampling
-        if judged_cell is not None and counts:
-            clips_of_cells.append(clip)
+        if judged_cell is None:  # the film was scored again since, and has no cell there any more
+            continue
+        is_of_draw = named_sampling(clip) == draw.sampling
+        if is_of_draw and has_possible_content(clip):
+            counted_judgements.append(clip)
             judged_cells.add(judged_cell)
     place_in_order = {cell: place for place, cell in enumerate(draw.order(), start=1)}
     cells_left = [cell for cell in place_in_order if cell not in judged_cells]
@@ -273,7 +277,7 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     if draw.sampling == SUCCESSIVE:
         # Each next window is drawn among those left, and takes the next free place. Its place in the order
         # may be taken: if content changed since the judged windows were drawn, the order changed too.
-        places = _free_places(clips_of_cells, len(cells_left))
+        places = _free_places(counted_judgements, len(cells_left))
     else:
         # By the method of earlier versions, only the first windows of the whole order are a sample.
         places = [place_in_order[cell] for cell in cells_left]

@@ -255,8 +255,9 @@ class SealedArray:
         """
         self._files = files
         self._name = f"{group}/{name}"
-        self._where = f"{files.where}, array {self._name}"
+        self._where = f"{files.where}, array {self._name}"  # for messages
 
+        # Whether its rows are frames, of which each clip has its own number (the ids of clips are not)
         self.ragged = ragged and name in RAGGED_ARRAYS
         array_kind = kind_of(name, ragged=ragged)  # what the format says of such an array
         self._check_shape(array_kind, metadata)
@@ -264,9 +265,10 @@ class SealedArray:
         self.dtype: np.dtype[Any] = _numpy_type(metadata["data_type"])
         self._check_layout(name, metadata, ragged=ragged)
 
-        self._recent = _RecentChunks()
-        self._block_rows = block_rows(name, self.shape[0], ragged=ragged)  # of a chunk or shard
+        # How its rows are stored: many in a file, which is a chunk or a shard
+        self._block_rows = block_rows(name, self.shape[0], ragged=ragged)  # rows of a chunk or shard
         self._sharded = array_kind.sharded
+        self._recent = _RecentChunks()  # the chunks that were read last
 
     def _check_shape(self, array_kind: ArrayKind, metadata: Mapping[str, Any]) -> None:
         """Raise an error unless data type and number of axes fit the kind, and all sizes are at least 1.
@@ -415,7 +417,8 @@ class SealedArray:
             place = values[start - rows.start : stop - rows.start]
             self._fill(block, rows_in_block, place, open_once)
 
-        if len(blocks) == 1 or self._files.readers == 1:
+        reads_one_by_one = len(blocks) == 1 or self._files.readers == 1
+        if reads_one_by_one:
             for block in blocks:
                 read_block(block)
         else:
@@ -447,21 +450,21 @@ class SealedArray:
         StoreError
             If the chunk or shard is missing, or has a wrong size or checksum.
         """
-        name = chunk_file(self._name, block, ragged=self.ragged)
+        file = chunk_file(self._name, block, ragged=self.ragged)
+        is_of_strings = self.dtype.kind == "T"
         try:
-            is_of_strings = self.dtype.kind == "T"
             if is_of_strings:
-                values[:] = _read_strings(self._files, name, self._block_rows)[rows]
+                values[:] = _read_strings(self._files, file, self._block_rows)[rows]
                 return
             if self._sharded:
-                is_intact = self._fill_from_shard(name, rows, values, open_once)
+                is_intact = self._fill_from_shard(file, rows, values, open_once)
             else:
                 is_intact = self._fill_from_chunk(block, rows, values)
         except FileNotFoundError:
-            raise missing_chunk_error(self._files, name) from None
+            raise missing_chunk_error(self._files, file) from None
         if not is_intact:
-            refuse_another_store(self._files)
-            raise damaged(f"{self._files.where}/{name}: this chunk is damaged", self._files.where)
+            refuse_another_store(self._files)  # it may have been replaced while it is open
+            raise damaged(f"{self._files.where}/{file}: this chunk is damaged", self._files.where)
 
     def _fill_from_chunk(self, block: int, rows: slice, values: NDArray[Any]) -> bool:
         """Copy rows of a chunk into an array; return False if the chunk's size or checksum is wrong.

@@ -49,6 +49,7 @@ class ClipTable:
     digests: dict[str, NDArray[np.bytes_]]
 
     def __len__(self) -> int:
+        """Return the number of clips."""
         return len(self.clip_ids)
 
     def describe_absence(self, row: int, group: str) -> str:
@@ -75,14 +76,16 @@ def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
     clips
         The clips in the order of the rows. Each is read once and not kept.
     """
+    # Columns with a value of each clip
     clip_ids: list[str] = []
     movies: list[str] = []
     status: list[str] = []
-    start_s = array("d")
+    start_s = array("d")  # NaN: the clip is a whole file
     end_s = array("d")
     n_words = array("q")
+    # What few clips have, by their row
     reasons: dict[int, str] = {}
-    absent: dict[str, dict[int, str]] = {}
+    absent: dict[str, dict[int, str]] = {}  # group -> row -> why it has no features of the clip
     without_pictures_s: dict[int, Gaps] = {}
     digests: dict[str, bytearray] = {}  # `group/array` -> the digests of all rows, one after the other
 

@@ -111,26 +111,34 @@ class HttpFiles(ServedFiles):
         request = Request(f"{self.where}/{quote(name)}", headers=headers, method=method)  # noqa: S310 - http
         try:
             with _OPENER.open(request, timeout=served.SLOW_S) as answer:
-                if is_part and answer.status != HTTPStatus.PARTIAL_CONTENT:
-                    raise no_ranges_error(self.where)
                 if is_part:
+                    gives_parts = answer.status == HTTPStatus.PARTIAL_CONTENT
+                    if not gives_parts:
+                        raise no_ranges_error(self.where)
                     self._refuse_another_part(name, start, stop, answer.headers.get("Content-Range", ""))
                 yield answer
-        except HTTPError as error:
+        except HTTPError as error:  # the server answers with an error
             error.close()
-            if error.code in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
-                raise FileNotFoundError(2, "the server has no such file", f"{self.where}/{name}") from None
-            if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-                raise file_ends_error(self.where, name) from None
-            is_server_error = error.code >= HTTPStatus.INTERNAL_SERVER_ERROR  # 500 and above
-            asks_to_wait = error.code in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
-            may_succeed_later = is_server_error or asks_to_wait
-            error_class = InterruptedTransferError if may_succeed_later else StoreError
-            raise error_class(f"{self.where}/{name}: {one_line_message(error)}") from None
+            raise self._error_of_answer(name, error) from None
         except TimeoutError:
             raise too_slow_error(self.where, name) from None
-        except (URLError, HTTPException, ConnectionError) as error:
+        except (URLError, HTTPException, ConnectionError) as error:  # it does not answer, or stops halfway
             raise InterruptedTransferError(f"{self.where}/{name}: {_network_line(error)}") from None
+
+    def _error_of_answer(self, name: str, error: HTTPError) -> OSError | StoreError:
+        """Return our error for a server's answer that it can't give a file, by the answer's status code.
+
+        It is an `InterruptedTransferError` if another attempt may succeed.
+        """
+        if error.code in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+            return FileNotFoundError(2, "the server has no such file", f"{self.where}/{name}")
+        if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            return file_ends_error(self.where, name)
+        is_server_error = error.code >= HTTPStatus.INTERNAL_SERVER_ERROR  # 500 and above
+        asks_to_wait = error.code in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+        may_succeed_later = is_server_error or asks_to_wait
+        error_class = InterruptedTransferError if may_succeed_later else StoreError
+        return error_class(f"{self.where}/{name}: {one_line_message(error)}")
 
     def _refuse_another_part(self, name: str, start: int, stop: int | None, content_range: str) -> None:
         """Raise unless an answer is the part of a file that was asked for, as its header has to say.

@@ -128,21 +128,22 @@ class Group:
         files = store.files_as_opened
         self.name = name
         self.provenance = dict(provenance)
-        self.ragged = ROW_SIZE in metadata
+        self.ragged = ROW_SIZE in metadata  # whether each clip has its own number of frames
 
-        # The arrays of the format that the group has, of features and others.
-        self._stored = {
-            array: SealedArray(files, name, array, metadata[array], ragged=self.ragged)
-            for array in ARRAYS
-            if array in metadata
-        }
-        self.arrays = tuple(array for array in FEATURE_ARRAYS if array in self._stored)
+        # The arrays that the group has, of those of the format: name -> array
+        self._stored: dict[str, SealedArray] = {}
+        for array in ARRAYS:
+            if array in metadata:
+                self._stored[array] = SealedArray(files, name, array, metadata[array], ragged=self.ragged)
+        self.arrays = tuple(array for array in FEATURE_ARRAYS if array in self._stored)  # their names
         self._refuse_other_numbers_of_clips()
 
+        # The clips, one a row: ids, status codes, and whether they have features here
         self.clip_ids = tuple(self.raw("clip").tolist())
         self.status: NDArray[np.uint8] = self.raw("status")
         self.usable: NDArray[np.bool_] = np.isin(self.status, _CODES_WITH_FEATURES)
-        self.n_frames: int = ANY_NUMBER if self.ragged else self.shape("time_s")[1]
+
+        self.n_frames: int = ANY_NUMBER if self.ragged else self.shape("time_s")[1]  # of a clip
         if self.ragged:
             self._check_row_sizes()
 
@@ -215,6 +216,7 @@ class Group:
         return html_table(title, ("array", "dimensions", "shape", "data type"), rows)
 
     def __len__(self) -> int:
+        """Return the number of clips, those without features among them."""
         return len(self.clip_ids)
 
     @checked
@@ -280,11 +282,11 @@ class Group:
         """
         arrays = {}
         for name in (*self.arrays, *TIME_ARRAYS):
-            read = partial(self.stored_rows, name)
-            arrays[name] = LazyArray(self._dims(name), self.shape(name), self.dtype(name), read)
-        about = {"backbone": self.name, "store": self._where}
-        row_size = self.row_size if self.ragged else None
-        return dataset_of(arrays, self._clips, about, row_size)
+            read_rows = partial(self.stored_rows, name)  # is called when the values are used
+            arrays[name] = LazyArray(self._dims(name), self.shape(name), self.dtype(name), read_rows)
+        attributes = {"backbone": self.name, "store": self._where}
+        frames_of_clips = self.row_size if self.ragged else None
+        return dataset_of(arrays, self._clips, attributes, frames_of_clips)
 
     def pooled(self) -> NDArray[np.float32]:
         """Read one vector per clip: float32 [N, D], contiguous, NaN where not `usable`."""
@@ -545,8 +547,8 @@ class Group:
         if not self.is_ragged(array):
             return self.stored_rows(array, rows, out)
         clips = range(*rows.indices(len(self)))
-        # The frames of a clip begin where those of the clip before it end.
-        first_frame = int(self.frame_ends[clips.start - 1]) if clips.start else 0
+        # All frames are stored one after the other: those of a clip begin where those of the clip before end.
+        first_frame = int(self.frame_ends[clips.start - 1]) if clips.start > 0 else 0
         end_frame = int(self.frame_ends[clips.stop - 1]) if clips else first_frame
         return self.stored_rows(array, slice(first_frame, end_frame), out)
 

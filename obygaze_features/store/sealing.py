@@ -127,34 +127,39 @@ def seal(
     final = new_store_path(destination, version)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
 
+    # A stage that extends a store takes its terms and, unless another parent is given, its counts.
     counted_stores = counted
-    if stage.parent_store is not None:
-        licence, citation = terms_of_next_version(licence, citation, stage.parent_store.attributes())
-    if parent is None and stage.parent_store is not None:
-        parent = stage.parent_store.fingerprint
-        counted_stores = [stage.parent_store.attributes()]
+    extended_store = stage.parent_store
+    if extended_store is not None:
+        licence, citation = terms_of_next_version(licence, citation, extended_store.attributes())
+    if parent is None and extended_store is not None:
+        parent = extended_store.fingerprint
+        counted_stores = [extended_store.attributes()]
     if parent is not None and not fits(parent, Hex64):
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {expected(Hex64)}")
+
     _refuse_unready(stage, stage.best_entries(), allow_missing=allow_missing, max_failed=max_failed)
     attributes = _attributes_of_stage(stage, parent, merged_with, licence=licence, citation=citation)
 
     with alone_in(building, "sealing here"):
-        new_store_path(destination, version)  # another process may have sealed it meanwhile
+        new_store_path(destination, version)  # raises if another process has sealed it meanwhile
         root = building / "store"
         try:
-            # The store is complete and on the disk before it gets its name.
+            # Write features, then what describes them.
             sealed_rows = _seal_rows(root, stage, progress or _show_nothing, workers or usable_cores())
-            attributes |= _attributes_of_clips(stage, sealed_rows.best, counted_stores)
+            entries = sealed_rows.best  # what the journals say of each row whose bytes were used
+            attributes |= _attributes_of_clips(stage, entries, counted_stores)
             write_metadata_files(
                 root,
-                _stored_clips(stage, sealed_rows.best),
+                _stored_clips(stage, entries),
                 stage.groups,
                 attributes,
                 version=version,
                 feature_files=sealed_rows.files,
-                digests=_digests(stage, sealed_rows.best),
-                row_sizes=_row_sizes(stage, sealed_rows.best),
+                digests=_digests(stage, entries),
+                row_sizes=_row_sizes(stage, entries),
             )
+            # The store is complete and on the disk before it gets its name.
             sync_tree(root)
             root.rename(final)
             sync(final.parent)
@@ -524,12 +529,12 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
         Rows that had features at the beginning are damaged, and no other attempt has them.
     """
     done_at_start = {row for row, entry in stage.best_entries().items() if is_done(entry)}
-    while True:
-        best = stage.best_entries()
+    while True:  # until no piece has to be rewritten
+        best = stage.best_entries()  # row -> its valid entry in the journals
         _refuse_lost_rows(stage, best, done_at_start)
 
         shards, scattered_pieces = _shards(stage, best)
-        if scattered_pieces:
+        if scattered_pieces:  # their rows lie in several attempts
             _rewrite_pieces(stage, scattered_pieces)
             continue
 
@@ -664,14 +669,16 @@ def _write_chunks(root: Path, reader: StagedRows, best: BestEntries, rows: range
     fill_values = memoryview(b"".join(array.fill_row for array in layout.small_arrays))
 
     for row in rows:
-        entry = _done_entry(best, row)
+        entry = _done_entry(best, row)  # None: the row has no features
         small_rows = fill_values if entry is None else reader.small_rows(entry)
         if small_rows is None:
             written.damaged_rows.add(row)
-        elif not written.damaged_rows:
-            is_last = row == rows[-1]
-            for chunk, (_array, values) in zip(chunks, layout.split(small_rows), strict=True):
-                chunk.put(row, values, is_last=is_last)
+            continue
+        if written.damaged_rows:  # of this row or an earlier one: only checked, not written
+            continue
+        is_last = row == rows[-1]
+        for chunk, (_array, values) in zip(chunks, layout.split(small_rows), strict=True):
+            chunk.put(row, values, is_last=is_last)
 
     for chunk in chunks:
         written.digests |= chunk.digests

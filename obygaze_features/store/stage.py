@@ -179,24 +179,22 @@ class Stage:
         settings
             The groups, the corpus, and the parent store (which the stage extends), if any.
         """
+        # The plan
         self.path = path
         self.clips = clips
         self.groups = settings.groups
         self.corpus = settings.corpus
-        self.parent_store = settings.parent
+        self.parent_store = settings.parent  # whose clips count as done; None without one
         self.rows = {clip.clip_id: row for row, clip in enumerate(clips)}
-        self.layout = StageLayout(settings.groups, len(clips))
+        self.layout = StageLayout(settings.groups, len(clips))  # how the arrays lie in files
 
-        # Content of the journals, as of the last call of `_read_changed_journals`.
-        # File name -> bytes of the journal; None if none was read yet.
-        self._journal_sizes: dict[str, int] | None = None
-        # All attempts that have a line in a journal.
-        self._attempts: set[PieceAttempt] = set()
+        # What was done, by the journals as they were read last. Clips are written in pieces of 16 rows, and
+        # every try to write a piece is an attempt with files of its own.
+        self._journal_sizes: dict[str, int] | None = None  # by file name, in bytes; None before any reading
+        self._attempts: set[PieceAttempt] = set()  # all that have a line in a journal
         self.attempts_with_whole_shards: set[PieceAttempt] = set()
-        # Row -> its best entry.
-        self._best: dict[int, JournalEntry] = {}
-        # A sentence on each damaged line.
-        self._damage: tuple[str, ...] = ()
+        self._best: dict[int, JournalEntry] = {}  # row -> its best entry
+        self._damage: tuple[str, ...] = ()  # a sentence on each damaged line
 
         # The clips of the parent store, and their numbers of frames [N] in each ragged group.
         self._parent_clips: tuple[StoredClip, ...] = ()
@@ -473,10 +471,11 @@ class Stage:
         best = self.best_entries()
         clip_ids = []
         for row in rows_of_share(len(self.clips), shard):
-            entry = best.get(row)
+            entry = best.get(row)  # None: the clip was not tried yet
             status = None if entry is None else entry.status
             is_to_do = is_to_be_done(status, retry_failed=retry_failed)
-            if is_to_do or (entry is not None and again(entry)):
+            is_to_be_repeated = entry is not None and again(entry)
+            if is_to_do or is_to_be_repeated:
                 clip_ids.append(self.clips[row].clip_id)
         return clip_ids
 

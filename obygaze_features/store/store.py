@@ -420,6 +420,7 @@ class Store:
         return dict(zip(chosen_rows, clips, strict=True))
 
     def __repr__(self) -> str:
+        """Name the store's place and its groups, as in `Store('stores/films', toy)`."""
         return f"Store({self.where!r}, {', '.join(self.names)})"
 
     def __reduce__(self) -> tuple[Callable[[str, str], Store], tuple[str, str]]:
@@ -431,6 +432,7 @@ class Store:
         return _reopened, (location, self.fingerprint)
 
     def _ipython_key_completions_(self) -> list[str]:
+        """Return the names of the groups, which IPython offers after `store["`."""
         return list(self.names)
 
     def _repr_html_(self) -> str:
@@ -520,12 +522,15 @@ class Store:
         return Group(self, name, provenance, arrays)
 
     def __contains__(self, name: object) -> bool:
+        """Whether the store has a group (the features of a backbone) of this name."""
         return name in self.names
 
     def __iter__(self) -> Iterator[str]:
+        """Yield the names of the groups, in alphabetical order."""
         return iter(self.names)
 
     def __len__(self) -> int:
+        """Return the number of groups."""
         return len(self.names)
 
 

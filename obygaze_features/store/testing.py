@@ -112,7 +112,8 @@ def seal_arrays(
             results.append(ClipResult(clip_id, "failed", failed[clip_id]))
             continue
 
-        status: Status = "partial" if partial and clip_id in partial else "ok"
+        is_partial = partial is not None and clip_id in partial
+        status: Status = "partial" if is_partial else "ok"
         absent_groups = _of_clip(absent, clip_id, {})
         time_s = _of_clip(times, clip_id, default_time_s)
         result = ClipResult(

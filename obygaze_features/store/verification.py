@@ -185,19 +185,21 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     checks_of_tags = _check_files(files, tags, digests=True)
     problems += _check_tags(files, checks_of_tags)
 
+    reads_files = depth != "quick"
     with shown_progress(progress, "verify", "file") as show:
-        checks = _check_files(files, payload, digests=depth != "quick", progress=show)
+        checks = _check_files(files, payload, digests=reads_files, progress=show)
         clip_counts: dict[str, int] = {}
         if depth == "full":
             content_problems, clip_counts = check_content(files, names, absent, show)
             problems += content_problems
-    if depth != "quick":
+    if reads_files:
         problems += _compare(files, DIGESTS, checks, absent)
 
-    sizes = [check.size for check in checks.values() if check is not None]
+    sizes = [check.size for check in checks.values() if check is not None]  # None: a link or a folder
     if not absent:  # a partial copy has fewer files than bag-info.txt states
         problems += _check_payload_size(files, checks_of_tags, n_bytes=sum(sizes), n_files=len(sizes))
 
+    # What the report counts, and the store's fingerprint, which is the digest of its list of digests
     counts = {"files": len(payload), "bytes": sum(sizes)}
     if absent:
         counts["not pulled"] = len(absent)
@@ -538,8 +540,10 @@ def _problems_in_line(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
     if clip.status in ("partial", "failed") and not clip.reason:
         yield f"{clip.status} without a reason"
 
-    has_features_in_a_group = clip.status in STATUSES_WITH_FEATURES and bool(groups - clip.absent.keys())
-    if clip.absent and not has_features_in_a_group:
+    # A clip may lack the features of some groups, and not of all: then it would have failed.
+    is_in_a_group = bool(groups - clip.absent.keys())
+    has_features = clip.status in STATUSES_WITH_FEATURES and is_in_a_group
+    if clip.absent and not has_features:
         yield f"{clip.status}, and absent in {', '.join(clip.absent)}"
     unknown_groups = clip.absent.keys() - groups
     if unknown_groups:

@@ -131,21 +131,25 @@ class StageWriter:
         Rows are written in pieces, 16 neighbouring rows each. Every try to write a piece is an attempt with
         files of its own.
         """
+        # The plan: which arrays each clip has, and in which row of them it is
         self._reader = reader
         self._stage = reader.stage
         self._layout = reader.layout
         self._groups = {group.name: group for group in groups}
         self._clips = clips
-        self._row_of = row_of
-        self._best = dict(best)
-        self.to_do = set(to_do)
-        self._digest_later = digest_later
-        # Number of a piece -> the attempts at it that are in a journal.
-        self._attempts_at: defaultdict[int, set[PieceAttempt]] = defaultdict(set)
+        self._row_of = row_of  # clip id -> row
+
+        # What is written, and what is left
+        self._best = dict(best)  # row -> what the journals say of it
+        self.to_do = set(to_do)  # rows
+        self._attempts_at: defaultdict[int, set[PieceAttempt]] = defaultdict(set)  # by number of the piece
         for attempt in attempts:
             self._attempts_at[attempt.piece].add(attempt)
+
+        # How this writer writes
+        self._digest_later = digest_later  # computes digests in another process; None: in this one
         self._journal = Journal(self._stage / JOURNALS)
-        self._open_pieces: dict[int, _OpenPiece] = {}
+        self._open_pieces: dict[int, _OpenPiece] = {}  # by number
         self._is_open = True
 
     @property
@@ -154,6 +158,7 @@ class StageWriter:
         return self._journal.writer
 
     def __enter__(self) -> Self:
+        """Return the writer, which is closed at the end of the `with` block."""
         return self
 
     def __exit__(
@@ -742,6 +747,7 @@ def _check_features(
         values = arrays[name]
         where_array = f"{location}, array {name}"
 
+        # Type and shape
         _check_type(values, dtype, where_array)
         has_any_number_of_frames = group.ragged and name in RAGGED_ARRAYS
         if has_any_number_of_frames:
@@ -749,10 +755,13 @@ def _check_features(
         elif values.shape != shape:
             raise StoreError(f"{where_array}: expected shape {list(shape)}, found {list(values.shape)}")
 
+        # Values
         is_large = ARRAYS[name].sharded and values.nbytes >= WRITE_BLOCK
-        rows[name], is_finite = _digest_row(values, hashes=hash_large_rows or not is_large)
-        are_unknown_times = is_imported and name == "time_s" and np.isnan(values).all()
-        if not is_finite and not are_unknown_times:
+        is_hashed_here = hash_large_rows or not is_large
+        rows[name], is_finite = _digest_row(values, hashes=is_hashed_here)
+        may_be_nan = is_imported and name == "time_s"
+        is_unknown = may_be_nan and np.isnan(values).all()
+        if not is_finite and not is_unknown:
             raise StoreError(f"{where_array}: {_not_finite(values)}")
 
     _check_frame_index(features.frame_index, location, may_be_unknown=is_imported)

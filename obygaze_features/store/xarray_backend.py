@@ -21,6 +21,11 @@ class RowsOfStore(BackendArray):
         self.read = read
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        """Read the values that xarray selects, now that it needs them.
+
+        xarray may select by lists of numbers. `_read` knows slices and single numbers alone (BASIC): xarray's
+        adapter asks it for a part that holds the values, and selects them in it.
+        """
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:

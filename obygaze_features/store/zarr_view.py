@@ -30,19 +30,24 @@ class SealedZarr(Store):
     supports_listing = True
 
     def __init__(self, store: StoreOfGroups) -> None:
+        """Show a sealed store to zarr-python, which may read it and not write."""
         super().__init__(read_only=True)
         self.store = store
 
     def __reduce__(self) -> tuple[type["SealedZarr"], tuple[StoreOfGroups]]:
+        """Pickle it as the sealed store that it shows."""
         return SealedZarr, (self.store,)
 
     def __eq__(self, other: object) -> bool:
+        """Whether both show the same files; zarr-python demands that stores can be compared."""
         return isinstance(other, SealedZarr) and other.store.files == self.store.files
 
     def __hash__(self) -> int:
+        """Return a hash of the store's place, which is the same for equal files."""
         return hash(self.store.where)
 
     def __repr__(self) -> str:
+        """Name the place of the sealed store."""
         return f"SealedZarr({self.store.where!r})"
 
     async def get(
@@ -63,12 +68,13 @@ class SealedZarr(Store):
         try:
             data = await asyncio.to_thread(files.read, name, start, stop)
             is_part = byte_range is not None
-            if is_part:
+            if is_part:  # it has no digest by which another store's file would be noticed
                 await asyncio.to_thread(refuse_another_store, files)
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-            if chunk_of(name) is None:
-                return None
-            raise missing_chunk_error(self.store.files, name) from None
+            is_chunk = chunk_of(name) is not None
+            if is_chunk:
+                raise missing_chunk_error(self.store.files, name) from None
+            return None
         if prototype is None:
             prototype = default_buffer_prototype()
         return prototype.buffer.from_bytes(data)

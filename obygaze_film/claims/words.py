@@ -61,13 +61,16 @@ class Words:
     """
 
     def __init__(self, language: str) -> None:
+        """Read the texts of a language, such as "en"."""
         self.language = language
-        self._texts = texts_of(language)
+        self._texts = texts_of(language)  # key -> text, maybe with places for values
 
     def __getitem__(self, key: str) -> str:
+        """Return the text of a key in the language."""
         return self._texts[key]
 
     def __contains__(self, key: object) -> bool:
+        """Whether the language has a text of this key."""
         return key in self._texts
 
     def say(self, key: str, **values: object) -> str:
@@ -295,13 +298,14 @@ class Words:
         if max(seconds) < MIN_IN_MINUTES_S:
             return [self._texts["seconds"].format(rounded(length)) for length in seconds]
 
-        has_short = any(0 < length < MIN_IN_MINUTES_S for length in seconds)
+        needs_decimal = any(0 < length < MIN_IN_MINUTES_S for length in seconds)
         written = []
         for length in seconds:
-            digits = 1 if has_short and length > 0 else 0
+            minutes = length / 60
+            digits = 1 if needs_decimal and minutes > 0 else 0
             # In French the plural begins at 2.
             key = "minutes_singular" if length < 2 * 60 else "minutes_of"
-            written.append(self.say(key, n=self.number(length / 60, digits)))
+            written.append(self.say(key, n=self.number(minutes, digits)))
         return written
 
     def seconds(self, value: float) -> str:

@@ -158,20 +158,24 @@ def path_lines(path: str) -> list[NDArray[np.float64]]:
     [[[0.0, 5.0], [20.0, 5.0], [20.0, 8.0]]]
     """
     lines: list[list[tuple[float, float]]] = []
-    x = y = 0.0
-    for command, text in re.findall(r"([MmLlHhVvZz])([^MmLlHhVvZz]*)", path):
+    x = y = 0.0  # the last point
+    for letter, text in re.findall(r"([MmLlHhVvZz])([^MmLlHhVvZz]*)", path):
         numbers = [float(number) for number in NUMBER.findall(text)]
-        is_relative = command.islower()
-        match command.upper():
+        is_relative = letter.islower()
+        origin_x, origin_y = (x, y) if is_relative else (0.0, 0.0)  # coordinates count from there
+        command = letter.upper()
+        match command:
             case "M" | "L":
-                x, y = (numbers[0] + x, numbers[1] + y) if is_relative else numbers
+                point_x, point_y = numbers
+                x = point_x + origin_x
+                y = point_y + origin_y
             case "H":
-                x = numbers[0] + x if is_relative else numbers[0]
+                x = numbers[0] + origin_x
             case "V":
-                y = numbers[0] + y if is_relative else numbers[0]
+                y = numbers[0] + origin_y
             case _:  # Z: back to the line's first point
                 x, y = lines[-1][0]
-        if command in "Mm":  # a new line begins
+        if command == "M":  # a new line begins
             lines.append([])
         lines[-1].append((x, y))  # Z too adds a point, the first one again
     return [np.array(line) for line in lines]

@@ -220,18 +220,20 @@ class FilmView:
     ) -> None:
         """Read the tables of the model that is shown, and compute what is claimed of the film.
 
-        The parameters and the attributes are those of the class.
+        `words` has the language of the page, `anchor` is the prefix of the film's ids there, `top` the
+        minimum number of segments to list, and `rates` are shares by people's blind judgements.
         """
         self.film = film
         self.anchor = anchor
         self.words = words
-        self.model = film.model()
-        self.names = names_of(self.model)
+        self.model = film.model()  # of the film's models, the one that decides
+        self.names = names_of(self.model)  # of its levels and concepts
         self.whole_s = film.record.duration_s
 
         # The model's tables of the film
         self.rows = _shown_rows(film, self.model)
         segments = film.segments(self.model.key, top=top)
+        # First the passages that reach the model's threshold, then weaker ones; in time order each
         self.segments = segments.sort_values(["reaches", "start_s"], ascending=[False, True])
         self.frames = film.frames[film.frames["model"] == self.model.key]
         self.concepts = self._concepts()
@@ -451,11 +453,18 @@ class FilmView:
         ends = self.rows["end_s"].to_numpy(dtype=np.float64)
         strips = []
         for number, shown in enumerate(self.concepts):
-            if shown.concept.is_found == found:
-                claim = of_film.concept_found(self.model, shown.concept)
-                note = phrases.concept_label(claim, self.words)
-                key = f"concept-{number}"
-                strips.append(Strip(key, shown.name, note, starts=starts, ends=ends, values=shown.p))
+            if shown.concept.is_found != found:
+                continue
+            claim = of_film.concept_found(self.model, shown.concept)
+            strip = Strip(
+                key=f"concept-{number}",
+                name=shown.name,
+                note=phrases.concept_label(claim, self.words),
+                starts=starts,
+                ends=ends,
+                values=shown.p,
+            )
+            strips.append(strip)
         return strips
 
     @cached_property

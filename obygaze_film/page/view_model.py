@@ -126,12 +126,14 @@ def _concept_data(shown: "ShownConcept", view: "FilmView") -> dict[str, Any]:
     threshold_percentage = int(whole_percentages(threshold_p))
     has_percentage_of_threshold = whole_percentages(shown.p) == threshold_percentage
     is_below_threshold = np.asarray(shown.p) < threshold_p
+    rows_rounded_up = np.flatnonzero(has_percentage_of_threshold & is_below_threshold)
+    is_doubtful = not shown.concept.is_found
     return {
         "name": shown.name,
         "p": packed_shares(shown.p),
         "seen": threshold_percentage,
-        "unseen": np.flatnonzero(has_percentage_of_threshold & is_below_threshold).tolist(),
-        "doubt": "" if shown.concept.is_found else view.words["near_chance"],
+        "unseen": rows_rounded_up.tolist(),
+        "doubt": view.words["near_chance"] if is_doubtful else "",
     }
 
 
@@ -347,8 +349,10 @@ def page_data(view: "FilmView", people: Sequence[Decided], copy: ScoredCopy | No
     each_shot_is_row = np.array_equal(film.shots["start_s"], view.rows["start_s"])
     if each_shot_is_row:
         data["cuts"] = None  # the script takes the starts of the rows, which are not packed twice
+    frames_per_s = DEFAULT_FPS
     described_copy = None
     if copy is not None:
+        frames_per_s = copy.fps
         described_copy = {"key": copy.key, "duration": copy.duration_s, "stills": copy.stills}
     return {
         **data,
@@ -358,7 +362,7 @@ def page_data(view: "FilmView", people: Sequence[Decided], copy: ScoredCopy | No
         "threshold": threshold_of(view),
         "lines": film.subtitles["text"].tolist(),
         "minutes": minutes_data(view.minutes, view),
-        "fps": copy.fps if copy else DEFAULT_FPS,
+        "fps": frames_per_s,
         "copy": described_copy,
         # Seconds by which a reader's copy may be longer than what was scored: the film's length is known only
         # up to the end of the last window, and less than a window may follow that.

@@ -19,9 +19,11 @@ class Acts:
     """
 
     def __init__(self, ledger: Ledger) -> None:
+        """Begin without acts: what was decided before the workspace was opened can't be undone in it."""
         self._ledger = ledger
-        self._done: list[Act] = []  # what can be undone, the latest last
-        self._undoing: list[Act] = []  # what can be redone: the acts that undid something, the latest last
+        # Both lists have the latest act last. An act is the lines that it wrote into the ledger.
+        self._done: list[Act] = []  # what can be undone
+        self._undoing: list[Act] = []  # acts that undid something: taking these back is a redo
 
     @property
     def last_annotator(self) -> str:

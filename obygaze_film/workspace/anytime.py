@@ -36,21 +36,12 @@ def anytime_interval(
 ) -> tuple[float, float]:
     """Compute a confidence interval of a film's share that is valid whenever the judge stops.
 
-    It is a betting confidence sequence (Waudby-Smith and Ramdas, JRSS B 86, 2024). Each possible share of the
-    film is tested by betting against it: a gambler starts with a capital of 1 and bets on each next judgement
-    that it will differ from what is expected if the share is right. If it is right, the bets are fair, and
-    the capital ever reaches 20 with a chance of at most .05 (Ville's inequality). So a share is refuted at
-    the level .95 once the capital against it has reached 20, however many judgements there are. The interval
-    has the shares that are not refuted. The capital is the mean over several bets (`_bets`), each made with
-    several stakes.
+    Against each possible share a gambler bets, with a capital of 1 at the start, that the next judgement will
+    differ from what is expected if the share is right. If it is right, the capital ever reaches 20 with a
+    chance of at most .05 (Ville's inequality). The interval has the shares against which it never did.
 
-    Each next window is drawn in proportion to content among those left. If a share of the film is right, the
-    next judgement is expected to be the share of these windows that it implies (Shekhar, Xu, Lipton, Liang
-    and Ramdas, UAI 2023). Of windows drawn by sequential Poisson sampling, as in earlier versions, this holds
-    only if they have the same content.
-
-    If all shares are refuted, which has a chance of at most 1 - `LEVEL`, the least refuted one is returned.
-    `benchmarks/planted/rates.py` measures the coverage.
+    Sources: Waudby-Smith and Ramdas, JRSS B 86, 2024; for windows drawn in proportion to content, Shekhar,
+    Xu, Lipton, Liang and Ramdas, UAI 2023. `benchmarks/planted/rates.py` measures the coverage.
 
     Parameters
     ----------
@@ -76,8 +67,11 @@ def anytime_interval(
         cells_of_share = replace(cells_of_share, p=np.full_like(cells.p, 0.5))
     before = _before_each_judgement(cells_of_share, judged, y)
 
-    # Each tested share stands for all shares within `HALF_STEP`. If the film's share is one of these, each
-    # judgement is expected to be between the following two [n judgements, shares].
+    # If a share is right, the next judgement is expected to be the share of the windows left that it implies:
+    # the next window is drawn among these in proportion to content. (Of windows drawn by sequential Poisson
+    # sampling, as in earlier versions, this holds only if they have the same content.) Each tested share
+    # stands for all shares within `HALF_STEP`. If the film's share is one of these, each judgement is
+    # expected to be between the following two [n judgements, shares].
     expected_at_most = _expected_judgement(before, SHARES + HALF_STEP)
     expected_at_least = _expected_judgement(before, SHARES - HALF_STEP)
     is_impossible = (expected_at_most < 0) | (expected_at_least > 1)  # no judgement is below 0 or above 1
@@ -89,8 +83,9 @@ def anytime_interval(
     capital_after_judgements[is_impossible] = np.inf  # refuted, whatever the bets
     highest_capital = capital.max(axis=0)  # [shares]: it counts if it was reached at any time
 
-    not_refuted = SHARES[highest_capital < 1 / (1 - LEVEL)]
-    if not len(not_refuted):
+    refuting_capital = 1 / (1 - LEVEL)  # 20
+    not_refuted = SHARES[highest_capital < refuting_capital]
+    if not len(not_refuted):  # the chance of this is at most .05: the least refuted share is returned
         not_refuted = SHARES[[highest_capital.argmin()]]
     return float(not_refuted[0]), float(not_refuted[-1])
 

@@ -74,42 +74,48 @@ class _Ruling:
     """
 
     def __init__(self, lines: Iterable[Line], is_valid: Validity | None) -> None:
-        ordered = sorted(lines, key=in_order)
-        self._line_of: Mapping[str, Line] = {line.id: line for line in ordered}
+        """Find which of a ledger's decisions stand, and which lines ask to remove others and may not.
 
-        # 1. Decisions that were taken back do not replace others.
-        undos = self._undos_in_force(ordered)
-        taken_back_ids = self._removed_ids(undos)
-        decisions = [line for line in ordered if line.kind in DECISIONS and line.id not in taken_back_ids]
+        A line is a decision, or an undo: it takes other lines back. A decision may name lines that it
+        replaces.
+        """
+        earliest_first = sorted(lines, key=in_order)
+        self._line_of: Mapping[str, Line] = {line.id: line for line in earliest_first}
 
-        # 2. Nor do invalid ones.
+        # 1. Leave out the decisions that were taken back: they do not replace others.
+        undos = self._undos_in_force(earliest_first)
+        taken_back_ids = self._ids_removed_by(undos)
+        decisions = [
+            line for line in earliest_first if line.kind in DECISIONS and line.id not in taken_back_ids
+        ]
+
+        # 2. Leave out the invalid ones: they do not replace others either.
         valid, invalid = _split_by_validity(decisions, is_valid)
 
         # 3. What stands: valid decisions that no valid decision replaces
-        replaced_ids = self._removed_ids(valid)
+        replaced_ids = self._ids_removed_by(valid)
         self.in_force: list[Line] = [line for line in valid if line.id not in replaced_ids]
 
-        # 4. The claims that do not count
+        # 4. Lines that ask to remove others and may not; all that invalid ones ask for is refused.
         self.refused: list[RefusedClaim] = [*self._refused_claims(undos), *self._refused_claims(valid)]
         for line in invalid:
             self.refused += [RefusedClaim(line, target, "invalid") for target in self._targets(line)]
 
-    def _undos_in_force(self, ordered: Sequence[Line]) -> list[Line]:
+    def _undos_in_force(self, earliest_first: Sequence[Line]) -> list[Line]:
         """Return the lines that take others back and are not taken back themselves, the latest first.
 
-        Only a later line can take a line back. So all lines, `ordered` from the earliest on, are looked at
-        from the latest to the first: when a line is reached, it is known whether a line that is in force
-        takes it back.
+        Only a later line can take a line back. So all lines are looked at from the latest to the first: when
+        a line is reached, it is known whether a line that is in force takes it back.
         """
         undos = []
         taken_back_ids: set[str] = set()
-        for line in reversed(ordered):
+        for line in reversed(earliest_first):
             if line.kind == UNDO and line.id not in taken_back_ids:
                 undos.append(line)
-                taken_back_ids |= self._removed_ids([line])
+                taken_back_ids |= self._ids_removed_by([line])
         return undos
 
-    def _removed_ids(self, lines: Iterable[Line]) -> set[str]:
+    def _ids_removed_by(self, lines: Iterable[Line]) -> set[str]:
         """Return the ids of the lines that these valid lines replace or take back, where they may do so."""
         ids = set()
         for line in lines:

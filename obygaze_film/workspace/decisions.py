@@ -1,7 +1,7 @@
 """Keep what people decide about a scored film in its ledger; tables of the decisions are exports of it."""
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -151,34 +151,35 @@ class Decisions:
     def __init__(
         self, folder: Path, film: Timeline, codebook: Codebook, *, same_meaning: bool = False
     ) -> None:
+        """Read the decisions in a film's folder, and write the tables of them anew."""
         self.folder = folder
         self.film = film
         self.codebook = codebook
-        self.rules = FilmRules(film, codebook)
+        self.rules = FilmRules(film, codebook)  # tell which decisions about this film are valid
         self._lock = RLock()  # the desk's server decides and reads in several threads
-        # If the state of the film's record changes, the film was scored again since.
-        self._state_when_opened = state_of(folder / RECORD)
+        # By this state of the record's file it is noticed later that the film was scored again meanwhile.
+        self._record_when_opened = state_of(folder / RECORD)
 
-        # Notices for the user
+        # Notices that the user has not seen yet
         self.notices: list[str] = []
         self._given_notices: set[str] = set()  # all so far, so that none is given twice
         self._n_notices_of_kind = Counter[str]()  # also of those that were too many to be given
 
-        # Where decisions are written
-        self.ledger = Ledger(folder, self._notify, self._new_header)
+        # The files: the ledger has every decision ever made, the tables (CSV) list those that count now
+        self.ledger = Ledger(folder, say=self._notify, new_header=self._new_header)
         self._acts = Acts(self.ledger)  # what people can undo and redo
         self._tables = {kind: ExportedTable(folder, kind) for kind in KINDS}
-        self._unwritten: dict[str, str] = {}  # kind -> why its table could not be written last time
+        self._why_unwritten: dict[str, str] = {}  # kind of a table that could not be written -> the reason
 
-        # What stands in the ledger: all of this is found by `refresh`
+        # The decisions that count now, of all in the ledger. Empty until `refresh` finds them below.
         self.clips_by_kind: dict[str, list[Clip]] = {}
-        self.lines: dict[str, Line] = {}
+        self.lines: dict[str, Line] = {}  # by id
         self._readings: dict[str, Reading] = {}  # id of a line -> the line as the rules read it
 
-        # Under which definitions
-        self._meanings = Meanings(())
-        self.definition = codebook.definition()
-        self._same_meaning: tuple[str, ...] = ()  # digests of other ones that are declared to mean the same
+        # Definitions: what the levels and concepts meant to those who decided, each known by its digest
+        self.definition = codebook.definition()  # today's
+        self._meanings = Meanings(headers=())  # which of the ledger's mean the same; `refresh` finds that too
+        self._same_meaning: tuple[str, ...] = ()  # of others that the user declares to mean the same
 
         self.refresh(is_opening=True)
         if same_meaning:  # only once the ledger was read it is known which other definitions were used
@@ -241,11 +242,12 @@ class Decisions:
         judged: dict[str, dict[int, Clip]] = {}
         sampling = self.draw.sampling
         for clip in self.clips_by_kind["judgement"]:
-            place = self._place_in_draw(clip)
-            is_of_draw = place > 0 and named_sampling(clip) == sampling
-            has_definition = any_definition or self.is_current(clip.clip_id)
-            # A judgement without a level, which a person may have cleared, counts as not made.
-            if clip.level and is_of_draw and has_definition:
+            if not clip.level:  # the person cleared it: it counts as not made
+                continue
+            if not any_definition and not self.is_current(clip.clip_id):
+                continue
+            place = self._place_in_draw(clip)  # 0: it is not blind
+            if place > 0 and named_sampling(clip) == sampling:
                 judged.setdefault(clip.annotator, {})[place] = clip
         return judged
 
@@ -335,26 +337,27 @@ class Decisions:
         return bool(self.ids_hidden_from(annotator, self.places_shown_to(annotator)))
 
     def conflicts(self) -> set[str]:
-        """Return the ids of standing decisions of one person that exclude each other: one has to be chosen.
+        """Return the ids of decisions of one person that exclude each other: the person has to choose one.
 
-        Either several of them replace the same line, or they are several judgements on one span. A person who
-        decides on two machines may have such decisions, for example. Those about another film, which are not
-        shown, do not count.
+        Either two decisions replace the same earlier one, or they are two judgements on one span. Somebody
+        who decides on two machines may have such decisions.
         """
-        ids_replacing: dict[tuple[str, str], set[str]] = {}  # annotator, id of the replaced line -> ids
-        ids_on_span: dict[tuple[str, JudgedSpan], set[str]] = {}  # kind, span -> ids
+        # Two decisions in one group exclude each other.
+        ids_replacing_one = defaultdict[tuple[str, str], set[str]](set)  # annotator, replaced id -> ids
+        ids_on_one_span = defaultdict[tuple[str, JudgedSpan], set[str]](set)  # kind, span -> ids
         for clips in self.clips_by_kind.values():
             for clip in clips:
-                if not self.rules.is_about_film(clip):
+                if not self.rules.is_about_film(clip):  # it is not shown
                     continue
                 line = self.lines[clip.clip_id]
                 for replaced_id in line.replaces:
-                    ids_replacing.setdefault((line.annotator, replaced_id), set()).add(line.id)
+                    ids_replacing_one[line.annotator, replaced_id].add(line.id)
                 if line.kind in ONE_PER_SPAN:  # a judgement or an agreed decision, but not a passage
-                    ids_on_span.setdefault((line.kind, _decided_span(line.kind, clip)), set()).add(line.id)
+                    span = _decided_span(line.kind, clip)
+                    ids_on_one_span[line.kind, span].add(line.id)
 
         conflicting_ids: set[str] = set()
-        for ids in (*ids_replacing.values(), *ids_on_span.values()):
+        for ids in (*ids_replacing_one.values(), *ids_on_one_span.values()):
             if len(ids) > 1:
                 conflicting_ids |= ids
         return conflicting_ids
@@ -362,22 +365,22 @@ class Decisions:
     def judgements(self, clips: Iterable[Clip] | None = None) -> Manifest:
         """Make a manifest of the judgements with a level that were made under today's definitions.
 
-        Of several judgements of one person on one span the latest counts: it is the last one of
-        `clips_by_kind`.
+        Of several judgements of one person on one span only the latest is in it.
 
         Parameters
         ----------
         clips : iterable of Clip, optional
-            The judgements to take; by default all that stand.
+            The judgements to take, those of one span from the earliest to the latest; by default all that
+            stand.
         """
         candidates = self.clips_by_kind["judgement"] if clips is None else clips
-        latest: dict[JudgedSpan, Clip] = {}
+        latest: dict[JudgedSpan, Clip] = {}  # a later judgement on a span takes the place of an earlier one
         for clip in candidates:
             if not clip.level or not self.is_current(clip.clip_id):
                 continue
-            extras = {name: clip.extras.get(name, "") for name in DRAW_COLUMNS}
-            extras[DEFINITION] = self._definition_today(self.lines[clip.clip_id])
-            latest[_judged_span(clip)] = replace(clip, extras=extras)
+            columns = {name: clip.extras.get(name, "") for name in DRAW_COLUMNS}
+            columns[DEFINITION] = self._definition_today(self.lines[clip.clip_id])
+            latest[_judged_span(clip)] = replace(clip, extras=columns)
         return Manifest(tuple(latest.values()), self.folder, self.codebook)
 
     def _definition_today(self, line: Line) -> str:
@@ -402,23 +405,23 @@ class Decisions:
         agreed_ids : container of str, optional
             Ids of the agreed decisions that may settle a difference; by default all that stand.
         """
-        judged = self._current(("judgement", "passage"), shown_ids)
-        agreed = self._current(("agreed",), agreed_ids)
+        judged = self._with_current_level(("judgement", "passage"), shown_ids)
+        agreed = self._with_current_level(("agreed",), agreed_ids)
         return disagreements(judged, agreed)
 
-    def _current(self, kinds: Iterable[str], shown_ids: Container[str] | None) -> list[Clip]:
+    def _with_current_level(self, kinds: Iterable[str], shown_ids: Container[str] | None) -> list[Clip]:
         """List the standing decisions of some kinds that give this film a level under today's definitions.
 
         Only those whose id is in `shown_ids` are listed; all of them if it is None.
         """
-        current = []
+        decisions = []
         for kind in kinds:
             for clip in self.clips_by_kind[kind]:
                 is_shown = shown_ids is None or clip.clip_id in shown_ids
-                is_about_film = self.rules.is_about_film(clip)
-                if clip.level and is_shown and is_about_film and self.is_current(clip.clip_id):
-                    current.append(clip)
-        return current
+                gives_film_a_level = bool(clip.level) and self.rules.is_about_film(clip)
+                if is_shown and gives_film_a_level and self.is_current(clip.clip_id):
+                    decisions.append(clip)
+        return decisions
 
     def decided(self, shown_ids: Container[str] | None = None) -> list[Decided]:
         """List what people decided under today's definitions, for exports.
@@ -445,13 +448,16 @@ class Decisions:
     def as_decided(self, clip: Clip) -> Decided:
         """Describe a decision under today's definitions for other tools: who decided what of which span."""
         line = self.lines[clip.clip_id]
-        # The judges of an agreed decision are those whose decisions it settles.
+        # The judges of an agreed decision are those whose decisions it settles, its parents.
         settled_judges = {self.lines[parent_id].annotator for parent_id in line.parents}
+        judges = tuple(sorted(settled_judges)) or (clip.annotator,)
+        # Only a level is understood by a definition, and older ledgers do not say by which one.
         definition = self.definition_of(line) if clip.level else UNKNOWN
+        stated_codebook = None if definition == UNKNOWN else self.codebook
         return Decided(
-            clip.start_s or 0.0,
-            clip.end_s or 0.0,
-            judges=tuple(sorted(settled_judges)) or (clip.annotator,),
+            start_s=clip.start_s or 0.0,
+            end_s=clip.end_s or 0.0,
+            judges=judges,
             level=clip.level or "",
             concepts=clip.concepts,
             note=line.row.get("note", ""),
@@ -459,7 +465,7 @@ class Decisions:
             is_agreed=line.kind == "agreed",
             id=line.id,
             definition=definition,
-            codebook=None if definition == UNKNOWN else self.codebook,
+            codebook=stated_codebook,
             read_by=self.codebook,
         )
 
@@ -531,7 +537,7 @@ class Decisions:
         if other_definitions:
             self._same_meaning = tuple(other_definitions)  # `begin` writes it into the header
             self.ledger.begin()
-            self._update()
+            self._find_standing_and_write_tables()
 
     def _under_other_definitions(self) -> list[Line]:
         """List the lines that stand and were decided under other definitions than today's."""
@@ -639,8 +645,10 @@ class Decisions:
         self.rules.refuse_invalid(kind, row, start_s, end_s)
         clip = self.rules.checked_clip(kind, row, self.folder)
         is_blind_judgement = kind == "judgement" and place != 0
-        if is_blind_judgement and not self.place_of(clip):  # no window there, or one with other ends
-            raise FilmError(message("no_window", start=start_s, end=end_s, place=place))
+        if is_blind_judgement:
+            is_of_that_window = self.place_of(clip) > 0
+            if not is_of_that_window:  # there is no window at the place, or one with other ends
+                raise FilmError(message("no_window", start=start_s, end=end_s, place=place))
 
         # Does it fit the decisions that stand? Others may have changed these meanwhile.
         with self._lock:
@@ -648,10 +656,12 @@ class Decisions:
             self.refresh()
             self._refuse_other_spelling(clip.annotator)
             if kind == "agreed":
-                self._refuse_unsettled(row)
-            changed = self._own_decision(changed_id, clip.annotator) if changed_id else None
+                self._refuse_if_not_settling(row)
+            changed = None
+            if changed_id:
+                changed = self._own_decision(changed_id, clip.annotator)
             line = self._write(kind, row, clip, changed)
-            self._update()
+            self._find_standing_and_write_tables()
             return line.id
 
     def _refuse_other_spelling(self, annotator: str) -> None:
@@ -705,7 +715,7 @@ class Decisions:
             earlier_versions = self.replaced(line)
             deletion = self._acts.take_back(line, *earlier_versions)
             self._acts.remember(deletion)
-            self._update()
+            self._find_standing_and_write_tables()
             return line
 
     def undo(self, annotator: str) -> Line | None:
@@ -721,7 +731,7 @@ class Decisions:
         with self._lock:
             self.refresh()
             line = self._acts.undo(annotator)
-            self._update()
+            self._find_standing_and_write_tables()
             return line
 
     def redo(self, annotator: str) -> Line | None:
@@ -737,7 +747,7 @@ class Decisions:
         with self._lock:
             self.refresh()
             line = self._acts.redo(annotator)
-            self._update()
+            self._find_standing_and_write_tables()
             return line
 
     def history(self, line_id: str) -> list[Line]:
@@ -807,24 +817,29 @@ class Decisions:
         They know the score if they agreed on the span before with the score shown, or if one of the decisions
         that they settle (`parent_ids`) was not made blindly.
         """
+        # Did they agree on the span with the score shown?
         span = round(start_s, DECIMALS), round(end_s, DECIMALS)  # as `span_key` rounds them
         for clip in self.clips_by_kind["agreed"]:
             is_of_span = self.rules.is_about_film(clip) and span_key(clip) == span
             if is_of_span and not was_score_hidden(clip):
                 return False
+
+        # Was one of the decisions that they settle made with the score shown?
         for parent_id in parent_ids:
             parent = self.lines.get(parent_id)
             parent_clip = None if parent is None else self._reading_of(parent).clip
-            if parent_clip is None or not was_score_hidden(parent_clip):
+            if parent_clip is None:  # it was taken back meanwhile: nothing says that it was blind
+                return False
+            if not was_score_hidden(parent_clip):
                 return False
         return True
 
     def _refuse_if_scored_again(self) -> None:
         """Refuse a decision if the film was scored again since it was opened: people see the old scores."""
-        if state_of(self.folder / RECORD) != self._state_when_opened:
+        if state_of(self.folder / RECORD) != self._record_when_opened:
             raise FilmError(message("scored_again", folder=self.folder))
 
-    def _refuse_unsettled(self, row: Mapping[str, str]) -> None:
+    def _refuse_if_not_settling(self, row: Mapping[str, str]) -> None:
         """Refuse an agreed decision if one it settles was changed or taken back, or is of another span."""
         problem = problem_of(row, self.lines)
         if problem is not None:
@@ -853,7 +868,7 @@ class Decisions:
 
             self.ledger.read()
             if is_opening or edited_tables or lines_before != self.ledger.lines:
-                self._update()
+                self._find_standing_and_write_tables()
 
     def _read_edits(self, table: ExportedTable) -> None:
         """Append the decisions that a person wrote into an exported table to the ledger.
@@ -891,11 +906,12 @@ class Decisions:
         standing_ids = [clip.clip_id for clip in self.clips_by_kind[table.kind]]
         edited = read_edited(table, self.rules, decisions, standing_ids, self._meanings)
 
-        has_new_decisions = any(edited.new_decisions)
         n_added = self.ledger.add_table(digest, table.kind, edited.new_decisions)
         if n_added:
             self._report_edits(table, edited, n_added, digest)
-        elif has_new_decisions:  # an equal table was read before, and its decisions were replaced since
+        has_new_decisions = any(edited.new_decisions)
+        if has_new_decisions and not n_added:
+            # The ledger has an equal table already, whose decisions were replaced since.
             self._notify(message("table_known", path=table.path))
         self._report_missing_rows(table, edited, standing_ids)
 
@@ -950,7 +966,7 @@ class Decisions:
             results = compare_annotations(self, file, is_blind)
             for result in results:
                 self._add_imported(file, result, is_blind)
-            self._update()
+            self._find_standing_and_write_tables()
             return results
 
     def _add_imported(self, file: Annotated, result: AnnotatorResult, is_blind: bool | None) -> None:
@@ -994,13 +1010,14 @@ class Decisions:
         The reading is kept, so that a line is read, and its problems are reported, only once. A line that is
         no valid decision has a reading without a clip.
         """
-        reading = self._readings.get(line.id)
-        if reading is None or reading.line != line:
-            path, number = self.ledger.where[line.id]
-            reading = read_line(self.rules, line, path, number)
-            self._readings[line.id] = reading
-            for problem in reading.problems:
-                self._notify(problem, "nonsense")
+        known = self._readings.get(line.id)
+        if known is not None and known.line == line:  # of two lines with one id, another may count now
+            return known
+        path, number_in_file = self.ledger.where[line.id]
+        reading = read_line(self.rules, line, path, number_in_file)
+        self._readings[line.id] = reading
+        for problem in reading.problems:
+            self._notify(problem, kind="nonsense")
         return reading
 
     def _recorded_draws(self) -> tuple[Draw, ...]:
@@ -1033,11 +1050,12 @@ class Decisions:
 
     def _find_standing(self) -> None:
         """Set `clips_by_kind` and `lines` to the decisions in force; report what is wrong in the ledger."""
-        # First what the reading of decisions depends on: the draws, and which definitions mean the same.
+        # 1. What the reading of decisions depends on: the draws, and which definitions mean the same
         self._follow_recorded_draws()
         self._meanings = Meanings(self.headers, [self.codebook])
         self.definition = self._meanings.representative(self.codebook.definition())
 
+        # 2. The decisions that are valid, and that no other one replaces or takes back
         lines: dict[str, Line] = {}
         clips: dict[str, Clip] = {}  # by the id of their line
         for line in in_force(self._lines_of_ledger(), self._is_valid):
@@ -1046,11 +1064,13 @@ class Decisions:
                 lines[line.id] = line
                 clips[line.id] = clip
 
+        # 3. Agreements on decisions that do not stand any more do not stand either.
         n_removed = _remove_invalid_agreements(lines)
         if n_removed:
             decisions = counted_message("n_decisions", n_removed)
             self._notify(message("agreed_left", folder=self.folder, decisions=decisions))
 
+        # 4. Those that are left, by kind
         clips_of_kind: dict[str, list[Clip]] = {kind: [] for kind in DECISIONS}
         for line in lines.values():
             clips_of_kind[line.kind].append(clips[line.id])
@@ -1084,7 +1104,7 @@ class Decisions:
         for unread in self.rules.unread_notices:
             self._notify(unread)
 
-    def _update(self) -> None:
+    def _find_standing_and_write_tables(self) -> None:
         """Bring everything up to date after the ledger changed.
 
         Finds the decisions that stand (`clips_by_kind`, `lines`), adds notices of what is wrong in the
@@ -1096,14 +1116,16 @@ class Decisions:
         conflicting_ids = self.conflicts()
         if conflicting_ids:
             self._notify(message("beside", folder=self.folder, n=len(conflicting_ids)))
-        self._unwritten = {}
+
+        self._why_unwritten = {}
         for kind, table in self._tables.items():
             try:
                 table.write(self.table(kind), is_empty=not self.clips_by_kind[kind])
-            except OSError as error:
+            except OSError as error:  # a full disk, for example: the ledger still has all decisions
                 facts = {"error": error.strerror, "ledger": LEDGER}
-                self._unwritten[kind] = message("table_unwritten", path=table.path, **facts)
-                self._notify(self._unwritten[kind])
+                notice = message("table_unwritten", path=table.path, **facts)
+                self._why_unwritten[kind] = notice
+                self._notify(notice)
 
     def require_tables(self) -> None:
         """Refuse to go on where a table could not be written, for whoever reads the tables next.
@@ -1113,7 +1135,7 @@ class Decisions:
         FilmError
             A table lacks what the ledger has; at the desk, which reads the ledger, this is a notice.
         """
-        for reason in self._unwritten.values():
+        for reason in self._why_unwritten.values():
             raise FilmError(reason)
 
     def _report_refused_claims(self) -> None:
@@ -1214,14 +1236,20 @@ def codebook_in_ledger(folder: Path, name: str) -> Codebook:
     """
     ledger = Ledger(folder, say=lambda _: None)  # what is wrong in it is reported when it is opened
     ledger.read()
-    latest_first = sorted(ledger.lines.values(), key=in_order, reverse=True)
-    headers = [line.header for line in latest_first if line.header is not None]
-    books_or_none = [codebook_in(header.codebook) for header in headers if header.codebook is not None]
-    books = [book for book in books_or_none if book is not None]
+    books = []  # the latest first
+    for line in sorted(ledger.lines.values(), key=in_order, reverse=True):
+        if line.header is None or line.header.codebook is None:
+            continue
+        book = codebook_in(line.header.codebook)
+        if book is not None:  # None: its text can't be read
+            books.append(book)
+
     books_of_model = [book for book in books if book.name == name]
     if books_of_model:
         return books_of_model[0]
-    return books[0] if books else codebook_of(name, path=None)
+    if books:
+        return books[0]
+    return codebook_of(name, path=None)
 
 
 class PeoplesDecisions(NamedTuple):
@@ -1241,7 +1269,7 @@ def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
     has_ledger = (folder / LEDGER).is_dir()
     has_table = any((folder / table).is_file() for table in KINDS.values())
     if not has_ledger and not has_table:
-        return PeoplesDecisions([], [nobody_decided])
+        return PeoplesDecisions(decided=[], notices=[nobody_decided])
 
     last_codebook = codebook_in_ledger(folder, name=film.model().codebook)
     decisions = Decisions(folder, film, last_codebook)

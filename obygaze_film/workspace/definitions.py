@@ -60,18 +60,21 @@ class Meanings:
     """
 
     def __init__(self, headers: Iterable[Header], books: Iterable[Codebook] = ()) -> None:
-        # Groups of definitions that mean the same, as a disjoint-set forest (union-find): digest -> a lower
-        # digest of the same group. The lowest digest of a group has no entry: it represents the group.
-        self._parent_of: dict[str, str] = {}
-        self._books = [*books]
+        """Group the definitions that mean the same, as the headers of a ledger's files declare it.
+
+        A definition is known by its digest. The groups are kept as a disjoint-set forest (union-find).
+        """
+        # Digest -> a lower digest of its group. The group's lowest digest has no entry and represents it.
+        self._lower_of_group: dict[str, str] = {}
+        self._books = [*books]  # all codebooks that can be read: they give the definitions their names
         for header in headers:
             if header.codebook is None:
                 continue
             book = codebook_in(header.codebook)
             if book is not None:
                 self._books.append(book)
-            for other in header.same_meaning:
-                self._join(header.codebook.definition, other)
+            for other_definition in header.same_meaning:
+                self._join(header.codebook.definition, other_definition)
 
     def names(self) -> dict[str, str]:
         """Name the known definitions, for messages: by codebook and version, such as `mybook, version 2`.
@@ -106,12 +109,12 @@ class Meanings:
         """Join the groups of two definitions into one: all of both mean the same."""
         lower, higher = sorted((self.representative(definition), self.representative(other)))
         if lower != higher:
-            self._parent_of[higher] = lower
+            self._lower_of_group[higher] = lower
 
     def representative(self, definition: str) -> str:
         """Return the digest that represents all definitions of the same meaning: the lowest one."""
-        while definition in self._parent_of:
-            definition = self._parent_of[definition]
+        while definition in self._lower_of_group:
+            definition = self._lower_of_group[definition]
         return definition
 
 

@@ -380,12 +380,14 @@ class _Comparison:
     """Compares a file's annotations one by one with the decisions of a film's ledger."""
 
     def __init__(self, decisions: "Decisions", file: Annotated) -> None:
+        """Begin to compare a file's annotations; `add` compares one with what people decided so far."""
         self._decisions = decisions
         self._file = file
         self._file_holds_notes = any("note" in clip.extras for clip in file.clips)
         # Ids of decisions that were matched with an annotation: no second annotation is matched with them.
         self._matched_ids: set[str] = set()
-        self._successors = _successors(decisions)
+        # Id of a decision that was replaced -> the one that stands in its place now
+        self._standing_successors = _standing_successors(decisions)
 
     def add(self, clip: Clip, seen: str, result: AnnotatorResult) -> None:
         """Compare one annotation with the ledger, and add the outcome to the annotator's result.
@@ -393,11 +395,17 @@ class _Comparison:
         `seen` is "1" if the model's score was shown, else "0".
         """
         origin = self._origin_of(clip, seen)  # the decision that the annotation was exported from
-        was_blind = seen == "0"
-        if origin is not None and self._is_unchanged(clip, origin):
+        if origin is None:
+            self._add_decision(clip, seen, origin, result)
+            return
+
+        if self._is_unchanged(clip, origin):
             self._add_same(origin, result)
-        elif origin is not None and was_blind and self._file.shows_model_output:
-            # Who changed a blind decision in this file saw the model's output in it: it is blind no more.
+            return
+        # Who changed a blind decision in a file with the model's output saw that output: it is blind no more.
+        was_blind = seen == "0"
+        is_blind_no_more = was_blind and self._file.shows_model_output
+        if is_blind_no_more:
             self._add_changed_with_score(clip, result)
         else:
             self._add_decision(clip, seen, origin, result)
@@ -487,7 +495,7 @@ class _Comparison:
 
         `exported` is the decision.
         """
-        standing = self._successors.get(exported.id)  # the line that stands in its place
+        standing = self._standing_successors.get(exported.id)  # the line that stands in its place
         if standing is None:  # nothing has replaced it
             return _Origin(target=exported, versions=(exported,))
 
@@ -562,6 +570,10 @@ class _Comparison:
         """
         is_blind = seen == "0"
         span = self._span_of(clip, replaced, kind, is_blind=is_blind)
+        origin = "own"  # the person marked the span, unless the replaced line says otherwise
+        if replaced is not None:
+            origin = replaced.row.get("origin", "own")
+
         # The cells that are written at the desk too
         row = self._decisions.rules.row_of(
             span.kind,
@@ -574,7 +586,7 @@ class _Comparison:
             note=self._note(clip, replaced),
             place=span.place,
             is_blind=is_blind,
-            origin="own" if replaced is None else replaced.row.get("origin", "own"),
+            origin=origin,
         )
         if replaced is not None:
             row = _with_columns_of_replaced(row, replaced.row)
@@ -584,7 +596,8 @@ class _Comparison:
         row.pop("judged_at", None)
         row[DEFINITION] = clip.extras.get(DEFINITION) or self._decisions.codebook.definition()
         self._refuse_invalid(row, span)
-        return TableRow(row, replaces="" if replaced is None else replaced.id, kind=span.kind)
+        replaced_id = "" if replaced is None else replaced.id
+        return TableRow(row, replaces=replaced_id, kind=span.kind)
 
     def _refuse_invalid(self, row: dict[str, str], span: "_DecidedSpan") -> None:
         """Raise FilmError if a decision that is to be added (column -> cell) is not valid for the film."""
@@ -655,7 +668,7 @@ class _Comparison:
         return abs(time_s - other_s) <= self._file.rounding_s
 
 
-def _successors(decisions: "Decisions") -> dict[str, Line]:
+def _standing_successors(decisions: "Decisions") -> dict[str, Line]:
     """Map the id of each decision that was replaced to the standing line that replaced it in the end."""
     successors = {}
     for line in decisions.lines.values():  # those that stand

@@ -65,17 +65,19 @@ def read_judged(
     """
     # Write the tables in the folders from the ledgers, which know the definitions of the decisions.
     root = root or Path()
-    headers: list[Header] = []
+    headers: list[Header] = []  # they say which definitions mean the same
     notices: list[str] = []
-    open_spans: set[_FilmSpan] = set()  # on which people differ by now
+    disputed_spans: set[_FilmSpan] = set()  # on which people differ by now
     for folder, film in films.items():
-        if (folder / LEDGER).is_dir():
-            codebook = book or codebook_of(film.model().codebook, path=None)
-            decisions = Decisions(folder, film, codebook)  # to open them writes the film's tables anew
-            decisions.require_tables()
-            headers += decisions.headers
-            notices += decisions.notices
-            open_spans |= _open_spans(decisions)
+        has_ledger = (folder / LEDGER).is_dir()
+        if not has_ledger:
+            continue
+        codebook = book or codebook_of(film.model().codebook, path=None)
+        decisions = Decisions(folder, film, codebook)  # to open them writes the film's tables anew
+        decisions.require_tables()  # an error where a table could not be written, as on a full disk
+        headers += decisions.headers
+        notices += decisions.notices
+        disputed_spans |= _disputed_spans(decisions)
 
     # Read them, and tables elsewhere.
     tables = [*_existing_files(films, names), *other_tables]
@@ -88,8 +90,9 @@ def read_judged(
     if settled and agreed_tables:
         agreed = import_spans(agreed_tables, root, "judgements", codebook=book)
         notices += agreed.notices
-        manifest = with_agreed(manifest, agreed.manifest, open_spans)
-        n_contradictory = sum(len(levels) > 1 for levels in _agreed_levels(agreed.manifest).values())
+        manifest = with_agreed(manifest, agreed.manifest, disputed_spans)
+        agreed_levels = _agreed_levels(agreed.manifest)  # span -> the levels on which people agreed there
+        n_contradictory = sum(len(levels) > 1 for levels in agreed_levels.values())
         if n_contradictory:
             notices.append(counted_message("settled_twice", n_contradictory))
 
@@ -103,7 +106,7 @@ def _existing_files(folders: Iterable[Path], names: Sequence[str]) -> list[Path]
     return [path for path in paths if path.is_file()]
 
 
-def _open_spans(decisions: Decisions) -> "set[_FilmSpan]":
+def _disputed_spans(decisions: Decisions) -> "set[_FilmSpan]":
     """Return the spans of a film on which people differ, and which nothing settles (`disagreements`)."""
     spans = set()
     for difference in decisions.disagreements():
@@ -113,19 +116,19 @@ def _open_spans(decisions: Decisions) -> "set[_FilmSpan]":
 
 
 def with_agreed(
-    judged: Manifest, agreed: Manifest, open_spans: "Collection[_FilmSpan]" = frozenset()
+    judged: Manifest, agreed: Manifest, disputed_spans: "Collection[_FilmSpan]" = frozenset()
 ) -> Manifest:
     """Replace what was judged of a span by what people agreed on, where they agreed on one level of it.
 
     A model learns from the result. If agreed decisions give a span different levels, its judgements stay, and
-    so do those of a span that is open again, as somebody else judged it otherwise since (`open_spans`).
+    so do those of a span that is open again, as somebody else judged it otherwise since (`disputed_spans`).
     """
     # The latest agreed decision on each span of which one level was agreed
     levels_of_span = _agreed_levels(agreed)
     latest_agreed: dict[_FilmSpan, Clip] = {}
     for clip in agreed:
         span = _film_span(clip)
-        if len(levels_of_span[span]) == 1 and span not in open_spans:
+        if len(levels_of_span[span]) == 1 and span not in disputed_spans:
             latest_agreed[span] = clip
 
     clips = [clip for clip in judged if _film_span(clip) not in latest_agreed]

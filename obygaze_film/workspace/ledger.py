@@ -147,26 +147,28 @@ class Ledger:
     def __init__(
         self, folder: Path, say: Callable[[str], object], new_header: Callable[[], Header] | None = None
     ) -> None:
+        """Begin without lines: `read` reads the ledger's files, and the first `add` begins a file (sitting).
+
+        A line's id is the name of its sitting and its number there, such as `0123456789abcdef-6`.
+        """
         self.folder = folder / LEDGER
-        self._say = say
+        self._say = say  # reports a notice to the user
         self._new_header = new_header
 
-        # What was read: the lines that count, and where they stand
-        self.lines: dict[str, Line] = {}
-        self.where: dict[str, LinePosition] = {}
-        # All lines that were read: id -> place -> line. Copies of a file may have different lines with one
-        # id; `lines` and `where` have one of them (`_choose_version`).
-        self._versions: dict[str, dict[LinePosition, Line]] = {}
-        self._files: dict[Path, _ReadFile] = {}
-        self._n_notices = Counter[str]()  # by kind of notice
+        # What was read. Copies of a file may have different lines with one id: of these versions one counts.
+        self.lines: dict[str, Line] = {}  # id -> the line that counts
+        self.where: dict[str, LinePosition] = {}  # id -> file and number of that line
+        self._versions: dict[str, dict[LinePosition, Line]] = {}  # id -> all versions, by file and number
+        self._files: dict[Path, _ReadFile] = {}  # how far each file was read
+        self._n_notices_of_kind = Counter[str]()
 
         # What is written
-        self._sitting: _Sitting | None = None  # None: no sitting is open
+        self._sitting: _Sitting | None = None  # the file that this process appends to, once it is open
         # Id -> line that could not be written, as on a full disk. The person was told so, but the file may
         # have the line: the next call of `add` writes a line that takes it back.
         self._failed: dict[str, Line] = {}
-        # Name of a sitting -> the highest number of its lines that any line asks to replace. See
-        # `_open_sitting` for its use.
+        # Name of a sitting -> the highest number of its lines that any line asks to replace. This process
+        # must not write a line that is replaced already.
         self._highest_replaced: dict[str, int] = {}
 
     def header_of(self, line: Line) -> Header | None:
@@ -195,7 +197,7 @@ class Ledger:
                 self._read_or_report(path)
         except OSError as error:
             raise FilmError(message("ledger_unread", path=error.filename, error=error.strerror)) from error
-        for kind, n in self._n_notices.items():
+        for kind, n in self._n_notices_of_kind.items():
             if n > MAX_NOTICES_OF_A_KIND:
                 self._say(counted_message(f"more_{kind}", n - MAX_NOTICES_OF_A_KIND, folder=self.folder))
 
@@ -214,8 +216,8 @@ class Ledger:
 
         A damaged file may have thousands of wrong lines: only the first `MAX_NOTICES_OF_A_KIND` are reported.
         """
-        self._n_notices[kind] += 1
-        if self._n_notices[kind] <= MAX_NOTICES_OF_A_KIND:
+        self._n_notices_of_kind[kind] += 1
+        if self._n_notices_of_kind[kind] <= MAX_NOTICES_OF_A_KIND:
             self._say(message)
 
     def _read_file(self, path: Path) -> None:
@@ -224,18 +226,19 @@ class Ledger:
         If it became shorter, or another file took its name, all of it is read in place of what was read
         before.
         """
-        read_before = self._files.setdefault(path, _ReadFile())
+        known = self._files.setdefault(path, _ReadFile())  # how far it was read; 0 bytes of a new file
         with open_regular(path, MAX_BYTES, within=self.folder.parent) as file:
             status = os.fstat(file.fileno())
-            is_same_file = status.st_ino == read_before.inode and status.st_size >= read_before.offset
-            if is_same_file and status.st_size == read_before.offset:
-                return  # nothing was appended
+            became_shorter = status.st_size < known.offset
+            is_same_file = status.st_ino == known.inode and not became_shorter
             if is_same_file:
-                file.seek(read_before.offset)
+                if status.st_size == known.offset:
+                    return  # nothing was appended
+                file.seek(known.offset)
             data = file.read()
 
         if not is_same_file:
-            self._forget(path, read_before.ids)
+            self._forget(path, known.ids)
             self._files[path] = _ReadFile(inode=status.st_ino)
         self._decode_lines(data, path)
 
@@ -309,14 +312,16 @@ class Ledger:
         if line.id in self._failed:  # the person was told that it was not written
             return
 
-        other = self.lines.get(line.id)
-        if other is not None and other != line:
+        other_version = self.lines.get(line.id, line)
+        if other_version != line:
             facts = {"path": position.path, "line": position.number, "name": line.id}
-            people = {"who": other.annotator, "other": line.annotator}
+            people = {"who": other_version.annotator, "other": line.annotator}
             self._say_first_of_kind("twins", message("two_of_one_id", **facts, **people))
 
-        self._versions.setdefault(line.id, {})[position] = line
-        self._files.setdefault(position.path, _ReadFile()).ids.add(line.id)
+        versions = self._versions.setdefault(line.id, {})
+        versions[position] = line
+        read_file = self._files.setdefault(position.path, _ReadFile())
+        read_file.ids.add(line.id)
         self._choose_version(line.id)
         for replaced_id in line.replaces:
             self._note_replaced(replaced_id)
@@ -381,15 +386,14 @@ class Ledger:
         return self._append(kind, row, replaces)
 
     def _append(self, kind: str, row: Mapping[str, str], replaces: Sequence[str]) -> Line:
-        """Append a line to this process's file.
+        """Append a line to this process's file, with a clock above those of all lines that were read.
 
-        Its clock is above those of all lines that were read, so that it comes after them. Its number is the
-        next one of the file, but readers leave out a line whose clock is more than `MAX_CLOCK_LEAD` above its
-        number (`Line.has_reasonable_clock`). If line 3 is to have the clock `MAX_CLOCK_LEAD` + 10, it gets
-        the number 10, and the numbers 3 to 9 are skipped.
+        The clock decides which of two lines is the later one.
         """
         sitting = self._open_sitting()
         clock = self._next_clock(replaces)
+        # Readers leave out a line whose clock is more than `MAX_CLOCK_LEAD` above its number. So if line 3 is
+        # to have the clock `MAX_CLOCK_LEAD` + 10, it gets the number 10, and the numbers 3 to 9 are skipped.
         lowest_accepted_number = clock - MAX_CLOCK_LEAD
         number = max(sitting.next_number, lowest_accepted_number)
         try:
@@ -447,16 +451,18 @@ class Ledger:
         """Begin a sitting: make its file under a random name, and write its header if there is one."""
         path = self._make_folder() / f"{token_hex(8)}.jsonl"
         write_new(path, b"")
-        sync(self.folder)
+        sync(self.folder)  # the new name is on the disk too
         sitting = _Sitting(path, LineJournal(path))
         self._sitting = sitting
 
         # So that `read` takes it for the same file, and does not drop the lines that are written here.
-        self._files[path] = _ReadFile(inode=os.fstat(sitting.journal.descriptor).st_ino)
+        inode = os.fstat(sitting.journal.descriptor).st_ino
+        self._files[path] = _ReadFile(inode=inode)
 
         if self._new_header is not None:
             header = self._new_header()
-            first = _line(f"{path.stem}-1", self._next_clock(()), "sitting", row={}, header=header)
+            clock = self._next_clock(replaces=())
+            first = _line(f"{path.stem}-1", clock, kind="sitting", row={}, header=header)
             self._write(sitting, first, force=False)  # the first decision is forced, and the header with it
         return sitting
 
@@ -482,23 +488,25 @@ class Ledger:
         int
             Number of decisions written; 0 if the table was imported before.
         """
-        path = self._make_folder() / f"{sha256[:16]}.jsonl"
-        if path.exists():
+        name = sha256[:16]
+        path = self._make_folder() / f"{name}.jsonl"
+        was_imported_before = path.exists()
+        if was_imported_before:
             return 0
 
-        # The first row is line 2. Rows that give no line are counted too, so that a row's line has the same
-        # number on every machine.
+        # Line 1 describes the table, and the first row is line 2. Rows that give no line are counted too, so
+        # that a row's line has the same number on every machine.
         lines_of_rows = []
         for number, row in enumerate(rows, start=2):
             if row is not None:
-                line_id = f"{path.stem}-{number}"
-                lines_of_rows.append(self._table_line(line_id, number, row.kind or kind, row))
+                kind_of_row = row.kind or kind
+                lines_of_rows.append(self._table_line(f"{name}-{number}", number, kind_of_row, row))
         if not lines_of_rows:
             return 0
 
         facts_of_table = {"kind": kind, "sha256": sha256, **(about or {})}
         header = None if self._new_header is None else self._new_header()
-        first = _line(f"{path.stem}-1", CLOCK_OF_TABLE, "table", facts_of_table, header=header)
+        first = _line(f"{name}-1", CLOCK_OF_TABLE, kind="table", row=facts_of_table, header=header)
         data = b"".join(encode_line(line) for line in [first, *lines_of_rows])
         write_whole(path, data, links=False)  # follows no links: the folder may come from a stranger
         self.read()

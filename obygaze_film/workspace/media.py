@@ -143,13 +143,14 @@ class StillSheet:
     """
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
+        """Read the sheet, one picture with all stills row by row, and where each still lies in it."""
         from PIL import Image  # noqa: PLC0415 - an extra
 
-        description = parse_json(read_bytes(paths["media.json"]))
-        self.width = description["width"]
-        self.height = description["height"]
-        self.columns = description["columns"]
-        self.starts = description["starts"]
+        layout = parse_json(read_bytes(paths["media.json"]))
+        self.width = layout["width"]  # of a still, in pixels
+        self.height = layout["height"]
+        self.columns = layout["columns"]  # stills in a row
+        self.starts = layout["starts"]  # of the part of the film that each still stands for, in seconds
         with Image.open(io.BytesIO(read_bytes(paths["stills.webp"]))) as sheet:
             self.sheet = sheet.convert("RGB")
 

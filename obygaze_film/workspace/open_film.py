@@ -71,9 +71,10 @@ class Job:
     """
 
     def __init__(self) -> None:
-        self.share: float | None = None  # None: the work has not begun, or failed
-        self.error = ""
-        self.notes: list[Note] | None = None  # None: the work has not ended
+        """Make a job whose work has not begun."""
+        self.share: float | None = None  # that is done, from 0 to 1; None before the work and if it failed
+        self.error = ""  # why it failed
+        self.notes: list[Note] | None = None  # what the work says at its end; None until then
 
     @property
     def is_running(self) -> bool:
@@ -146,10 +147,12 @@ class OpenFilm:
     path: Path | None = None
 
     def __post_init__(self) -> None:
-        self.copying = Job()
+        """Remember the state of the user's copy, by which `lost` notices later that it was replaced."""
+        self.copying = Job()  # makes a copy that browsers play, if they don't play the film itself
         self._state_when_opened = None if self.path is None else state_of(self.path)
-        self.described: dict[tuple[str, str], dict[str, Any]] = {}  # by id and language
-        self._views: dict[str, FilmView] = {}  # by language
+        # What was computed once and is kept
+        self.described: dict[tuple[str, str], dict[str, Any]] = {}  # decisions, by id and language
+        self._views: dict[str, FilmView] = {}  # what a page shows, by language
 
     @property
     def lost(self) -> str:

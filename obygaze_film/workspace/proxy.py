@@ -79,19 +79,13 @@ def needs_copy(path: Path) -> bool:
 
 
 def remade_part(path: Path) -> Remade:
-    """Find the largest part of a film that must be made anew so that common browsers play it.
-
-    Browsers play the codecs and containers of `PLAYED_CODECS`, if the film has 8 bits a sample, consists of
-    one part and is not cropped. Some files that they play they do not play alike, so that these need a copy:
-
-    - if time stamps do not begin at 0, or the pictures of an MP4 file begin later: Chromium shows such films
-      later than Firefox does;
-    - if another track of pictures or of sound is before the one that is read: browsers may play the first.
+    """Find the costliest part of a film that must be made anew so that common browsers play it.
 
     Returns
     -------
     str
-        `nothing` if browsers play the film as it is; else `container`, `sound` or `pictures` (`Remade`).
+        `nothing` if all browsers play the film as it is, and alike; `container` if pictures and sound can be
+        copied into an MP4 file; `sound` if the sound has to be encoded anew; `pictures` if both have to.
 
     Raises
     ------
@@ -101,11 +95,14 @@ def remade_part(path: Path) -> Remade:
     encoding = _encoding_of(path)
     if not encoding.can_be_copied:
         return "pictures"
+
+    # Do browsers play the file as it is?
     plays_pictures = _plays_pictures(encoding.container, encoding.picture_codec)
     plays_sound = _plays_sound(encoding.container, encoding.sound_codecs)
     if plays_pictures and plays_sound and encoding.is_alike_in_browsers:
         return "nothing"
-    # The copy is an MP4 file: what it may hold unchanged need not be encoded anew.
+
+    # If not, a copy is made, an MP4 file. What browsers play of such a file need not be encoded anew.
     if not _plays_pictures(MP4, encoding.picture_codec):
         return "pictures"
     if not _plays_sound(MP4, encoding.sound_codecs):
@@ -142,20 +139,23 @@ def _encoding_of(path: Path) -> _Encoding:
         is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
         sound_tracks = _playable_sound_tracks(source.container)
         sound_codecs = [track.codec_context.codec.canonical_name for track in sound_tracks]
-        starts_at_0 = abs(float(source.origin)) <= SLACK_S  # recordings of streams may begin anywhere
-        is_alike_in_browsers = (
-            starts_at_0 and _states_start_alike(source) and _has_first_tracks(source, sound_tracks)
-        )
+
+        # Of films that begin later than at 0, as recordings of streams do, Chromium shows the pictures later
+        # than Firefox. And if a file has several tracks, browsers may play the first, which is not ours.
+        starts_at_0 = abs(float(source.origin)) <= SLACK_S
+        begins_alike_in_browsers = starts_at_0 and _states_start_alike(source)
+        is_alike_in_browsers = begins_alike_in_browsers and _has_first_tracks(source, sound_tracks)
+
     film = probe(path)
     stream = film.stream
-    is_whole = stream is not None and stream.parts == 1 and not stream.crop
+    is_one_uncropped_part = stream is not None and stream.parts == 1 and not stream.crop
     # A track of sound that only begins later in the file is found by probing it, and has no codec here.
     has_late_sound = "sound" in film.besides and not sound_codecs
     return _Encoding(
         container=container,
         picture_codec=picture_codec,
         sound_codecs=sound_codecs,
-        can_be_copied=is_8_bit and is_whole and not has_late_sound,
+        can_be_copied=is_8_bit and is_one_uncropped_part and not has_late_sound,
         is_alike_in_browsers=is_alike_in_browsers,
     )
 
@@ -330,20 +330,23 @@ def _copy_streams(source: Any, output: Any, progress: Callable[[float], None], *
     copied_tracks = [source.stream]
     if keeps_sound:
         copied_tracks += sound_tracks
-    copy_of_track = {track.index: output.add_stream_from_template(track) for track in copied_tracks}
-    encoded_sound = Sound(output) if sound_tracks and not keeps_sound else None
+    stream_of_copy = {track.index: output.add_stream_from_template(track) for track in copied_tracks}
+    is_sound_encoded = bool(sound_tracks) and not keeps_sound
+    encoded_sound = Sound(output) if is_sound_encoded else None
 
     # A packet is copied as it is, or decoded and encoded anew.
     for packet in _with_decoding_times(source.demux(source.stream, *sound_tracks)):
-        is_copied = packet.stream.index in copy_of_track
-        if is_copied:
+        index = packet.stream.index  # of the packet's track in the film
+        if index in stream_of_copy:
             _move_to_film_time(packet, source.origin)
-            progress(max(float(packet.pts * packet.time_base), 0.0))
-            packet.stream = copy_of_track[packet.stream.index]
+            time_in_film_s = float(packet.pts * packet.time_base)
+            progress(max(time_in_film_s, 0.0))
+            packet.stream = stream_of_copy[index]
             output.mux(packet)
         elif encoded_sound is not None:
             for frame in packet.decode():
-                encoded_sound.add(frame, float(frame.pts * frame.time_base - source.origin))
+                heard_at_s = float(frame.pts * frame.time_base - source.origin)
+                encoded_sound.add(frame, heard_at_s)
     if encoded_sound is not None:
         encoded_sound.end()
 
@@ -360,7 +363,10 @@ def _move_to_film_time(packet: Any, origin_s: Any) -> None:
 
 
 def _transcode(path: Path, output: Any, progress: Callable[[float], None]) -> None:
-    """Encode a film's pictures and sound anew into the open container `output`."""
+    """Encode a film's pictures and sound anew into the open container `output`.
+
+    `progress` is called with the seconds of the film that are done.
+    """
     film = probe(path)
     frames_per_s = film.frames / (film.duration_s or 1)
     first_frame = read_frames(path, at([0]))
@@ -424,28 +430,32 @@ class _Pictures:
     """
 
     def __init__(self, output: Any, first: Frames[Any], frames_per_s: float) -> None:
+        """Add a stream of H.264 pictures to an open container, for pictures like the film's first frame."""
         self.width, self.height = size_with_square_pixels(
             first.width, int(first.height), _pixel_aspect(first), max_lines=MAX_LINES
         )
         self.output = output
-        self.stream = output.add_stream("libx264", options={"preset": "veryfast", "crf": CONSTANT_QUALITY})
-        self.stream.width = self.width
-        self.stream.height = self.height
-        self.stream.pix_fmt = "yuv420p"
-        self.stream.time_base = TICK_S
-        coding = self.stream.codec_context
+        stream = output.add_stream("libx264", options={"preset": "veryfast", "crf": CONSTANT_QUALITY})
+        stream.width = self.width
+        stream.height = self.height
+        stream.pix_fmt = "yuv420p"
+        stream.time_base = TICK_S
+        coding = stream.codec_context
         coding.time_base = TICK_S
         _set_colours(coding)
-        coding.gop_size = round(KEY_FRAME_S * frames_per_s)
+        coding.gop_size = round(KEY_FRAME_S * frames_per_s)  # frames from one key frame to the next
         coding.max_b_frames = 0  # with such frames the first picture would get a later time than in the film
-        self.last_tick = -1
+        self.stream = stream
+        self.last_tick = -1  # time of the latest picture, in units of `TICK_S`; -1 before the first
 
     def add(self, picture: NDArray[np.uint8], at_s: float) -> None:
         """Encode a picture [H, W, 3] that is shown from `at_s` on, in seconds."""
         tick = round(at_s / TICK_S)
-        if tick <= self.last_tick:  # the container can't hold two pictures of one time
+        has_new_time = tick > self.last_tick
+        if not has_new_time:  # the container can't hold two pictures of one time
             return
         self.last_tick = tick
+
         in_rgb = av.VideoFrame.from_ndarray(picture, "rgb24")
         frame = in_rgb.reformat(self.width, self.height, "yuv420p", dst_colorspace=Colorspace.ITU709)
         frame.pts = tick
@@ -484,18 +494,19 @@ class Sound:
     """
 
     def __init__(self, output: Any, earliest_sample: float = -math.inf) -> None:
+        """Add a stream of AAC sound to an open container; samples are counted from the start of the film."""
         self._output = output
-        self._earliest_sample = earliest_sample
         self._stream = output.add_stream("aac", rate=SAMPLE_RATE, layout="stereo")
-        self._resampler = AudioResampler("fltp", "stereo", SAMPLE_RATE)
-        self._next_sample: int | None = None  # its number from the start; None before the first
+        self._resampler = AudioResampler("fltp", "stereo", SAMPLE_RATE)  # makes the encoder's kind of samples
+        self._earliest_sample = earliest_sample  # frames before it are left out until one begins later
+        self._next_sample: int | None = None  # number of the next one; None before the first
 
     def add(self, frame: Any, at_s: float) -> None:
         """Encode a frame of samples that is heard from `at_s` seconds on.
 
         The time counts only for the first frame that is encoded: samples of later ones follow without gaps.
         """
-        if self._next_sample is None:
+        if self._next_sample is None:  # nothing was encoded yet
             first_sample = round(at_s * SAMPLE_RATE)
             if first_sample < self._earliest_sample:
                 return

@@ -219,34 +219,37 @@ class FilmRules:
             Whether the model's score was hidden from who decided. A judgement with a place in the draw is
             always blind.
         """
-        is_drawn = kind == "judgement" and place != 0
+        is_of_drawn_window = kind == "judgement" and place != 0
         row = {
             "movie": self.film.movie,
             "start_s": f"{start_s:.10g}",
             "end_s": f"{end_s:.10g}",
             "annotator": name_of(annotator),
-            "note": " ".join(note.split()),
+            "note": " ".join(note.split()),  # single blanks between words
         }
         # A note has nothing else; all other kinds have a level.
         if kind == "note":
             row["written_at"] = now()
         else:
+            saw_score = not (is_of_drawn_window or is_blind)
             row["judged_at"] = now()
             row["level"] = self.codebook.level_named(level)
             row["concepts"] = ";".join(concepts)
-            row[SEEN_SCORE] = "0" if is_drawn or is_blind else "1"
+            row[SEEN_SCORE] = "1" if saw_score else "0"
+
         # Columns of one kind
         if kind == "passage":
             row["origin"] = origin
         if kind == "agreed":
             row[PARENTS] = ";".join(parents)
-        if is_drawn:
-            row |= cells_of_drawn_window(draw, place)
-            row[PLANNED] = str(n_planned or "")
-        if kind == "judgement" and not is_drawn:
-            row["judgement"] = self.verdict(row["level"], concepts)
-        if kind == "judgement" and self.codebook.name != DEFAULT_CODEBOOK:
-            row[CODEBOOK_COLUMN] = self.codebook.name
+        if kind == "judgement":
+            if is_of_drawn_window:
+                row |= cells_of_drawn_window(draw, place)
+                row[PLANNED] = str(n_planned or "")
+            else:
+                row["judgement"] = self.verdict(row["level"], concepts)
+            if self.codebook.name != DEFAULT_CODEBOOK:
+                row[CODEBOOK_COLUMN] = self.codebook.name
         return {column: cell for column, cell in row.items() if cell}
 
     def refuse_invalid(self, kind: str, row: Cells, start_s: float, end_s: float) -> None:

@@ -105,9 +105,10 @@ class OnlyOwner:
     """
 
     def __init__(self, app: ASGIApp, keys: Secrets, port: int) -> None:
+        """Guard an application that listens on a port of this machine."""
         self.app = app
-        self.keys = keys
-        self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+        self.keys = keys  # the secrets by which the user's browser is known
+        self.own_hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it with status 403; either answer gets the security headers."""
@@ -127,20 +128,22 @@ class OnlyOwner:
         """Choose what answers a request: a refusal, the page that gives the cookie, or the application."""
         # It came by another site's name that was pointed to this machine (DNS rebinding).
         host = request.headers.get("host", "")
-        if host not in self.hosts:
+        if host not in self.own_hosts:
             return PlainTextResponse("not this address", 403)
         # It writes, and a page of another site sent it (cross-site request forgery).
-        writes = request.method not in {"GET", "HEAD"}
-        origin = request.headers.get("origin")
-        if writes and origin != f"http://{host}":
+        is_writing = request.method not in {"GET", "HEAD"}
+        is_from_own_page = request.headers.get("origin") == f"http://{host}"
+        if is_writing and not is_from_own_page:
             return PlainTextResponse("not from this page", 403)
 
         # It is the first one, for the address that was printed for the user.
         if self._has_token(request):
             self.keys.token = ""  # it is valid once
             return self._entry_page()
+        # It is a later one.
         if self._has_cookie(request):
             return self.app
+        # It has neither, as in a second browser: the page says that the printed address opens once only.
         return PlainTextResponse(Words(_language(request))["desk_once"], 403)
 
     # Secrets are compared in constant time, so that nobody can guess them character by character.
@@ -219,15 +222,19 @@ class Workspace:
         comparison_page: Callable[[str], str],
         learning: Learning | None = None,
     ) -> None:
-        self.films = films
-        self.comparison_page = comparison_page
-        self.learning = learning
-        self.learning_job = Job()
+        """Answer for these films; `app` makes the application that a server runs."""
+        self.films = films  # learning adds films to them
+        self.comparison_page = comparison_page  # language -> the page that compares the films
+        self.learning = learning  # the work; None if the workspace can't learn
+        self.learning_job = Job()  # runs that work, and says how much of it is done
 
     def app(self, keys: Secrets, port: int) -> Starlette:
-        """Make the application of a server that was started with these secrets and listens on this port."""
+        """Make the application of a server that was started with these secrets and listens on this port.
+
+        It answers each address by the method of this class that stands beside it here.
+        """
         film = "/film/{number}"  # beginning of all addresses of a film
-        compressed = [Middleware(GZipMiddleware)]
+        compressed = [Middleware(GZipMiddleware)]  # pages and scripts; pictures are compressed already
         routes = [
             Route("/", self.first),
             Route("/films", self.comparison, middleware=compressed),
@@ -248,10 +255,12 @@ class Workspace:
         routes += [Route(f"{film}/{mode}", self.desk, name=mode, middleware=compressed) for mode in MODES]
         routes += [Route(f"{film}/figure.{kind}", self.figure, name=kind) for kind in FIGURE_TYPES]
         routes += [Route(f"{film}/{name}", self.media, name=name) for name in MEDIA_TYPES]
+        # Errors for users are answered with their message, not as faults of the server.
+        errors_for_users = (ObygazeError, OSError, *UNREADABLE)
         return Starlette(
             routes=[Mount(f"/{keys.path}", routes=routes)],
             middleware=[Middleware(OnlyOwner, keys=keys, port=port)],
-            exception_handlers=dict.fromkeys((ObygazeError, OSError, *UNREADABLE), _refused),
+            exception_handlers=dict.fromkeys(errors_for_users, _refused),
         )
 
     def film(self, request: Request) -> OpenFilm:

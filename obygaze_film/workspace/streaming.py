@@ -50,26 +50,31 @@ FRAGMENTED: Final = {"movflags": "frag_keyframe+empty_moov+default_base_moof", "
 
 
 def stream_type(path: Path) -> str:
-    """Return the media type of the stream by which a film is sent while it is encoded; empty if it is not.
+    """Return the media type under which a film is encoded while browsers play it; empty if it is not.
 
-    Browsers may play the film as it is. A film that consists of several parts, is cropped or turned, or is
-    not in one file can't be streamed: it needs a copy (`proxy.make_proxy`).
+    It is not needed for a film that browsers play as it is. One that consists of several parts, is cropped or
+    turned, or is not in one file can't be sent so: it needs a copy (`proxy.make_proxy`).
 
     Raises
     ------
     VideoError
         The file is no video.
     """
-    if not path.is_file() or not needs_copy(path):
-        return ""
+    not_streamed = ""
+    if not path.is_file():
+        return not_streamed
+    plays_as_it_is = not needs_copy(path)
+    if plays_as_it_is:
+        return not_streamed
+
     film = probe(path)
-    stream = film.stream
-    if stream is None or stream.parts != 1 or stream.crop:
-        return ""
+    pictures = film.stream
+    if pictures is None or pictures.parts != 1 or pictures.crop:
+        return not_streamed
     with opened(path) as source:
-        frame = next(source.container.decode(source.stream), None)
-        if frame is None or frame.rotation:
-            return ""
+        first_frame = next(source.container.decode(source.stream), None)
+        if first_frame is None or first_frame.rotation:
+            return not_streamed
     has_sound = "sound" in film.besides  # what there is besides pictures
     return TYPE_WITH_SOUND if has_sound else TYPE_WITHOUT_SOUND
 
@@ -78,17 +83,18 @@ class _Chunks:
     """A file in memory for FFmpeg to write into, from which the data are taken while it is written."""
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []  # what was written and not yet taken
+        """Begin with an empty file in memory."""
+        self._not_taken: list[bytes] = []  # what was written since `take` was called last
 
     def write(self, data: bytes) -> int:
         """Keep data until they are taken; return their length, as files do."""
-        self._parts.append(bytes(data))
+        self._not_taken.append(bytes(data))
         return len(data)
 
     def take(self) -> bytes:
         """Return what was written since the last call, and clear it."""
-        data = b"".join(self._parts)
-        self._parts.clear()
+        data = b"".join(self._not_taken)
+        self._not_taken.clear()
         return data
 
 
@@ -133,6 +139,11 @@ def _frames_of(packet: Any) -> list[Any]:
     return [frame for frame in frames if frame.pts is not None and frame.time_base is not None]
 
 
+def _unplayable(path: Path, problem: str) -> VideoError:
+    """Return the error that says why a film can't be sent."""
+    return VideoError(message("no_copy", path=path, error=problem), path)
+
+
 class FilmStream:
     """A film from a time on, encoded while it is read.
 
@@ -154,53 +165,58 @@ class FilmStream:
     """
 
     def __init__(self, path: Path, start_s: float) -> None:
+        """Open a film at a time, and decode its first picture from there on.
+
+        It is decoded at once, so that errors are raised before the answer to the browser begins.
+        """
         self._open_film = ExitStack()  # keeps the film open until `chunks` ends
         try:
             source = self._open_film.enter_context(opened(path))
-            self._sound_track = first_sound(source.container)
+            self._sound_track = first_sound(source.container)  # None if the film is silent
+            # Pictures and pieces of sound with their times, each decoded when it is asked for
             self._frames = _decoded(source, self._sound_track, start_s)
-            # Decoded here, so that errors are raised before the answer to the browser begins.
-            first = next(self._frames, None)
+            time_and_picture = next(self._frames, None)
         except (av.FFmpegError, ValueError) as error:
-            raise self._close_with_error(str(error), path) from None
-        if first is None:
-            raise self._close_with_error(f"no picture from {start_s:g} s on", path)
-        self.start_s, self._first_picture = first
+            self._open_film.close()
+            raise _unplayable(path, str(error)) from None
+        if time_and_picture is None:
+            self._open_film.close()
+            raise _unplayable(path, f"no picture from {start_s:g} s on")
+
+        # The first picture is at the time asked for, or up to one frame later.
+        self.start_s, self._first_picture = time_and_picture
         self._pixel_aspect = Fraction(source.stream.codec_context.sample_aspect_ratio or 1)
         self._frames_per_s = source.stream.average_rate or DEFAULT_FPS
 
-    def _close_with_error(self, problem: str, path: Path) -> VideoError:
-        """Close the film, as it can't be sent, and return the error to raise, which says why."""
-        self._open_film.close()
-        return VideoError(message("no_copy", path=path, error=problem), path)
-
     def chunks(self) -> Iterator[bytes]:
-        """Encode the film to its end; yield chunks of the stream as they are encoded."""
-        written = _Chunks()
-        with self._open_film, av.open(written, "w", format="mp4", options=FRAGMENTED) as output:
+        """Encode the film to its end; yield the bytes of the stream as they are encoded."""
+        memory = _Chunks()  # the encoder writes into it
+        with self._open_film, av.open(memory, "w", format="mp4", options=FRAGMENTED) as output:
             pictures = self._add_pictures(output)
             sound = None
             if self._sound_track is not None:
                 sound = Sound(output, earliest_sample=PRIMING_SAMPLES)
-            last_tick = -1  # time of the latest picture, in units of TICK_S
+
+            next_free_tick = 0  # a tick is `TICK_S` seconds, the unit of the pictures' times
             first = (self.start_s, self._first_picture)  # which was decoded before
             for at_s, frame in chain([first], self._frames):
                 time_in_stream_s = at_s - self.start_s
                 if isinstance(frame, av.VideoFrame):
                     tick = round(time_in_stream_s / TICK_S)
                     # Two pictures of one time, as damaged files have them, cannot both be shown.
-                    if tick > last_tick:
-                        last_tick = tick
+                    if tick >= next_free_tick:
+                        next_free_tick = tick + 1
                         output.mux(pictures.encode(self._scaled(frame, pictures, tick)))
                 elif sound is not None:
                     sound.add(frame, time_in_stream_s)
-                data = written.take()
+                data = memory.take()
                 if data:
                     yield data
+
             output.mux(pictures.encode(None))  # what the encoder still holds
             if sound is not None:
                 sound.end()
-        yield written.take()  # what closing the container wrote
+        yield memory.take()  # what closing the container wrote
 
     def _add_pictures(self, output: Any) -> Any:
         """Add a stream of pictures to the container that is written: with square pixels, quick to encode.

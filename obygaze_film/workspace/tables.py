@@ -80,11 +80,15 @@ class ExportedTable:
     """
 
     def __init__(self, folder: Path, kind: str) -> None:
-        self.kind = kind
+        """Name the table's file; nothing is read or written yet.
+
+        As no state of the file is known, a file that is there counts as edited and is read first.
+        """
+        self.kind = kind  # of the decisions in the table, such as "passage"
         self.path = folder / KINDS[kind]
-        self.text = ""
+        self.text = ""  # as it was written here last
         self.is_unreadable = False
-        # State of the file when it was written or read last; None if there was no file.
+        # State of the file (inode, size, time) when it was written or read last; None if there was no file.
         self._state: State = None
 
     def is_edited(self) -> bool:
@@ -239,22 +243,25 @@ def read_edited(
     new_decisions: list[TableRow | None] = []
     further_rows = []
     for row, normalised in zip(rows, normalised_rows, strict=True):
-        named = decisions.get(normalised.line_id)
+        named = decisions.get(normalised.line_id)  # the decision whose id the row has
         if _is_nothing_new(normalised.cells, named, standing_cells):
             new_decisions.append(None)
             continue
 
         cells = _checked(kind, normalised.cells, rules, file.problems, row.line)
         annotator = cells.get("annotator", "")
-        replaced_id = ""  # empty: the row is a further decision
-        if named is not None:
-            is_same_annotator = named.line.annotator == annotator
-            if is_same_annotator and named.line.id not in not_replaceable_ids:
-                replaced_id = named.line.id
-                not_replaceable_ids.add(replaced_id)
-            else:
-                further_rows.append(FurtherRow(row.line, annotator, named.line))
-        new_decisions.append(TableRow(cells, replaces=replaced_id))
+        if named is None:
+            new_decisions.append(TableRow(cells))
+            continue
+
+        is_same_annotator = named.line.annotator == annotator
+        may_replace = is_same_annotator and named.line.id not in not_replaceable_ids
+        if may_replace:
+            not_replaceable_ids.add(named.line.id)
+            new_decisions.append(TableRow(cells, replaces=named.line.id))
+        else:  # both decisions stand
+            further_rows.append(FurtherRow(row.line, annotator, named.line))
+            new_decisions.append(TableRow(cells))
 
     file.problems.refuse()  # raises the problems that were found in rows, if there are any
     return EditedTable(rows, new_decisions, further_rows)

@@ -317,7 +317,7 @@ def test_a_strangers_agreement_removes_no_decision(judged_by_ab_and_cd):
     decisions.ledger.add("agreed", row, replaces=list(ids_before))
 
     decisions.refresh()
-    decisions._update()  # as after each act at the desk
+    decisions._find_standing_and_write_tables()  # as after each act at the desk
 
     assert {line.id for line in decisions.lines.values()} == ids_before
 
