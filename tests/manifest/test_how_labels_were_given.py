@@ -6,18 +6,14 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest, merge_annotators, project, windows
-
-
-def segment(number, start_s, end_s, level, annotator, **how):
-    """Annotate a span of the film m; `how` are the columns that say how it was judged."""
-    return Clip(f"s{number}", "m", "", start_s, end_s, level, (), annotator, how)
+from tests.manifest.judged_clips import judged_clip
 
 
 def manifest(*clips):
     return Manifest(clips, Path())
 
 
-CLIPS_OF_10_S = manifest(Clip("c1", "m", "", start_s=0, end_s=10), Clip("c2", "m", "", start_s=10, end_s=20))
+CLIPS_OF_10_S = manifest(Clip("c1", "m", start_s=0, end_s=10), Clip("c2", "m", start_s=10, end_s=20))
 """Two clips without labels: c1 from 0 to 10 s, and c2 from 10 to 20 s."""
 
 
@@ -27,33 +23,30 @@ def column(rows, name):
 
 
 def test_a_projected_clip_is_in_sight_if_the_label_it_gets_was_given_in_sight():
-    """AB saw a model's score (seen_score 1) when they judged c1, and nobody saw one when they judged c2.
+    """AB saw a model's score (seen_score 1) when they judged c1, from 0 to 10 s of the film.
 
-    If this were lost, models would be tested on labels that were copied from a model's score.
+    Nobody saw one (0) when they judged c2, from 10 to 20 s. If this were lost, models would be tested on
+    labels that were copied from a model's score.
     """
-    segments = manifest(
-        segment(1, start_s=0, end_s=10, level="S", annotator="AB", seen_score="1"),
-        segment(2, start_s=10, end_s=20, level="EN", annotator="AB", seen_score="0"),
-        segment(3, start_s=10, end_s=20, level="EN", annotator="CD", seen_score="0"),
-    )
+    in_sight = judged_clip("S", by="AB", start_s=0, end_s=10, seen_score="1")
+    blind = judged_clip("EN", by="AB", start_s=10, end_s=20, seen_score="0")
+    blind_too = judged_clip("EN", by="CD", start_s=10, end_s=20, seen_score="0")
 
-    c1, c2 = project(segments, CLIPS_OF_10_S).manifest
+    c1, c2 = project(manifest(in_sight, blind, blind_too), CLIPS_OF_10_S).manifest
 
     assert c1.extras["seen_score"] == "1"
     assert c2.extras["seen_score"] == "0"
 
 
 def test_a_lower_label_in_sight_leaves_a_higher_blind_one_blind():
-    """The clip c1 gets the level S, which AB gave blindly (seen_score 0).
+    """The clip c1 gets the highest level, S, which AB gave blindly (seen_score 0).
 
-    What CD gave in sight of a score, HN, is lower, and so is not in the label.
+    What CD gave in sight of a score (1), HN, is lower, and so is not in the label.
     """
-    segments = manifest(
-        segment(1, start_s=0, end_s=10, level="S", annotator="AB", seen_score="0"),
-        segment(2, start_s=0, end_s=10, level="HN", annotator="CD", seen_score="1"),
-    )
+    higher_and_blind = judged_clip("S", by="AB", start_s=0, end_s=10, seen_score="0")
+    lower_in_sight = judged_clip("HN", by="CD", start_s=0, end_s=10, seen_score="1")
 
-    c1, _ = project(segments, CLIPS_OF_10_S).manifest
+    c1, _ = project(manifest(higher_and_blind, lower_in_sight), CLIPS_OF_10_S).manifest
 
     assert c1.level == "S"
     assert c1.extras["seen_score"] == "0"
@@ -61,12 +54,10 @@ def test_a_lower_label_in_sight_leaves_a_higher_blind_one_blind():
 
 def test_one_label_in_sight_among_equal_ones_is_enough():
     """AB and CD both gave S to c1, AB blindly (seen_score 0), CD in sight of a score (1)."""
-    segments = manifest(
-        segment(1, start_s=0, end_s=10, level="S", annotator="AB", seen_score="0"),
-        segment(2, start_s=0, end_s=10, level="S", annotator="CD", seen_score="1"),
-    )
+    blind = judged_clip("S", by="AB", start_s=0, end_s=10, seen_score="0")
+    in_sight = judged_clip("S", by="CD", start_s=0, end_s=10, seen_score="1")
 
-    c1, _ = project(segments, CLIPS_OF_10_S).manifest
+    c1, _ = project(manifest(blind, in_sight), CLIPS_OF_10_S).manifest
 
     assert c1.extras["seen_score"] == "1"
 
@@ -76,24 +67,23 @@ def test_a_label_of_which_nobody_knows_whether_it_is_blind_makes_no_clip_blind()
 
     So nobody knows of the clip's label either.
     """
-    segments = manifest(
-        segment(1, start_s=0, end_s=10, level="S", annotator="AB", seen_score="0"),
-        segment(2, start_s=0, end_s=10, level="S", annotator="CD", seen_score=""),
-    )
+    blind = judged_clip("S", by="AB", start_s=0, end_s=10, seen_score="0")
+    unknown = judged_clip("S", by="CD", start_s=0, end_s=10, seen_score="")
 
-    c1, _ = project(segments, CLIPS_OF_10_S).manifest
+    c1, _ = project(manifest(blind, unknown), CLIPS_OF_10_S).manifest
 
     assert c1.extras["seen_score"] == ""
 
 
 def test_each_annotators_row_keeps_how_this_annotator_judged():
-    """AB judged both clips, c1 and c2, in sight of a model's score (seen_score 1), and CD blindly (0)."""
-    segments = manifest(
-        segment(1, start_s=0, end_s=20, level="S", annotator="AB", seen_score="1"),
-        segment(2, start_s=0, end_s=20, level="HN", annotator="CD", seen_score="0"),
-    )
+    """AB judged the first 20 s of a film in sight of a model's score (seen_score 1), and CD blindly (0).
 
-    rows = project(segments, CLIPS_OF_10_S, per_annotator=True).manifest
+    These 20 s are the clips c1 and c2. Each clip gets a row for each annotator.
+    """
+    in_sight = judged_clip("S", by="AB", start_s=0, end_s=20, seen_score="1")
+    blind = judged_clip("HN", by="CD", start_s=0, end_s=20, seen_score="0")
+
+    rows = project(manifest(in_sight, blind), CLIPS_OF_10_S, per_annotator=True).manifest
 
     assert [(row.clip_id, row.annotator, row.extras["seen_score"]) for row in rows] == [
         ("c1", "AB", "1"),
@@ -105,40 +95,43 @@ def test_each_annotators_row_keeps_how_this_annotator_judged():
 
 def test_a_clip_without_a_mark_was_judged_as_the_rest_of_the_film():
     """AB went through the film with the score in sight (seen_score 1), marked c1, and nothing in c2."""
-    segments = manifest(segment(1, start_s=0, end_s=10, level="S", annotator="AB", seen_score="1"))
+    marks = manifest(judged_clip("S", by="AB", start_s=0, end_s=10, seen_score="1"))
 
-    merged = project(segments, CLIPS_OF_10_S).manifest
-    by_annotator = project(segments, CLIPS_OF_10_S, per_annotator=True).manifest
+    merged = project(marks, CLIPS_OF_10_S).manifest
+    by_annotator = project(marks, CLIPS_OF_10_S, per_annotator=True).manifest
 
     assert column(merged, "seen_score") == ["1", "1"]
     assert column(by_annotator, "seen_score") == ["1", "1"]
 
 
 def test_a_machines_mark_stays_on_the_labels_that_it_gave():
-    """The machine gpt alone gave c1 its level: S is higher than HN, which AB gave to both clips.
+    """AB gave HN to the clips c1 (0 to 10 s) and c2 (10 to 20 s), and the machine gpt gave them S and EN.
 
-    In c2 the machine says EN, so that AB's level is the higher one, and nothing of the machine stays.
+    The higher level counts, and levels rise from EN over HN to S. So c1 has the machine's label, with its
+    model and what it perceives, and c2 has AB's, with nothing of the machine.
     """
-    segments = manifest(
-        segment(1, start_s=0, end_s=20, level="HN", annotator="AB", model="", perceives=""),
-        segment(2, start_s=0, end_s=10, level="S", annotator="gpt", model="gpt-9", perceives="visual;heard"),
-        segment(3, start_s=10, end_s=20, level="EN", annotator="gpt", model="gpt-9", perceives="visual"),
-    )
+    by_ab = judged_clip("HN", by="AB", start_s=0, end_s=20, model="", perceives="")
+    higher = judged_clip("S", by="gpt", start_s=0, end_s=10, model="gpt-9", perceives="visual;heard")
+    lower = judged_clip("EN", by="gpt", start_s=10, end_s=20, model="gpt-9", perceives="visual")
 
-    c1, c2 = project(segments, CLIPS_OF_10_S).manifest
+    c1, c2 = project(manifest(by_ab, higher, lower), CLIPS_OF_10_S).manifest
 
-    assert (c1.extras["model"], c1.extras["perceives"]) == ("gpt-9", "visual;heard")
-    assert (c2.extras["model"], c2.extras["perceives"]) == ("", "")
+    assert c1.level == "S"
+    assert c1.extras["model"] == "gpt-9"
+    assert c1.extras["perceives"] == "visual;heard"
+    assert c2.level == "HN"
+    assert c2.extras["model"] == ""
+    assert c2.extras["perceives"] == ""
 
 
 def test_the_definition_stays_so_that_two_of_them_are_refused_later_too():
-    """AB and CD judged under two definitions, 0123 and 4567, which are in a table each.
+    """A definition is the digest of the texts that annotators read: AB judged under 0123, CD under 4567.
 
-    Each table alone can be projected on two clips. The four rows together cannot be merged: they answer two
-    questions.
+    Their tables are projected one by one on the clips c1 and c2, which gives each annotator two rows.
+    Judgements of two definitions answer two questions, so the rows cannot be merged.
     """
-    by_ab = manifest(segment(1, start_s=0, end_s=20, level="S", annotator="AB", definition="0123"))
-    by_cd = manifest(segment(1, start_s=0, end_s=20, level="S", annotator="CD", definition="4567"))
+    by_ab = manifest(judged_clip("S", by="AB", start_s=0, end_s=20, definition="0123"))
+    by_cd = manifest(judged_clip("S", by="CD", start_s=0, end_s=20, definition="4567"))
 
     rows_of_ab = project(by_ab, CLIPS_OF_10_S, per_annotator=True).manifest.clips
     rows_of_cd = project(by_cd, CLIPS_OF_10_S, per_annotator=True).manifest.clips
@@ -150,14 +143,12 @@ def test_the_definition_stays_so_that_two_of_them_are_refused_later_too():
 def test_columns_of_the_clips_own_labels_go_with_these_labels():
     """The clip was labelled HN before, in sight of a score (seen_score 1). It gets the level S of AB.
 
-    Of this label nobody knows how it was given, so the old column would be wrong. The year of the film stays.
+    Nobody knows how AB's label was given, so seen_score would be wrong and goes, and the film's year stays.
     """
-    labelled = manifest(
-        Clip("c1", "m", "", start_s=0, end_s=10, level="HN", extras={"year": "1999", "seen_score": "1"})
-    )
-    by_ab = manifest(segment(1, start_s=0, end_s=10, level="S", annotator="AB"))
+    labelled_before = judged_clip("HN", by="", start_s=0, end_s=10, year="1999", seen_score="1")
+    by_ab = judged_clip("S", by="AB", start_s=0, end_s=10)
 
-    (projected_clip,) = project(by_ab, labelled).manifest
+    (projected_clip,) = project(manifest(by_ab), manifest(labelled_before)).manifest
 
     assert projected_clip.level == "S"
     assert projected_clip.extras == {"year": "1999"}
@@ -168,12 +159,10 @@ def test_other_columns_of_annotations_are_left_out_and_named():
 
     The film is 10 s long, as its one segment, and so has one window of 10 s.
     """
-    segments = manifest(
-        segment(1, start_s=0, end_s=10, level="S", annotator="AB", note="fine", seen_score="0", place="3")
-    )
-    window_of_10_s = windows(segments, seconds=10)
+    segment = judged_clip("S", by="AB", start_s=0, end_s=10, note="fine", seen_score="0", place="3")
+    window_of_10_s = windows(manifest(segment), seconds=10)
 
-    projection = project(segments, window_of_10_s)
+    projection = project(manifest(segment), window_of_10_s)
 
     assert projection.columns_left_out == ("note", "place")
     (clip,) = projection.manifest
@@ -181,51 +170,15 @@ def test_other_columns_of_annotations_are_left_out_and_named():
 
 
 def test_merged_rows_of_annotators_are_in_sight_whoever_comes_first():
-    """AB and CD both gave S to c1, AB blindly (seen_score 0), CD in sight of a score (1).
+    """AB judged c1 blindly (seen_score 0), and CD in sight of a score (1). Both looked at c2 blindly.
 
-    The row of AB stands first. Nobody saw a score when they looked at c2.
+    The row of AB stands first. Both say S of c1, so the label of c1 is in part one that was given in sight.
     """
     rows = manifest(
-        Clip(
-            "c1",
-            "m",
-            "",
-            start_s=0,
-            end_s=10,
-            level="S",
-            annotator="AB",
-            extras={"note": "a", "seen_score": "0"},
-        ),
-        Clip(
-            "c1",
-            "m",
-            "",
-            start_s=0,
-            end_s=10,
-            level="S",
-            annotator="CD",
-            extras={"note": "b", "seen_score": "1"},
-        ),
-        Clip(
-            "c2",
-            "m",
-            "",
-            start_s=10,
-            end_s=20,
-            level=None,
-            annotator="AB",
-            extras={"note": "c", "seen_score": "0"},
-        ),
-        Clip(
-            "c2",
-            "m",
-            "",
-            start_s=10,
-            end_s=20,
-            level=None,
-            annotator="CD",
-            extras={"note": "d", "seen_score": "0"},
-        ),
+        judged_clip("S", by="AB", clip_id="c1", start_s=0, end_s=10, seen_score="0", note="a"),
+        judged_clip("S", by="CD", clip_id="c1", start_s=0, end_s=10, seen_score="1", note="b"),
+        judged_clip(None, by="AB", clip_id="c2", start_s=10, end_s=20, seen_score="0", note="c"),
+        judged_clip(None, by="CD", clip_id="c2", start_s=10, end_s=20, seen_score="0", note="d"),
     )
 
     c1, c2 = merge_annotators(rows)

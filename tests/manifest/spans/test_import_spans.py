@@ -96,23 +96,29 @@ def media(url, origin_ms, kind="video"):
 @pytest.mark.parametrize(
     ("media_of_document", "movie"),
     [
-        (media("film.mp4", 2000), "tt1"),
-        (media("film.mp4", 2000) + media("sound.wav", 500, "audio"), "tt1"),
-        (media("film.mp4", 2000) + media("film.wav", 500, "audio"), "film"),
+        (media("film.mp4", origin_ms=2000), "tt1"),
+        (media("film.mp4", origin_ms=2000) + media("sound.wav", origin_ms=500, kind="audio"), "tt1"),
+        (media("film.mp4", origin_ms=2000) + media("film.wav", origin_ms=500, kind="audio"), "film"),
     ],
     ids=["a video", "a video and sound", "a video and sound of its name"],
 )
 def test_the_offset_of_the_video_moves_all_times(import_file, media_of_document, movie):
-    """TIME_ORIGIN says that the document begins 2000 ms into the film.
+    """A document of ELAN has the level S from t1 to t2, 1 to 5 s of the document, and names its media.
 
-    A recorder of sound may have been started at another time, here 500 ms. The film is the video.
+    Of each medium it says where in it the document begins, TIME_ORIGIN in milliseconds: 2000 in the video,
+    and 500 in the sound of another recorder. The film is the video, so S is from 3 to 7 s of the film.
     """
     level = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
-    slots = {"t1": 1000, "t2": 5000}
+    times_in_document_ms = {"t1": 1000, "t2": 5000}
 
-    clips, _ = read_elan(import_file, level, slots=slots, header=media_of_document, movie=movie)
+    clips, _ = read_elan(
+        import_file, level, slots=times_in_document_ms, header=media_of_document, movie=movie
+    )
 
-    assert clips == [(1.0 + 2.0, 5.0 + 2.0, "S", ())]
+    ((start_s, end_s, level_of_clip, _),) = clips
+    assert start_s == 1.0 + 2.0
+    assert end_s == 5.0 + 2.0
+    assert level_of_clip == "S"
 
 
 def test_of_two_videos_the_offset_of_the_one_named_like_the_film_counts(import_file):
@@ -448,20 +454,24 @@ def test_times_of_a_workbook_are_seconds_or_clocks(import_file, films):
     assert clips == [("a", 1.5, 2.5, "S", ()), ("b", 90.0, 95.0, "EN", ())]
 
 
-@pytest.mark.parametrize(
-    ("workbook", "reason"),
-    [
-        (sheet([HEADINGS, ["a.mp4", days(seconds=90), days(seconds=95), "S"]]), "day"),
-        (sheet([["a"]], {"XFD1048576": 1}), "rows"),
-    ],
-    ids=["shares of a day that are shown as numbers", "a cell in the last possible row"],
-)
-def test_a_workbook_that_cannot_be_meant_so_is_refused(import_file, films, workbook, reason):
-    """As seconds, the shares of a day would be a span of less than a thousandth of a second.
+def test_times_of_a_workbook_that_are_shares_of_a_day_but_not_shown_as_clocks_are_refused(import_file, films):
+    """A workbook keeps a time as a share of a day. This one's cells are formatted as plain numbers.
 
-    A cell in the last row would make a table of a million rows.
+    Read as seconds, 90 / 86,400 to 95 / 86,400 would be a span of less than a thousandth of a second.
     """
-    with pytest.raises(ManifestError, match=reason):
+    plain_numbers = ["a.mp4", days(seconds=90), days(seconds=95), "S"]
+    workbook = sheet([HEADINGS, plain_numbers])
+
+    with pytest.raises(ManifestError, match="day"):
+        import_file(workbook, "spans.xlsx", videos=films)
+
+
+def test_a_workbook_with_a_cell_in_the_last_possible_row_is_refused(import_file, films):
+    """XFD1048576 is the last cell of a sheet: with it the table has a million rows, which nobody means."""
+    cell_far_below = {"XFD1048576": 1}
+    workbook = sheet([["a"]], cell_far_below)
+
+    with pytest.raises(ManifestError, match="rows"):
         import_file(workbook, "spans.xlsx", videos=films)
 
 
@@ -671,64 +681,89 @@ def test_of_a_file_without_spans_the_answer_in_json_names_no_manifest(turn_witho
     assert answer["accounts"][0]["seen"] == 1
 
 
-def level_of(start_s, end_s, level, annotator="AB", movie="a", **extras):
-    """Make a clip with a level that an annotator gave to a span of a film."""
-    name = f"{movie} {annotator} {level} {start_s}"
-    return Clip(name, movie, "", start_s, end_s, level, annotator=annotator, extras=extras)
-
-
-S_TO_10 = level_of(start_s=0, end_s=10, level="S")
+def judged_span(level, *, start_s, end_s, by="AB", movie="a", **columns):
+    """Make a clip of a span of the film a to which AB, or another annotator, gave this level."""
+    name = f"{movie} {by} {level} {start_s}"
+    return Clip(name, movie, start_s=start_s, end_s=end_s, level=level, annotator=by, extras=columns)
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        pytest.param(level_of(10, 20, "HN"), id="they touch"),
-        pytest.param(level_of(5, 20, "S"), id="of one level"),
-        pytest.param(level_of(5, 20, None), id="one has no level"),
-        pytest.param(level_of(None, None, "HN"), id="one has no times"),
-        pytest.param(level_of(5, 20, "HN", "CD"), id="of two annotators"),
-        pytest.param(level_of(5, 20, "HN", movie="b"), id="of two films"),
-        pytest.param(level_of(5, 20, "HN", subject="Ann"), id="of two subjects"),
-        pytest.param(level_of(5, 20, "HN", observation="2"), id="of two observations"),
-        pytest.param(level_of(5, 20, "HN", prompt="2"), id="by two prompts"),
+        pytest.param(judged_span("HN", start_s=10, end_s=20), id="it begins where the first ends"),
+        pytest.param(judged_span("S", start_s=5, end_s=20), id="of the same level"),
+        pytest.param(judged_span(None, start_s=5, end_s=20), id="of no level"),
+        pytest.param(judged_span("HN", start_s=None, end_s=None), id="without times"),
+        pytest.param(judged_span("HN", start_s=5, end_s=20, by="CD"), id="by another annotator"),
+        pytest.param(judged_span("HN", start_s=5, end_s=20, movie="b"), id="of another film"),
+        pytest.param(judged_span("HN", start_s=5, end_s=20, subject="Ann"), id="of another subject"),
+        pytest.param(judged_span("HN", start_s=5, end_s=20, observation="2"), id="of another observation"),
+        pytest.param(judged_span("HN", start_s=5, end_s=20, prompt="2"), id="by another prompt"),
     ],
 )
 def test_spans_that_do_not_contradict_each_other_are_no_overlap(other):
-    """AB says S of the first 10 s of the film a."""
-    assert overlapping_levels([S_TO_10, other]) == []
+    """AB gave the level S to the film a from 0 to 10 s, and the other span is judged by AB too if not stated.
+
+    It is noticed where one annotator gives two levels to the same time of one thing. In each case here one of
+    these conditions is not met.
+    """
+    first_span = judged_span("S", start_s=0, end_s=10)
+    assert overlapping_levels([first_span, other]) == []
 
 
 @pytest.mark.parametrize("seen", ["0", "1"])
 def test_windows_of_a_scored_film_may_overlap(seen):
     """Both windows were drawn to be judged one by one, whether or not a score was seen."""
-    why_chosen = {"draw": "random", "seen_score": seen}
     windows = [
-        level_of(start_s=0, end_s=10, level="S", **why_chosen),
-        level_of(start_s=5, end_s=15, level="HN", **why_chosen),
+        judged_span("S", start_s=0, end_s=10, draw="random", seen_score=seen),
+        judged_span("HN", start_s=5, end_s=15, draw="random", seen_score=seen),
     ]
     assert overlapping_levels(windows) == []
 
 
 @pytest.mark.parametrize(
-    ("clips", "overlaps"),
+    ("spans", "overlaps"),
     [
-        ([level_of(9.5, 20, "HN"), S_TO_10], ["S 0-10 s and HN 9.5-20 s"]),
-        (
-            [level_of(0.5, 1, "HN"), S_TO_10, level_of(2, 3, "EN")],
+        pytest.param(
+            [judged_span("HN", start_s=9.5, end_s=20), judged_span("S", start_s=0, end_s=10)],
+            ["S 0-10 s and HN 9.5-20 s"],
+            id="the later one stands first",
+        ),
+        pytest.param(
+            [
+                judged_span("HN", start_s=0.5, end_s=1),
+                judged_span("S", start_s=0, end_s=10),
+                judged_span("EN", start_s=2, end_s=3),
+            ],
             ["S 0-10 s and HN 0.5-1 s", "S 0-10 s and EN 2-3 s"],
+            id="two within a long one",
         ),
-        (
-            [S_TO_10, level_of(1, 5, "HN"), level_of(4, 6, "S")],
+        pytest.param(
+            [
+                judged_span("S", start_s=0, end_s=10),
+                judged_span("HN", start_s=1, end_s=5),
+                judged_span("S", start_s=4, end_s=6),
+            ],
             ["S 0-10 s and HN 1-5 s", "HN 1-5 s and S 4-6 s"],
+            id="one with two others, which have the same level",
         ),
-        ([level_of(0, 3, "S"), level_of(1, 9, "S"), level_of(8, 12, "HN")], ["S 1-9 s and HN 8-12 s"]),
+        pytest.param(
+            [
+                judged_span("S", start_s=0, end_s=3),
+                judged_span("S", start_s=1, end_s=9),
+                judged_span("HN", start_s=8, end_s=12),
+            ],
+            ["S 1-9 s and HN 8-12 s"],
+            id="of two with the same level, the one that ends last",
+        ),
     ],
-    ids=["in any order", "two in a long one", "two and two", "with the one that ends last"],
 )
-def test_levels_that_overlap_are_counted_and_named(clips, overlaps):
-    """Only one of two levels can be meant: whoever imports them learns where to look, and how often."""
-    (notice,) = overlapping_levels(clips)
+def test_levels_that_overlap_are_counted_and_named(spans, overlaps):
+    """AB gave levels to spans of the film a, and in the time that two spans share they differ: S and HN, or EN.
+
+    Only one of two levels can be meant, so the notice says how many spans contradict an earlier one, and which.
+    """
+    (notice,) = overlapping_levels(spans)
 
     assert notice.startswith(f"{len(overlaps)} span")
     for overlap in overlaps:
@@ -736,12 +771,14 @@ def test_levels_that_overlap_are_counted_and_named(clips, overlaps):
 
 
 def test_of_nobody_overlapping_levels_are_named_without_an_annotator():
-    (notice,) = overlapping_levels(
-        [
-            level_of(start_s=0, end_s=10, level="S", annotator=""),
-            level_of(start_s=5, end_s=20, level="HN", annotator=""),
-        ]
-    )
+    """Nobody is named as the annotator of two spans of the film a, which have 5 s in common."""
+    spans_of_nobody = [
+        judged_span("S", start_s=0, end_s=10, by=""),
+        judged_span("HN", start_s=5, end_s=20, by=""),
+    ]
+
+    (notice,) = overlapping_levels(spans_of_nobody)
+
     assert "(a: S 0-10 s and HN 5-20 s)" in notice
 
 

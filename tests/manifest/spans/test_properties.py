@@ -72,10 +72,14 @@ def times_and_texts_in_ms(spans):
 @pytest.mark.parametrize("kind", ["srt", "vtt", "textgrid", "rttm"])
 @given(spans=subtitles())
 def test_written_spans_are_read_back_to_the_millisecond(tmp_path, kind, spans):
-    """Up to six spans, which may overlap, are written as SRT, WebVTT, TextGrid or RTTM, and imported."""
-    write = WRITERS[kind]
+    """Up to six spans, each of any times and any text, are written as a file of the kind and imported.
+
+    Spans may overlap. The kinds are SRT and WebVTT for subtitles, TextGrid of the tool
+    Praat, and RTTM for turns of speech.
+    """
+    write_spans = WRITERS[kind]
     path = tmp_path / "tt1.x"
-    path.write_text(write(spans), encoding="utf-8", newline="")
+    path.write_text(write_spans(spans), encoding="utf-8", newline="")
 
     imported = import_spans([path], tmp_path, kind)
 
@@ -84,23 +88,43 @@ def test_written_spans_are_read_back_to_the_millisecond(tmp_path, kind, spans):
     assert account.used == len(spans)
 
 
-@given(starts_and_lengths=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 8)), max_size=14))
+def on_first_free_tiers(spans):
+    """Put spans, (start, end, text) in order, one by one on the first tier whose last span has ended.
+
+    Where there is none, a new tier is begun. It returns the spans of each tier, of which there is at least
+    one.
+    """
+    tiers = [[]]
+    for span in spans:
+        start_s, _, _ = span
+        for spans_of_tier in tiers:
+            if not spans_of_tier or spans_of_tier[-1][1] <= start_s:
+                spans_of_tier.append(span)
+                break
+        else:
+            tiers.append([span])
+    return tiers
+
+
+@given(
+    starts_and_lengths=st.lists(
+        st.tuples(st.integers(min_value=0, max_value=20), st.integers(min_value=1, max_value=8)), max_size=14
+    )
+)
 def test_each_span_is_on_the_first_tier_that_is_free(starts_and_lengths):
-    """Spans that overlap can't be on one tier. Each goes to the first tier whose last span has ended."""
-    spans = sorted((float(start), float(start + length), "x") for start, length in starts_and_lengths)
+    """A tier is a row of annotations along a film, on which no two spans may overlap.
+
+    Up to 14 spans, which may overlap, are spread over several tiers: each goes to the first tier whose last
+    span has ended, as it does where they are put there one by one.
+    """
+    spans = []
+    for start, length in starts_and_lengths:
+        spans.append((float(start), float(start + length), "x"))
+    spans.sort()
 
     tiers = [spans_of_tier for _, spans_of_tier in spread_over_tiers("words", spans)]
 
-    free_from = [0.0 for _ in tiers]  # when the last span of each tier has ended
-    for span in spans:
-        start, end, _ = span
-        first_free = 0
-        while free_from[first_free] > start:
-            first_free += 1
-        assert span in tiers[first_free]
-        tiers[first_free].remove(span)
-        free_from[first_free] = end
-    assert not any(tiers), "no tier has a span more"
+    assert tiers == on_first_free_tiers(spans)
 
 
 @given(spans=subtitles())
@@ -281,34 +305,44 @@ def import_six_records(path, kind):
     )
 
 
+HUNDREDTH_OF_A_DAY = ("time", 0.01)
+TIME_BELOW_ZERO = ("time", -1)
+"""Cells of a workbook that are formatted as a time, which is kept as a share of a day."""
+
+
 @given(
-    changed_row=st.integers(0, 5),
-    changed_column=st.integers(0, 4),
-    cell=st.sampled_from(
-        ["", "x", "-1", "9:99", "1,5", -1, 0.00001, 1e300, 400.0, ("time", 0.01), ("time", -1)]
+    changed_row=st.integers(min_value=0, max_value=5),
+    changed_column=st.integers(min_value=0, max_value=4),
+    other_cell=st.sampled_from(
+        ["", "x", "-1", "9:99", "1,5", -1, 0.00001, 1e300, 400.0, HUNDREDTH_OF_A_DAY, TIME_BELOW_ZERO]
     ),
 )
-def test_a_damaged_cell_costs_its_row_alone_or_refuses_the_file(tmp_path, changed_row, changed_column, cell):
-    """A workbook has six rows of film tt1, each 4 s long, with a text of its own. One cell of it is replaced.
+def test_a_damaged_cell_costs_its_row_alone_or_refuses_the_file(
+    tmp_path, changed_row, changed_column, other_cell
+):
+    """A workbook has six rows, each a span of 4 s with a text of its own, and one cell of it is replaced.
 
-    Cells are replaced by nothing, a word, times that may be wrong, numbers, and cells that are formatted as a
-    time: ("time", 0.01) is a hundredth of a day. The file may be refused, with its name. If it is read, the
-    labels of the other five rows are there as before.
+    The other cell is empty, a word, a number, or a time that may be wrong. Either the file is refused by its
+    name, or the other five rows are read as they were before.
     """
     pytest.importorskip("python_calamine")
     headings = ["movie", "start_s", "end_s", "annotator", "text"]
-    rows = [["tt1", 10 * k + 1, 10 * k + 5, f"word{k}", f"word{k}"] for k in range(6)]
-    path = tmp_path / "tt1.xlsx"
-    path.write_bytes(sheet([headings, *rows]))
-    labels_of_other_rows = labels_of_other_records(import_six_records(path, "table"), changed_row)
+    rows = []
+    for k in range(6):
+        start_s = 10 * k + 1
+        rows.append(["tt1", start_s, start_s + 4, f"word{k}", f"word{k}"])
+    workbook = tmp_path / "tt1.xlsx"
+
+    workbook.write_bytes(sheet([headings, *rows]))
+    labels_of_other_rows = labels_of_other_records(import_six_records(workbook, "table"), changed_row)
     assert len(labels_of_other_rows) == 5
 
-    rows[changed_row][changed_column] = cell
-    path.write_bytes(sheet([headings, *rows]))
+    rows[changed_row][changed_column] = other_cell
+    workbook.write_bytes(sheet([headings, *rows]))
     try:
-        imported = import_six_records(path, "table")
+        imported = import_six_records(workbook, "table")
     except ManifestError as refusal:
-        assert str(path) in str(refusal)  # noqa: PT017 - a change may be read or refused
+        assert str(workbook) in str(refusal)  # noqa: PT017 - a change may be read or refused
     else:
         assert labels_of_other_rows <= labels_of(imported.manifest)
 
@@ -316,38 +350,46 @@ def test_a_damaged_cell_costs_its_row_alone_or_refuses_the_file(tmp_path, change
 SIGNS = ["", "\0", "x", "-", ":", ",", "\xff", " ", "9", "<", "\t", '"', ";", "\n"]
 
 
-@pytest.mark.parametrize("kind", EXAMPLES)
-@given(number=st.integers(0, 5), data=st.data())
-def test_a_damaged_record_costs_itself_alone_or_is_reported(tmp_path, kind, number, data):
-    """In one of six records, another sign, or none, is put in place of one sign or more.
+def damaged(record, data):
+    """Put another sign, or none, in place of one sign of a record or of some that follow each other.
 
-    The file may then be refused. If it is read, the other five records are the same, or the account says more
-    than before: records that are left out, or another note.
+    Hypothesis chooses which by `data`. Nothing is put behind the record.
+    """
+    length = len(record.rstrip())
+    first = data.draw(st.integers(0, length - 1), label="first sign that is replaced")
+    other_sign = data.draw(st.sampled_from(SIGNS))
+    n_replaced = data.draw(st.one_of(st.just(1), st.integers(0, length - first)))
+    return record[:first] + other_sign + record[first + n_replaced :]
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+@given(number=st.integers(min_value=0, max_value=5), data=st.data())
+def test_a_damaged_record_costs_itself_alone_or_is_reported(tmp_path, kind, number, data):
+    """A file of a tool has six records between a head and a tail. In one of them some signs are replaced.
+
+    The file may then be refused. If it is read, the other five records are read as before, or the account of
+    the import says what has changed: more records are left out, or there is another note.
     """
     head, records, tail = parts_of_file(kind)
     path = tmp_path / "tt1.x"
     path.write_text(head + "".join(records) + tail, encoding="latin-1")
-    before = import_six_records(path, kind)
-    other_records = labels_of_other_records(before, number)
+    imported_before = import_six_records(path, kind)
+    other_records = labels_of_other_records(imported_before, number)
     assert len(other_records) == 5
 
-    record = records[number]
-    length = len(record.rstrip())
-    first = data.draw(st.integers(0, length - 1), label="first sign that is replaced")
-    sign = data.draw(st.sampled_from(SIGNS))
-    n_replaced = data.draw(st.one_of(st.just(1), st.integers(0, length - first)))
-    records[number] = record[:first] + sign + record[first + n_replaced :]
-    assume(records[number] != record)
+    damaged_record = damaged(records[number], data)
+    assume(damaged_record != records[number])
+    records[number] = damaged_record
     path.write_text(head + "".join(records) + tail, encoding="latin-1")
-
     try:
-        after = import_six_records(path, kind)
+        imported = import_six_records(path, kind)
     except ManifestError:
         return
-    (account_before,) = before.accounts
-    (account,) = after.accounts
+
+    (account_before,) = imported_before.accounts
+    (account,) = imported.accounts
     assert account.seen == account.used + len(account.left_out)
-    if not other_records <= labels_of(after.manifest):
-        more_are_left_out = len(account.left_out) > len(account_before.left_out)
-        has_other_notes = account.notes != account_before.notes
-        assert more_are_left_out or has_other_notes, "records were lost and nothing is said"
+    are_others_read_as_before = other_records <= labels_of(imported.manifest)
+    are_more_left_out = len(account.left_out) > len(account_before.left_out)
+    has_other_notes = account.notes != account_before.notes
+    assert are_others_read_as_before or are_more_left_out or has_other_notes
