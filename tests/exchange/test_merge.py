@@ -5,7 +5,7 @@ import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.merge import merge
-from obygaze_features.store import Stage, open_store, seal, staging_path, verify
+from obygaze_features.store import Stage, open_store, staging_path, verify
 from obygaze_features.store.format import CROISSANT, DIGESTS, TABLE
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.testing import seal_arrays
@@ -20,6 +20,7 @@ from ..store.toy_stores import (
     plan,
     ragged,
     result,
+    seal_stage_of,
     status_of,
     tree,
 )
@@ -37,7 +38,7 @@ def seal_part(tmp_path, name, rows, *, change=None, corpus=CORPUS, groups=None, 
             features = result(clip.clip_id, kinds, status_of(clip.clip_id))
             writer.commit([change(features) if change else features])
     about = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"} | settings
-    return open_store(seal(stage_path=None, destination=tmp_path / name, **about))
+    return open_store(seal_stage_of(tmp_path / name, **about))
 
 
 def assert_not_merged(stores, tmp_path, match, **settings):
@@ -259,7 +260,7 @@ def seal_first_planned(tmp_path, name, n_clips):
     stage = Stage.open(staging_path(tmp_path / name), plan(N), [group()], CORPUS)
     commit_clips(stage, [clip.clip_id for clip in plan(N)[:n_clips]])
     about = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
-    return open_store(seal(stage_path=None, destination=tmp_path / name, allow_missing=True, **about))
+    return open_store(seal_stage_of(tmp_path / name, allow_missing=True, **about))
 
 
 def test_clips_that_one_store_planned_and_has_not_are_taken_from_another(tmp_path):

@@ -11,13 +11,13 @@ import pytest
 from obygaze_features.errors import InterruptedTransferError, StoreError
 from obygaze_features.exchange.publish import pack, push
 from obygaze_features.exchange.transfer import download, download_file
-from obygaze_features.store import open_store, seal, verify
+from obygaze_features.store import open_store, verify
 from obygaze_features.store.format import RAGGED_ARRAYS
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles, absent_files
 
 from ..store.serving import Handler, serving
-from ..store.toy_stores import make_sealed_store, make_stage, tree
+from ..store.toy_stores import make_sealed_store, make_stage, seal_stage_of, tree
 
 pytest.importorskip("obstore")
 
@@ -634,7 +634,7 @@ def test_a_store_without_a_licence_is_not_pushed(tmp_path):
     The refusal names the options that seal it with one, and the version that follows its own.
     """
     make_stage(tmp_path, 8)
-    store = seal(stage_path=None, destination=tmp_path / "toy", licence="NOASSERTION", version="2.3.0")
+    store = seal_stage_of(tmp_path / "toy", licence="NOASSERTION", version="2.3.0")
     for there in (tmp_path / "there", "s3://bucket/toy", "hf://datasets/me/toy"):
         with pytest.raises(StoreError, match=r"--licence.*--store-version 2\.3\.1"):
             push(FolderFiles(store), str(there))

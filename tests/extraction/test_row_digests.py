@@ -8,9 +8,18 @@ import pytest
 
 from obygaze_features.extraction.row_digests import RowDigests
 from obygaze_features.store import Stage, staging_path, writer
-from obygaze_features.store.sealing import seal
 
-from ..store.toy_stores import CORPUS, LICENSED, group, make_sealed_store, plan, result, status_of, tree
+from ..store.toy_stores import (
+    CORPUS,
+    LICENSED,
+    group,
+    make_sealed_store,
+    plan,
+    result,
+    seal_stage_of,
+    status_of,
+    tree,
+)
 
 
 @pytest.fixture
@@ -53,7 +62,7 @@ def seal_with_digests_of(digest_later, folder, n_clips):
     with stage.writer(clip_ids, digest_later) as stage_writer:
         for clip in clip_ids:
             stage_writer.commit([result(clip, stage.groups, status_of(clip))])
-    return seal(stage_path=None, destination=path, **LICENSED)
+    return seal_stage_of(path, **LICENSED)
 
 
 @pytest.fixture

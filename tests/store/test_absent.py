@@ -17,7 +17,7 @@ from obygaze_features.exchange.diff import describe_differences, diff
 from obygaze_features.exchange.export import export_anndata, export_hdf5
 from obygaze_features.exchange.merge import merge
 from obygaze_features.exchange.publish import card_files
-from obygaze_features.store import ClipResult, PlannedClip, Stage, open_store, seal, staging_path, verify
+from obygaze_features.store import ClipResult, PlannedClip, Stage, open_store, staging_path, verify
 from obygaze_features.store.format import FEATURES, STATUSES_WITH_FEATURES, TABLE
 from obygaze_features.store.records import COLUMNS, TEXT_COLUMN, clips_csv_bytes, each_clip, parse_clips_csv
 from obygaze_features.store.verification import check_content
@@ -31,6 +31,7 @@ from .toy_stores import (
     group,
     make_sealed_store,
     respecify,
+    seal_stage_of,
     status_of,
 )
 
@@ -285,7 +286,7 @@ def store_of_clip_zz(tmp_path):
     """A store of the one clip zz, which is absent in no group."""
     stage = Stage.open(staging_path(tmp_path / "other"), [PlannedClip("zz", "tt1")], KINDS, CORPUS)
     commit_clips(stage, ["zz"], lambda _: "ok")
-    return open_store(seal(stage_path=None, destination=tmp_path / "other", **LICENSED))
+    return open_store(seal_stage_of(tmp_path / "other", **LICENSED))
 
 
 def test_a_merged_store_keeps_the_absences_of_its_parts(store, store_of_clip_zz, tmp_path):

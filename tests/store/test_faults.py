@@ -22,6 +22,7 @@ from .toy_stores import (
     make_stage,
     plan,
     result,
+    seal_stage_of,
     status_of,
     tree,
 )
@@ -159,7 +160,7 @@ def test_clips_committed_before_a_disk_fails_are_kept(
     # and a second run makes the store that one run without disturbance makes.
     reopened.sweep()
     commit_clips(reopened, reopened.missing(retry_failed=True))
-    store = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    store = seal_stage_of(tmp_path / "toy", **LICENSED)
     assert tree(store) == undisturbed_files
 
 
@@ -235,10 +236,10 @@ def test_a_stage_can_be_sealed_after_a_seal_ran_out_of_disk(tmp_path, monkeypatc
         disk_that_is_full_at_the_table_of_clips(monkeypatch),
         pytest.raises(OSError, match="No space left") as caught,
     ):
-        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
+        seal_stage_of(tmp_path / "toy", licence="MIT")
     assert "toy.building" in caught.value.filename
     assert [node.name for node in tmp_path.iterdir()] == ["toy.staging"]
 
-    sealed_later = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    sealed_later = seal_stage_of(tmp_path / "toy", **LICENSED)
     sealed_undisturbed = make_sealed_store(tmp_path / "other")
     assert tree(sealed_later) == tree(sealed_undisturbed)

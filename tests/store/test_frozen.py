@@ -11,7 +11,7 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, same_numerics, seal, verify
 
-from .toy_stores import CORPUS, commit_clips, features, group, provenance, ragged, result, tree
+from .toy_stores import CORPUS, commit_clips, features, group, provenance, ragged, result, seal_stage_of, tree
 
 FROZEN = Path(__file__).parent / "frozen"
 SEALED = {"licence": "MIT", "citation": "Nobody, 2026", "allow_missing": True}
@@ -192,7 +192,7 @@ def test_clips_staged_today_seal_as_the_frozen_store(tmp_path, version, layout, 
     assert json.loads((stage.path / "stage.json").read_bytes())["layout"] == layout
     assert stage.missing() == ["ä"]
 
-    sealed_today = seal(stage_path=None, destination=tmp_path / "toy", **SEALED)
+    sealed_today = seal_stage_of(tmp_path / "toy", **SEALED)
 
     assert content(sealed_today) == content(FROZEN / f"format-{version}-1.0.0")
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store import PlannedClip, Stage, open_store, seal, staging_path, verify
+from obygaze_features.store import PlannedClip, Stage, open_store, staging_path, verify
 from obygaze_features.store.growth import MovedFrames, moved_frames, plan_growth
 from obygaze_features.store.testing import seal_frames
 
-from .toy_stores import CORPUS, LICENSED, commit_clips, group, provenance, ragged, tree
+from .toy_stores import CORPUS, LICENSED, commit_clips, group, provenance, ragged, seal_stage_of, tree
 
 TOY = group()
 OLD_CLIPS = [PlannedClip(f"a{row:04d}", "m", start_s=0.0, end_s=1.5) for row in range(80)]
@@ -22,7 +22,7 @@ def make_sealed_store(folder, clips, toy, name="toy", failed=()):
     """Seal a store of these clips, and remove its stage."""
     stage = Stage.open(staging_path(folder / name), clips, [toy], CORPUS)
     commit_clips(stage, stage.missing(), lambda clip: "failed" if clip in failed else "ok")
-    path = seal(stage_path=None, destination=folder / name, **LICENSED)
+    path = seal_stage_of(folder / name, **LICENSED)
     shutil.rmtree(stage.path)
     return path
 
@@ -48,7 +48,7 @@ def begin_growth(folder, path, clips, toy):
 def seal_grown(folder, path, clips, toy):
     stage = begin_growth(folder, path, clips, toy)
     commit_clips(stage, stage.missing(), lambda _: "ok")
-    return seal(stage_path=None, destination=folder / "toy", version="1.1.0", **LICENSED)
+    return seal_stage_of(folder / "toy", version="1.1.0", **LICENSED)
 
 
 def array_files(path):
@@ -82,7 +82,7 @@ def test_a_grown_store_keeps_licence_and_citation_unless_others_are_stated(
     stage = begin_growth(tmp_path, parent, ALL_CLIPS, toy)
     commit_clips(stage, stage.missing(), lambda _: "ok")
 
-    grown = open_store(seal(stage_path=None, destination=tmp_path / "toy", version="1.1.0", **stated))
+    grown = open_store(seal_stage_of(tmp_path / "toy", version="1.1.0", **stated))
 
     assert (grown.attributes["licence"], grown.attributes["citation"]) == kept
 
@@ -136,7 +136,7 @@ def test_clips_that_failed_before_are_done_again_with_retry_failed(tmp_path, sto
     assert clips_to_do == ["a0007", *(clip.clip_id for clip in NEW_CLIPS)]
 
     commit_clips(stage, clips_to_do, status=lambda _: "ok")
-    grown_store = seal(stage_path=None, destination=tmp_path / "toy", version="1.1.0", **LICENSED)
+    grown_store = seal_stage_of(tmp_path / "toy", version="1.1.0", **LICENSED)
     assert array_files(grown_store) == array_files(store_written_at_once)
 
 
@@ -261,7 +261,7 @@ def test_sealing_names_a_damaged_parent_and_keeps_the_staged_clips(
 
     array, *_ = chunk.split("/")
     with pytest.raises(StoreError, match=rf"clip {damaged_clip}, array toy/{array}"):
-        seal(stage_path=None, destination=tmp_path / "toy", version="1.1.0", **LICENSED)
+        seal_stage_of(tmp_path / "toy", version="1.1.0", **LICENSED)
     assert stage.missing() == []
     assert not (tmp_path / "toy-1.1.0").exists()
 

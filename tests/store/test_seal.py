@@ -13,7 +13,7 @@ from zarr.core.buffer import default_buffer_prototype
 
 from obygaze_features.errors import StoreError
 from obygaze_features.locks import locked
-from obygaze_features.store import Stage, open_store, seal, staging_path, verify
+from obygaze_features.store import Stage, open_store, staging_path, verify
 from obygaze_features.store.group import rows_of
 from obygaze_features.store.sealing import FRAMES_AT_ONCE
 from obygaze_features.store.testing import seal_frames
@@ -31,6 +31,7 @@ from .toy_stores import (
     plan,
     ragged,
     result,
+    seal_stage_of,
     status_of,
     tree,
 )
@@ -77,7 +78,7 @@ def test_the_order_and_sharing_of_work_change_no_byte(tmp_path_factory, toy, und
             writer.commit([result(clip, [toy], status_of(clip)) for clip in first_part])
             writer.commit([result(clip, [toy], status_of(clip)) for clip in second_part])
     n_workers = data.draw(st.integers(1, 3))
-    store = seal(stage_path=None, destination=destination, workers=n_workers, **LICENSED)
+    store = seal_stage_of(destination, workers=n_workers, **LICENSED)
 
     assert tree(store) == undisturbed_files
 
@@ -257,10 +258,10 @@ def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
     commit_clips(stage, [*first_piece, first_of_third_piece])
 
     with pytest.raises(StoreError, match="tt0016-é"):
-        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
+        seal_stage_of(tmp_path / "toy", licence="MIT")
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
 
-    path = seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", allow_missing=True)
+    path = seal_stage_of(tmp_path / "toy", licence="MIT", allow_missing=True)
     assert [clip.status for clip in open_store(path).clips].count("missing") == 23
     assert verify(path, "full").ok
     assert "23 missing" in (path / "README.md").read_text(encoding="utf-8")
@@ -272,23 +273,20 @@ def test_a_sealed_store_is_never_overwritten(tmp_path):
     before = tree(path)
 
     with pytest.raises(StoreError, match=r"toy-1\.0\.0"):
-        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
+        seal_stage_of(tmp_path / "toy", licence="MIT")
     assert tree(path) == before
 
-    assert (
-        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", version="1.0.1").name
-        == "toy-1.0.1"
-    )
+    assert seal_stage_of(tmp_path / "toy", licence="MIT", version="1.0.1").name == "toy-1.0.1"
 
 
 def test_the_version_that_is_proposed_is_not_there_yet(tmp_path):
     """Versions 1.0.0 and 1.0.1 are sealed, and each is asked for once more."""
     make_sealed_store(tmp_path)
-    seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", version="1.0.1")
+    seal_stage_of(tmp_path / "toy", licence="MIT", version="1.0.1")
 
     for version in ("1.0.0", "1.0.1"):
         with pytest.raises(StoreError, match=r"choose another version \(--store-version 1\.0\.2\)"):
-            seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", version=version)
+            seal_stage_of(tmp_path / "toy", licence="MIT", version=version)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +303,7 @@ def test_sealing_with_a_bad_argument_leaves_the_stage_alone(tmp_path, arguments,
     make_stage(tmp_path)
 
     with pytest.raises(StoreError, match=message):
-        seal(stage_path=None, destination=tmp_path / "toy", **{"licence": "MIT", **arguments})
+        seal_stage_of(tmp_path / "toy", **{"licence": "MIT", **arguments})
 
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
 
@@ -340,11 +338,11 @@ def change_second_clip(file, n_bytes, harm):
 def assert_second_clip_is_refused_and_can_be_done_again(stage, store, undisturbed_files, **options):
     clip = stage.clips[1].clip_id
     with pytest.raises(StoreError, match=f"{clip}"):
-        seal(stage_path=None, destination=store, **options, **LICENSED)
+        seal_stage_of(store, **options, **LICENSED)
     assert [path.name for path in store.parent.iterdir()] == ["toy.staging"]
     assert stage.missing() == [clip]
     commit_clips(stage, [clip])
-    assert tree(seal(stage_path=None, destination=store, **LICENSED)) == undisturbed_files
+    assert tree(seal_stage_of(store, **LICENSED)) == undisturbed_files
 
 
 # The records of a piece, with times, statuses and pooled vectors, are in its file `rows`; tokens and ragged
@@ -470,7 +468,7 @@ def test_a_ragged_store_of_failed_clips_alone_opens_and_verifies(tmp_path):
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(3), [ragged(arrays=["frames"])], CORPUS)
     commit_clips(stage, stage.missing(), status=lambda _: "failed")
 
-    path = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    path = seal_stage_of(tmp_path / "toy", **LICENSED)
 
     no_frames_of_four_numbers = (0, 4)
     assert open_store(path)["toy"].frames().shape == no_frames_of_four_numbers
@@ -490,11 +488,11 @@ def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, undistu
     lost = [clip.clip_id for clip in stage.clips[16:] if status_of(clip.clip_id) != "failed"]
 
     with pytest.raises(StoreError, match=rf"{len(lost)}.*{lost[0]}"):
-        seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+        seal_stage_of(tmp_path / "toy", **LICENSED)
     assert stage.missing() == lost
 
     commit_clips(stage, lost)
-    sealed = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    sealed = seal_stage_of(tmp_path / "toy", **LICENSED)
     assert tree(sealed) == undisturbed_files
 
 
@@ -515,7 +513,7 @@ def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, 
 
     statuses = {clip: entry.status for clip, entry in stage.status().items()}
     assert statuses == {clip: status_of(clip) for clip in clips}
-    sealed = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    sealed = seal_stage_of(tmp_path / "toy", **LICENSED)
     assert tree(sealed) == undisturbed_files
 
 
@@ -548,7 +546,7 @@ def test_two_runs_that_retry_failed_clips_in_turn_lose_nothing(
         one_run.commit([second_clip])
         other_run.commit([second_clip])
 
-    sealed = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    sealed = seal_stage_of(tmp_path / "toy", **LICENSED)
     assert tree(sealed) == undisturbed_files
 
 
@@ -580,7 +578,7 @@ def test_two_runs_that_retry_failed_clips_at_once_lose_nothing(
         before_closing_a_piece(monkeypatch, second_run, lambda: first_run.commit([last_clip]))
         second_run.commit([last_clip])
 
-    sealed = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    sealed = seal_stage_of(tmp_path / "toy", **LICENSED)
     assert tree(sealed) == undisturbed_files
 
 
@@ -594,7 +592,7 @@ def test_shards_are_links_to_files_of_the_stage(tmp_path, toy, undisturbed_files
     """Tokens are large and are not written twice: their files in the store are hard links to the stage's."""
     stage = make_stage(tmp_path, groups=[toy])
 
-    store = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    store = seal_stage_of(tmp_path / "toy", **LICENSED)
 
     files_of_tokens = {name for name in undisturbed_files if "/tokens/c/" in name}
     assert files_shared_by(stage, store) == files_of_tokens
@@ -608,12 +606,12 @@ def test_what_is_committed_after_sealing_does_not_change_files_that_store_and_st
     After sealing, the clips that had failed are done again, and the stage is sealed as another version.
     """
     stage = make_stage(tmp_path, groups=[toy])
-    store = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    store = seal_stage_of(tmp_path / "toy", **LICENSED)
     assert files_shared_by(stage, store)
 
     failed_clips = stage.missing(retry_failed=True)
     commit_clips(stage, failed_clips, status=lambda _: "ok")
-    seal(stage_path=None, destination=tmp_path / "toy", version="1.0.1", **LICENSED)
+    seal_stage_of(tmp_path / "toy", version="1.0.1", **LICENSED)
 
     assert tree(store) == undisturbed_files
 
@@ -623,7 +621,7 @@ def test_shards_are_copies_where_links_do_not_work(tmp_path, monkeypatch, toy, u
     monkeypatch.setattr(os, "link", no_link)
     stage = make_stage(tmp_path, groups=[toy])
 
-    store = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    store = seal_stage_of(tmp_path / "toy", **LICENSED)
 
     assert files_shared_by(stage, store) == set()
     assert tree(store) == undisturbed_files
@@ -636,7 +634,7 @@ def test_a_store_that_another_process_is_sealing_is_not_sealed_twice(tmp_path):
     with locked(tmp_path / "toy.building", wait=False) as has_lock:  # as the other process has
         assert has_lock
         with pytest.raises(StoreError):
-            seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
+            seal_stage_of(tmp_path / "toy", licence="MIT")
 
-    store = seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
+    store = seal_stage_of(tmp_path / "toy", licence="MIT")
     assert store.is_dir()

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from obygaze_features.exchange.transfer import pull
-from obygaze_features.store import ClipResult, Stage, seal, staging_path
+from obygaze_features.store import ClipResult, Stage, staging_path
 from obygaze_features.store.growth import why_needed
 
-from .toy_stores import CORPUS, LICENSED, commit_clips, features, group, plan
+from .toy_stores import CORPUS, LICENSED, commit_clips, features, group, plan, seal_stage_of
 
 TOY = group()
 
@@ -23,7 +23,7 @@ def sealed_with_its_stage(folder):
     """Seal a store of the four clips; return its stage, which stays."""
     stage = begun(folder)
     commit_clips(stage, stage.missing(), lambda _: "ok")
-    seal(stage_path=None, destination=folder / "toy", **LICENSED)
+    seal_stage_of(folder / "toy", **LICENSED)
     return stage
 
 

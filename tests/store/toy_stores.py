@@ -153,7 +153,12 @@ def make_sealed_store(
 ) -> Path:
     """A sealed store."""
     make_stage(folder, n, groups, name, absent)
-    return seal(stage_path=None, destination=folder / name, **LICENSED, **settings)
+    return seal_stage_of(folder / name, **LICENSED, **settings)
+
+
+def seal_stage_of(destination: Path, **settings: object) -> Path:
+    """Seal the stage `DESTINATION.staging` into the store `DESTINATION-VERSION`, and return its path."""
+    return seal(stage_path=None, destination=destination, **settings)
 
 
 def read_all(place: Path | str) -> tuple[np.ndarray, ...]:
