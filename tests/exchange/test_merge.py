@@ -14,6 +14,7 @@ from ..command import obygaze
 from ..store.hostile_stores import resealed
 from ..store.toy_stores import (
     CORPUS,
+    bytes_of_files,
     commit_clips,
     group,
     make_sealed_store,
@@ -22,7 +23,6 @@ from ..store.toy_stores import (
     result,
     seal_stage_of,
     status_of,
-    tree,
 )
 
 N = 20
@@ -82,7 +82,7 @@ def two_parts(request, tmp_path, toy):
 
 def files_that_differ(store, other):
     """Return the names of the data files whose bytes differ in two stores; both must have the same names."""
-    files, other_files = tree(store / "data"), tree(other / "data")
+    files, other_files = bytes_of_files(store / "data"), bytes_of_files(other / "data")
     assert files.keys() == other_files.keys()
     return {name for name in files if files[name] != other_files[name]}
 

@@ -12,13 +12,13 @@ from obygaze_features.store import Stage, staging_path, writer
 from ..store.toy_stores import (
     CORPUS,
     LICENSED,
+    bytes_of_files,
     group,
     make_sealed_store,
     plan,
     result,
     seal_stage_of,
     status_of,
-    tree,
 )
 
 
@@ -88,6 +88,6 @@ def test_digesting_rows_in_another_process_changes_no_byte(tmp_path, row_digests
 
     clips_with_rows = [clip.clip_id for clip in plan(20) if status_of(clip.clip_id) != "failed"]
     assert len(parts_digested_by_worker) == len(clips_with_rows)
-    bytes_of_files_by_worker = tree(store_digested_by_worker)
-    bytes_of_files_here = tree(store_digested_here)
+    bytes_of_files_by_worker = bytes_of_files(store_digested_by_worker)
+    bytes_of_files_here = bytes_of_files(store_digested_here)
     assert bytes_of_files_by_worker == bytes_of_files_here

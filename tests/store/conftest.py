@@ -10,7 +10,7 @@ from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_frames
 
 from .serving import serving
-from .toy_stores import KINDS, group, make_sealed_store, tree
+from .toy_stores import KINDS, bytes_of_files, group, make_sealed_store
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -29,7 +29,7 @@ def toy(request):
 @pytest.fixture(scope="session")
 def undisturbed_files(tmp_path_factory, toy):
     """A store of 20 clips made without any disturbance: file -> bytes."""
-    return tree(make_sealed_store(tmp_path_factory.mktemp("undisturbed"), groups=[toy]))
+    return bytes_of_files(make_sealed_store(tmp_path_factory.mktemp("undisturbed"), groups=[toy]))
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from .toy_stores import (
     CORPUS,
     KINDS,
     LICENSED,
+    bytes_of_files,
     commit_clips,
     group,
     make_sealed_store,
@@ -24,7 +25,6 @@ from .toy_stores import (
     result,
     seal_stage_of,
     status_of,
-    tree,
 )
 
 TOY = group()
@@ -72,7 +72,7 @@ def test_four_processes_make_the_same_store_as_one(tmp_path, kind):
 
     sealed_together = seal(stage, tmp_path / "shared" / "toy", **LICENSED)
     sealed_alone = make_sealed_store(tmp_path / "alone", 60, [KINDS[kind]()])
-    assert tree(sealed_together) == tree(sealed_alone)
+    assert bytes_of_files(sealed_together) == bytes_of_files(sealed_alone)
 
 
 class FailingCall:
@@ -161,7 +161,7 @@ def test_clips_committed_before_a_disk_fails_are_kept(
     reopened.sweep()
     commit_clips(reopened, reopened.missing(retry_failed=True))
     store = seal_stage_of(tmp_path / "toy", **LICENSED)
-    assert tree(store) == undisturbed_files
+    assert bytes_of_files(store) == undisturbed_files
 
 
 @contextmanager
@@ -242,4 +242,4 @@ def test_a_stage_can_be_sealed_after_a_seal_ran_out_of_disk(tmp_path, monkeypatc
 
     sealed_later = seal_stage_of(tmp_path / "toy", **LICENSED)
     sealed_undisturbed = make_sealed_store(tmp_path / "other")
-    assert tree(sealed_later) == tree(sealed_undisturbed)
+    assert bytes_of_files(sealed_later) == bytes_of_files(sealed_undisturbed)

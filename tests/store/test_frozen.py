@@ -11,7 +11,17 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, same_numerics, seal, verify
 
-from .toy_stores import CORPUS, commit_clips, features, group, provenance, ragged, result, seal_stage_of, tree
+from .toy_stores import (
+    CORPUS,
+    bytes_of_files,
+    commit_clips,
+    features,
+    group,
+    provenance,
+    ragged,
+    result,
+    seal_stage_of,
+)
 
 FROZEN = Path(__file__).parent / "frozen"
 SEALED = {"licence": "MIT", "citation": "Nobody, 2026", "allow_missing": True}
@@ -175,7 +185,7 @@ def stage_frozen_clips(path, kind):
 def content(root):
     """Every file but croissant.json, which says more today, and the list that has its digest."""
     by_version = {"croissant.json", "tagmanifest-sha256.txt"}
-    return {name: octets for name, octets in tree(root).items() if name not in by_version}
+    return {name: octets for name, octets in bytes_of_files(root).items() if name not in by_version}
 
 
 WRITTEN_TODAY = [("1.2", 3, group), ("1.3", 4, ragged)]

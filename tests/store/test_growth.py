@@ -10,7 +10,16 @@ from obygaze_features.store import PlannedClip, Stage, open_store, staging_path,
 from obygaze_features.store.growth import MovedFrames, moved_frames, plan_growth
 from obygaze_features.store.testing import seal_frames
 
-from .toy_stores import CORPUS, LICENSED, commit_clips, group, provenance, ragged, seal_stage_of, tree
+from .toy_stores import (
+    CORPUS,
+    LICENSED,
+    bytes_of_files,
+    commit_clips,
+    group,
+    provenance,
+    ragged,
+    seal_stage_of,
+)
 
 TOY = group()
 OLD_CLIPS = [PlannedClip(f"a{row:04d}", "m", start_s=0.0, end_s=1.5) for row in range(80)]
@@ -53,7 +62,7 @@ def seal_grown(folder, path, clips, toy):
 
 def array_files(path):
     """Every file of the arrays."""
-    return {name: data for name, data in tree(path).items() if "/c/" in name}
+    return {name: data for name, data in bytes_of_files(path).items() if "/c/" in name}
 
 
 def test_a_growing_store_has_only_the_new_clips_to_do_also_when_it_is_resumed(tmp_path, parent, toy):
@@ -105,12 +114,12 @@ def test_a_grown_store_links_the_files_whose_rows_do_not_change(tmp_path, parent
 
     The old version is unchanged: files that are shared by hard links must not be written to.
     """
-    before = tree(parent)
+    before = bytes_of_files(parent)
     grown_store = seal_grown(tmp_path, parent, ALL_CLIPS, toy)
 
     linked = {name for name in array_files(parent) if (parent / name).samefile(grown_store / name)}
     assert linked == {f"data/features.zarr/toy/tokens/c/{shard}/0/0" for shard in range(5)}
-    assert tree(parent) == before
+    assert bytes_of_files(parent) == before
 
 
 def test_new_clips_that_sort_between_the_old_ones_move_their_rows(tmp_path, store_written_at_once, toy):

@@ -22,6 +22,7 @@ from tests.process import python
 from .toy_stores import (
     CORPUS,
     LICENSED,
+    bytes_of_files,
     commit_clips,
     features,
     group,
@@ -33,7 +34,6 @@ from .toy_stores import (
     result,
     seal_stage_of,
     status_of,
-    tree,
 )
 
 TOY = group()
@@ -80,7 +80,7 @@ def test_the_order_and_sharing_of_work_change_no_byte(tmp_path_factory, toy, und
     n_workers = data.draw(st.integers(1, 3))
     store = seal_stage_of(destination, workers=n_workers, **LICENSED)
 
-    assert tree(store) == undisturbed_files
+    assert bytes_of_files(store) == undisturbed_files
 
 
 SEALED_KINDS = [TOY, group("alone", ["pooled"]), ragged("theirs"), ragged("times", ["pooled"])]
@@ -238,7 +238,7 @@ def test_python_without_assertions_seals_the_same_bytes(tmp_path):
     )
     python("-O", "-c", code, cwd=ROOT)
 
-    assert tree(path) == tree(make_sealed_store(tmp_path))
+    assert bytes_of_files(path) == bytes_of_files(make_sealed_store(tmp_path))
     python("-O", "-m", "obygaze", "store", "verify", "--full", path)
 
 
@@ -270,11 +270,11 @@ def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
 def test_a_sealed_store_is_never_overwritten(tmp_path):
     """Another version is another folder beside it."""
     path = make_sealed_store(tmp_path)
-    before = tree(path)
+    before = bytes_of_files(path)
 
     with pytest.raises(StoreError, match=r"toy-1\.0\.0"):
         seal_stage_of(tmp_path / "toy", licence="MIT")
-    assert tree(path) == before
+    assert bytes_of_files(path) == before
 
     assert seal_stage_of(tmp_path / "toy", licence="MIT", version="1.0.1").name == "toy-1.0.1"
 
@@ -342,7 +342,7 @@ def assert_second_clip_is_refused_and_can_be_done_again(stage, store, undisturbe
     assert [path.name for path in store.parent.iterdir()] == ["toy.staging"]
     assert stage.missing() == [clip]
     commit_clips(stage, [clip])
-    assert tree(seal_stage_of(store, **LICENSED)) == undisturbed_files
+    assert bytes_of_files(seal_stage_of(store, **LICENSED)) == undisturbed_files
 
 
 # The records of a piece, with times, statuses and pooled vectors, are in its file `rows`; tokens and ragged
@@ -406,7 +406,7 @@ def test_sealing_refuses_a_clip_whose_ragged_frames_changed(tmp_path, ragged_sto
     change_frames_of_second_clip(file_of_frames, stage, harm)
 
     assert_second_clip_is_refused_and_can_be_done_again(
-        stage, tmp_path / "work" / "toy", undisturbed_files=tree(ragged_store)
+        stage, tmp_path / "work" / "toy", undisturbed_files=bytes_of_files(ragged_store)
     )
 
 
@@ -493,7 +493,7 @@ def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, undistu
 
     commit_clips(stage, lost)
     sealed = seal_stage_of(tmp_path / "toy", **LICENSED)
-    assert tree(sealed) == undisturbed_files
+    assert bytes_of_files(sealed) == undisturbed_files
 
 
 def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, toy, undisturbed_files):
@@ -514,7 +514,7 @@ def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, 
     statuses = {clip: entry.status for clip, entry in stage.status().items()}
     assert statuses == {clip: status_of(clip) for clip in clips}
     sealed = seal_stage_of(tmp_path / "toy", **LICENSED)
-    assert tree(sealed) == undisturbed_files
+    assert bytes_of_files(sealed) == undisturbed_files
 
 
 @pytest.fixture
@@ -547,7 +547,7 @@ def test_two_runs_that_retry_failed_clips_in_turn_lose_nothing(
         other_run.commit([second_clip])
 
     sealed = seal_stage_of(tmp_path / "toy", **LICENSED)
-    assert tree(sealed) == undisturbed_files
+    assert bytes_of_files(sealed) == undisturbed_files
 
 
 def before_closing_a_piece(monkeypatch, run, action):
@@ -579,13 +579,13 @@ def test_two_runs_that_retry_failed_clips_at_once_lose_nothing(
         second_run.commit([last_clip])
 
     sealed = seal_stage_of(tmp_path / "toy", **LICENSED)
-    assert tree(sealed) == undisturbed_files
+    assert bytes_of_files(sealed) == undisturbed_files
 
 
 def files_shared_by(stage, store):
     """Names of the store's files that are files of the stage."""
     inodes = {path.stat().st_ino for path in (stage.path / "pieces").iterdir()}
-    return {name for name in tree(store) if (store / name).stat().st_ino in inodes}
+    return {name for name in bytes_of_files(store) if (store / name).stat().st_ino in inodes}
 
 
 def test_shards_are_links_to_files_of_the_stage(tmp_path, toy, undisturbed_files):
@@ -613,7 +613,7 @@ def test_what_is_committed_after_sealing_does_not_change_files_that_store_and_st
     commit_clips(stage, failed_clips, status=lambda _: "ok")
     seal_stage_of(tmp_path / "toy", version="1.0.1", **LICENSED)
 
-    assert tree(store) == undisturbed_files
+    assert bytes_of_files(store) == undisturbed_files
 
 
 def test_shards_are_copies_where_links_do_not_work(tmp_path, monkeypatch, toy, undisturbed_files):
@@ -624,7 +624,7 @@ def test_shards_are_copies_where_links_do_not_work(tmp_path, monkeypatch, toy, u
     store = seal_stage_of(tmp_path / "toy", **LICENSED)
 
     assert files_shared_by(stage, store) == set()
-    assert tree(store) == undisturbed_files
+    assert bytes_of_files(store) == undisturbed_files
 
 
 def test_a_store_that_another_process_is_sealing_is_not_sealed_twice(tmp_path):

@@ -10,7 +10,17 @@ from obygaze_features.errors import StoreError
 from obygaze_features.lines import checked_entry, encode_line
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, read_stage, seal, verify
 
-from .toy_stores import CORPUS, commit_clips, features, group, make_stage, plan, provenance, result, tree
+from .toy_stores import (
+    CORPUS,
+    bytes_of_files,
+    commit_clips,
+    features,
+    group,
+    make_stage,
+    plan,
+    provenance,
+    result,
+)
 
 TOY = group()
 
@@ -238,10 +248,10 @@ def test_a_commit_that_does_not_fit_its_stage_is_refused(stage, clips, groups, m
 
 
 def assert_opening_is_refused_and_changes_no_file(path, message, *, clips, groups, corpus):
-    files_before = tree(path)
+    files_before = bytes_of_files(path)
     with pytest.raises(StoreError, match=message):
         Stage.open(path, clips, groups, corpus)
-    assert tree(path) == files_before
+    assert bytes_of_files(path) == files_before
 
 
 FIRST_CLIP, *OTHER_CLIPS = plan(8)

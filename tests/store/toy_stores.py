@@ -185,8 +185,8 @@ def no_link(source: Path, target: Path, real: Callable[..., None] = os.link) -> 
     real(source, target)
 
 
-def tree(root: Path) -> dict[str, bytes]:
-    """Every file below a folder, and its bytes."""
+def bytes_of_files(root: Path) -> dict[str, bytes]:
+    """Return the bytes of every file below a folder, by its path from there."""
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
         for path in sorted(root.rglob("*"))
