@@ -35,10 +35,10 @@ from .toy_stores import (
     status_of,
 )
 
-N = 20
-KINDS = (group(), group("wave", ("pooled", "frames")))
+N_CLIPS = 20
+TOY_AND_WAVE = (group(), group("wave", ("pooled", "frames")))
 DONE_CLIPS = sorted(
-    clip for clip in (f"tt{i:04d}-é" for i in range(N)) if status_of(clip) in STATUSES_WITH_FEATURES
+    clip for clip in (f"tt{i:04d}-é" for i in range(N_CLIPS)) if status_of(clip) in STATUSES_WITH_FEATURES
 )
 CLIPS_WITHOUT_SOUND = (DONE_CLIPS[0], DONE_CLIPS[5], DONE_CLIPS[-1])
 ABSENT = {clip: {"wave": "no sound track"} for clip in CLIPS_WITHOUT_SOUND}
@@ -47,7 +47,7 @@ STATUS_ABSENT = 4  # the number that a group stores in its array `status` for an
 
 @pytest.fixture(scope="module")
 def sealed_store(tmp_path_factory):
-    return make_sealed_store(tmp_path_factory.mktemp("silent"), N, KINDS, absent=ABSENT)
+    return make_sealed_store(tmp_path_factory.mktemp("silent"), N_CLIPS, TOY_AND_WAVE, absent=ABSENT)
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def test_diff_names_the_clips_absent_in_one_store_and_compares_the_others(store,
 
     These three are named, and are not compared in that group. All other features are the same.
     """
-    complete = open_store(make_sealed_store(tmp_path, N, KINDS))
+    complete = open_store(make_sealed_store(tmp_path, N_CLIPS, TOY_AND_WAVE))
 
     difference = diff(complete, store)
 
@@ -264,18 +264,18 @@ def test_exports_leave_out_the_clips_absent_in_the_exported_group(store, tmp_pat
     """
     n_written, n_left_out = export_hdf5(store, "wave", tmp_path / "wave.h5")
     assert n_written == len(DONE_CLIPS) - len(CLIPS_WITHOUT_SOUND)
-    assert n_left_out == N - n_written
+    assert n_left_out == N_CLIPS - n_written
     assert export_anndata(store, "wave", tmp_path / "wave.h5ad")[0] == n_written
     with h5py.File(tmp_path / "wave.h5") as file:
         assert not set(CLIPS_WITHOUT_SOUND) & {node.attrs["clip"] for node in file.values()}
 
-    only_failed_clips_left_out = (len(DONE_CLIPS), N - len(DONE_CLIPS))
+    only_failed_clips_left_out = (len(DONE_CLIPS), N_CLIPS - len(DONE_CLIPS))
     assert export_hdf5(store, "toy", tmp_path / "toy.h5") == only_failed_clips_left_out
 
 
 def test_stores_that_disagree_about_absences_are_not_merged(store, tmp_path):
     """The same clip cannot both have features and be absent in one merged store."""
-    complete = open_store(make_sealed_store(tmp_path, N, KINDS))
+    complete = open_store(make_sealed_store(tmp_path, N_CLIPS, TOY_AND_WAVE))
 
     with pytest.raises(StoreError, match=rf"{CLIPS_WITHOUT_SOUND[0]}"):
         merge([store, complete], tmp_path / "merged")
@@ -284,7 +284,7 @@ def test_stores_that_disagree_about_absences_are_not_merged(store, tmp_path):
 @pytest.fixture
 def store_of_clip_zz(tmp_path):
     """A store of the one clip zz, which is absent in no group."""
-    stage = Stage.open(staging_path(tmp_path / "other"), [PlannedClip("zz", "tt1")], KINDS, CORPUS)
+    stage = Stage.open(staging_path(tmp_path / "other"), [PlannedClip("zz", "tt1")], TOY_AND_WAVE, CORPUS)
     commit_clips(stage, ["zz"], lambda _: "ok")
     return open_store(seal_stage_of(tmp_path / "other", **LICENSED))
 

@@ -14,7 +14,7 @@ from obygaze_features.store.store_files import FolderFiles
 
 from . import toy_stores
 from .serving import Handler, serving
-from .toy_stores import KINDS, make_sealed_store
+from .toy_stores import GROUP_MAKERS, make_sealed_store
 
 N_CLIPS = 40
 """Clips of each store: more than one shard holds, so that tokens come from several."""
@@ -37,7 +37,7 @@ READS: dict[str, Callable[[Group], object]] = {
 
 def seal_and_pack(folder: Path, kind: str) -> Path:
     """Seal a store of group `toy` in a folder, and pack its zip beside it; return the folder."""
-    store = make_sealed_store(folder, N_CLIPS, [KINDS[kind]()])
+    store = make_sealed_store(folder, N_CLIPS, [GROUP_MAKERS[kind]()])
     pack(FolderFiles(store), folder / f"{NAME}.zip")
     return folder
 

@@ -18,7 +18,7 @@ from .toy_stores import (
     features,
     group,
     provenance,
-    ragged,
+    ragged_group,
     result,
     seal_stage_of,
 )
@@ -117,12 +117,12 @@ def test_the_store_of_format_1_3_reads_as_it_was_written():
     assert wave.row_size.tolist() == [2, 0, 0, 0, 0]
 
     for clip in ("a", "b", "d"):
-        planted = features(clip, ragged())
+        planted = features(clip, ragged_group())
         for array, values in planted.arrays.items():
             assert np.array_equal(toy_group.read(clip, array), values)
         assert np.array_equal(toy_group.read(clip, "time_s"), planted.time_s)
         assert np.array_equal(toy_group.read(clip, "frame_index"), planted.frame_index)
-    assert np.array_equal(wave.frames(), features("a", ragged("wave")).arrays["frames"])
+    assert np.array_equal(wave.frames(), features("a", ragged_group("wave")).arrays["frames"])
 
 
 def test_the_store_of_format_1_4_reads_as_it_was_written():
@@ -164,7 +164,7 @@ def test_a_clip_partly_without_pictures_seals_to_the_frozen_bytes(tmp_path):
 
 
 def frozen_groups(kind):
-    """The groups of the frozen stores of format 1.2 and 1.3: of `group` and of `ragged`."""
+    """The groups of the frozen stores of format 1.2 and 1.3: of `group` and of `ragged_group`."""
     return [kind(), kind("wave", ("pooled", "frames"))]
 
 
@@ -188,7 +188,7 @@ def content(root):
     return {name: octets for name, octets in bytes_of_files(root).items() if name not in by_version}
 
 
-WRITTEN_TODAY = [("1.2", 3, group), ("1.3", 4, ragged)]
+WRITTEN_TODAY = [("1.2", 3, group), ("1.3", 4, ragged_group)]
 """Versions of the format of stores, each with the layout of its stage and what makes its groups."""
 
 

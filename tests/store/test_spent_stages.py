@@ -11,12 +11,12 @@ from obygaze_features.store.growth import why_needed
 
 from .toy_stores import CORPUS, LICENSED, commit_clips, features, group, plan, seal_stage_of
 
-TOY = group()
+FIXED_GROUP = group()
 
 
 def begun(folder):
     """Begin a stage of four clips."""
-    return Stage.open(staging_path(folder / "toy"), plan(4), [TOY], CORPUS)
+    return Stage.open(staging_path(folder / "toy"), plan(4), [FIXED_GROUP], CORPUS)
 
 
 def sealed_with_its_stage(folder):
@@ -43,7 +43,7 @@ def test_a_stage_with_other_features_than_its_store_is_needed(tmp_path):
     clips = anew.missing()
     with anew.writer(clips) as writer:
         for clip in clips:
-            sealed_before = features(clip, TOY)
+            sealed_before = features(clip, FIXED_GROUP)
             zeros = {name: np.zeros_like(array) for name, array in sealed_before.arrays.items()}
             other_features = replace(sealed_before, arrays=zeros)
             writer.commit([ClipResult(clip, "ok", groups={"toy": other_features})])

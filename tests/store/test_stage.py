@@ -22,13 +22,13 @@ from .toy_stores import (
     result,
 )
 
-TOY = group()
+FIXED_GROUP = group()
 
 
 @pytest.fixture
 def stage(tmp_path):
     """A stage of 40 clips: two pieces of 16 and one of 8."""
-    return Stage.open(tmp_path / "toy.staging", plan(40), [TOY], CORPUS)
+    return Stage.open(tmp_path / "toy.staging", plan(40), [FIXED_GROUP], CORPUS)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_stage_has_every_clip_to_do_sorted_by_id_in_whatever_order_it_is_opene
     clips_in_reverse_order = plan(40)[::-1]
     other_digest = "cd" * 32
     corpus_with_other_digest = {**CORPUS, "manifest_sha256": other_digest}
-    reopened = Stage.open(stage.path, clips_in_reverse_order, [TOY], corpus_with_other_digest)
+    reopened = Stage.open(stage.path, clips_in_reverse_order, [FIXED_GROUP], corpus_with_other_digest)
 
     assert reopened.clips == stage.clips
     assert read_stage(stage.path).corpus["manifest_sha256"] == other_digest
@@ -77,7 +77,7 @@ def test_committed_clips_are_done_in_a_stage_that_is_opened_again(stage, ids):
     statuses = {ok_clip: "ok", partial_clip: "partial", failed_clip: "failed"}
     commit_clips(stage, statuses, status=statuses.get)
 
-    reopened = Stage.open(stage.path, plan(40), [TOY], CORPUS)
+    reopened = Stage.open(stage.path, plan(40), [FIXED_GROUP], CORPUS)
 
     assert reopened.missing() == not_committed
     assert reopened.missing(retry_failed=True) == [failed_clip, *not_committed]
@@ -107,22 +107,22 @@ def test_a_piece_is_recorded_once_all_its_announced_clips_are_committed(stage, i
     """
     of_first_piece, of_second_piece = [ids[2], ids[7]], ids[20]
     with stage.writer([*of_first_piece, of_second_piece]) as writer:
-        writer.commit([result(ids[7], [TOY])])
+        writer.commit([result(ids[7], [FIXED_GROUP])])
         recorded_clips = list(stage.status())
         assert recorded_clips == []
 
-        writer.commit([result(ids[2], [TOY])])
+        writer.commit([result(ids[2], [FIXED_GROUP])])
         recorded_clips = list(stage.status())
         assert recorded_clips == of_first_piece
 
         with pytest.raises(StoreError, match="already done"):
-            writer.commit([result(ids[2], [TOY])])
+            writer.commit([result(ids[2], [FIXED_GROUP])])
 
 
 def test_closing_a_writer_records_the_piece_it_has_begun(stage, ids):
     """It announced two clips of a piece, and is closed after the first. `status` has the recorded clips."""
     with stage.writer([ids[20], ids[21]]) as writer:
-        writer.commit([result(ids[20], [TOY])])
+        writer.commit([result(ids[20], [FIXED_GROUP])])
         assert list(stage.status()) == []
 
     assert list(stage.status()) == [ids[20]]
@@ -160,7 +160,7 @@ def test_writers_never_share_a_journal_and_are_counted_until_they_end(stage):
 
 def features_with(replaced, clip):
     """The right features of a clip, but for the arrays `replaced` (name -> array)."""
-    right = features(clip, TOY)
+    right = features(clip, FIXED_GROUP)
     vectors = dict(right.arrays)
     times = {"time_s": right.time_s, "frame_index": right.frame_index}
     for name, array in replaced.items():
@@ -193,7 +193,7 @@ def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(sta
     all, so the good one is not written either, and can be committed later.
     """
     good, bad = ids[:2]
-    good_result = result(good, [TOY])
+    good_result = result(good, [FIXED_GROUP])
     bad_result = ClipResult(bad, "ok", groups={"toy": features_with(bad_arrays, bad)})
 
     with stage.writer() as writer:
@@ -213,10 +213,10 @@ def test_clips_that_another_process_did_meanwhile_may_be_done_again(stage, ids, 
     """
     missing_at_the_beginning = stage.missing()
 
-    opened_by_another = Stage.open(stage.path, plan(40), [TOY], CORPUS)
+    opened_by_another = Stage.open(stage.path, plan(40), [FIXED_GROUP], CORPUS)
     commit_clips(opened_by_another, ids[:20], ok)
     with stage.writer(missing_at_the_beginning) as writer:
-        writer.commit([result(clip, [TOY]) for clip in ids[:3]])
+        writer.commit([result(clip, [FIXED_GROUP]) for clip in ids[:3]])
     commit_clips(stage, ids[20:], ok)
 
     assert not stage.missing()
@@ -228,11 +228,11 @@ def test_clips_that_another_process_did_meanwhile_may_be_done_again(stage, ids, 
 @pytest.mark.parametrize(
     ("clips", "groups", "message"),
     [
-        (["nobody"], [TOY], "clip nobody: not in the plan"),
-        (["tt0002-é", "tt0002-é"], [TOY], "committed twice at once"),
+        (["nobody"], [FIXED_GROUP], "clip nobody: not in the plan"),
+        (["tt0002-é", "tt0002-é"], [FIXED_GROUP], "committed twice at once"),
         (["tt0002-é"], [], "expected features of toy; found none"),
-        (["tt0000-é"], [TOY], "already done"),
-        (["tt0001-é"], [TOY], "already done"),
+        (["tt0000-é"], [FIXED_GROUP], "already done"),
+        (["tt0001-é"], [FIXED_GROUP], "already done"),
     ],
     ids=["out of plan", "twice at once", "without a group", "done by this writer", "done before"],
 )
@@ -241,7 +241,7 @@ def test_a_commit_that_does_not_fit_its_stage_is_refused(stage, clips, groups, m
     commit_clips(stage, ["tt0001-é"], ok)
 
     with stage.writer() as writer:
-        writer.commit([result("tt0000-é", [TOY])])
+        writer.commit([result("tt0000-é", [FIXED_GROUP])])
 
         with pytest.raises(StoreError, match=message):
             writer.commit([result(clip, groups) for clip in clips])
@@ -278,7 +278,9 @@ def test_a_stage_is_not_opened_for_other_clips(tmp_path, clips, message):
     """
     path = make_stage(tmp_path, 8).path
 
-    assert_opening_is_refused_and_changes_no_file(path, message, clips=clips, groups=[TOY], corpus=CORPUS)
+    assert_opening_is_refused_and_changes_no_file(
+        path, message, clips=clips, groups=[FIXED_GROUP], corpus=CORPUS
+    )
 
 
 @pytest.mark.parametrize(
@@ -315,11 +317,13 @@ def test_a_stage_is_not_opened_for_another_corpus(tmp_path, other_corpus, messag
     path = make_stage(tmp_path, 8).path
 
     assert_opening_is_refused_and_changes_no_file(
-        path, message, clips=plan(8), groups=[TOY], corpus=other_corpus
+        path, message, clips=plan(8), groups=[FIXED_GROUP], corpus=other_corpus
     )
 
 
-@pytest.mark.parametrize(("clips", "groups"), [([], [TOY]), (plan(8), [])], ids=["no clips", "no groups"])
+@pytest.mark.parametrize(
+    ("clips", "groups"), [([], [FIXED_GROUP]), (plan(8), [])], ids=["no clips", "no groups"]
+)
 def test_a_stage_of_no_clips_or_no_groups_is_not_begun(tmp_path, clips, groups):
     """There would be nothing to do: the stage is refused, and its folder is not made."""
     folder = tmp_path / "toy.staging"
@@ -333,7 +337,7 @@ def test_a_stage_of_no_clips_or_no_groups_is_not_begun(tmp_path, clips, groups):
 def test_a_stage_of_two_groups_of_one_name_is_not_begun(tmp_path):
     """A store has its arrays by the names of groups, so that the second group would replace the first."""
     with pytest.raises(StoreError, match="group toy"):
-        Stage.open(tmp_path / "toy.staging", plan(8), [TOY, TOY], CORPUS)
+        Stage.open(tmp_path / "toy.staging", plan(8), [FIXED_GROUP, FIXED_GROUP], CORPUS)
     assert not (tmp_path / "toy.staging").exists()
 
 
@@ -388,8 +392,8 @@ def test_sweeping_removes_only_the_open_piece_of_a_killed_writer(stage, ids):
     commit_clips(stage, piece_0, ok)
     killed = stage.writer(piece_1[:4])
     alive = stage.writer(piece_2)
-    killed.commit([result(piece_1[0], [TOY])])
-    alive.commit([result(piece_2[0], [TOY])])
+    killed.commit([result(piece_1[0], [FIXED_GROUP])])
+    alive.commit([result(piece_2[0], [FIXED_GROUP])])
     killed._journal.close()  # its lock ends, as with its process
 
     n_clips_that_may_be_lost = stage.sweep()

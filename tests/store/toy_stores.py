@@ -69,15 +69,15 @@ def group(
     return GroupSpec(name, tuple(kinds[array] for array in arrays), n_frames, provenance(name, **changes))
 
 
-def ragged(
+def ragged_group(
     name: str = "toy", arrays: Sequence[str] = ("pooled", "frames", "tokens"), **changes: object
 ) -> GroupSpec:
     """A group in which every clip has its own number of frames."""
     return group(name, arrays, ANY_NUMBER, **changes)
 
 
-KINDS = {"fixed": group, "ragged": ragged}
-"""The two kinds of groups, for tests that hold of both."""
+GROUP_MAKERS = {"fixed": group, "ragged": ragged_group}
+"""Kind of group -> the function that makes one: with as many frames of each clip, or any number of each."""
 
 
 def plan(n: int) -> list[PlannedClip]:
