@@ -27,9 +27,9 @@ from .toy_stores import (
     CORPUS,
     LICENSED,
     commit_clips,
-    features,
     group,
     make_sealed_store,
+    planted_features,
     respecify,
     seal_stage_of,
     status_of,
@@ -69,7 +69,7 @@ def run(*words):
 @pytest.mark.parametrize(("status", "reason"), [("ok", ""), ("partial", "cut")])
 def test_a_clip_with_features_may_lack_a_group_for_a_reason(status, reason):
     """The clip has features in group "toy" and none in group "wave"."""
-    groups = {"toy": features("a", group("toy"))}
+    groups = {"toy": planted_features("a", group("toy"))}
 
     clip = ClipResult("a", status, reason, groups=groups, absent={"wave": "no sound track"})
     assert clip.absent == {"wave": "no sound track"}
@@ -91,7 +91,7 @@ def test_an_absence_that_makes_no_sense_is_refused(status, groups, absent):
 
     `groups` names the groups in which the clip has features; `absent` says group -> reason.
     """
-    features_in = {name: features("a", group("toy")) for name in groups}
+    features_in = {name: planted_features("a", group("toy")) for name in groups}
 
     with pytest.raises(StoreError):
         ClipResult("a", status, "why", groups=features_in, absent=absent)
@@ -116,7 +116,7 @@ def test_an_absent_clip_lacks_features_in_that_group_alone(store):
 @pytest.mark.parametrize("clip", CLIPS_WITHOUT_SOUND)
 def test_reading_an_absent_clip_is_refused_and_works_in_other_groups(store, clip):
     """A clip without sound has features in group "toy", and is absent in group "wave"."""
-    planted = features(clip, group("toy"))
+    planted = planted_features(clip, group("toy"))
     assert np.array_equal(store["toy"].read(clip, "pooled"), planted.arrays["pooled"])
 
     with pytest.raises(StoreError, match=f"{clip}"):

@@ -44,7 +44,7 @@ def seal_and_pack(folder: Path, kind: str) -> Path:
 
 def seal_with_other_numbers(folder: Path, kind: str) -> Path:
     """Seal a store with the same clips, shapes and metadata, all of whose features are greater by 100."""
-    planted = toy_stores.features
+    planted = toy_stores.planted_features
 
     def greater_features(clip_id, kind_of_group):
         of_clip = planted(clip_id, kind_of_group)
@@ -54,7 +54,7 @@ def seal_with_other_numbers(folder: Path, kind: str) -> Path:
         return of_clip
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(toy_stores, "features", greater_features)
+        patch.setattr(toy_stores, "planted_features", greater_features)
         return seal_and_pack(folder, kind)
 
 

@@ -15,8 +15,8 @@ from .toy_stores import (
     CORPUS,
     bytes_of_files,
     commit_clips,
-    features,
     group,
+    planted_features,
     provenance,
     ragged_group,
     result,
@@ -73,7 +73,7 @@ def test_the_store_of_format_1_0_reads_as_it_was_written():
     assert fields_that_differ == []
 
     for clip in ("a", "b"):
-        planted = features(clip, group())
+        planted = planted_features(clip, group())
         for array, values in planted.arrays.items():
             assert np.array_equal(toy_group.read(clip, array), values)
 
@@ -97,10 +97,10 @@ def test_the_store_of_format_1_2_reads_as_it_was_written():
     assert store["wave"].status.tolist() == [ok, absent_here, failed, absent_here, missing]
 
     for clip in ("a", "b", "d"):
-        planted = features(clip, group("toy", ("pooled", "frames", "tokens")))
+        planted = planted_features(clip, group("toy", ("pooled", "frames", "tokens")))
         for array, values in planted.arrays.items():
             assert np.array_equal(store["toy"].read(clip, array), values)
-    planted = features("a", group("wave", ("pooled", "frames")))
+    planted = planted_features("a", group("wave", ("pooled", "frames")))
     for array, values in planted.arrays.items():
         assert np.array_equal(store["wave"].read("a", array), values)
 
@@ -117,12 +117,12 @@ def test_the_store_of_format_1_3_reads_as_it_was_written():
     assert wave.row_size.tolist() == [2, 0, 0, 0, 0]
 
     for clip in ("a", "b", "d"):
-        planted = features(clip, ragged_group())
+        planted = planted_features(clip, ragged_group())
         for array, values in planted.arrays.items():
             assert np.array_equal(toy_group.read(clip, array), values)
         assert np.array_equal(toy_group.read(clip, "time_s"), planted.time_s)
         assert np.array_equal(toy_group.read(clip, "frame_index"), planted.frame_index)
-    assert np.array_equal(wave.frames(), features("a", ragged_group("wave")).arrays["frames"])
+    assert np.array_equal(wave.frames(), planted_features("a", ragged_group("wave")).arrays["frames"])
 
 
 def test_the_store_of_format_1_4_reads_as_it_was_written():
@@ -131,7 +131,7 @@ def test_the_store_of_format_1_4_reads_as_it_was_written():
     stretches = {clip.clip_id: clip.without_pictures_s for clip in store.clips if clip.without_pictures_s}
     assert stretches == {"b": ((0.25, 0.5), (2.0, 2.5))}
 
-    planted = features("b", group())
+    planted = planted_features("b", group())
     for array, values in planted.arrays.items():
         assert np.array_equal(store["toy"].read("b", array), values)
 

@@ -16,11 +16,11 @@ from tests.process import python
 from .toy_stores import (
     CORPUS,
     commit_clips,
-    features,
     group,
     make_sealed_store,
     make_stage,
     plan,
+    planted_features,
     provenance,
     read_all,
     respecify,
@@ -55,7 +55,7 @@ def test_pooled_vectors_come_as_one_contiguous_array_with_a_mask(shelf):
     assert group.usable.tolist() == [status_of(clip) != "failed" for clip in group.clip_ids]
     assert np.isnan(pooled[~group.usable]).all()
     for row in np.flatnonzero(group.usable):
-        planted = features(group.clip_ids[row], FIXED_GROUP)
+        planted = planted_features(group.clip_ids[row], FIXED_GROUP)
         assert np.array_equal(pooled[row], planted.arrays["pooled"])
 
 

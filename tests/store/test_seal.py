@@ -24,12 +24,12 @@ from .toy_stores import (
     LICENSED,
     bytes_of_files,
     commit_clips,
-    features,
     group,
     make_sealed_store,
     make_stage,
     no_link,
     plan,
+    planted_features,
     ragged_group,
     result,
     seal_stage_of,
@@ -109,7 +109,7 @@ def assert_is_an_empty_row(row_size, values):
 
 def assert_holds_what_was_committed(row_size, values, clip, kind):
     """`values` is array -> the row's part of it."""
-    planted = features(clip, kind)
+    planted = planted_features(clip, kind)
     assert row_size == len(planted.time_s)
     expected = {**planted.arrays, "time_s": planted.time_s, "frame_index": planted.frame_index}
     for name, array in values.items():
@@ -177,7 +177,7 @@ def test_to_xarray_of_a_ragged_group_names_the_clip_of_each_frame(ragged_store):
     assert data.row_size.attrs == {"sample_dimension": "row"}
 
     is_of_one_clip = (data.row_clip == "tt0001-é").values
-    expected = features("tt0001-é", RAGGED_GROUP).arrays["frames"]
+    expected = planted_features("tt0001-é", RAGGED_GROUP).arrays["frames"]
     assert np.array_equal(data.frames[is_of_one_clip].values, expected)
     means_by_clip = data.groupby("row_clip").mean()
     n_clips_with_frames = group.usable.sum()
@@ -198,7 +198,7 @@ def test_xarray_opens_a_group_of_a_sealed_store_by_its_path(tmp_path):
         assert data.sizes == {"clip": 20, "frame": 3, "feature": 4, "token": 5, "token_feature": 6}
         clip = data.sel(clip="tt0001-é")
         assert clip.frames.dims == ("frame", "feature")
-        assert np.array_equal(clip.frames.values, features("tt0001-é", FIXED_GROUP).arrays["frames"])
+        assert np.array_equal(clip.frames.values, planted_features("tt0001-é", FIXED_GROUP).arrays["frames"])
         assert int(clip.status) == 1
     finally:
         data.close()

@@ -9,7 +9,7 @@ from obygaze_features.exchange.transfer import pull
 from obygaze_features.store import ClipResult, Stage, staging_path
 from obygaze_features.store.growth import why_needed
 
-from .toy_stores import CORPUS, LICENSED, commit_clips, features, group, plan, seal_stage_of
+from .toy_stores import CORPUS, LICENSED, commit_clips, group, plan, planted_features, seal_stage_of
 
 FIXED_GROUP = group()
 
@@ -43,7 +43,7 @@ def test_a_stage_with_other_features_than_its_store_is_needed(tmp_path):
     clips = anew.missing()
     with anew.writer(clips) as writer:
         for clip in clips:
-            sealed_before = features(clip, FIXED_GROUP)
+            sealed_before = planted_features(clip, FIXED_GROUP)
             zeros = {name: np.zeros_like(array) for name, array in sealed_before.arrays.items()}
             other_features = replace(sealed_before, arrays=zeros)
             writer.commit([ClipResult(clip, "ok", groups={"toy": other_features})])

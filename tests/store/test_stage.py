@@ -14,10 +14,10 @@ from .toy_stores import (
     CORPUS,
     bytes_of_files,
     commit_clips,
-    features,
     group,
     make_stage,
     plan,
+    planted_features,
     provenance,
     result,
 )
@@ -160,7 +160,7 @@ def test_writers_never_share_a_journal_and_are_counted_until_they_end(stage):
 
 def features_with(replaced, clip):
     """The right features of a clip, but for the arrays `replaced` (name -> array)."""
-    right = features(clip, FIXED_GROUP)
+    right = planted_features(clip, FIXED_GROUP)
     vectors = dict(right.arrays)
     times = {"time_s": right.time_s, "frame_index": right.frame_index}
     for name, array in replaced.items():

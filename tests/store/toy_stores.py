@@ -85,7 +85,7 @@ def plan(n: int) -> list[PlannedClip]:
     return [PlannedClip(f"tt{(7 * i) % n:04d}-é", f"tt{i % 2}", float(i), i + 1.5) for i in range(n)]
 
 
-def features(clip_id: str, kind: GroupSpec) -> ClipFeatures:
+def planted_features(clip_id: str, kind: GroupSpec) -> ClipFeatures:
     """The planted truth: numbers that only this clip, group and array have."""
     rng = np.random.default_rng([*clip_id.encode(), *kind.name.encode()])
     n_frames = int(rng.integers(1, 3 * F)) if kind.ragged else kind.n_frames
@@ -103,7 +103,9 @@ def result(
     reason = "" if status == "ok" else f"the file is {status}"
     source = {"bytes": 1000, "duration_s": 5.25, "sha256": "c" * 64}
     kinds = [] if status == "failed" else [kind for kind in groups if kind.name not in absent]
-    return ClipResult(clip_id, status, reason, source, {k.name: features(clip_id, k) for k in kinds}, absent)
+    return ClipResult(
+        clip_id, status, reason, source, {k.name: planted_features(clip_id, k) for k in kinds}, absent
+    )
 
 
 def status_of(clip_id: str) -> str:
