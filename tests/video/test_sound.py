@@ -29,7 +29,7 @@ TICK_S = {"mp4": 0.0, "mkv": 0.001, "ts": 1 / 90_000, "avi": 0.0}
 
 
 @pytest.fixture(scope="module")
-def films(tmp_path_factory):
+def film_of_clicks(tmp_path_factory):
     """Container -> a film of 36 s with clicks at 1, 29.5, 31.5 and 33 s."""
     folder = tmp_path_factory.mktemp("sound")
     return {
@@ -67,12 +67,12 @@ def read_sound(path, rate, start_s, end_s, edges_s=(), **settings):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", CODEC_OF)
 @pytest.mark.parametrize("rate", [16_000, 48_000])
-def test_a_click_is_found_at_its_sample(films, kind, rate):
+def test_a_click_is_found_at_its_sample(film_of_clicks, kind, rate):
     """The film has clicks at 1, 29.5, 31.5 and 33 s. Some containers do not state how much an encoder delays.
 
     A click may lie as far from its time as the container rounds times, and one sample more.
     """
-    samples = read_sound(films[kind], rate, start_s=0.0, end_s=36.0).samples
+    samples = read_sound(film_of_clicks[kind], rate, start_s=0.0, end_s=36.0).samples
 
     rounding_s = TICK_S[kind] / 2 + 1 / rate
     for click_s in (1.0, 29.5, 31.5, 33.0):
@@ -82,18 +82,18 @@ def test_a_click_is_found_at_its_sample(films, kind, rate):
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the command of FFmpeg is not installed")
 @pytest.mark.parametrize("kind", CODEC_OF)
-def test_samples_are_those_of_ffmpegs_command(films, kind):
+def test_samples_are_those_of_ffmpegs_command(film_of_clicks, kind):
     """FFmpeg's command gives the sound as 16,000 samples a second of one channel.
 
     Ours may be shifted by half of what the container rounds times to, and one sample more. They are compared
     from 0.05 to 28 s: at the first and the last samples, the two resamplers meet other neighbours.
     """
     rate = 16_000
-    command = f"ffmpeg -v error -i {films[kind]} -vn -ac 1 -ar {rate} -f f32le -".split()
+    command = f"ffmpeg -v error -i {film_of_clicks[kind]} -vn -ac 1 -ar {rate} -f f32le -".split()
     output = subprocess.run(command, capture_output=True, check=True).stdout
     samples_of_ffmpeg = np.frombuffer(output, "<f4")
 
-    samples = read_sound(films[kind], rate, start_s=0.0, end_s=36.0).samples
+    samples = read_sound(film_of_clicks[kind], rate, start_s=0.0, end_s=36.0).samples
 
     max_shift = round(TICK_S[kind] / 2 * rate) + 1
     first = round(0.05 * rate)
@@ -107,10 +107,10 @@ def test_samples_are_those_of_ffmpegs_command(films, kind):
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the command of FFmpeg is not installed")
 @pytest.mark.parametrize("cut_s", [0.5, 0.757, 0.013])
-def test_a_click_is_heard_in_time_in_a_film_cut_without_encoding(films, tmp_path, cut_s):
+def test_a_click_is_heard_in_time_in_a_film_cut_without_encoding(film_of_clicks, tmp_path, cut_s):
     """The first click is at 1 s, and the film is cut before it. The sound then begins inside a packet."""
     cut_film = tmp_path / "cut.mp4"
-    command = f"ffmpeg -v error -ss {cut_s} -i {films['mp4']} -t 3 -c copy {cut_film}"
+    command = f"ffmpeg -v error -ss {cut_s} -i {film_of_clicks['mp4']} -t 3 -c copy {cut_film}"
     subprocess.run(command.split(), check=True)
 
     samples = read_sound(cut_film, rate=48_000, start_s=0.0, end_s=2.0).samples
@@ -121,21 +121,23 @@ def test_a_click_is_heard_in_time_in_a_film_cut_without_encoding(films, tmp_path
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", CODEC_OF)
-def test_a_span_has_the_same_samples_whatever_else_is_read(films, kind):
+def test_a_span_has_the_same_samples_whatever_else_is_read(film_of_clicks, kind):
     """The span from 28 to 34 s of a film of 36 s is read with the rest, and alone."""
-    whole = read_sound(films[kind], rate=16_000, start_s=0.0, end_s=36.0).samples
-    span = read_sound(films[kind], rate=16_000, start_s=28.0, end_s=34.0).samples
+    whole = read_sound(film_of_clicks[kind], rate=16_000, start_s=0.0, end_s=36.0).samples
+    span = read_sound(film_of_clicks[kind], rate=16_000, start_s=28.0, end_s=34.0).samples
 
     assert np.array_equal(span, whole[28 * 16_000 : 34 * 16_000])
 
 
-def test_parts_end_at_the_edges_and_hold_the_span_between_them(films):
+def test_parts_end_at_the_edges_and_hold_the_span_between_them(film_of_clicks):
     """At 16,000 samples a second, the parts are from 0.5 to 1 s, from 1 to 1 s, from 1 to 3 s, and to 4 s.
 
     A part of no length has one sample. Parts have the same length in memory, filled up with NaN.
     """
-    sound_of_span = read_sound(films["mp4"], rate=16_000, start_s=0.5, end_s=4.0, edges_s=[1.0, 1.0, 3.0])
-    whole = read_sound(films["mp4"], rate=16_000, start_s=0.0, end_s=4.0).samples
+    sound_of_span = read_sound(
+        film_of_clicks["mp4"], rate=16_000, start_s=0.5, end_s=4.0, edges_s=[1.0, 1.0, 3.0]
+    )
+    whole = read_sound(film_of_clicks["mp4"], rate=16_000, start_s=0.0, end_s=4.0).samples
 
     n_samples = [int(np.isfinite(part).sum()) for part in sound_of_span.parts]
     assert n_samples == [8_000, 1, 32_000, 16_000]
@@ -297,13 +299,13 @@ def take_times_of_first_packets(monkeypatch, n_packets):
 @pytest.mark.parametrize(
     ("kind", "n_without_time"), [("mp4", 1), ("mp4", 6), ("mkv", 6), ("ts", 6), ("avi", 1)]
 )
-def test_the_first_frames_of_sound_may_state_no_time(films, monkeypatch, kind, n_without_time):
+def test_the_first_frames_of_sound_may_state_no_time(film_of_clicks, monkeypatch, kind, n_without_time):
     """Some codecs, as WMA Pro, state no time of the first packets; each ends where the next one begins.
 
     So the sound must be the same as with all times. It is read of a copy, since what is known of a file is
     kept.
     """
-    film = films[kind]
+    film = film_of_clicks[kind]
     copy = shutil.copy(film, film.with_name(f"{n_without_time}.{kind}"))
 
     samples_with_times = read_sound(film, RATE, start_s=0.0, end_s=3.0).samples
@@ -328,12 +330,12 @@ def films_damaged_behind_900_packets(monkeypatch):
 
 
 @pytest.mark.usefixtures("films_damaged_behind_900_packets")
-def test_sound_behind_a_damaged_place_is_counted_as_missing(films):
+def test_sound_behind_a_damaged_place_is_counted_as_missing(film_of_clicks):
     """A film of 36 s, with a click at 1 s, has about 1,550 packets of sound, and 900 pictures among them.
 
     It cannot be read behind 900 packets, so that between 5 and 20 s of its sound are missing.
     """
-    sound_of_span = read_sound(films["mp4"], RATE, start_s=0.0, end_s=36.0)
+    sound_of_span = read_sound(film_of_clicks["mp4"], RATE, start_s=0.0, end_s=36.0)
 
     assert 5 < sound_of_span.missing_s < 20
     click = round(1.0 * RATE)
@@ -446,13 +448,13 @@ def record_seeks_of_which_those_by_sound_fail(monkeypatch):
     return seeks
 
 
-def test_a_seek_that_failed_is_not_tried_again_and_the_other_one_is(films, monkeypatch):
+def test_a_seek_that_failed_is_not_tried_again_and_the_other_one_is(film_of_clicks, monkeypatch):
     """To read seconds 31 to 34 of a film of 36 s, FFmpeg is asked to seek by the sound's times, which fails.
 
     It is then asked to seek by the pictures' times. Where it is to seek again, to a second behind the film's
     end, only that is tried.
     """
-    track = SoundTrack(films["mp4"])
+    track = SoundTrack(film_of_clicks["mp4"])
     seeks = record_seeks_of_which_those_by_sound_fail(monkeypatch)
 
     (samples,), _missing_s = track.parts(start_s=31.0, end_s=34.0, edges_s=(), rate=16_000)
