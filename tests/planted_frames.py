@@ -1,11 +1,26 @@
 """Clips in whose frames an event is planted that leaves their mean as it is; and stores of films."""
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.signal import lfilter
 
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
+
+
+class PlantedFrames(NamedTuple):
+    """Clips of numbered movies; in some frames of the positive ones there is an event."""
+
+    X: np.ndarray
+    """Frames, [N, F, D]."""
+    y: np.ndarray
+    """Labels, [N]: 1 for clips with an event, which are 3 in 10, and 0 for the others."""
+    movies: np.ndarray
+    """Numbers of movies, [N]."""
+    is_event: np.ndarray
+    """Whether a frame is one of the event, [N, F]."""
 
 
 def planted_frames(
@@ -18,7 +33,7 @@ def planted_frames(
     seed=0,
     correlation=0.0,
 ):
-    """Make frames [N, F, D], labels [N], movies [N] and where the event is [N, F].
+    """Plant an event in frames.
 
     In a positive clip `n_event` frames in a row are moved by `size` along one direction, and the others the
     other way, so that the clip's mean says nothing. `correlation` is that of a clip's neighbouring frames.
@@ -37,7 +52,7 @@ def planted_frames(
     where = (place >= start[:, None]) & (place < start[:, None] + n_event) & (y[:, None] == 1)
     moved = np.where(where, size, -n_event * size / (n_frames - n_event)) * y[:, None]
     X += moved[..., None] * axis
-    return X.astype(np.float32), y, movies, where
+    return PlantedFrames(X.astype(np.float32), y, movies, where)
 
 
 def seal_films(folder, arrays, movies, y, *, n_frames, name="films", concepts=None):

@@ -18,7 +18,7 @@ from tests.process import python
 from tests.tiny_checkpoints import tiny_text_checkpoint
 
 from .store.serving import serving
-from .store.toy_stores import KINDS, make_sealed_store
+from .store.toy_stores import GROUP_MAKERS, make_sealed_store
 
 AutoConfig = lazy_import("transformers", "AutoConfig")
 Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
@@ -283,13 +283,15 @@ def test_a_search_says_how_many_clips_have_no_features(tmp_path, capsys, failed,
     assert remark in capsys.readouterr().err.splitlines()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", GROUP_MAKERS)
 def test_clips_are_ranked_by_pooled_vectors_whatever_frames_stand_beside_them(tmp_path, kind):
     """A score is the cosine of standardised pooled vectors; `kind` says how many frames a clip has.
 
     It is the same number in all clips (fixed), or any number (ragged). 17 clips of the store have features.
     """
-    store = open_store(make_sealed_store(tmp_path / kind, groups=[KINDS[kind](arrays=["pooled", "frames"])]))
+    store = open_store(
+        make_sealed_store(tmp_path / kind, groups=[GROUP_MAKERS[kind](arrays=["pooled", "frames"])])
+    )
     group = store["toy"]
     first_clip = group.clip_ids[0]
 
@@ -309,7 +311,7 @@ def test_clips_are_ranked_by_pooled_vectors_whatever_frames_stand_beside_them(tm
 @pytest.fixture
 def store_of_frames(tmp_path):
     """A store that holds frames alone."""
-    return make_sealed_store(tmp_path, groups=[KINDS["ragged"](arrays=["frames"])])
+    return make_sealed_store(tmp_path, groups=[GROUP_MAKERS["ragged"](arrays=["frames"])])
 
 
 def test_frames_alone_are_not_searched_by_a_text(store_of_frames):

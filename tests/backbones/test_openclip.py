@@ -28,21 +28,24 @@ pytestmark = pytest.mark.usefixtures("open_clip")
 NETWORK_ROUNDING = network_rounding(3 * 16 * 16)
 TEXT_OF_27_WORDS = "a sad man " * 9
 """Each word is a token; the networks read 16 tokens, with one of the beginning and one of the end."""
-KINDS = ("resnet", "vit")
+KINDS_OF_NETWORKS = ("resnet", "vit")
 
 
 @pytest.fixture(scope="module")
-def folders(open_clip, tmp_path_factory):
+def checkpoint_folders(open_clip, tmp_path_factory):
     """Tiny untrained networks in the files of OpenCLIP: kind, resnet or vit -> folder."""
     assert open_clip
     folder = tmp_path_factory.mktemp("openclip")
-    return {kind: tiny_openclip(kind, folder / kind) for kind in KINDS}
+    return {kind: tiny_openclip(kind, folder / kind) for kind in KINDS_OF_NETWORKS}
 
 
 @pytest.fixture(scope="module")
-def openclip_networks(open_clip, folders):
+def openclip_networks(open_clip, checkpoint_folders):
     """The same networks, loaded by the package open_clip: kind -> network."""
-    return {kind: open_clip.create_model(f"local-dir:{folder}").eval() for kind, folder in folders.items()}
+    return {
+        kind: open_clip.create_model(f"local-dir:{folder}").eval()
+        for kind, folder in checkpoint_folders.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +61,16 @@ def normalised_frames(frames):
     return torch.tensor(frames).movedim(-1, -3) * scale + shift
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_vectors_of_pictures_are_those_of_the_package_open_clip(folders, openclip_networks, two_clips, kind):
+@pytest.mark.parametrize("kind", KINDS_OF_NETWORKS)
+def test_vectors_of_pictures_are_those_of_the_package_open_clip(
+    checkpoint_folders, openclip_networks, two_clips, kind
+):
     """Each frame gets the vector of open_clip for the same pixels, and the clip the mean of its frames.
 
     Two clips of three frames of noise are encoded by a tiny network, a ResNet or a vision transformer, which
     open_clip has loaded from the same folder.
     """
-    backbone = load_backbone("openclip", n_frames=3, weights=str(folders[kind]), compute=cpu())
+    backbone = load_backbone("openclip", n_frames=3, weights=str(checkpoint_folders[kind]), compute=cpu())
 
     arrays = backbone.encode(two_clips)
 
@@ -80,9 +85,9 @@ def test_vectors_of_pictures_are_those_of_the_package_open_clip(folders, opencli
 
 
 @pytest.mark.parametrize(("kind", "head"), [("resnet", "attention pooling"), ("vit", "visual projection")])
-def test_the_provenance_names_the_part_of_the_network_that_gives_the_vectors(folders, kind, head):
+def test_the_provenance_names_the_part_of_the_network_that_gives_the_vectors(checkpoint_folders, kind, head):
     """A tiny network whose part for pictures is a ResNet, or a vision transformer, is loaded."""
-    backbone = load_backbone("openclip", n_frames=3, weights=str(folders[kind]), compute=cpu())
+    backbone = load_backbone("openclip", n_frames=3, weights=str(checkpoint_folders[kind]), compute=cpu())
 
     assert backbone.provenance["head"] == head
 
@@ -119,15 +124,21 @@ def mean_of_places(kind, output):
     return output.mean(dim=(2, 3))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(folders, openclip_networks, two_clips, kind):
+@pytest.mark.parametrize("kind", KINDS_OF_NETWORKS)
+def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(
+    checkpoint_folders, openclip_networks, two_clips, kind
+):
     """A tiny network, a vision transformer or a ResNet, encodes two clips of three frames.
 
     Each of its blocks is a layer, numbered from 1: for each frame the mean of the patches of a transformer,
     or of the map of a ResNet, as open_clip computes them, and for a clip the mean of its frames.
     """
     backbone = load_backbone(
-        "openclip", n_frames=3, weights=str(folders[kind]), layers=Layers(frames=True), compute=cpu()
+        "openclip",
+        n_frames=3,
+        weights=str(checkpoint_folders[kind]),
+        layers=Layers(frames=True),
+        compute=cpu(),
     )
 
     arrays = backbone.encode(two_clips)
@@ -143,10 +154,10 @@ def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(folders, openclip_
         np.testing.assert_allclose(arrays[f"{name}/pooled"], vectors_of_clips, atol=atol)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_other_arrays_are_the_same_with_layers_as_without(folders, two_clips, kind):
+@pytest.mark.parametrize("kind", KINDS_OF_NETWORKS)
+def test_other_arrays_are_the_same_with_layers_as_without(checkpoint_folders, two_clips, kind):
     """Layers are groups of their own beside the vectors. Two clips of three frames of noise are encoded."""
-    options = {"weights": str(folders[kind]), "compute": cpu()}
+    options = {"weights": str(checkpoint_folders[kind]), "compute": cpu()}
     without_layers = load_backbone("openclip", n_frames=3, **options)
     with_layers = load_backbone("openclip", n_frames=3, layers=Layers(frames=True), **options)
 
@@ -158,10 +169,10 @@ def test_other_arrays_are_the_same_with_layers_as_without(folders, two_clips, ki
     assert without_layers.provenance == with_layers.provenance
 
 
-def test_layers_of_a_resnet_double_in_width_from_stage_to_stage(folders):
+def test_layers_of_a_resnet_double_in_width_from_stage_to_stage(checkpoint_folders):
     """A ResNet has four stages, each twice as wide as the one before: 1, 2, 4 and 8 times the first."""
     backbone = load_backbone(
-        "openclip", n_frames=3, weights=str(folders["resnet"]), layers=Layers(), compute=cpu()
+        "openclip", n_frames=3, weights=str(checkpoint_folders["resnet"]), layers=Layers(), compute=cpu()
     )
 
     widths = [layer.outputs[0].shape[0] for layer in backbone.side_groups]
@@ -170,48 +181,54 @@ def test_layers_of_a_resnet_double_in_width_from_stage_to_stage(folders):
     assert widths[-1] == 8 * widths[0]
 
 
-def test_the_normalisation_of_layers_of_a_vision_transformer_is_ln_post(folders):
+def test_the_normalisation_of_layers_of_a_vision_transformer_is_ln_post(checkpoint_folders):
     """That is open_clip's name of the normalisation behind the last block."""
     normalised_layer = Layers((1,), norm=True)
-    weights = str(folders["vit"])
+    weights = str(checkpoint_folders["vit"])
 
     backbone = load_backbone("openclip", n_frames=3, weights=weights, layers=normalised_layer, compute=cpu())
 
     assert backbone.side_groups[0].provenance["norm"] == "ln_post"
 
 
-def test_a_normalisation_of_layers_of_a_resnet_is_refused(folders):
+def test_a_normalisation_of_layers_of_a_resnet_is_refused(checkpoint_folders):
     """A ResNet has no normalisation behind its last block."""
     normalised_layer = Layers((1,), norm=True)
 
     with pytest.raises(BackboneError):
         load_backbone(
-            "openclip", n_frames=3, weights=str(folders["resnet"]), layers=normalised_layer, compute=cpu()
+            "openclip",
+            n_frames=3,
+            weights=str(checkpoint_folders["resnet"]),
+            layers=normalised_layer,
+            compute=cpu(),
         )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_vectors_of_texts_are_those_of_the_package_open_clip(open_clip, folders, openclip_networks, kind):
+@pytest.mark.parametrize("kind", KINDS_OF_NETWORKS)
+def test_vectors_of_texts_are_those_of_the_package_open_clip(
+    open_clip, checkpoint_folders, openclip_networks, kind
+):
     """A tiny network, a vision transformer or a ResNet, is loaded by us and by open_clip from one folder.
 
     Both get three short texts, and one of 27 words, which is cut: the network reads 16 tokens.
     """
     texts = ["a man", "a photo of a happy person", "an angry woman's face", TEXT_OF_27_WORDS]
-    backbone = load_text_backbone("openclip-text", weights=str(folders[kind]), compute=cpu())
+    backbone = load_text_backbone("openclip-text", weights=str(checkpoint_folders[kind]), compute=cpu())
 
     ids = np.array([tokens.ids for tokens in backbone.tokenize(texts)])
     vectors = backbone.encode(ids)
 
-    expected_ids = open_clip.get_tokenizer(f"local-dir:{folders[kind]}")(texts)
+    expected_ids = open_clip.get_tokenizer(f"local-dir:{checkpoint_folders[kind]}")(texts)
     assert np.array_equal(ids, expected_ids)
     with torch.inference_mode():
         expected = openclip_networks[kind].encode_text(expected_ids)
     np.testing.assert_allclose(vectors, expected, atol=NETWORK_ROUNDING)
 
 
-def test_a_long_text_is_cut_and_its_length_is_kept(folders):
+def test_a_long_text_is_cut_and_its_length_is_kept(checkpoint_folders):
     """The text has 27 words, each a token, and a token of the beginning and of the end. 16 are read."""
-    backbone = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
+    backbone = load_text_backbone("openclip-text", weights=str(checkpoint_folders["vit"]), compute=cpu())
 
     (tokens,) = backbone.tokenize([TEXT_OF_27_WORDS])
 
@@ -220,25 +237,25 @@ def test_a_long_text_is_cut_and_its_length_is_kept(folders):
     assert tokens.limit == 16
 
 
-def test_no_texts_have_no_tokens(folders):
+def test_no_texts_have_no_tokens(checkpoint_folders):
     """A list of texts may be empty, and the result is an empty list."""
-    backbone = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
+    backbone = load_text_backbone("openclip-text", weights=str(checkpoint_folders["vit"]), compute=cpu())
 
     assert backbone.tokenize([]) == []
 
 
-def test_texts_and_pictures_share_a_space_of_openclip(folders):
+def test_texts_and_pictures_share_a_space_of_openclip(checkpoint_folders):
     """Both encoders are in one file, so their vectors can be compared."""
-    texts = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
-    pictures = load_backbone("openclip", n_frames=1, weights=str(folders["vit"]), compute=cpu())
+    texts = load_text_backbone("openclip-text", weights=str(checkpoint_folders["vit"]), compute=cpu())
+    pictures = load_backbone("openclip", n_frames=1, weights=str(checkpoint_folders["vit"]), compute=cpu())
 
     assert texts.provenance["space"] == pictures.provenance["space"]
     assert pictures.provenance["space"].startswith("openclip sha256:")
 
 
-def test_the_provenance_of_texts_has_the_digest_of_the_vocabulary(folders):
+def test_the_provenance_of_texts_has_the_digest_of_the_vocabulary(checkpoint_folders):
     """open_clip keeps the vocabulary of its tokenizer in one file."""
-    texts = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
+    texts = load_text_backbone("openclip-text", weights=str(checkpoint_folders["vit"]), compute=cpu())
 
     assert texts.provenance["tokenizer"]["sha256"].keys() == {"bpe_simple_vocab_16e6.txt.gz"}
 
@@ -267,17 +284,17 @@ def test_models_have_the_repository_and_architecture_of_open_clip(open_clip, nam
 
 
 @pytest.fixture
-def commit_of_tiny_model(open_clip, folders, tmp_path, save_as_hub_snapshot, monkeypatch):
+def commit_of_tiny_model(open_clip, checkpoint_folders, tmp_path, save_as_hub_snapshot, monkeypatch):
     """The folder of lab/net in the hub's cache, named after its commit, with the weights of the model `tiny`.
 
     `tiny` is a name of a model to us, and to open_clip that of its network, whose activation is QuickGELU.
     """
-    config = json.loads((folders["vit"] / "open_clip_config.json").read_text())["model_cfg"]
+    config = json.loads((checkpoint_folders["vit"] / "open_clip_config.json").read_text())["model_cfg"]
     (tmp_path / "tiny-quickgelu.json").write_text(json.dumps(config))
     open_clip.add_model_config(tmp_path / "tiny-quickgelu.json")
     for module in (openclip, weights):
         monkeypatch.setattr(module, "OPENCLIP", {"tiny": weights.OpenClip("lab/net", "tiny-quickgelu")})
-    return save_as_hub_snapshot(folders["vit"])
+    return save_as_hub_snapshot(checkpoint_folders["vit"])
 
 
 def assert_tiny_model_is_built_with_quick_gelu(commit):
@@ -364,11 +381,11 @@ def test_a_configuration_that_does_not_describe_a_clip_is_refused(copy_reconfigu
 
 
 @pytest.fixture
-def copy_reconfigured(folders, tmp_path):
+def copy_reconfigured(checkpoint_folders, tmp_path):
     """Copy the transformer, and change its configuration by a function; the path of the copy."""
 
     def make(change):
-        folder = shutil.copytree(folders["vit"], tmp_path / "vit")
+        folder = shutil.copytree(checkpoint_folders["vit"], tmp_path / "vit")
         config = json.loads((folder / "open_clip_config.json").read_text())
         change(config)
         (folder / "open_clip_config.json").write_text(json.dumps(config))
@@ -379,13 +396,13 @@ def copy_reconfigured(folders, tmp_path):
 
 @pytest.mark.usefixtures("grad_cam")
 @pytest.mark.parametrize("score", ["cosine", "dot"])
-def test_the_map_of_a_resnet_is_that_of_autograd(folders, openclip_networks, two_clips, score):
+def test_the_map_of_a_resnet_is_that_of_autograd(checkpoint_folders, openclip_networks, two_clips, score):
     """Grad-CAM shows which places of a picture raise its score, the similarity to a text, and is 0 elsewhere.
 
     The expected map is computed from what the network's last stage, `layer4`, gives, by torch's own gradients
     and in double precision. A map of the opposite of the text's vector shows what lowers the score.
     """
-    mapped, embed_text = openclip_to_map(str(folders["resnet"]), cpu())
+    mapped, embed_text = openclip_to_map(str(checkpoint_folders["resnet"]), cpu())
     assert mapped.about["layer"] == "visual.layer4"
     mapped.network.double()
     picture = mapped.pixels(two_clips[0, 0])
@@ -452,12 +469,14 @@ def grad_cam_of_transformer(visual, frame, text):
 
 
 @pytest.mark.usefixtures("grad_cam")
-def test_the_map_of_a_vision_transformer_is_that_of_autograd(folders, openclip_networks, two_clips):
+def test_the_map_of_a_vision_transformer_is_that_of_autograd(
+    checkpoint_folders, openclip_networks, two_clips
+):
     """Grad-CAM shows which of the 4 x 4 patches of a picture raise its cosine with a text.
 
     The expected map is computed from open_clip's network by torch's own gradients.
     """
-    mapped, embed_text = openclip_to_map(str(folders["vit"]), cpu())
+    mapped, embed_text = openclip_to_map(str(checkpoint_folders["vit"]), cpu())
     frame = two_clips[0, 0]
     text = embed_text("a man")
 

@@ -32,14 +32,14 @@ FIRST_TOKEN, END_TOKEN, PADDING = 97, 98, 0
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
+def checkpoint_folders(tmp_path_factory):
     """Tiny checkpoints with text encoders and tokenizers: name -> folder."""
     folder = tmp_path_factory.mktemp("texts")
     names = ("clip", "siglip", "sentence", "xclip", "xclip-lsmdc")
     return {name: tiny_text_checkpoint(name, folder / name) for name in names}
 
 
-def load(name, folder, **options):
+def load_text_backbone_from(name, folder, **options):
     """Load a backbone of texts with the weights in a folder."""
     return load_text_backbone(name, weights=str(folder), compute=cpu(), **options)
 
@@ -65,7 +65,9 @@ def tokens_by_hand(folder, texts, padding=True):
 # Older CLIPs state 2, which means the highest token; newer ones state the end token itself.
 @pytest.mark.parametrize("eos_token_id", [2, END_TOKEN], ids=["as older files", "as newer files"])
 @pytest.mark.parametrize(("name", "network"), [("clip", "CLIPModel"), ("xclip", "XCLIPModel")])
-def test_vectors_of_texts_are_those_of_transformers(folders, tmp_path, name, network, eos_token_id):
+def test_vectors_of_texts_are_those_of_transformers(
+    checkpoint_folders, tmp_path, name, network, eos_token_id
+):
     """A text's vector is that of its end token, which is the token of number 98 in a tiny CLIP or X-CLIP.
 
     Older configurations state 2 in its place, and mean the same. One of the five texts is cut, as it has more
@@ -75,9 +77,9 @@ def test_vectors_of_texts_are_those_of_transformers(folders, tmp_path, name, net
     def state_end_token(config):
         config["text_config"]["eos_token_id"] = eos_token_id
 
-    folder = shutil.copytree(folders[name], tmp_path / name)
+    folder = shutil.copytree(checkpoint_folders[name], tmp_path / name)
     change_json(folder / "config.json", state_end_token)
-    backbone = load(f"{name}-text", folder)
+    backbone = load_text_backbone_from(f"{name}-text", folder)
     texts = ("a", "a photo of a man", "sad man", "A Sad Man", LONG_TEXT)
 
     vectors = vectors_of(backbone, texts)
@@ -89,14 +91,14 @@ def test_vectors_of_texts_are_those_of_transformers(folders, tmp_path, name, net
     assert backbone.width == expected.shape[1]
 
 
-def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(folders, clips):
+def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(checkpoint_folders, clips):
     """The scores that X-CLIP in transformers gives of two videos and four texts are cosines times a scale.
 
     It would also adapt the texts to each video, times a number alpha, which our vectors of texts cannot, as
     they know no video; so alpha is 0 here.
     """
-    folder = folders["xclip"]
-    text_backbone = load("xclip-text", folder)
+    folder = checkpoint_folders["xclip"]
+    text_backbone = load_text_backbone_from("xclip-text", folder)
     video_backbone = load_backbone("xclip", weights=str(folder), preset="xclip", compute=cpu())
     two_clips = clips[:2]
 
@@ -149,14 +151,14 @@ def test_lsmdc_text_reproduces_the_score_of_the_oracle(shared_data):
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_texts_of_siglip_are_padded_to_the_limit_as_by_transformers(folders, tmp_path, side):
+def test_texts_of_siglip_are_padded_to_the_limit_as_by_transformers(checkpoint_folders, tmp_path, side):
     """SigLIP was trained on texts that are padded to a fixed length, on the side that its tokenizer states.
 
     A tiny one takes 16 tokens, and each of the four short texts has fewer.
     """
-    folder = shutil.copytree(folders["siglip"], tmp_path / "siglip")
+    folder = shutil.copytree(checkpoint_folders["siglip"], tmp_path / "siglip")
     change_json(folder / "tokenizer_config.json", lambda config: config.update(padding_side=side))
-    backbone = load("clip-text", folder)
+    backbone = load_text_backbone_from("clip-text", folder)
 
     tokens_of_texts = backbone.tokenize(TEXTS)
     vectors = vectors_of(backbone, TEXTS)
@@ -184,16 +186,16 @@ def token_vectors_of_sentences(folder):
 @pytest.mark.parametrize(
     "states_it", [True, False], ids=["where the files ask for it", "where no file says how"]
 )
-def test_a_sentence_is_the_mean_of_its_tokens_scaled_to_length_1(folders, tmp_path, states_it):
+def test_a_sentence_is_the_mean_of_its_tokens_scaled_to_length_1(checkpoint_folders, tmp_path, states_it):
     """A tiny BERT gives each token of a sentence a vector; files beside it may say how these become one.
 
     Here they ask for the mean, scaled to length 1, or are missing, and then the same is done. The expected
     vectors of tokens, of four short texts, are those of transformers.
     """
-    folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
+    folder = shutil.copytree(checkpoint_folders["sentence"], tmp_path / "sentence")
     if states_it:
         write_modules(folder, mode="mean", normalise=True)
-    backbone = load("sentence", folder)
+    backbone = load_text_backbone_from("sentence", folder)
 
     vectors = vectors_of(backbone, TEXTS)
 
@@ -202,11 +204,11 @@ def test_a_sentence_is_the_mean_of_its_tokens_scaled_to_length_1(folders, tmp_pa
     assert backbone.provenance["space"].startswith("sentence-mean sha256:")
 
 
-def test_a_sentence_is_its_first_token_where_the_files_ask_for_that(folders, tmp_path):
+def test_a_sentence_is_its_first_token_where_the_files_ask_for_that(checkpoint_folders, tmp_path):
     """Some encoders take the class token ("cls") and do not scale it. TEXTS are four short texts."""
-    folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
+    folder = shutil.copytree(checkpoint_folders["sentence"], tmp_path / "sentence")
     write_modules(folder, mode="cls", normalise=False)
-    backbone = load("sentence", folder)
+    backbone = load_text_backbone_from("sentence", folder)
 
     vectors = vectors_of(backbone, TEXTS)
 
@@ -225,9 +227,9 @@ TEXT_BACKBONES = [
 
 
 @pytest.mark.parametrize(("name", "checkpoint"), TEXT_BACKBONES)
-def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, checkpoint):
+def test_a_text_gets_the_same_bytes_in_any_batch(checkpoint_folders, name, checkpoint):
     """Five texts of two words are encoded by a tiny network, one by one and all at once."""
-    backbone = load(name, folders[checkpoint])
+    backbone = load_text_backbone_from(name, checkpoint_folders[checkpoint])
     texts = ["a man", "b man", "c man", "d man", "e man"]
     ids = np.array([tokens.ids for tokens in backbone.tokenize(texts)])
 
@@ -238,10 +240,12 @@ def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, checkpoint):
 
 
 @pytest.mark.parametrize(("name", "checkpoint"), TEXT_BACKBONES)
-def test_texts_that_a_network_takes_three_at_a_time_get_the_same_vectors(folders, name, checkpoint):
+def test_texts_that_a_network_takes_three_at_a_time_get_the_same_vectors(
+    checkpoint_folders, name, checkpoint
+):
     """They may differ by rounding. Of five texts, the second call has two, and is filled up."""
-    folder = folders[checkpoint]
-    one_at_a_time = load(name, folder)
+    folder = checkpoint_folders[checkpoint]
+    one_at_a_time = load_text_backbone_from(name, folder)
     three_at_a_time = load_text_backbone(
         name, weights=str(folder), compute=Compute(device="cpu", clips_at_once=3)
     )
@@ -256,12 +260,12 @@ def test_texts_that_a_network_takes_three_at_a_time_get_the_same_vectors(folders
     ("checkpoint", "name"),
     [("clip", "clip"), ("siglip", "clip"), ("xclip", "xclip"), ("xclip-lsmdc", "xclip-lsmdc")],
 )
-def test_texts_and_pictures_of_one_file_share_a_space(folders, checkpoint, name):
+def test_texts_and_pictures_of_one_file_share_a_space(checkpoint_folders, checkpoint, name):
     """Their common space, in which they can be compared, is named by the digest of the weights."""
-    folder = folders[checkpoint]
+    folder = checkpoint_folders[checkpoint]
     n_frames = 1 if name == "clip" else None
 
-    texts = load(f"{name}-text", folder)
+    texts = load_text_backbone_from(f"{name}-text", folder)
     pictures = load_backbone(name, n_frames, weights=str(folder), compute=cpu())
 
     assert texts.provenance["space"] == embedding_space({"name": name, **pictures.provenance})
@@ -269,9 +273,9 @@ def test_texts_and_pictures_of_one_file_share_a_space(folders, checkpoint, name)
     assert texts.width == pictures.outputs[0].shape[-1]
 
 
-def test_texts_of_the_lsmdc_x_clip_are_padded_or_cut_to_8_tokens(folders):
+def test_texts_of_the_lsmdc_x_clip_are_padded_or_cut_to_8_tokens(checkpoint_folders):
     """As by the authors' tokenizer. The end token, where the network reads the meaning, is never cut off."""
-    backbone = load("xclip-lsmdc-text", folders["xclip-lsmdc"])
+    backbone = load_text_backbone_from("xclip-lsmdc-text", checkpoint_folders["xclip-lsmdc"])
 
     short, long = backbone.tokenize(["a", LONG_TEXT])
 
@@ -284,9 +288,9 @@ def test_texts_of_the_lsmdc_x_clip_are_padded_or_cut_to_8_tokens(folders):
 
 
 @pytest.mark.parametrize(("name", "checkpoint"), TEXT_BACKBONES[:3])
-def test_a_text_that_is_too_long_is_cut_and_marked_as_cut(folders, name, checkpoint):
+def test_a_text_that_is_too_long_is_cut_and_marked_as_cut(checkpoint_folders, name, checkpoint):
     """The networks take 16 tokens. The end token of a text is kept."""
-    backbone = load(name, folders[checkpoint])
+    backbone = load_text_backbone_from(name, checkpoint_folders[checkpoint])
 
     (short,) = backbone.tokenize(["a man"])
     (long,) = backbone.tokenize(["a sad man of a sad man of a sad man of a sad man"])
@@ -299,11 +303,11 @@ def test_a_text_that_is_too_long_is_cut_and_marked_as_cut(folders, name, checkpo
     assert long.ids[-1] == short.ids[-1]
 
 
-def test_older_and_newer_files_of_sentence_transformers_mean_the_same(folders, tmp_path):
+def test_older_and_newer_files_of_sentence_transformers_mean_the_same(checkpoint_folders, tmp_path):
     """Newer versions of the library renamed a file, fields and classes."""
-    folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
+    folder = shutil.copytree(checkpoint_folders["sentence"], tmp_path / "sentence")
     write_modules(folder, mode="cls", max_seq_length=5)
-    of_older_files = load("sentence", folder).provenance
+    of_older_files = load_text_backbone_from("sentence", folder).provenance
     assert of_older_files["tokenizer"]["max_tokens"] == 5
 
     (folder / "sentence_bert_config.json").rename(folder / "sentence_roberta_config.json")
@@ -312,44 +316,47 @@ def test_older_and_newer_files_of_sentence_transformers_mean_the_same(folders, t
     newer_module = "sentence_transformers.sentence_transformer.modules.pooling"
     modules = (folder / "modules.json").read_text(encoding="utf-8")
     (folder / "modules.json").write_text(modules.replace(older_module, newer_module))
-    of_newer_files = load("sentence", folder).provenance
+    of_newer_files = load_text_backbone_from("sentence", folder).provenance
 
     assert of_newer_files == of_older_files
 
 
-def test_a_sentence_encoder_that_pools_in_two_ways_is_refused(folders, tmp_path):
+def test_a_sentence_encoder_that_pools_in_two_ways_is_refused(checkpoint_folders, tmp_path):
     """Its files ask for the class token and for the maximum over tokens."""
-    folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
+    folder = shutil.copytree(checkpoint_folders["sentence"], tmp_path / "sentence")
     write_modules(folder)
     (folder / "1_Pooling/config.json").write_text('{"pooling_mode": ["cls", "max"]}')
 
     with pytest.raises(BackboneError, match="cls, max"):
-        load("sentence", folder)
+        load_text_backbone_from("sentence", folder)
 
 
-def test_the_tokenizers_files_are_recorded_with_their_digests(folders):
+def test_the_tokenizers_files_are_recorded_with_their_digests(checkpoint_folders):
     """Another vocabulary would give other tokens and so other vectors. The tiny CLIP takes 16 tokens."""
-    backbone = load("clip-text", folders["clip"])
+    backbone = load_text_backbone_from("clip-text", checkpoint_folders["clip"])
 
     tokenizer = backbone.provenance["tokenizer"]
     assert tokenizer["sha256"].keys() == {"tokenizer_config.json", "vocab.json", "merges.txt"}
     assert tokenizer["max_tokens"] == 16
 
 
-def test_weights_and_tokenizer_come_from_one_commit_of_the_hub(folders, save_as_hub_snapshot):
+def test_weights_and_tokenizer_come_from_one_commit_of_the_hub(checkpoint_folders, save_as_hub_snapshot):
     """lab/net is in the cache of Hugging Face's hub, in a folder that is named after the commit."""
-    commit = save_as_hub_snapshot(folders["sentence"]).name
+    commit = save_as_hub_snapshot(checkpoint_folders["sentence"]).name
 
-    of_repository = load("sentence", "lab/net").provenance
+    of_repository = load_text_backbone_from("sentence", "lab/net").provenance
 
     assert of_repository["hub"] == {"repository": "lab/net", "revision": commit}
-    assert of_repository["space"] == load("sentence", folders["sentence"]).provenance["space"]
+    assert (
+        of_repository["space"]
+        == load_text_backbone_from("sentence", checkpoint_folders["sentence"]).provenance["space"]
+    )
     assert "vocab.txt" in of_repository["tokenizer"]["sha256"]
 
 
-def test_weights_fetch_prints_the_files_of_the_tokenizer(folders, save_as_hub_snapshot):
+def test_weights_fetch_prints_the_files_of_the_tokenizer(checkpoint_folders, save_as_hub_snapshot):
     """lab/net, a tiny sentence encoder with a tokenizer of two files, is in the cache of the hub already."""
-    save_as_hub_snapshot(folders["sentence"])  # as lab/net
+    save_as_hub_snapshot(checkpoint_folders["sentence"])  # as lab/net
 
     result = CliRunner().invoke(fetch, ["lab/net"], catch_exceptions=False)
 
@@ -365,9 +372,9 @@ DENSE = [
 
 
 @pytest.fixture
-def sentence_encoder(folders, tmp_path):
+def sentence_encoder(checkpoint_folders, tmp_path):
     """The folder of a tiny sentence encoder, whose files ask for the mean of its tokens."""
-    folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
+    folder = shutil.copytree(checkpoint_folders["sentence"], tmp_path / "sentence")
     write_modules(folder)
     return folder
 
@@ -386,7 +393,7 @@ def test_a_sentence_encoder_without_a_needed_file_is_refused(sentence_encoder, m
         (sentence_encoder / name).unlink()
 
     with pytest.raises(BackboneError, match=message):
-        load("sentence", sentence_encoder)
+        load_text_backbone_from("sentence", sentence_encoder)
 
 
 @pytest.mark.parametrize(
@@ -414,7 +421,7 @@ def test_a_file_that_says_how_a_sentence_is_encoded_otherwise_is_refused(
     (sentence_encoder / file).write_text(content)
 
     with pytest.raises(BackboneError, match=message):
-        load("sentence", sentence_encoder)
+        load_text_backbone_from("sentence", sentence_encoder)
 
 
 @pytest.mark.parametrize(
@@ -435,26 +442,26 @@ def test_settings_of_a_sentence_encoder_that_cannot_be_followed_are_refused(
     write_modules(sentence_encoder, **settings)
 
     with pytest.raises(BackboneError, match=message):
-        load("sentence", sentence_encoder)
+        load_text_backbone_from("sentence", sentence_encoder)
 
 
-def test_code_beside_the_weights_is_never_run(folders, tmp_path):
+def test_code_beside_the_weights_is_never_run(checkpoint_folders, tmp_path):
     """Transformers can run Python files of a repository (`auto_map`), and weights come from strangers.
 
     The file beside these weights would end the program.
     """
-    folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
+    folder = shutil.copytree(checkpoint_folders["sentence"], tmp_path / "sentence")
     (folder / "labnet.py").write_text("raise SystemExit('it was run')\n")
     auto_map = {"AutoConfig": "labnet.Config", "AutoModel": "labnet.Model"}
     change_json(folder / "config.json", lambda config: config.update(model_type="labnet", auto_map=auto_map))
 
     with pytest.raises(BackboneError, match="'labnet'"):
-        load("sentence", folder)
+        load_text_backbone_from("sentence", folder)
 
 
-def test_a_tokenizer_whose_end_token_is_not_the_networks_is_refused(folders, tmp_path):
+def test_a_tokenizer_whose_end_token_is_not_the_networks_is_refused(checkpoint_folders, tmp_path):
     """The end token exchanges its number with an unused one; the network looks for the highest number."""
-    folder = shutil.copytree(folders["clip"], tmp_path / "clip")
+    folder = shutil.copytree(checkpoint_folders["clip"], tmp_path / "clip")
 
     def exchange_numbers(vocabulary):
         number_of_end = vocabulary["<|endoftext|>"]
@@ -464,38 +471,38 @@ def test_a_tokenizer_whose_end_token_is_not_the_networks_is_refused(folders, tmp
     change_json(folder / "vocab.json", exchange_numbers)
 
     with pytest.raises(BackboneError, match="end token"):
-        load("clip-text", folder)
+        load_text_backbone_from("clip-text", folder)
 
 
-def test_a_tokenizer_that_cannot_pad_is_refused_for_a_siglip(folders, tmp_path):
+def test_a_tokenizer_that_cannot_pad_is_refused_for_a_siglip(checkpoint_folders, tmp_path):
     """SigLIP needs texts padded to a fixed length, and this tokenizer has no padding token."""
-    folder = shutil.copytree(folders["siglip"], tmp_path / "siglip")
+    folder = shutil.copytree(checkpoint_folders["siglip"], tmp_path / "siglip")
     change_json(folder / "tokenizer_config.json", lambda config: config.update(pad_token=None))
 
     with pytest.raises(BackboneError, match="fill texts up"):
-        load("clip-text", folder)
+        load_text_backbone_from("clip-text", folder)
 
 
-def test_weights_of_a_sentence_encoder_are_refused_for_clip_text(folders):
+def test_weights_of_a_sentence_encoder_are_refused_for_clip_text(checkpoint_folders):
     """They are of a BERT, and the backbone clip-text reads CLIPs."""
     with pytest.raises(BackboneError, match="expected clip"):
-        load("clip-text", folders["sentence"])
+        load_text_backbone_from("clip-text", checkpoint_folders["sentence"])
 
 
 @pytest.mark.parametrize(("name", "weights"), [("sentence", "random:0:roberta"), ("text", "random:0")])
 def test_random_weights_that_a_text_backbone_does_not_offer_are_refused(name, weights):
     """`random:SEED:TYPE` means an untrained network. `sentence` makes BERT alone, and `text` needs a type."""
     with pytest.raises(BackboneError, match="random:0"):
-        load(name, weights)
+        load_text_backbone_from(name, weights)
 
 
-def test_a_backbone_of_texts_is_refused_as_one_of_frames(folders):
+def test_a_backbone_of_texts_is_refused_as_one_of_frames(checkpoint_folders):
     """`load_backbone` is for frames, `load_text_backbone` for texts; the message names the backbone."""
     with pytest.raises(BackboneError, match="'sentence'"):
-        load_backbone("sentence", weights=str(folders["sentence"]))
+        load_backbone("sentence", weights=str(checkpoint_folders["sentence"]))
 
 
-def test_a_backbone_of_frames_is_refused_as_one_of_texts(folders):
+def test_a_backbone_of_frames_is_refused_as_one_of_texts(checkpoint_folders):
     """`clip` encodes frames, and `clip-text` texts by the same weights; the message names the backbone."""
     with pytest.raises(BackboneError, match="'clip'"):
-        load_text_backbone("clip", weights=str(folders["clip"]))
+        load_text_backbone("clip", weights=str(checkpoint_folders["clip"]))

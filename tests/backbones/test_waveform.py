@@ -32,7 +32,7 @@ LONGEST_WINDOW_S = {"whisper": 4.0, "audio-spectrogram-transformer": 1.28, "clap
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
+def checkpoint_folders(tmp_path_factory):
     """Tiny checkpoints of networks of sound: type -> folder."""
     folder = tmp_path_factory.mktemp("hearing")
     return {model_type: tiny_sound_checkpoint(model_type, folder / model_type) for model_type in TYPES}
@@ -77,13 +77,13 @@ def steps_by_hand(model_type, folder, window):
 
 @pytest.mark.parametrize("model_type", TYPES)
 @pytest.mark.parametrize("seconds", [0.9, 4.5])
-def test_steps_equal_those_of_transformers_for_each_window(folders, model_type, seconds):
+def test_steps_equal_those_of_transformers_for_each_window(checkpoint_folders, model_type, seconds):
     """A sound longer than the network takes is cut into windows of equal length, as few as possible.
 
     Of the tiny networks Whisper takes 4 s, a spectrogram transformer 1.28 s, and CLAP 2 s; others get 30 s at
     most. A step, such as 20 ms, has a vector, and a middle as a number of samples.
     """
-    folder = folders[model_type]
+    folder = checkpoint_folders[model_type]
     encoder = load_backbone("waveform", n_frames=4, weights=str(folder)).encode
     sound = noise(seconds)
     n_windows = math.ceil(seconds / LONGEST_WINDOW_S.get(model_type, 30.0))
@@ -100,9 +100,9 @@ def test_steps_equal_those_of_transformers_for_each_window(folders, model_type, 
 
 
 @pytest.mark.parametrize(("milliseconds", "n_steps"), [(1, 1), (39, 1), (40, 2)])
-def test_a_sound_shorter_than_two_steps_of_whisper_has_one(folders, milliseconds, n_steps):
+def test_a_sound_shorter_than_two_steps_of_whisper_has_one(checkpoint_folders, milliseconds, n_steps):
     """A step is 20 ms. The padding behind the sound, to the network's window, has no steps."""
-    encoder = load_backbone("waveform", n_frames=1, weights=str(folders["whisper"])).encode
+    encoder = load_backbone("waveform", n_frames=1, weights=str(checkpoint_folders["whisper"])).encode
 
     steps, _middles = encoder.steps(noise(milliseconds / 1000))
 
@@ -110,9 +110,9 @@ def test_a_sound_shorter_than_two_steps_of_whisper_has_one(folders, milliseconds
 
 
 @pytest.mark.parametrize("model_type", TYPES)
-def test_a_clip_has_the_mean_of_its_parts_and_the_same_bytes_in_any_batch(folders, model_type):
+def test_a_clip_has_the_mean_of_its_parts_and_the_same_bytes_in_any_batch(checkpoint_folders, model_type):
     """A clip has a part for each of its frames, here three."""
-    backbone = load_backbone("waveform", n_frames=3, weights=str(folders[model_type]))
+    backbone = load_backbone("waveform", n_frames=3, weights=str(checkpoint_folders[model_type]))
     clip = in_three_parts(noise(seconds=3.6))
     another_clip = clip[::-1].copy()
 
@@ -126,9 +126,9 @@ def test_a_clip_has_the_mean_of_its_parts_and_the_same_bytes_in_any_batch(folder
 
 
 @pytest.mark.parametrize("model_type", [model_type for model_type in TYPES if model_type != "clap"])
-def test_a_part_has_the_mean_of_the_steps_whose_middles_lie_in_it(folders, model_type):
+def test_a_part_has_the_mean_of_the_steps_whose_middles_lie_in_it(checkpoint_folders, model_type):
     """The second of three parts is looked at. One step of CLAP is a whole window, longer than a part."""
-    backbone = load_backbone("waveform", n_frames=3, weights=str(folders[model_type]))
+    backbone = load_backbone("waveform", n_frames=3, weights=str(checkpoint_folders[model_type]))
     sound = noise(seconds=3.6)
 
     frames = backbone.encode([in_three_parts(sound)])["frames"][0]
@@ -146,9 +146,9 @@ def in_three_parts(sound):
     return np.stack(parts)
 
 
-def test_a_part_shorter_than_a_step_gets_the_nearest_step(folders):
+def test_a_part_shorter_than_a_step_gets_the_nearest_step(checkpoint_folders):
     """The second part is one sample long, and no step (20 ms) has its middle there: it gets the last step."""
-    backbone = load_backbone("waveform", n_frames=2, weights=str(folders["hubert"]))
+    backbone = load_backbone("waveform", n_frames=2, weights=str(checkpoint_folders["hubert"]))
     parts = np.full((2, 16_000), np.nan, np.float32)  # NaN after the end of a part
     parts[0] = noise(seconds=1.0)
     parts[1, 0] = 0.0
@@ -205,9 +205,9 @@ def test_weights_must_be_named():
         load_backbone("waveform")
 
 
-def test_windows_are_encoded_fewer_at_once_when_memory_runs_out(folders, monkeypatch):
+def test_windows_are_encoded_fewer_at_once_when_memory_runs_out(checkpoint_folders, monkeypatch):
     """Nine seconds are five windows of CLAP (2 s each at most). Memory for two at once is pretended."""
-    encoder = load_backbone("waveform", n_frames=4, weights=str(folders["clap"])).encode
+    encoder = load_backbone("waveform", n_frames=4, weights=str(checkpoint_folders["clap"])).encode
     sound = noise(seconds=9.0)
     expected, _ = encoder.steps(sound)
     forward = encoder._forward

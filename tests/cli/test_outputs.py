@@ -20,7 +20,6 @@ from obygaze_features.store import (
     PlannedClip,
     Stage,
     open_store,
-    seal,
     staging_path,
 )
 from obygaze_features.store.testing import seal_arrays, toy_group
@@ -30,6 +29,7 @@ from obygaze_models.report import new_folder
 from tests.command import obygaze
 from tests.files import rows_of
 from tests.private import files_below
+from tests.store.toy_stores import seal_stage_of
 
 PAGE_ON_CODEBOOKS = Path(__file__).parents[2] / "docs" / "codebooks.md"
 
@@ -316,7 +316,7 @@ def test_a_stage_that_is_written_to_is_not_removed(run, workdir):
 def stage_behind_its_store(workdir):
     """The store out/grown-1.0.0 of the clip a, whose stage got the clip b after it was sealed."""
     extract_clips(workdir, "out/grown", "a")
-    seal(stage_path=None, destination=workdir / "out/grown", licence="MIT", allow_missing=True)
+    seal_stage_of(workdir / "out/grown", licence="MIT", allow_missing=True)
     extract_clips(workdir, "out/grown", "b")
 
 
@@ -340,7 +340,7 @@ def test_a_stage_without_a_store_is_not_removed_as_sealed(run, workdir):
 def test_removing_a_store_does_not_follow_links(run_expecting_code, workdir):
     """A link in the store leads to a folder outside, which must stay."""
     extract_clips(workdir, "out/films", clips="ab")
-    store = seal(stage_path=None, destination=workdir / "out/films", licence="MIT")
+    store = seal_stage_of(workdir / "out/films", licence="MIT")
     (workdir / "outside").mkdir()
     (workdir / "outside" / "precious").touch()
     (store / "link").symlink_to(workdir / "outside")

@@ -54,16 +54,18 @@ def test_attention_points_at_planted_moments():
     Its attention, a weight for each frame, should be highest where the moment is (pointing), and rank the
     moment's frames before others (average precision).
     """
-    X, y, movies, event = planted_frames(n_movies=14)
-    is_train = movies < 8
-    is_validation = (movies == 8) | (movies == 9)
-    is_test = movies >= 10
+    clips = planted_frames(n_movies=14)
+    is_train = clips.movies < 8
+    is_validation = (clips.movies == 8) | (clips.movies == 9)
+    is_test = clips.movies >= 10
     model = AttentionPooling()
-    model.fit(X[is_train], y[is_train], X_val=X[is_validation], y_val=y[is_validation])
-    films = np.array([f"film{movie}" for movie in movies[is_test]])
+    model.fit(
+        clips.X[is_train], clips.y[is_train], X_val=clips.X[is_validation], y_val=clips.y[is_validation]
+    )
+    films = np.array([f"film{movie}" for movie in clips.movies[is_test]])
 
-    weights_of_frames = frames_of(model.weights(X[is_test]), films)
-    planted_moments = segments_of(event[is_test], films)
+    weights_of_frames = frames_of(model.weights(clips.X[is_test]), films)
+    planted_moments = segments_of(clips.is_event[is_test], films)
     result = localise(weights_of_frames, planted_moments)
 
     pooled = result.pooled.set_index("measure")

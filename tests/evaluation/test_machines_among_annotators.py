@@ -14,6 +14,7 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.protocol.targets import labels_of
 from obygaze_models.report.run_tables import short_report
 from tests.command import obygaze
+from tests.planted_models import Corpus
 
 FILMS = [f"film{number}" for number in range(4)]
 CLIPS_A_FILM = 20
@@ -27,8 +28,8 @@ def row(film, number, annotator, is_positive, model=""):
     return Clip(clip_id, film, "", level=level, annotator=annotator, extras={"model": model})
 
 
-def plant(folder, *, people):
-    """Plant 80 clips whose features know people's labels; return their store and manifest.
+def plant_clips_of_people_and_gpt(folder, *, people):
+    """Plant 80 clips whose features know people's labels.
 
     People call every fourth clip S, from the first on. The machine gpt calls every second clip S, from the
     second on: none of people's.
@@ -45,7 +46,7 @@ def plant(folder, *, people):
             rows += [row(film, number, person, is_positive) for person in people]
             rows.append(row(film, number, "gpt", number % 2 == 1, model="gpt-9"))
     store = seal_arrays(folder / "store", movie_of, {"lab": {"pooled": np.array(X, np.float32)}})
-    return of.open_store(store), Manifest(tuple(rows), Path())
+    return Corpus(of.open_store(store), Manifest(tuple(rows), Path()))
 
 
 def tasks_of(run):
@@ -64,9 +65,9 @@ def test_merged_labels_are_those_of_people(tmp_path, people):
     The merged labels have the 20 of people: with the machine they would have 60. Its own labels are kept
     beside, among those of annotators.
     """
-    _, manifest = plant(tmp_path, people=people)
+    planted = plant_clips_of_people_and_gpt(tmp_path, people=people)
 
-    labels = labels_of(manifest)
+    labels = labels_of(planted.manifest)
 
     assert n_positive(labels) == 20
     assert labels.annotators == tuple(people)
@@ -77,10 +78,10 @@ def test_merged_labels_are_those_of_people(tmp_path, people):
 
 def test_a_clip_that_only_a_machine_labelled_has_no_merged_label(tmp_path):
     """AB labelled all clips but those of film3, which the machine gpt labelled alone."""
-    _, manifest = plant(tmp_path, people=["AB"])
-    clips = [clip for clip in manifest if clip.annotator == "gpt" or clip.movie != "film3"]
+    planted = plant_clips_of_people_and_gpt(tmp_path, people=["AB"])
+    clips = [clip for clip in planted.manifest if clip.annotator == "gpt" or clip.movie != "film3"]
 
-    labels = labels_of(manifest.with_clips(clips))
+    labels = labels_of(planted.manifest.with_clips(clips))
 
     assert set(labels.levels[labels.movies == "film3"].tolist()) == {""}
 
@@ -91,11 +92,11 @@ def test_an_evaluation_of_one_person_and_a_machine_is_that_of_the_person(tmp_pat
     There is no test on the machine's labels, and it is no baseline "the other annotator". That its labels
     were left out is recorded and reported.
     """
-    store, manifest = plant(tmp_path, people=["AB"])
-    alone = manifest.with_clips(clip for clip in manifest if clip.annotator == "AB")
+    planted = plant_clips_of_people_and_gpt(tmp_path, people=["AB"])
+    alone = planted.manifest.with_clips(clip for clip in planted.manifest if clip.annotator == "AB")
 
-    run = om.evaluate(om.load_dataset(store, manifest), ["linear"], "en_s")
-    run_alone = om.evaluate(om.load_dataset(store, alone), ["linear"], "en_s")
+    run = om.evaluate(om.load_dataset(planted.store, planted.manifest), ["linear"], "en_s")
+    run_alone = om.evaluate(om.load_dataset(planted.store, alone), ["linear"], "en_s")
 
     assert tasks_of(run) == {"en_s>en_s"}
     assert run.metrics.equals(run_alone.metrics)
@@ -107,9 +108,9 @@ def test_an_evaluation_of_one_person_and_a_machine_is_that_of_the_person(tmp_pat
 
 def test_two_people_and_a_machine_are_tested_on_people(tmp_path):
     """AB, CD and the machine gpt labelled the clips. Tests are on AB, on CD, and where these two agree."""
-    store, manifest = plant(tmp_path, people=["AB", "CD"])
+    planted = plant_clips_of_people_and_gpt(tmp_path, people=["AB", "CD"])
 
-    run = om.evaluate(om.load_dataset(store, manifest), ["linear"], "en_s")
+    run = om.evaluate(om.load_dataset(planted.store, planted.manifest), ["linear"], "en_s")
 
     assert tasks_of(run) == {"en_s>en_s@AB", "en_s>en_s@CD", "en_s>en_s@agreed"}
 
@@ -119,9 +120,9 @@ def test_a_model_is_trained_on_a_machines_labels_where_that_is_asked_for(tmp_pat
 
     The model of the machine's labels is tested on AB's labels, as the other one is.
     """
-    store, manifest = plant(tmp_path, people=["AB"])
+    planted = plant_clips_of_people_and_gpt(tmp_path, people=["AB"])
 
-    run = om.evaluate(om.load_dataset(store, manifest), ["linear"], "en_s", experts="each")
+    run = om.evaluate(om.load_dataset(planted.store, planted.manifest), ["linear"], "en_s", experts="each")
 
     assert run.titles["linear@gpt"].endswith("trained on gpt (a machine)")
     assert tasks_of(run) == {"en_s>en_s@AB"}
@@ -130,11 +131,11 @@ def test_a_model_is_trained_on_a_machines_labels_where_that_is_asked_for(tmp_pat
 
 def test_labels_of_machines_alone_count_and_are_named(tmp_path):
     """Two machines, gpt and vlm, labelled the clips, and no person did: their labels are what there is."""
-    store, of_gpt = plant(tmp_path, people=[])
-    rows_of_vlm = [replace(clip, annotator="vlm", extras={"model": "vlm-2"}) for clip in of_gpt]
-    of_two_machines = of_gpt.with_clips([*of_gpt, *rows_of_vlm])
+    planted = plant_clips_of_people_and_gpt(tmp_path, people=[])
+    rows_of_vlm = [replace(clip, annotator="vlm", extras={"model": "vlm-2"}) for clip in planted.manifest]
+    of_two_machines = planted.manifest.with_clips([*planted.manifest, *rows_of_vlm])
 
-    run = om.evaluate(om.load_dataset(store, of_two_machines), ["linear"], "en_s")
+    run = om.evaluate(om.load_dataset(planted.store, of_two_machines), ["linear"], "en_s")
 
     assert tasks_of(run) == {"en_s>en_s@gpt", "en_s>en_s@vlm", "en_s>en_s@agreed"}
     assert run.record["machines"]["gpt"] == "80 labels, trained on and tested"
@@ -146,10 +147,10 @@ def test_labels_that_somebody_merged_count_and_are_named(tmp_path):
     AB calls 20 of 80 clips S, and the machine 40 others. So the merged label is the machine's in these 40,
     and in the 20 clips that both call EN: in 60, which have the name of its model, gpt-9.
     """
-    store, manifest = plant(tmp_path, people=["AB"])
-    merged = merge_annotators(manifest, "highest")
+    planted = plant_clips_of_people_and_gpt(tmp_path, people=["AB"])
+    merged = merge_annotators(planted.manifest, "highest")
 
-    run = om.evaluate(om.load_dataset(store, merged), ["linear"], "en_s")
+    run = om.evaluate(om.load_dataset(planted.store, merged), ["linear"], "en_s")
 
     assert run.record["machines"] == {"gpt-9": "60 labels, trained on and tested"}
 
@@ -163,8 +164,8 @@ def test_labels_that_somebody_merged_count_and_are_named(tmp_path):
 )
 def test_agreement_counts_people_and_machines_apart(tmp_path, capsys, people, annotators):
     """The clips of labels.csv were labelled by people and by the machine gpt, which the command names."""
-    _, manifest = plant(tmp_path, people=people)
-    write_manifest(manifest, tmp_path / "labels.csv")
+    planted = plant_clips_of_people_and_gpt(tmp_path, people=people)
+    write_manifest(planted.manifest, tmp_path / "labels.csv")
 
     assert obygaze("manifest", "agreement", tmp_path / "labels.csv") == 0
     printed_in_one_line = " ".join(capsys.readouterr().out.split())

@@ -12,7 +12,7 @@ from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from tests.command import obygaze
 
-from ..store.toy_stores import features, group, make_sealed_store, status_of
+from ..store.toy_stores import group, make_sealed_store, planted_features, status_of
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_an_export_to_hdf5_has_a_group_for_each_clip_with_features(store, tmp_pa
     with h5py.File(tmp_path / "x.h5") as file:
         assert set(file) == set(clips_with_features(store))
         for clip, group_of_clip in file.items():
-            planted = features(clip, group())
+            planted = planted_features(clip, group())
             planted_arrays = {**planted.arrays, "time_s": planted.time_s}
             for name, values in planted_arrays.items():
                 assert group_of_clip[name][()].tobytes() == values.tobytes()
@@ -94,7 +94,7 @@ def test_an_export_to_anndata_has_a_row_for_each_clip_with_features_and_what_is_
         clips = clips_with_features(store)
         assert list(file["obs/_index"].asstr()) == clips
         for row, clip in enumerate(clips):
-            planted = features(clip, group())
+            planted = planted_features(clip, group())
             assert np.array_equal(file["X"][row], planted.arrays["pooled"])
 
         columns = ("movie", "status", "reason", "level", "start_s", "end_s")

@@ -22,7 +22,7 @@ from tests.lazy_import import needs
 from tests.process import python
 
 from ..store.serving import Handler, serving
-from ..store.toy_stores import make_sealed_store, tree
+from ..store.toy_stores import bytes_of_files, make_sealed_store
 
 pytestmark = needs("huggingface_hub", "obstore")
 COMMIT = "a" * 40
@@ -218,9 +218,9 @@ def test_a_store_is_pushed_to_the_hub_and_pulled_byte_for_byte(run):
     """
     assert run.outcome["pushed to"] == f"hf://datasets/lab/films@{COMMIT}"
 
-    pushed_files = tree(run.store)
-    assert tree(run.hub) == pushed_files
-    assert tree(run.copy) == pushed_files
+    pushed_files = bytes_of_files(run.store)
+    assert bytes_of_files(run.hub) == pushed_files
+    assert bytes_of_files(run.copy) == pushed_files
 
     token_of_client = DO_NOT_TELL
     assert token_of_client not in run.printed

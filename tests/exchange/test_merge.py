@@ -5,7 +5,7 @@ import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.merge import merge
-from obygaze_features.store import Stage, open_store, seal, staging_path, verify
+from obygaze_features.store import Stage, open_store, staging_path, verify
 from obygaze_features.store.format import CROISSANT, DIGESTS, TABLE
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.testing import seal_arrays
@@ -14,14 +14,15 @@ from ..command import obygaze
 from ..store.hostile_stores import resealed
 from ..store.toy_stores import (
     CORPUS,
+    bytes_of_files,
     commit_clips,
     group,
     make_sealed_store,
     plan,
-    ragged,
+    ragged_group,
     result,
+    seal_stage_of,
     status_of,
-    tree,
 )
 
 N = 20
@@ -37,7 +38,7 @@ def seal_part(tmp_path, name, rows, *, change=None, corpus=CORPUS, groups=None, 
             features = result(clip.clip_id, kinds, status_of(clip.clip_id))
             writer.commit([change(features) if change else features])
     about = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"} | settings
-    return open_store(seal(stage_path=None, destination=tmp_path / name, **about))
+    return open_store(seal_stage_of(tmp_path / name, **about))
 
 
 def assert_not_merged(stores, tmp_path, match, **settings):
@@ -71,17 +72,17 @@ def test_stores_whose_films_have_confusable_names_are_not_merged(tmp_path, other
 
 
 @pytest.fixture(params=[0, 3], ids=["without common clips", "with three common clips"])
-def two_parts(request, tmp_path, toy):
+def two_parts(request, tmp_path, fixed_or_ragged_group):
     """Two stores that have all planned clips together."""
     return [
-        seal_part(tmp_path, "a", range(8 + request.param), groups=[toy]),
-        seal_part(tmp_path, "b", range(8, N), groups=[toy]),
+        seal_part(tmp_path, "a", range(8 + request.param), groups=[fixed_or_ragged_group]),
+        seal_part(tmp_path, "b", range(8, N), groups=[fixed_or_ragged_group]),
     ]
 
 
 def files_that_differ(store, other):
     """Return the names of the data files whose bytes differ in two stores; both must have the same names."""
-    files, other_files = tree(store / "data"), tree(other / "data")
+    files, other_files = bytes_of_files(store / "data"), bytes_of_files(other / "data")
     assert files.keys() == other_files.keys()
     return {name for name in files if files[name] != other_files[name]}
 
@@ -90,13 +91,15 @@ NAMES_THE_PARENTS = "features.zarr/zarr.json"
 """The file of a store that says of which stores it was merged."""
 
 
-def test_a_merged_store_equals_one_sealed_at_once_but_for_the_names_of_its_parents(two_parts, tmp_path, toy):
+def test_a_merged_store_equals_one_sealed_at_once_but_for_the_names_of_its_parents(
+    two_parts, tmp_path, fixed_or_ragged_group
+):
     """Two stores have 20 clips together, with or without three in common, and are merged into one.
 
     Of its data files one alone, which names the parents, differs from a store with the same clips that was
     sealed at once.
     """
-    at_once = make_sealed_store(tmp_path, 20, [toy])
+    at_once = make_sealed_store(tmp_path, 20, [fixed_or_ragged_group])
 
     merged = merge(two_parts, tmp_path / "merged")
 
@@ -121,12 +124,12 @@ def test_a_merged_store_and_its_readme_name_its_parents_by_their_fingerprints(tw
 
 
 @pytest.mark.long
-def test_a_merge_that_was_interrupted_leaves_nothing_and_can_be_done_again(tmp_path, toy):
+def test_a_merge_that_was_interrupted_leaves_nothing_and_can_be_done_again(tmp_path, fixed_or_ragged_group):
     """Three stores have every third clip each. Their merge is stopped by Ctrl-C at its second step."""
     stores = [
-        seal_part(tmp_path, "a", range(0, N, 3), groups=[toy]),
-        seal_part(tmp_path, "b", range(1, N, 3), groups=[toy]),
-        seal_part(tmp_path, "c", range(2, N, 3), groups=[toy]),
+        seal_part(tmp_path, "a", range(0, N, 3), groups=[fixed_or_ragged_group]),
+        seal_part(tmp_path, "b", range(1, N, 3), groups=[fixed_or_ragged_group]),
+        seal_part(tmp_path, "c", range(2, N, 3), groups=[fixed_or_ragged_group]),
     ]
     undisturbed = merge(stores, tmp_path / "undisturbed")
 
@@ -145,24 +148,24 @@ def test_a_merge_that_was_interrupted_leaves_nothing_and_can_be_done_again(tmp_p
     assert open_store(merged).fingerprint == open_store(undisturbed).fingerprint
 
 
-def leave_a_killed_merge(place, toy):
+def leave_a_killed_merge(place, fixed_or_ragged_group):
     """Leave what a merge leaves when it is killed, with another value in its first clip."""
-    stage = Stage.open(place / "part/stage", plan(N), [toy], CORPUS)
-    first_clip = result(plan(N)[0].clip_id, [toy])
+    stage = Stage.open(place / "part/stage", plan(N), [fixed_or_ragged_group], CORPUS)
+    first_clip = result(plan(N)[0].clip_id, [fixed_or_ragged_group])
     first_clip.groups["toy"].arrays["pooled"][0] += 1
     with stage.writer() as writer:
         writer.commit([first_clip])
 
 
-def test_a_merge_after_a_killed_one_takes_the_values_of_the_stores(tmp_path, toy):
+def test_a_merge_after_a_killed_one_takes_the_values_of_the_stores(tmp_path, fixed_or_ragged_group):
     """The merge that was killed had another value in its first clip, which must not get into the store."""
     stores = [
-        seal_part(tmp_path, "a", range(8), groups=[toy]),
-        seal_part(tmp_path, "b", range(8, N), groups=[toy]),
+        seal_part(tmp_path, "a", range(8), groups=[fixed_or_ragged_group]),
+        seal_part(tmp_path, "b", range(8, N), groups=[fixed_or_ragged_group]),
     ]
     undisturbed = merge(stores, tmp_path / "undisturbed")
 
-    leave_a_killed_merge(tmp_path / "merged-1.0.0.merging", toy)
+    leave_a_killed_merge(tmp_path / "merged-1.0.0.merging", fixed_or_ragged_group)
     merged = merge(stores, tmp_path / "merged")
 
     assert open_store(merged).fingerprint == open_store(undisturbed).fingerprint
@@ -239,7 +242,7 @@ CROPPED = group(preset={**group().provenance["preset"], "crop": 8})
         (range(8, N), {"groups": [group(imported=True)]}, "provenance differs in imported"),
         (range(7, N), {"change": change_a_frame}, r"clip tt0009-é: array toy/frames"),
         (range(N), {"groups": [group("other")]}, "same backbones"),
-        (range(8, N), {"groups": [ragged()]}, "shapes of their arrays differ"),
+        (range(8, N), {"groups": [ragged_group()]}, "shapes of their arrays differ"),
     ],
     ids=["cropped", "imported", "a common clip with another frame", "another backbone", "ragged frames"],
 )
@@ -259,7 +262,7 @@ def seal_first_planned(tmp_path, name, n_clips):
     stage = Stage.open(staging_path(tmp_path / name), plan(N), [group()], CORPUS)
     commit_clips(stage, [clip.clip_id for clip in plan(N)[:n_clips]])
     about = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
-    return open_store(seal(stage_path=None, destination=tmp_path / name, allow_missing=True, **about))
+    return open_store(seal_stage_of(tmp_path / name, allow_missing=True, **about))
 
 
 def test_clips_that_one_store_planned_and_has_not_are_taken_from_another(tmp_path):

@@ -17,7 +17,7 @@ from obygaze_features.store import open_store, verify
 from obygaze_features.store.files_zip import open_zip
 from obygaze_features.store.store_files import FolderFiles
 
-from ..store.toy_stores import group, make_sealed_store, tree
+from ..store.toy_stores import bytes_of_files, group, make_sealed_store
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +93,8 @@ def test_unpacking_gives_the_folder_back(sealed_store, packed, tmp_path):
     """
     downloaded = download(open_zip(packed), tmp_path / "out")
 
-    files = tree(sealed_store)
-    assert tree(tmp_path / "out") == files
+    files = bytes_of_files(sealed_store)
+    assert bytes_of_files(tmp_path / "out") == files
     assert downloaded.files == len(files) - 1
     assert downloaded.kept == 0
     assert downloaded.left == 0

@@ -17,7 +17,7 @@ from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays
 
-from ..store.toy_stores import group, make_sealed_store, tree
+from ..store.toy_stores import bytes_of_files, group, make_sealed_store
 
 obstore = pytest.importorskip("obstore")
 
@@ -51,9 +51,9 @@ def test_a_push_returns_the_url_and_its_progress_ends_with_all_files_and_their_b
     returned_url = push(FolderFiles(store), url, note_progress)
 
     assert returned_url == url
-    bytes_of_file = {name: len(data) for name, data in tree(store).items()}
-    n_files = len(bytes_of_file)
-    assert progress[-1] == (n_files, n_files, sum(bytes_of_file.values()))
+    size_of_file = {name: len(data) for name, data in bytes_of_files(store).items()}
+    n_files = len(size_of_file)
+    assert progress[-1] == (n_files, n_files, sum(size_of_file.values()))
 
 
 @pytest.mark.long
@@ -71,7 +71,7 @@ def test_a_pushed_store_reads_as_its_folder_and_is_pulled_byte_for_byte(store, p
     assert verify(pushed_url).ok
 
     download(locate(pushed_url), tmp_path / "copy")
-    assert tree(tmp_path / "copy") == tree(store)
+    assert bytes_of_files(tmp_path / "copy") == bytes_of_files(store)
 
 
 @pytest.mark.long
@@ -102,7 +102,7 @@ def test_the_tag_manifest_is_uploaded_first_and_the_manifest_last(bucket, store,
     uploads = bucket.names("PUT")
     assert uploads[0] == "tagmanifest-sha256.txt"
     assert uploads[-1] == "manifest-sha256.txt"
-    assert sorted(uploads) == sorted(tree(store))
+    assert sorted(uploads) == sorted(bytes_of_files(store))
 
 
 N_BEFORE_THE_STOP = 7
@@ -138,7 +138,7 @@ def test_pushing_again_lists_what_is_there_and_sends_the_rest(bucket, store, url
     push(FolderFiles(store), url)
 
     assert len(bucket.names("LIST")) == 1
-    assert len(bucket.names("PUT")) == len(tree(store)) - 7
+    assert len(bucket.names("PUT")) == len(bytes_of_files(store)) - 7
     assert verify(url).ok
 
 

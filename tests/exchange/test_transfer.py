@@ -12,14 +12,14 @@ import pytest
 from obygaze_features.errors import InterruptedTransferError, StoreError
 from obygaze_features.exchange.publish import pack, push
 from obygaze_features.exchange.transfer import download, download_file
-from obygaze_features.store import open_store, seal, verify
+from obygaze_features.store import open_store, verify
 from obygaze_features.store.format import RAGGED_ARRAYS
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles, absent_files
 
 from ..command import obygaze
 from ..store.serving import Handler, serving
-from ..store.toy_stores import make_sealed_store, make_stage, tree
+from ..store.toy_stores import bytes_of_files, make_sealed_store, make_stage, seal_stage_of
 
 pytest.importorskip("obstore")
 
@@ -27,7 +27,7 @@ pytest.importorskip("obstore")
 @pytest.fixture(scope="session")
 def toy_files(served_folder):
     """The files of the store `toy-1.0.0` that the server has, and their bytes."""
-    return tree(served_folder / "toy-1.0.0")
+    return bytes_of_files(served_folder / "toy-1.0.0")
 
 
 FRAMES = RAGGED_ARRAYS["frames"].chunk
@@ -68,7 +68,7 @@ def test_what_is_pulled_is_the_store_byte_for_byte(server, toy_files, tmp_path, 
     """
     pulled = pull(f"{server.url}/{place}", tmp_path / "copy-1.0.0")
 
-    assert tree(tmp_path / "copy-1.0.0") == toy_files
+    assert bytes_of_files(tmp_path / "copy-1.0.0") == toy_files
     assert pulled.files == len(toy_files) - 1
     assert pulled.kept == 0
     assert pulled.left == 0
@@ -113,7 +113,7 @@ def test_a_server_that_is_busy_for_a_moment_is_asked_again(
     with serving(served_folder, busy_with(busy_status)) as server:
         pull(f"{server.url}/toy-1.0.0", tmp_path / "copy-1.0.0")
 
-    assert tree(tmp_path / "copy-1.0.0") == toy_files
+    assert bytes_of_files(tmp_path / "copy-1.0.0") == toy_files
 
 
 def test_pulling_again_fetches_only_what_was_damaged(server, served_folder, toy_files, tmp_path):
@@ -127,7 +127,7 @@ def test_pulling_again_fetches_only_what_was_damaged(server, served_folder, toy_
     server.requests.clear()
     pulled = pull(f"{server.url}/toy-1.0.0", copy)
 
-    assert tree(copy) == toy_files
+    assert bytes_of_files(copy) == toy_files
     assert not (copy / "README.md").is_symlink()
     assert pulled.files == 2
     chunks_asked_for = [path for _, path, _ in server.requests if "/c/" in path]
@@ -214,7 +214,7 @@ def test_pulling_again_goes_on_where_a_stopped_pull_was(server, toy_files, leave
 
     pulled = pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
 
-    assert tree(tmp_path / "copy") == toy_files
+    assert bytes_of_files(tmp_path / "copy") == toy_files
     assert pulled.kept > 20  # nearly all files of the store
     ranges_of_chunk = [byte_range for _, path, byte_range in server.requests if path.endswith(CHUNK)]
     assert ranges_of_chunk == ["bytes=700-"]
@@ -227,7 +227,7 @@ def test_wrong_bytes_of_a_stopped_pull_are_thrown_away(server, toy_files, leave_
 
     pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
 
-    assert tree(tmp_path / "copy") == toy_files
+    assert bytes_of_files(tmp_path / "copy") == toy_files
 
 
 @pytest.mark.usefixtures("client")
@@ -301,7 +301,7 @@ def test_without_ranges_a_whole_store_can_still_be_pulled(server, toy_files, lea
 
     pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
 
-    assert tree(tmp_path / "copy") == toy_files
+    assert bytes_of_files(tmp_path / "copy") == toy_files
 
 
 def test_a_store_is_not_pulled_into_another_folder_or_store(server, tmp_path):
@@ -311,10 +311,10 @@ def test_a_store_is_not_pulled_into_another_folder_or_store(server, tmp_path):
     another = make_sealed_store(tmp_path, 8, name="other")
 
     for folder in (tmp_path / "mine", another):
-        before = tree(folder)
+        before = bytes_of_files(folder)
         with pytest.raises(StoreError):
             pull(f"{server.url}/toy-1.0.0", folder)
-        assert tree(folder) == before
+        assert bytes_of_files(folder) == before
 
 
 # --- partial copies
@@ -512,7 +512,7 @@ def test_a_copy_of_some_ragged_clips_becomes_the_whole_store_when_the_rest_is_pu
 
     pull(f"{server.url}/{place}", copy)
 
-    assert tree(copy) == tree(served_folder / "ragged-1.0.0")
+    assert bytes_of_files(copy) == bytes_of_files(served_folder / "ragged-1.0.0")
 
 
 def test_files_of_a_pull_are_counted_once_and_all_of_them_when_it_is_repeated(server, tmp_path):
@@ -522,7 +522,8 @@ def test_files_of_a_pull_are_counted_once_and_all_of_them_when_it_is_repeated(se
     first = pull(f"{server.url}/ragged-1.0.0", copy, clips=["c07"])
     second = pull(f"{server.url}/ragged-1.0.0", copy, clips=["c07"])
 
-    n_files = len(tree(copy)) - len({"fetch.txt", "tagmanifest-sha256.txt"})  # written anew, not fetched
+    written_anew = {"fetch.txt", "tagmanifest-sha256.txt"}  # not fetched
+    n_files = len(bytes_of_files(copy)) - len(written_anew)
     assert (first.files, first.kept) == (n_files, 0)
     assert (second.files, second.kept) == (0, n_files)
 
@@ -568,14 +569,14 @@ def test_a_partial_copy_gets_a_second_array_and_then_all(server, toy_files, pool
     pulled = pull(f"{server.url}/toy-1.0.0", pooled_copy)
     assert pulled.files == 10
     assert pulled.left == 0
-    assert tree(pooled_copy) == toy_files
+    assert bytes_of_files(pooled_copy) == toy_files
 
 
 def test_pulling_one_array_leaves_a_whole_copy_whole(server, toy_files, tmp_path):
     """A pull of the pooled vectors into it removes no file that is there."""
     pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
     pull(f"{server.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
-    assert tree(tmp_path / "copy") == toy_files
+    assert bytes_of_files(tmp_path / "copy") == toy_files
 
 
 def test_a_partial_copy_is_neither_packed_nor_pushed(pooled_copy, tmp_path):
@@ -606,7 +607,7 @@ def test_a_partial_copy_of_an_oddly_named_store_can_be_completed_and_tells_no_pa
         url, _, name = line.split()
         assert unquote(url) == f"file:{store.name}/{name}"
     name_behind_umlaut = b"ller"
-    for data in tree(copy).values():
+    for data in bytes_of_files(copy).values():
         assert name_behind_umlaut not in data
         assert str(tmp_path).encode() not in data
 
@@ -627,11 +628,11 @@ def test_a_store_is_pushed_to_a_folder_byte_for_byte_but_not_into_another_store(
     place = push(store, share)
 
     assert place == share
-    assert tree(tmp_path / "share") == toy_files
+    assert bytes_of_files(tmp_path / "share") == toy_files
 
     with pytest.raises(StoreError):
         push(store, tmp_path / "share/toy-1.0.0")
-    assert tree(tmp_path / "share") == toy_files
+    assert bytes_of_files(tmp_path / "share") == toy_files
 
 
 def test_a_store_is_not_pushed_over_http(served_folder):
@@ -646,7 +647,7 @@ def test_a_store_without_a_licence_is_not_pushed(tmp_path):
     The refusal names the options that seal it with one, and the version that follows its own.
     """
     make_stage(tmp_path, 8)
-    store = seal(stage_path=None, destination=tmp_path / "toy", licence="NOASSERTION", version="2.3.0")
+    store = seal_stage_of(tmp_path / "toy", licence="NOASSERTION", version="2.3.0")
     for there in (tmp_path / "there", "s3://bucket/toy", "hf://datasets/me/toy"):
         with pytest.raises(StoreError, match=r"--licence.*--store-version 2\.3\.1"):
             push(FolderFiles(store), str(there))

@@ -8,9 +8,18 @@ import pytest
 
 from obygaze_features.extraction.row_digests import RowDigests
 from obygaze_features.store import Stage, staging_path, writer
-from obygaze_features.store.sealing import seal
 
-from ..store.toy_stores import CORPUS, LICENSED, group, make_sealed_store, plan, result, status_of, tree
+from ..store.toy_stores import (
+    CORPUS,
+    LICENSED,
+    bytes_of_files,
+    group,
+    make_sealed_store,
+    plan,
+    result,
+    seal_stage_of,
+    status_of,
+)
 
 
 @pytest.fixture
@@ -53,7 +62,7 @@ def seal_with_digests_of(digest_later, folder, n_clips):
     with stage.writer(clip_ids, digest_later) as stage_writer:
         for clip in clip_ids:
             stage_writer.commit([result(clip, stage.groups, status_of(clip))])
-    return seal(stage_path=None, destination=path, **LICENSED)
+    return seal_stage_of(path, **LICENSED)
 
 
 @pytest.fixture
@@ -79,6 +88,6 @@ def test_digesting_rows_in_another_process_changes_no_byte(tmp_path, row_digests
 
     clips_with_rows = [clip.clip_id for clip in plan(20) if status_of(clip.clip_id) != "failed"]
     assert len(parts_digested_by_worker) == len(clips_with_rows)
-    bytes_of_files_by_worker = tree(store_digested_by_worker)
-    bytes_of_files_here = tree(store_digested_here)
+    bytes_of_files_by_worker = bytes_of_files(store_digested_by_worker)
+    bytes_of_files_here = bytes_of_files(store_digested_here)
     assert bytes_of_files_by_worker == bytes_of_files_here

@@ -61,7 +61,7 @@ class PretendedProcesses:
         end_s = self.now + sum(self.seconds.get(clip, 1.0) for clip in reported)
         if reported:
             report = RunReport(ok=len(reported), devices=Counter(cpu=len(reported)))
-            results = [result(clip, [TOY]) for clip in reported]
+            results = [result(clip, [GROUP_OF_POOLED]) for clip in reported]
             self._push(end_s, Event(key, "item", (report, results)))
         if killer is None:
             self._push(end_s, Event(key, "done", ""))
@@ -83,7 +83,7 @@ class PretendedProcesses:
         lost_piece = None if killer is None else self.stage.piece(killer)
         with self.stage.writer(clip_ids) as writer:
             durable = [clip for clip in reported if self.stage.piece(clip) != lost_piece]
-            writer.commit([result(clip, [TOY]) for clip in durable])
+            writer.commit([result(clip, [GROUP_OF_POOLED]) for clip in durable])
 
     def _push(self, time_s, event):
         heapq.heappush(self._events, (time_s, next(self._numbers), event))
@@ -96,7 +96,7 @@ class PretendedProcesses:
         return event
 
 
-TOY = group(arrays=("pooled",))
+GROUP_OF_POOLED = group(arrays=("pooled",))
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,9 @@ def begin_stage(tmp_path_factory):
     """Begin a stage of some clips."""
 
     def begin(n_clips) -> Stage:
-        return Stage.open(tmp_path_factory.mktemp("stage") / "s.staging", plan(n_clips), [TOY], CORPUS)
+        return Stage.open(
+            tmp_path_factory.mktemp("stage") / "s.staging", plan(n_clips), [GROUP_OF_POOLED], CORPUS
+        )
 
     return begin
 
@@ -194,7 +196,7 @@ def test_a_clip_that_failed_in_an_earlier_run_is_done_again(begin_stage):
     stage = begin_stage(n_clips=4)
     clips = sorted(stage.rows)
     with stage.writer() as writer:
-        writer.commit([result(clip, [TOY], "failed") for clip in clips])
+        writer.commit([result(clip, [GROUP_OF_POOLED], "failed") for clip in clips])
     row_of_third_clip = 2
     first_share = 1
     processes = PretendedProcesses(stage, workers=1, unlucky={(row_of_third_clip, first_share)})

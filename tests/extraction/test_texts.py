@@ -11,8 +11,9 @@ from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.backbone import TextBackbone, Tokens
 from obygaze_features.extraction.texts import TextJob, estimate_texts, run_texts
 from obygaze_features.manifest import TextList
-from obygaze_features.store import open_store, read_stage, seal, verify
+from obygaze_features.store import open_store, read_stage, verify
 from tests.lazy_import import lazy_import
+from tests.store.toy_stores import seal_stage_of
 from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint
 
 from .conftest import begin_stage, last_report
@@ -58,7 +59,7 @@ def extract(text_list, backbones, store, batch_size):
 def extract_and_seal(text_list, backbones, store, batch_size=64):
     """Extract texts into a store, and open it."""
     extract(text_list, backbones, store, batch_size)
-    return open_store(seal(stage_path=None, destination=store, licence="CC0-1.0"))
+    return open_store(seal_stage_of(store, licence="CC0-1.0"))
 
 
 def test_texts_that_are_too_long_are_reported_as_partial(sentence, tmp_path):
@@ -248,7 +249,7 @@ def test_two_shards_of_texts_make_one_store(weights_of, obygaze, tmp_path):
     first_shard = obygaze(tmp_path, *command, "--shard", "0/2", "--json")
     assert json.loads(first_shard.stdout)["clips"]["left"] == 0, first_shard.stderr
 
-    seal(stage_path=None, destination=tmp_path / "captions", licence="CC0-1.0")
+    seal_stage_of(tmp_path / "captions", licence="CC0-1.0")
     assert open_store(tmp_path / "captions")["clip-text"].text == tuple(captions)
 
 

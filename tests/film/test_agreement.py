@@ -599,17 +599,17 @@ def test_the_precision_of_a_shifted_timeline_stays_at_chance(agreement_by_signal
 
 
 @pytest.fixture
-def two_films():
+def films_m_and_n():
     """Two scored films of ten minutes, called m and n."""
     return [fake_scored_film(movie, n_rows=60, duration_s=600.0) for movie in ("m", "n")]
 
 
-IN_FILM_M = Clip("a", "m", start_s=0.0, end_s=100.0, level="S", annotator="ann")
+MARKED_IN_FILM_M = Clip("a", "m", start_s=0.0, end_s=100.0, level="S", annotator="ann")
 """What ann marked in film m: the first hundred seconds are S."""
 
-IN_FILM_N = replace(IN_FILM_M, clip_id="b", movie="n")
+MARKED_IN_FILM_N = replace(MARKED_IN_FILM_M, clip_id="b", movie="n")
 
-IN_FILM_NN = replace(IN_FILM_M, clip_id="c", movie="nn")
+MARKED_IN_FILM_NN = replace(MARKED_IN_FILM_M, clip_id="c", movie="nn")
 """Of a film that is not scored, or of film n, misspelled."""
 
 
@@ -618,34 +618,34 @@ def evaluate_marks(films, *clips):
     return evaluate_films(films, Manifest(clips, Path()), n_shifts=5)
 
 
-def test_a_scored_film_that_nobody_annotated_is_left_out_and_named(two_films):
+def test_a_scored_film_that_nobody_annotated_is_left_out_and_named(films_m_and_n):
     """Film n is scored and has no annotation, so that there is nothing to compare it with."""
-    assert evaluate_marks(two_films, IN_FILM_M).record["left_out"] == ["n"]
+    assert evaluate_marks(films_m_and_n, MARKED_IN_FILM_M).record["left_out"] == ["n"]
 
 
-def test_a_film_is_found_however_a_table_of_annotations_spells_it(two_films):
+def test_a_film_is_found_however_a_table_of_annotations_spells_it(films_m_and_n):
     """films/N.mkv is the film n: folder, capitals and suffix do not matter."""
-    spelled_otherwise = replace(IN_FILM_N, movie="films/N.mkv")
-    record = evaluate_marks(two_films, IN_FILM_M, spelled_otherwise).record
+    spelled_otherwise = replace(MARKED_IN_FILM_N, movie="films/N.mkv")
+    record = evaluate_marks(films_m_and_n, MARKED_IN_FILM_M, spelled_otherwise).record
     assert record["left_out"] == []  # scored films without annotations
     assert record["not_scored"] == []  # annotated films without scores
 
 
-def test_a_misspelled_film_is_named_with_the_one_that_may_be_meant(two_films):
+def test_a_misspelled_film_is_named_with_the_one_that_may_be_meant(films_m_and_n):
     """Films m and n are scored; annotations are of m and "nn". The latter may be meant for n."""
-    report = evaluation_report(evaluate_marks(two_films, IN_FILM_M, IN_FILM_NN))
+    report = evaluation_report(evaluate_marks(films_m_and_n, MARKED_IN_FILM_M, MARKED_IN_FILM_NN))
     assert "nn (did you mean 'n'?)" in str(report.notes)
 
 
-def test_a_message_on_misspelled_films_alone_suggests_the_scored_one(two_films):
+def test_a_message_on_misspelled_films_alone_suggests_the_scored_one(films_m_and_n):
     """Films m and n are scored; all annotations are of "nn", so that nothing can be compared."""
     with pytest.raises(FilmError, match=r"has nn \(did you mean 'n'"):
-        evaluate_marks(two_films, IN_FILM_NN)
+        evaluate_marks(films_m_and_n, MARKED_IN_FILM_NN)
 
 
-def test_a_film_that_has_annotations_is_not_suggested_for_another_one(two_films):
+def test_a_film_that_has_annotations_is_not_suggested_for_another_one(films_m_and_n):
     """Films m and n are scored; annotations are of m, n and "nn", which may be scored in another folder."""
-    measured = evaluate_marks(two_films, IN_FILM_M, IN_FILM_NN, IN_FILM_N)
+    measured = evaluate_marks(films_m_and_n, MARKED_IN_FILM_M, MARKED_IN_FILM_NN, MARKED_IN_FILM_N)
     notes = evaluation_report(measured).notes
     assert measured.record["not_scored"] == ["nn"]
     assert "annotated, not among these films: nn" in notes
@@ -659,21 +659,21 @@ def test_a_film_that_has_annotations_is_not_suggested_for_another_one(two_films)
         pytest.param({"sha256": "0" * 64}, id="another file"),
     ],
 )
-def test_films_of_different_models_are_refused(two_films, other_model):
+def test_films_of_different_models_are_refused(films_m_and_n, other_model):
     """Film n was scored by another model: the numbers of both together would be of neither."""
-    film_m, film_n = two_films
+    film_m, film_n = films_m_and_n
     by_another_model = with_model(film_n, **other_model)
     with pytest.raises(FilmError, match="different models"):
-        evaluate_marks([film_m, by_another_model], IN_FILM_M, IN_FILM_N)
+        evaluate_marks([film_m, by_another_model], MARKED_IN_FILM_M, MARKED_IN_FILM_N)
 
 
-def test_a_film_that_the_model_was_trained_on_changes_no_number_and_is_named(two_films):
+def test_a_film_that_the_model_was_trained_on_changes_no_number_and_is_named(films_m_and_n):
     """The model was trained on film n: what it marks there is no prediction."""
-    film_m, film_n = two_films
+    film_m, film_n = films_m_and_n
     trained_on = with_model(film_n, is_trained_on=True)
 
-    of_both = evaluate_marks([film_m, trained_on], IN_FILM_M, IN_FILM_N)
-    of_new_film = evaluate_marks([film_m], IN_FILM_M)
+    of_both = evaluate_marks([film_m, trained_on], MARKED_IN_FILM_M, MARKED_IN_FILM_N)
+    of_new_film = evaluate_marks([film_m], MARKED_IN_FILM_M)
 
     pd.testing.assert_frame_equal(of_both.summary, of_new_film.summary)
     assert of_both.record["films"] == ["m"]
@@ -681,29 +681,29 @@ def test_a_film_that_the_model_was_trained_on_changes_no_number_and_is_named(two
     assert "trained on them: 1 (n)" in "\n".join(evaluation_report(of_both).notes)
 
 
-def test_an_evaluation_on_training_films_alone_is_refused(two_films):
+def test_an_evaluation_on_training_films_alone_is_refused(films_m_and_n):
     """Films m and n are annotated, and the model was trained on both: its marks there are no prediction."""
-    trained_on = [with_model(film, is_trained_on=True) for film in two_films]
+    trained_on = [with_model(film, is_trained_on=True) for film in films_m_and_n]
     with pytest.raises(FilmError, match=r"trained on all annotated films \(m, n\)"):
-        evaluate_marks(trained_on, IN_FILM_M, IN_FILM_N)
+        evaluate_marks(trained_on, MARKED_IN_FILM_M, MARKED_IN_FILM_N)
 
 
-def test_annotators_whose_names_differ_by_capitals_are_refused(two_films):
+def test_annotators_whose_names_differ_by_capitals_are_refused(films_m_and_n):
     """The names Ann and ann may be of one person, who must not be compared with herself."""
-    by_ann = IN_FILM_M
-    by_ann_with_a_capital = replace(IN_FILM_M, clip_id="b", annotator="Ann")
+    by_ann = MARKED_IN_FILM_M
+    by_ann_with_a_capital = replace(MARKED_IN_FILM_M, clip_id="b", annotator="Ann")
     with pytest.raises(ManifestError, match="annotator 'Ann' and 'ann'"):
-        evaluate_marks(two_films, by_ann, by_ann_with_a_capital)
+        evaluate_marks(films_m_and_n, by_ann, by_ann_with_a_capital)
 
 
-def test_an_annotation_after_the_films_end_is_refused(two_films):
+def test_an_annotation_after_the_films_end_is_refused(films_m_and_n):
     """The film lasts ten minutes, and the annotation is at one hour.
 
     It is of another film, or in another unit.
     """
-    after_the_end = replace(IN_FILM_M, start_s=3600.0, end_s=3605.0)
+    after_the_end = replace(MARKED_IN_FILM_M, start_s=3600.0, end_s=3605.0)
     with pytest.raises(FilmError, match="lasts 600 s"):
-        evaluate_marks(two_films, after_the_end)
+        evaluate_marks(films_m_and_n, after_the_end)
 
 
 @pytest.mark.parametrize(
@@ -714,18 +714,18 @@ def test_an_annotation_after_the_films_end_is_refused(two_films):
         pytest.param(9e7, ["m (ann: 9e+07 s)"], id="three years later, in another unit"),
     ],
 )
-def test_an_annotation_far_beyond_the_films_end_is_recorded(two_films, end_s, recorded):
+def test_an_annotation_far_beyond_the_films_end_is_recorded(films_m_and_n, end_s, recorded):
     """The film lasts 600 s. What is recorded is whose annotation is cut there, and where it ended."""
-    annotation = replace(IN_FILM_M, start_s=480.0, end_s=end_s)
-    assert evaluate_marks(two_films, annotation).record["cut"] == recorded
+    annotation = replace(MARKED_IN_FILM_M, start_s=480.0, end_s=end_s)
+    assert evaluate_marks(films_m_and_n, annotation).record["cut"] == recorded
 
 
-def test_an_annotation_beyond_the_films_end_is_cut(two_films):
+def test_an_annotation_beyond_the_films_end_is_cut(films_m_and_n):
     """Cut at the film's end, 600 s, it gives the same numbers as an annotation that ends there."""
-    to_the_end = replace(IN_FILM_M, start_s=480.0, end_s=600.0)
+    to_the_end = replace(MARKED_IN_FILM_M, start_s=480.0, end_s=600.0)
     beyond_the_end = replace(to_the_end, end_s=9e7)
-    expected = evaluate_marks(two_films, to_the_end).summary
-    pd.testing.assert_frame_equal(evaluate_marks(two_films, beyond_the_end).summary, expected)
+    expected = evaluate_marks(films_m_and_n, to_the_end).summary
+    pd.testing.assert_frame_equal(evaluate_marks(films_m_and_n, beyond_the_end).summary, expected)
 
 
 @pytest.mark.parametrize(("rule", "f1"), [(ALL, 1), (NONE, 0)])
@@ -779,7 +779,7 @@ def test_marks_that_the_model_cannot_judge_are_counted(half_judged):
 
     The note says how many seconds are left out.
     """
-    first_100_s = IN_FILM_M
+    first_100_s = MARKED_IN_FILM_M
 
     measured = evaluate_marks([half_judged], first_100_s)
 
@@ -797,32 +797,32 @@ def test_seconds_are_marked_by_the_probability_as_passages_are():
     film = fake_scored_film("m", duration_s=1000.0, n_rows=100)
     falling = film.table.assign(logit=-film.table["logit"], called=1 - film.table["called"])
 
-    measured = evaluate_marks([film], IN_FILM_M)
-    of_falling = evaluate_marks([replace(film, table=falling)], IN_FILM_M)
+    measured = evaluate_marks([film], MARKED_IN_FILM_M)
+    of_falling = evaluate_marks([replace(film, table=falling)], MARKED_IN_FILM_M)
 
     pd.testing.assert_frame_equal(of_falling.by_film, measured.by_film)
 
 
-def test_rows_that_are_not_filled_in_are_counted_in_the_films_that_are_evaluated(two_films):
+def test_rows_that_are_not_filled_in_are_counted_in_the_films_that_are_evaluated(films_m_and_n):
     """Ann filled in one of two rows of film m, and none of two of a film that is not scored."""
-    not_filled_in = replace(IN_FILM_M, clip_id="x", start_s=100.0, end_s=200.0, level=None)
+    not_filled_in = replace(MARKED_IN_FILM_M, clip_id="x", start_s=100.0, end_s=200.0, level=None)
     elsewhere = [replace(not_filled_in, clip_id=f"{n}", movie="elsewhere") for n in range(2)]
 
-    measured = evaluate_marks(two_films, IN_FILM_M, not_filled_in, *elsewhere)
+    measured = evaluate_marks(films_m_and_n, MARKED_IN_FILM_M, not_filled_in, *elsewhere)
 
     assert measured.record["unlabelled"] == {"ann": 1}
 
 
-def test_labels_of_a_film_that_the_model_was_trained_on_are_not_counted_as_left_out(two_films):
+def test_labels_of_a_film_that_the_model_was_trained_on_are_not_counted_as_left_out(films_m_and_n):
     """The model knows film n. Ann did not fill in a row of it, and bob saw the model's score in it.
 
     Neither tells anything about the comparison, which is of film m alone.
     """
-    film_m, film_n = two_films
+    film_m, film_n = films_m_and_n
     known_film = with_model(film_n, is_trained_on=True)
     blind = {"seen_score": "0"}
-    by_ann_in_m = replace(IN_FILM_M, extras=blind)
-    by_ann_in_n = replace(IN_FILM_N, extras=blind)
+    by_ann_in_m = replace(MARKED_IN_FILM_M, extras=blind)
+    by_ann_in_n = replace(MARKED_IN_FILM_N, extras=blind)
     not_filled_in = replace(by_ann_in_n, clip_id="x", start_s=100.0, end_s=200.0, level=None)
     by_bob_in_n = replace(by_ann_in_n, clip_id="y", annotator="bob", extras={"seen_score": "1"})
 
@@ -833,12 +833,12 @@ def test_labels_of_a_film_that_the_model_was_trained_on_are_not_counted_as_left_
     assert measured.record["in_sight"] == {}
 
 
-def test_a_film_that_was_labelled_in_sight_of_the_score_alone_has_no_annotation_that_counts(two_films):
+def test_a_film_that_was_labelled_in_sight_of_the_score_alone_has_no_annotation_that_counts(films_m_and_n):
     """Ann marked film m blindly, and film n with the model's score in sight: n is not said to be unmarked."""
-    blind = replace(IN_FILM_M, extras={"seen_score": "0"})
-    in_sight = replace(IN_FILM_N, extras={"seen_score": "1"})
+    blind = replace(MARKED_IN_FILM_M, extras={"seen_score": "0"})
+    in_sight = replace(MARKED_IN_FILM_N, extras={"seen_score": "1"})
 
-    measured = evaluate_marks(two_films, blind, in_sight)
+    measured = evaluate_marks(films_m_and_n, blind, in_sight)
 
     assert measured.record["in_sight"] == {"ann": 1}
     assert "without an annotation that counts, left out: n" in evaluation_report(measured).notes
@@ -846,7 +846,7 @@ def test_a_film_that_was_labelled_in_sight_of_the_score_alone_has_no_annotation_
 
 def test_half_a_second_that_the_model_cannot_judge_is_not_said_to_be_none(half_judged):
     """Half a second is the least that is said, and is written rounded up, as in all sentences."""
-    measured = evaluate_marks([half_judged], replace(IN_FILM_M, end_s=0.5))
+    measured = evaluate_marks([half_judged], replace(MARKED_IN_FILM_M, end_s=0.5))
     notes = "\n".join(evaluation_report(measured).notes)
     assert "ann: 1 s marked as S lie where pcbm_lr cannot judge" in notes
 
@@ -899,7 +899,9 @@ def films_marked_by_two():
         level = "S" if film.movie in {"m", "n"} else "HN"
         for annotator in ("ann", "bob"):
             clip_id = film.movie + annotator
-            clip = replace(IN_FILM_M, clip_id=clip_id, movie=film.movie, annotator=annotator, level=level)
+            clip = replace(
+                MARKED_IN_FILM_M, clip_id=clip_id, movie=film.movie, annotator=annotator, level=level
+            )
             clips.append(clip)
     return evaluate_marks(films, *clips)
 
@@ -925,12 +927,12 @@ def test_a_mean_over_fewer_films_than_the_table_says_over_how_many(films_marked_
     assert "(n): over n of these 4 films" in "\n".join(table_of_ann.notes)
 
 
-def test_means_over_all_films_of_the_table_do_not_say_over_how_many(two_films):
+def test_means_over_all_films_of_the_table_do_not_say_over_how_many(films_m_and_n):
     """Ann alone marked two films, so that all kappas are of both.
 
     A mean over fewer films would end with their number in brackets, as "(1)".
     """
-    measured = evaluate_marks(two_films, IN_FILM_M, IN_FILM_N)
+    measured = evaluate_marks(films_m_and_n, MARKED_IN_FILM_M, MARKED_IN_FILM_N)
 
     first_table, *_ = evaluation_report(measured).blocks
 
@@ -950,16 +952,16 @@ def values_in_column(table, header):
     return values
 
 
-def test_what_is_measured_by_the_marks_of_all_says_so_under_each_annotator(two_films):
+def test_what_is_measured_by_the_marks_of_all_says_so_under_each_annotator(films_m_and_n):
     """Ann marks all of a film and bob nothing: he calls its first 100 s HN, which is negative.
 
     By bob's marks nothing that the model (pcbm_lr) marks is right. Yet in the table of bob some of its ten
     first passages are, as these are measured by the marks of all annotators together: the title must say so.
     """
     by_ann = mark(start_s=0.0, end_s=600.0)
-    by_bob = replace(IN_FILM_M, clip_id="b", annotator="bob", level="HN")
+    by_bob = replace(MARKED_IN_FILM_M, clip_id="b", annotator="bob", level="HN")
 
-    report = evaluation_report(evaluate_marks(two_films[:1], by_ann, by_bob))
+    report = evaluation_report(evaluate_marks(films_m_and_n[:1], by_ann, by_bob))
 
     (table_of_bob,) = [block for block in report.blocks if block.title == "Truth: bob"]
     value_of_model = values_in_column(table_of_bob, "pcbm_lr")
@@ -993,7 +995,7 @@ def test_a_note_has_the_models_mean_in_the_films_of_the_other_annotator(films_ma
 def agreement_on_no_positive_second():
     """A model's agreement, by metric, with a person whose only mark is of a negative level, HN."""
     film = fake_scored_film("m", n_rows=60, duration_s=600.0)
-    table = evaluate_marks([film], replace(IN_FILM_M, level="HN")).summary.set_index(["who", "metric"])
+    table = evaluate_marks([film], replace(MARKED_IN_FILM_M, level="HN")).summary.set_index(["who", "metric"])
     return table.loc[film.model().key]
 
 
@@ -1022,23 +1024,23 @@ def notes_on(films, *clips):
     return "\n".join(evaluation_report(evaluate_marks(films, *clips)).notes)
 
 
-def test_the_notes_call_two_annotators_of_one_film_a_yardstick(two_films):
+def test_the_notes_call_two_annotators_of_one_film_a_yardstick(films_m_and_n):
     """Ann and bob marked film m: they are measured against each other as the model is against them."""
-    by_ann = IN_FILM_M
-    by_bob = replace(IN_FILM_M, clip_id="b", annotator="bob")
-    notes = notes_on(two_films, by_ann, by_bob)
+    by_ann = MARKED_IN_FILM_M
+    by_bob = replace(MARKED_IN_FILM_M, clip_id="b", annotator="bob")
+    notes = notes_on(films_m_and_n, by_ann, by_bob)
     assert "yardstick" in notes
     assert "One annotator" not in notes
 
 
-def test_the_notes_say_that_one_annotator_has_nobody_to_be_measured_against(two_films):
+def test_the_notes_say_that_one_annotator_has_nobody_to_be_measured_against(films_m_and_n):
     """Ann alone marked film m: with a second person one would know how far people agree."""
-    assert "One annotator" in notes_on(two_films, IN_FILM_M)
+    assert "One annotator" in notes_on(films_m_and_n, MARKED_IN_FILM_M)
 
 
-def test_the_notes_say_that_annotators_of_different_films_cannot_be_compared(two_films):
+def test_the_notes_say_that_annotators_of_different_films_cannot_be_compared(films_m_and_n):
     """Ann marked film m, and bob film n."""
-    notes = notes_on(two_films, IN_FILM_M, replace(IN_FILM_N, annotator="bob"))
+    notes = notes_on(films_m_and_n, MARKED_IN_FILM_M, replace(MARKED_IN_FILM_N, annotator="bob"))
     assert "No film has two annotators" in notes
     assert "yardstick" not in notes
 
@@ -1055,9 +1057,9 @@ def test_ends_may_differ_by_a_fifth_of_a_long_span_and_starts_by_the_collar_alon
     assert boundary_f1(span, early_start, collar_s=5.0) == 0
 
 
-def test_the_notes_say_how_far_starts_and_ends_may_differ(two_films):
+def test_the_notes_say_how_far_starts_and_ends_may_differ(films_m_and_n):
     """Marks of people are taken as they are: notes may not say that both are measured in the same way."""
-    notes = notes_on(two_films, IN_FILM_M)
+    notes = notes_on(films_m_and_n, MARKED_IN_FILM_M)
     assert "starts differ by at most 5 or 15 s" in notes
     assert "20% of the length" in notes
     assert "gaps of up to 5 s" in notes
@@ -1077,7 +1079,7 @@ def half_judged():
 def mark(start_s, end_s, annotator="ann"):
     """Return what an annotator marked S in film m."""
     return replace(
-        IN_FILM_M, clip_id=f"{annotator}{start_s}", start_s=start_s, end_s=end_s, annotator=annotator
+        MARKED_IN_FILM_M, clip_id=f"{annotator}{start_s}", start_s=start_s, end_s=end_s, annotator=annotator
     )
 
 
@@ -1224,7 +1226,7 @@ def test_mean_rates_are_of_films_with_a_rate_by_the_model(half_judged):
     """
     wholly_judged = ten_minute_film("n", unlike_parts=())
 
-    evaluated = evaluate_marks([half_judged, wholly_judged], IN_FILM_M, IN_FILM_N)
+    evaluated = evaluate_marks([half_judged, wholly_judged], MARKED_IN_FILM_M, MARKED_IN_FILM_N)
 
     summary = evaluated.summary
     mean_rates = summary[summary["metric"].isin(["rate", "rate_error"])]
@@ -1258,7 +1260,7 @@ def test_a_mark_shorter_than_half_a_passage_cannot_be_listed():
 def half_and_whole(half_judged):
     """Ann's marks in two films of 600 s, m and n, compared with a model that can judge half of m."""
     whole = ten_minute_film("n", unlike_parts=())
-    return evaluate_marks([half_judged, whole], mark(start_s=310.0, end_s=350.0), IN_FILM_N)
+    return evaluate_marks([half_judged, whole], mark(start_s=310.0, end_s=350.0), MARKED_IN_FILM_N)
 
 
 def test_the_record_has_the_seconds_of_each_film_that_the_model_can_judge(half_and_whole, half_judged):
@@ -1295,12 +1297,12 @@ def test_the_report_says_of_how_many_seconds_its_numbers_are(half_and_whole):
     assert cells == [f"{m_judged_s:.0f} of 600", f"{n_judged_s:.0f} of 600"]
 
 
-def test_a_film_that_cannot_be_judged_is_left_out_and_named(two_films):
+def test_a_film_that_cannot_be_judged_is_left_out_and_named(films_m_and_n):
     """All of film m is unlike training; film n is compared alone."""
     film_m = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
-    _, film_n = two_films
+    _, film_n = films_m_and_n
 
-    measured = evaluate_marks([film_m, film_n], IN_FILM_M, IN_FILM_N)
+    measured = evaluate_marks([film_m, film_n], MARKED_IN_FILM_M, MARKED_IN_FILM_N)
 
     assert measured.record["films"] == ["n"]
     assert measured.record["not_judged"] == ["m"]
@@ -1311,4 +1313,4 @@ def test_an_evaluation_on_films_that_cannot_be_judged_alone_is_refused():
     """All of film m is unlike training, and no other film is given."""
     film_m = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
     with pytest.raises(FilmError, match=r"pcbm_lr can judge no second of the annotated films \(m\)"):
-        evaluate_marks([film_m], IN_FILM_M)
+        evaluate_marks([film_m], MARKED_IN_FILM_M)

@@ -54,7 +54,7 @@ def obygaze(capsys):
 
 
 @pytest.fixture(scope="module")
-def films(tmp_path_factory, trained_models):
+def folder_of_films_a_and_b(tmp_path_factory, trained_models):
     """Two scored films in a folder, and their codebook."""
     folder = tmp_path_factory.mktemp("films")
     scored_film(folder, trained_models, "a", seed=1)
@@ -82,9 +82,17 @@ def write_truth(folder):
 
 
 @pytest.fixture
-def agreement_with_ab(obygaze, films, tmp_path):
+def agreement_with_ab(obygaze, folder_of_films_a_and_b, tmp_path):
     """How far others agree with AB's marks of two films, by (who, metric), as `film evaluate` writes it."""
-    obygaze("film", "evaluate", films, "--truth", write_truth(tmp_path), "--out", tmp_path / "run")
+    obygaze(
+        "film",
+        "evaluate",
+        folder_of_films_a_and_b,
+        "--truth",
+        write_truth(tmp_path),
+        "--out",
+        tmp_path / "run",
+    )
     agreement = pd.read_csv(tmp_path / "run" / "film-agreement.csv")
     is_of_all_films = agreement["movie"].isna()
     is_with_ab = agreement["truth"] == "AB"
@@ -106,10 +114,14 @@ def test_evaluate_compares_model_and_other_person_with_a_persons_marks(agreement
 
 
 @pytest.mark.long
-def test_evaluate_prints_the_agreement_with_each_person_without_an_interval(obygaze, films, tmp_path):
+def test_evaluate_prints_the_agreement_with_each_person_without_an_interval(
+    obygaze, folder_of_films_a_and_b, tmp_path
+):
     """AB and CD marked two films; an interval of a mean over films needs more than two of them."""
     truth = write_truth(tmp_path)
-    printed = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run").out
+    printed = obygaze(
+        "film", "evaluate", folder_of_films_a_and_b, "--truth", truth, "--out", tmp_path / "run"
+    ).out
 
     assert printed.count(": kappa ") == 2  # one of the model with AB, and one with CD
     assert "pcbm_lr and CD: kappa" in printed
@@ -133,10 +145,10 @@ def test_senseless_values_of_options_are_errors_of_usage(obygaze, words):
 
 
 @pytest.fixture
-def film_a(films, tmp_path):
+def film_a(folder_of_films_a_and_b, tmp_path):
     """A copy of the scored film a, with the codebook of its model beside it."""
     codebook(tmp_path)
-    return shutil.copytree(films / "a", tmp_path / "a")
+    return shutil.copytree(folder_of_films_a_and_b / "a", tmp_path / "a")
 
 
 @pytest.fixture
@@ -370,11 +382,11 @@ def test_markers_in_time_codes_are_imported_by_a_table_of_seconds(
 
 
 @pytest.fixture
-def import_table(obygaze, films, tmp_path):
+def import_table(obygaze, folder_of_films_a_and_b, tmp_path):
     """Import rows of a table into copies of films a and b; return what is printed and what is said."""
     scored = tmp_path / "scored"
     for name in "ab":
-        shutil.copytree(films / name, scored / name)
+        shutil.copytree(folder_of_films_a_and_b / name, scored / name)
     codebook(tmp_path)
 
     def run(*rows, code=0):
@@ -398,39 +410,49 @@ def test_a_file_on_no_scored_film_is_imported_with_exit_code_3(import_table):
     assert "no annotation" in printed.err
 
 
-def test_an_export_says_what_it_loses(obygaze, films, tmp_path):
+def test_an_export_says_what_it_loses(obygaze, folder_of_films_a_and_b, tmp_path):
     """WebVTT has times in milliseconds, and so rounds those of the film."""
-    _, notice = obygaze("film", "export", films / "a", "--as", "vtt", "--out", tmp_path / "a.vtt")
+    _, notice = obygaze(
+        "film", "export", folder_of_films_a_and_b / "a", "--as", "vtt", "--out", tmp_path / "a.vtt"
+    )
     assert "milliseconds" in notice
 
 
-def test_an_export_of_a_run_is_that_of_its_only_film(obygaze, films, tmp_path):
+def test_an_export_of_a_run_is_that_of_its_only_film(obygaze, folder_of_films_a_and_b, tmp_path):
     """`film run` writes scored films to a folder `scored` in its own."""
     run = tmp_path / "run"
-    shutil.copytree(films / "a", run / "scored" / "a")
+    shutil.copytree(folder_of_films_a_and_b / "a", run / "scored" / "a")
 
-    obygaze("film", "export", films / "a", "--as", "vtt", "--out", tmp_path / "of-film.vtt")
+    obygaze("film", "export", folder_of_films_a_and_b / "a", "--as", "vtt", "--out", tmp_path / "of-film.vtt")
     obygaze("film", "export", run, "--as", "vtt", "--out", tmp_path / "of-run.vtt")
 
     assert (tmp_path / "of-run.vtt").read_bytes() == (tmp_path / "of-film.vtt").read_bytes()
 
 
-def test_an_export_of_a_run_of_two_films_is_refused(obygaze, films, tmp_path):
+def test_an_export_of_a_run_of_two_films_is_refused(obygaze, folder_of_films_a_and_b, tmp_path):
     """Neither film is chosen in the user's place."""
     run = tmp_path / "run"
-    shutil.copytree(films / "a", run / "scored" / "a")
-    shutil.copytree(films / "b", run / "scored" / "b")
+    shutil.copytree(folder_of_films_a_and_b / "a", run / "scored" / "a")
+    shutil.copytree(folder_of_films_a_and_b / "b", run / "scored" / "b")
     obygaze("film", "export", run, "--as", "vtt", "--out", tmp_path / "run.vtt", code=1)
 
 
-def test_only_who_judges_blindly_is_told_how_to_go_on(obygaze, films, tmp_path):
+def test_only_who_judges_blindly_is_told_how_to_go_on(obygaze, folder_of_films_a_and_b, tmp_path):
     """Two windows of a film are asked for, to be judged blindly or in sight of the score.
 
     Blind judgements lead to a rate (`film rate`), and judgements in sight of the score do not. A rate needs
     `MIN_SURE_WINDOWS` windows of each film, ten, that their judge was sure of: the command says so on
     standard error.
     """
-    next_windows = ["film", "next", films / "a", "--n", 2, "--codebook", films / "violence.codebook.toml"]
+    next_windows = [
+        "film",
+        "next",
+        folder_of_films_a_and_b / "a",
+        "--n",
+        2,
+        "--codebook",
+        folder_of_films_a_and_b / "violence.codebook.toml",
+    ]
 
     told_if_blind = obygaze(*next_windows, "--blind", "--out", tmp_path / "blind.csv").err
     told_if_in_sight = obygaze(*next_windows, "--out", tmp_path / "seen.csv").err
@@ -530,19 +552,29 @@ def test_an_existing_result_is_refused_before_anything_is_read(obygaze, file_to_
     assert "no-film" not in refused.err
 
 
-def test_export_refuses_an_existing_result(obygaze, films, file_to_keep):
+def test_export_refuses_an_existing_result(obygaze, folder_of_films_a_and_b, file_to_keep):
     """Nor does it change the file: the fixture fails if it did."""
-    obygaze("film", "export", films / "a", "--as", "csv", "--out", file_to_keep, code=1)
+    obygaze("film", "export", folder_of_films_a_and_b / "a", "--as", "csv", "--out", file_to_keep, code=1)
 
 
-def test_learn_refuses_an_existing_page_before_it_reads(obygaze, films, file_to_keep, store_of_m, tmp_path):
+def test_learn_refuses_an_existing_page_before_it_reads(
+    obygaze, folder_of_films_a_and_b, file_to_keep, store_of_m, tmp_path
+):
     """There is a file `mine` where the page is to be written, and the table has no labels to learn from.
 
     The message is on the file, so that the table was not read yet.
     """
     table_without_labels = tmp_path / "films.csv"
     table_without_labels.write_text("movie,title\nm,A title\n", encoding="utf-8")
-    learn = ["film", "learn", films / "a", "--manifest", table_without_labels, "--store", store_of_m]
+    learn = [
+        "film",
+        "learn",
+        folder_of_films_a_and_b / "a",
+        "--manifest",
+        table_without_labels,
+        "--store",
+        store_of_m,
+    ]
 
     refused = obygaze(*learn, "--out", tmp_path / "learnt", "--html", file_to_keep, code=1)
 
@@ -551,10 +583,10 @@ def test_learn_refuses_an_existing_page_before_it_reads(obygaze, films, file_to_
 
 
 @pytest.fixture
-def judged_films(obygaze, films, tmp_path):
+def judged_films(obygaze, folder_of_films_a_and_b, tmp_path):
     """A folder with copies of the films a and b, and AB's judgements of 30 windows of both: all calm."""
-    scored, sheet = shutil.copytree(films, tmp_path / "films"), tmp_path / "blind.csv"
-    book = films / "violence.codebook.toml"
+    scored, sheet = shutil.copytree(folder_of_films_a_and_b, tmp_path / "films"), tmp_path / "blind.csv"
+    book = folder_of_films_a_and_b / "violence.codebook.toml"
     obygaze("film", "next", scored, "--blind", "--n", 30, "--codebook", book, "--out", sheet)
     judgements = pd.read_csv(sheet).assign(level="calm", annotator="AB")
     assert {*judgements["movie"]} == {"a", "b"}
@@ -588,14 +620,16 @@ def test_a_film_without_judgements_is_named_and_the_other_one_is_rated(obygaze, 
 
 
 @pytest.fixture
-def judgements_of_two(obygaze, films, tmp_path):
+def judgements_of_two(obygaze, folder_of_films_a_and_b, tmp_path):
     """The table of AB's and CD's judgements of 30 windows of film a: violent where a gun is planted.
 
     CD says the opposite of AB of the fourth window.
     """
     path = tmp_path / "blind.csv"
-    book = films / "violence.codebook.toml"
-    obygaze("film", "next", films / "a", "--blind", "--n", 30, "--codebook", book, "--out", path)
+    book = folder_of_films_a_and_b / "violence.codebook.toml"
+    obygaze(
+        "film", "next", folder_of_films_a_and_b / "a", "--blind", "--n", 30, "--codebook", book, "--out", path
+    )
     windows = pd.read_csv(path)
     middles = windows["start_s"] + 4  # a window lasts 8 s
     has_gun = np.array([any(start <= middle < end for start, end in PLANTED) for middle in middles])
@@ -614,24 +648,24 @@ def judgements_of_two(obygaze, films, tmp_path):
 
 
 @pytest.fixture
-def write_judgements(films, tmp_path):
+def write_judgements(folder_of_films_a_and_b, tmp_path):
     """Write a table of judgements with its codebook beside it, as `film next` does; return its path."""
 
     def write(table, name="judged", **how):
         path = tmp_path / f"{name}.csv"
         table.to_csv(path, index=False, encoding="utf-8-sig", **how)
-        shutil.copy(films / "violence.codebook.toml", tmp_path / f"{name}.codebook.toml")
+        shutil.copy(folder_of_films_a_and_b / "violence.codebook.toml", tmp_path / f"{name}.codebook.toml")
         return path
 
     return write
 
 
 @pytest.fixture
-def rate_film_a(obygaze, films):
+def rate_film_a(obygaze, folder_of_films_a_and_b):
     """Run `film rate --json` on film a and a table of judgements; return what it prints, read as JSON."""
 
     def rate(path):
-        printed = obygaze("film", "rate", films / "a", path, "--json").out
+        printed = obygaze("film", "rate", folder_of_films_a_and_b / "a", path, "--json").out
         return json.loads(printed)
 
     return rate
@@ -639,7 +673,7 @@ def rate_film_a(obygaze, films):
 
 @pytest.mark.parametrize("separator", [";", "\t"], ids=["semicolons", "tabs"])
 def test_judgements_saved_by_a_spreadsheet_give_the_same_rate(
-    obygaze, films, tmp_path, judgements_of_two, write_judgements, rate_film_a, separator
+    obygaze, folder_of_films_a_and_b, tmp_path, judgements_of_two, write_judgements, rate_film_a, separator
 ):
     """Delimiters, decimal commas and capitals are differences of spelling, not of judgement.
 
@@ -652,7 +686,7 @@ def test_judgements_saved_by_a_spreadsheet_give_the_same_rate(
 
     sheet = write_judgements(spelled, "sheet", sep=separator, decimal=",")
     imported = tmp_path / "imported.csv"
-    book = films / "violence.codebook.toml"
+    book = folder_of_films_a_and_b / "violence.codebook.toml"
     obygaze("manifest", "import", "spans", sheet, "--codebook", book, "--out", imported)
 
     assert rate_film_a(sheet) == expected
@@ -679,11 +713,11 @@ def test_a_rate_of_two_judges_holds_the_planted_share_and_has_their_agreement(
 
 
 def test_rates_of_each_judge_and_of_both_are_kept_beside_the_film(
-    films, judgements_of_two, write_judgements, rate_film_a
+    folder_of_films_a_and_b, judgements_of_two, write_judgements, rate_film_a
 ):
     """Reports read the file of rates, so that it must have what the command printed: of AB, CD and both."""
     printed_rates = rate_film_a(write_judgements(judgements_of_two))["rates"]
-    (rates_by_one_definition,) = read_rates(films / "a")
+    (rates_by_one_definition,) = read_rates(folder_of_films_a_and_b / "a")
     kept_rates = rates_by_one_definition.rates
 
     assert [rate.annotators for rate in kept_rates] == [["AB"], ["CD"], ["AB", "CD"]]
@@ -691,7 +725,7 @@ def test_rates_of_each_judge_and_of_both_are_kept_beside_the_film(
 
 
 def test_a_judgement_in_sight_of_the_score_changes_no_rate_and_is_noticed(
-    obygaze, films, judgements_of_two, write_judgements, rate_film_a
+    obygaze, folder_of_films_a_and_b, judgements_of_two, write_judgements, rate_film_a
 ):
     """EF saw the model's score, so that EF's judgement does not count: a rate is of blind ones.
 
@@ -701,18 +735,18 @@ def test_a_judgement_in_sight_of_the_score_changes_no_rate_and_is_noticed(
     in_sight = judgements_of_two.head(1).assign(clip_id="seen", annotator="EF", seen_score=1)
     table = write_judgements(pd.concat([judgements_of_two, in_sight]))
 
-    printed = obygaze("film", "rate", films / "a", table, "--json")
+    printed = obygaze("film", "rate", folder_of_films_a_and_b / "a", table, "--json")
 
     assert json.loads(printed.out) == rate_of_blind_ones
     assert printed.err
 
 
 def test_two_judges_who_call_no_window_positive_have_no_kappa(
-    obygaze, films, judgements_of_two, write_judgements
+    obygaze, folder_of_films_a_and_b, judgements_of_two, write_judgements
 ):
     """Chance agreement is 1 then, and kappa, (observed - chance) / (1 - chance), is 0 / 0."""
     judgements = write_judgements(judgements_of_two.assign(level="calm"))
-    printed = obygaze("film", "rate", films / "a", judgements).out
+    printed = obygaze("film", "rate", folder_of_films_a_and_b / "a", judgements).out
     assert "30 windows of 30 alike as to violent (100%), kappa undefined" in printed
 
 

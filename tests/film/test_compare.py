@@ -43,7 +43,7 @@ N_FILMS, N_JUDGED = 14, 11
 
 
 @pytest.fixture(scope="module")
-def films():
+def fourteen_films():
     """Films tt00 to tt13 of 1995 to 2008: five of the 1990s and nine of the 2000s."""
     return [
         fake_scored_film(f"tt{n:02}", f"Film {n}", year=1995 + n, n_rows=60, duration_s=1500, seed=n)
@@ -64,22 +64,22 @@ def judged_by_ab(clip):
 
 
 @pytest.fixture(scope="module")
-def judgements_by_ab(films):
+def judgements_of_eleven_films(fourteen_films):
     """AB's judgements of ten windows of each of the first eleven films, tt00 to tt10."""
-    windows = choose_next(films[:N_JUDGED], 10, blind=True)
+    windows = choose_next(fourteen_films[:N_JUDGED], 10, blind=True)
     return Manifest(tuple(judged_by_ab(clip) for clip in windows), Path())
 
 
 @pytest.fixture(scope="module")
-def ungrouped(films, judgements_by_ab):
+def compared_as_one_group(fourteen_films, judgements_of_eleven_films):
     """The films compared as one group."""
-    return compare_films(films, judgements_by_ab)
+    return compare_films(fourteen_films, judgements_of_eleven_films)
 
 
 @pytest.fixture(scope="module")
-def by_decade(films, judgements_by_ab):
+def compared_by_decade(fourteen_films, judgements_of_eleven_films):
     """The films compared by decade, with the trend along their years."""
-    return compare_films(films, judgements_by_ab, by="decade", trend="year")
+    return compare_films(fourteen_films, judgements_of_eleven_films, by="decade", trend="year")
 
 
 @pytest.mark.parametrize(
@@ -89,16 +89,18 @@ def by_decade(films, judgements_by_ab):
         ("fr", "tt00 : 1 jugement hors du compte", "tiré après place 11, qui n’est pas jugé"),
     ],
 )
-def test_a_judgement_after_a_gap_in_the_draw_is_left_out_and_counted(films, language, beginning, reason):
+def test_a_judgement_after_a_gap_in_the_draw_is_left_out_and_counted(
+    fourteen_films, language, beginning, reason
+):
     """AB judged all but the eleventh of twelve windows drawn of the film tt00: the twelfth does not count.
 
     A judge might skip windows that are hard, and what remains would be no random draw. A note says that one
     judgement is left out, and why.
     """
-    twelve_windows = choose_next(films[:1], 12, blind=True)
+    twelve_windows = choose_next(fourteen_films[:1], 12, blind=True)
     judgements = [judged_by_ab(window) for window in twelve_windows if window.extras["place"] != "11"]
 
-    comparison = compare_films(films, Manifest(tuple(judgements), Path()))
+    comparison = compare_films(fourteen_films, Manifest(tuple(judgements), Path()))
 
     (note,) = [note for note in comparison.notes if "drawn after" in note]
     note_in_language = Words(language).translated(note)
@@ -106,9 +108,9 @@ def test_a_judgement_after_a_gap_in_the_draw_is_left_out_and_counted(films, lang
     assert reason in note_in_language
 
 
-def test_a_comparison_says_that_not_all_pairs_of_many_judges_were_compared(films):
+def test_a_comparison_says_that_not_all_pairs_of_many_judges_were_compared(fourteen_films):
     """Fifteen judges are 105 pairs, of which 100 are drawn: the film's own rate has the same note."""
-    windows = choose_next(films[:1], 10, blind=True)
+    windows = choose_next(fourteen_films[:1], 10, blind=True)
     clips = []
     for number in range(15):
         judge = f"J{number}"
@@ -117,17 +119,19 @@ def test_a_comparison_says_that_not_all_pairs_of_many_judges_were_compared(films
         ]
     judgements = Manifest(tuple(clips), Path())
 
-    (note,) = [note for note in correct_rates(films[0], judgements).notices if "105 pairs" in note]
+    (note,) = [note for note in correct_rates(fourteen_films[0], judgements).notices if "105 pairs" in note]
 
-    assert note in compare_films(films[:1], judgements).notes
+    assert note in compare_films(fourteen_films[:1], judgements).notes
 
 
 @pytest.mark.parametrize("judge", ["Doe, Jane", ""])
-def test_the_judge_of_a_group_is_the_judge_of_its_films(films, judge):
+def test_the_judge_of_a_group_is_the_judge_of_its_films(fourteen_films, judge):
     """A name may have a comma, and a judge none, who is called otherwise in each language."""
-    judged = [replace(clip, level="HN", annotator=judge) for clip in choose_next(films[:5], 10, blind=True)]
+    judged = [
+        replace(clip, level="HN", annotator=judge) for clip in choose_next(fourteen_films[:5], 10, blind=True)
+    ]
 
-    compared = compare_films(films[:5], Manifest(tuple(judged), Path()))
+    compared = compare_films(fourteen_films[:5], Manifest(tuple(judged), Path()))
 
     share_of_group, *_ = group_claims(compared)
     assert share_of_group.who == (judge,)
@@ -136,31 +140,33 @@ def test_the_judge_of_a_group_is_the_judge_of_its_films(films, judge):
 
 @pytest.mark.parametrize(("unsure_place", "has_unsure"), [("13", False), ("3", True)])
 def test_a_group_leaves_out_windows_of_which_judges_were_unsure_if_they_come_before_the_gap(
-    films, unsure_place, has_unsure
+    fourteen_films, unsure_place, has_unsure
 ):
     """Of thirteen windows AB left out the twelfth, and was not sure of one: the third, or the last.
 
     The last counts in no share, as it comes after the gap: no window that counts is left out as unsure.
     """
     clips = []
-    for clip in choose_next(films[:1], 13, blind=True):
+    for clip in choose_next(fourteen_films[:1], 13, blind=True):
         if clip.extras["place"] != "12":
             level = "NS" if clip.extras["place"] == unsure_place else "HN"
             clips.append(replace(clip, level=level, annotator="AB"))
-    clips += [replace(clip, level="HN", annotator="AB") for clip in choose_next(films[1:5], 10, blind=True)]
+    clips += [
+        replace(clip, level="HN", annotator="AB") for clip in choose_next(fourteen_films[1:5], 10, blind=True)
+    ]
 
-    compared = compare_films(films[:5], Manifest(tuple(clips), Path()))
+    compared = compare_films(fourteen_films[:5], Manifest(tuple(clips), Path()))
 
     assert compared.groups["has_unsure"].tolist() == [has_unsure]
 
 
 @pytest.mark.long
-def test_groups_of_scored_films_have_shares_with_intervals(by_decade):
+def test_groups_of_scored_films_have_shares_with_intervals(compared_by_decade):
     """Films are of 1995 to 2008. Five are of the 1990s, all judged, and nine of the 2000s, of which six are.
 
     AB judged ten windows of each.
     """
-    nineties, noughties = by_decade.groups.to_dict("records")
+    nineties, noughties = compared_by_decade.groups.to_dict("records")
 
     assert nineties["group"] == "1990s"
     assert nineties["n_films"] == 5
@@ -176,36 +182,38 @@ def test_groups_of_scored_films_have_shares_with_intervals(by_decade):
 
 
 @pytest.mark.long
-def test_groups_of_scored_films_have_a_difference_and_a_trend(by_decade):
+def test_groups_of_scored_films_have_a_difference_and_a_trend(compared_by_decade):
     """AB calls more windows positive the later the film is, so that the 1990s have less than the 2000s.
 
     The difference is that of the 1990s minus the 2000s; the trend is by ten years.
     """
-    difference, trend = by_decade.changes.to_dict("records")
+    difference, trend = compared_by_decade.changes.to_dict("records")
     assert difference["low"] < difference["value"] < 0
     assert 0 < trend["value"] < trend["high"]
 
 
 @pytest.mark.long
-def test_compared_films_are_in_the_order_of_their_years(by_decade):
+def test_compared_films_are_in_the_order_of_their_years(compared_by_decade):
     """14 films of 1995 to 2008 are compared."""
-    assert [film.facts["year"] for film in by_decade.films] == [str(year) for year in range(1995, 2009)]
+    assert [film.facts["year"] for film in compared_by_decade.films] == [
+        str(year) for year in range(1995, 2009)
+    ]
 
 
 @pytest.mark.long
-def test_a_group_says_how_many_windows_its_judgements_are_worth(by_decade):
+def test_a_group_says_how_many_windows_its_judgements_are_worth(compared_by_decade):
     """`worth` is how many judged windows would be needed without the model for as narrow an interval.
 
     An estimate has a factor, `sample_size_ratio`: `worth` is the group's windows times it. Where the factor
     is 1 or less, the model does not help, and there is no number. Five films are of the 1990s, the others of
     the 2000s.
     """
-    samples = [film.sample for film in by_decade.films]
+    samples = [film.sample for film in compared_by_decade.films]
     of_nineties, of_noughties = samples[:5], samples[5:]
 
     estimates = estimate_groups([of_nineties, of_noughties])
 
-    for group, estimate in zip(by_decade.groups.itertuples(), estimates, strict=True):
+    for group, estimate in zip(compared_by_decade.groups.itertuples(), estimates, strict=True):
         if estimate.sample_size_ratio > 1:
             assert group.worth == pytest.approx(group.n_windows * estimate.sample_size_ratio)
         else:
@@ -213,17 +221,22 @@ def test_a_group_says_how_many_windows_its_judgements_are_worth(by_decade):
 
 
 @pytest.mark.long
-def test_what_the_model_expects_of_a_film_does_not_depend_on_judgements(films, judgements_by_ab, ungrouped):
+def test_what_the_model_expects_of_a_film_does_not_depend_on_judgements(
+    fourteen_films, judgements_of_eleven_films, compared_as_one_group
+):
     """AB judged ten windows of each of eleven films, the third as S or HN.
 
     If AB is not sure of the third (NS), the judgements are others, and what the model expects is the same.
     """
-    clips = [replace(clip, level="NS") if clip.extras["place"] == "3" else clip for clip in judgements_by_ab]
-    unsure_of_the_third = judgements_by_ab.with_clips(clips)
+    clips = [
+        replace(clip, level="NS") if clip.extras["place"] == "3" else clip
+        for clip in judgements_of_eleven_films
+    ]
+    unsure_of_the_third = judgements_of_eleven_films.with_clips(clips)
 
-    compared = compare_films(films, unsure_of_the_third)
+    compared = compare_films(fourteen_films, unsure_of_the_third)
 
-    expected_if_sure = [film.expected for film in ungrouped.films]
+    expected_if_sure = [film.expected for film in compared_as_one_group.films]
     assert [film.expected for film in compared.films] == expected_if_sure
 
 
@@ -233,45 +246,49 @@ def headings_of(comparison):
 
 
 @pytest.mark.long
-def test_a_report_says_by_what_films_are_grouped(by_decade, ungrouped):
+def test_a_report_says_by_what_films_are_grouped(compared_by_decade, compared_as_one_group):
     """Films are grouped by decade, or not at all: then all are in the group `ALL`."""
-    assert by_decade.by == "decade"
-    assert "by decade" in comparison_report(by_decade).title
-    assert "decade" in headings_of(by_decade)["Films"]
+    assert compared_by_decade.by == "decade"
+    assert "by decade" in comparison_report(compared_by_decade).title
+    assert "decade" in headings_of(compared_by_decade)["Films"]
 
-    assert ungrouped.by == ALL
-    assert " by " not in comparison_report(ungrouped).title
-    assert ALL not in headings_of(ungrouped)["Films"]
+    assert compared_as_one_group.by == ALL
+    assert " by " not in comparison_report(compared_as_one_group).title
+    assert ALL not in headings_of(compared_as_one_group)["Films"]
 
 
 @pytest.mark.long
-def test_a_report_has_no_empty_columns_of_reasons_and_notes(by_decade):
+def test_a_report_has_no_empty_columns_of_reasons_and_notes(compared_by_decade):
     """No change is refused, so that there is neither a reason ("none") nor a note."""
-    headings = headings_of(by_decade)["Changes"]
+    headings = headings_of(compared_by_decade)["Changes"]
     assert "none" not in headings
     assert "note" not in headings
 
 
 @pytest.mark.long
-def test_rows_of_a_reports_data_have_numbers_of_their_own(by_decade):
+def test_rows_of_a_reports_data_have_numbers_of_their_own(compared_by_decade):
     """The data of a report are those of several tables in one: their rows are numbered throughout."""
-    assert comparison_report(by_decade).data.index.is_unique
+    assert comparison_report(compared_by_decade).data.index.is_unique
 
 
 @pytest.mark.long
-def test_the_order_of_films_and_judgements_changes_no_share(films, judgements_by_ab, by_decade):
-    """14 films are compared by decade (`by_decade`), and once more with films and judgements in reverse."""
-    judgements_reversed = Manifest(judgements_by_ab.clips[::-1], Path())
-    of_reversed = compare_films(films[::-1], judgements_reversed, by="decade", trend="year")
-    assert of_reversed.groups.equals(by_decade.groups)
+def test_the_order_of_films_and_judgements_changes_no_share(
+    fourteen_films, judgements_of_eleven_films, compared_by_decade
+):
+    """The films are compared by decade, and once more with films and judgements in reverse."""
+    judgements_reversed = Manifest(judgements_of_eleven_films.clips[::-1], Path())
+    of_reversed = compare_films(fourteen_films[::-1], judgements_reversed, by="decade", trend="year")
+    assert of_reversed.groups.equals(compared_by_decade.groups)
 
 
 @pytest.fixture(scope="module")
-def with_one_positive_film_of_the_nineties(films, judgements_by_ab):
+def with_one_positive_film_of_the_nineties(fourteen_films, judgements_of_eleven_films):
     """Of the 1990s only tt02 has positive windows, of the 2000s tt05, tt06 and tt07."""
     positive = {"tt02", "tt05", "tt06", "tt07"}
-    clips = [clip if clip.movie in positive else replace(clip, level="HN") for clip in judgements_by_ab]
-    comparison = compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
+    clips = [
+        clip if clip.movie in positive else replace(clip, level="HN") for clip in judgements_of_eleven_films
+    ]
+    comparison = compare_films(fourteen_films, Manifest(tuple(clips), Path()), by="decade", trend="year")
     assert comparison.groups["group"].tolist() == ["1990s", "2000s"]
     return comparison
 
@@ -322,27 +339,31 @@ def test_changes_are_not_explained_where_there_are_none(with_one_positive_film_o
     assert "trend" not in " ".join(notes)
 
 
-def test_a_group_of_too_few_judged_films_names_films_to_judge(films, judgements_by_ab):
+def test_a_group_of_too_few_judged_films_names_films_to_judge(fourteen_films, judgements_of_eleven_films):
     """Of nine films of the 2000s tt05, tt06 and tt07 are judged, and a share needs five.
 
     So two more are named, of those that are not judged yet: tt08 to tt13.
     """
-    eight_judged = judgements_by_ab.with_clips(clip for clip in judgements_by_ab if clip.movie < "tt08")
-    compared = compare_films(films, eight_judged, by="decade", trend="year")
+    eight_judged = judgements_of_eleven_films.with_clips(
+        clip for clip in judgements_of_eleven_films if clip.movie < "tt08"
+    )
+    compared = compare_films(fourteen_films, eight_judged, by="decade", trend="year")
 
     _nineties, noughties = compared.groups.to_dict("records")
     assert noughties["n_judged"] == 3
     assert np.isnan(noughties["value"])
-    films_to_judge = [film.movie for film in films if film.movie in noughties["reason"]]
+    films_to_judge = [film.movie for film in fourteen_films if film.movie in noughties["reason"]]
     assert len(films_to_judge) == 2
     for movie in films_to_judge:
         assert movie >= "tt08"
 
 
-def test_a_trend_of_too_few_judged_films_is_refused(films, judgements_by_ab):
+def test_a_trend_of_too_few_judged_films_is_refused(fourteen_films, judgements_of_eleven_films):
     """Eight films are judged, and a trend needs ten."""
-    eight_judged = judgements_by_ab.with_clips(clip for clip in judgements_by_ab if clip.movie < "tt08")
-    compared = compare_films(films, eight_judged, by="decade", trend="year")
+    eight_judged = judgements_of_eleven_films.with_clips(
+        clip for clip in judgements_of_eleven_films if clip.movie < "tt08"
+    )
+    compared = compare_films(fourteen_films, eight_judged, by="decade", trend="year")
     trend = compared.changes.iloc[-1]
     assert np.isnan(trend["value"])
     assert "a trend needs 10 films" in trend["reason"]
@@ -356,17 +377,17 @@ def test_a_trend_of_too_few_judged_films_is_refused(films, judgements_by_ab):
     ],
 )
 def test_a_group_with_hidden_judgements_names_no_film_to_judge(
-    films, judgements_by_ab, language, needed, hidden
+    fourteen_films, judgements_of_eleven_films, language, needed, hidden
 ):
     """Whoever judges blindly does not see others' judgements: here those of all 14 films are hidden.
 
     The films have no rate, as none is seen to be judged. But they may be judged enough, and so the reason
     says how many have hidden judgements, and asks nobody to judge one of them.
     """
-    names_of_films = [film.movie for film in films]
-    no_judgements = judgements_by_ab.with_clips([])
+    names_of_films = [film.movie for film in fourteen_films]
+    no_judgements = judgements_of_eleven_films.with_clips([])
 
-    comparison = compare_films(films, no_judgements, hidden=names_of_films)
+    comparison = compare_films(fourteen_films, no_judgements, hidden=names_of_films)
 
     (reason,) = comparison.groups["reason"]
     reason_in_language = Words(language).translated(reason)
@@ -382,90 +403,93 @@ def notes_on_shares(comparison):
     return [note for note in comparison_report(comparison).notes if note.startswith(beginning)]
 
 
-def test_a_comparison_without_judgements_has_no_share(films):
+def test_a_comparison_without_judgements_has_no_share(fourteen_films):
     """A share of a group rests on judgements, and nobody has judged a film: nothing explains shares."""
     nothing_judged = Manifest((), Path())
-    comparison = compare_films(films, nothing_judged)
+    comparison = compare_films(fourteen_films, nothing_judged)
     assert comparison.groups["value"].isna().all()
     assert len(comparison.changes) == 0
     assert "%" not in sentence_on_groups(comparison)
     assert notes_on_shares(comparison) == []
 
 
-def test_a_comparison_with_judgements_has_a_share_and_says_how_it_is_estimated(ungrouped):
+def test_a_comparison_with_judgements_has_a_share_and_says_how_it_is_estimated(compared_as_one_group):
     """Films are compared as one group, eleven of which AB judged: the sentence has a share, as "30%"."""
-    assert "%" in sentence_on_groups(ungrouped)
-    assert len(notes_on_shares(ungrouped)) == 1
+    assert "%" in sentence_on_groups(compared_as_one_group)
+    assert len(notes_on_shares(compared_as_one_group)) == 1
 
 
 @pytest.mark.long
-def test_a_film_with_nine_judged_windows_counts_as_not_judged(films, judgements_by_ab):
+def test_a_film_with_nine_judged_windows_counts_as_not_judged(fourteen_films, judgements_of_eleven_films):
     """AB judged ten windows of eleven films, five of the 1990s and six of the 2000s, but nine of tt00.
 
     A share needs ten, so that four films of the 1990s count. A note on tt00 says how many are needed, in the
     words that the command `film rate` and the desk have.
     """
-    with_nine_of_tt00 = judgements_by_ab.with_clips(
-        clip for clip in judgements_by_ab if (clip.movie, clip.extras["place"]) != ("tt00", "10")
+    with_nine_of_tt00 = judgements_of_eleven_films.with_clips(
+        clip for clip in judgements_of_eleven_films if (clip.movie, clip.extras["place"]) != ("tt00", "10")
     )
 
-    comparison = compare_films(films, with_nine_of_tt00, by="decade")
+    comparison = compare_films(fourteen_films, with_nine_of_tt00, by="decade")
 
     assert comparison.groups["n_judged"].tolist() == [4, 6]
     (note_on_tt00,) = [note for note in comparison.notes if "tt00" in note]
-    n_windows_of_tt00 = int((cells_of(films[0]).content_s > 0).sum())
+    n_windows_of_tt00 = int((cells_of(fourteen_films[0]).content_s > 0).sum())
     ten_are_needed = needed_windows(judged=9, left=n_windows_of_tt00 - 9, minimum=10)
     french = Words("fr")
     assert ten_are_needed in note_on_tt00
     assert french.translated(ten_are_needed) in french.translated(note_on_tt00)
 
 
-def test_two_films_whose_names_differ_by_capitals_are_refused(films, judgements_by_ab):
+def test_two_films_whose_names_differ_by_capitals_are_refused(fourteen_films, judgements_of_eleven_films):
     """The names tt00 and TT00 may be of one film, which would be counted twice."""
     tt00_in_capitals = fake_scored_film("TT00", year=1990, n_rows=60, duration_s=1500)
     with pytest.raises(FilmError, match="TT00"):
-        compare_films([*films, tt00_in_capitals], judgements_by_ab)
+        compare_films([*fourteen_films, tt00_in_capitals], judgements_of_eleven_films)
 
 
-def test_two_films_of_one_video_are_refused(films, judgements_by_ab):
+def test_two_films_of_one_video_are_refused(fourteen_films, judgements_of_eleven_films):
     """Films that were scored from one file, called by two names, have the same digest of it."""
     digest = "a" * 64
     of_one_video = [
-        replace(film, record=structs.replace(film.record, source_sha256=digest)) for film in films[:2]
+        replace(film, record=structs.replace(film.record, source_sha256=digest))
+        for film in fourteen_films[:2]
     ]
     with pytest.raises(FilmError, match="one video"):
-        compare_films([*of_one_video, *films[2:]], judgements_by_ab)
+        compare_films([*of_one_video, *fourteen_films[2:]], judgements_of_eleven_films)
 
 
 @pytest.mark.long
 def test_what_was_judged_in_sight_under_another_definition_is_no_reason_to_refuse(
-    films, judgements_by_ab, ungrouped
+    fourteen_films, judgements_of_eleven_films, compared_as_one_group
 ):
     """AB judged blindly under one definition, and CD one window in sight of the score under another one.
 
     No share comes from CD's judgement: shares are those without it, as 'film rate' gives them. Blindly judged
     under two definitions, films are not compared.
     """
-    by_ab = [replace(clip, extras=clip.extras | {"definition": "a" * 64}) for clip in judgements_by_ab]
+    by_ab = [
+        replace(clip, extras=clip.extras | {"definition": "a" * 64}) for clip in judgements_of_eleven_films
+    ]
     by_cd = replace(by_ab[0], annotator="CD", extras=by_ab[0].extras | {"definition": "b" * 64})
     in_sight = replace(by_cd, extras=by_cd.extras | {"seen_score": "1"})
 
-    compared = compare_films(films, judgements_by_ab.with_clips([*by_ab, in_sight]))
+    compared = compare_films(fourteen_films, judgements_of_eleven_films.with_clips([*by_ab, in_sight]))
 
-    assert compared.groups["value"].tolist() == ungrouped.groups["value"].tolist()
+    assert compared.groups["value"].tolist() == compared_as_one_group.groups["value"].tolist()
     with pytest.raises(ManifestError, match="what a label means was changed"):
-        compare_films(films, judgements_by_ab.with_clips([*by_ab, by_cd]))
+        compare_films(fourteen_films, judgements_of_eleven_films.with_clips([*by_ab, by_cd]))
 
 
-def test_films_that_cannot_be_grouped_are_left_out_and_named(films, judgements_by_ab):
+def test_films_that_cannot_be_grouped_are_left_out_and_named(fourteen_films, judgements_of_eleven_films):
     """The model was trained on tt99, the genre of tt03 is empty, and tt04 is in no row of the table.
 
     What is in no row is named when the table is read, not here.
     """
     trained_on = fake_scored_film("tt99", year=1990, n_rows=60, duration_s=1500, trained_on=True)
-    facts = {film.movie: {"genre": "drama"} for film in [*films, trained_on] if film.movie != "tt04"}
+    facts = {film.movie: {"genre": "drama"} for film in [*fourteen_films, trained_on] if film.movie != "tt04"}
     facts["tt03"]["genre"] = ""
-    comparison = compare_films([*films, trained_on], judgements_by_ab, facts, by="genre")
+    comparison = compare_films([*fourteen_films, trained_on], judgements_of_eleven_films, facts, by="genre")
     compared = {film.timeline.movie for film in comparison.films}
 
     assert compared.isdisjoint({"tt99", "tt03", "tt04"})
@@ -481,16 +505,20 @@ def facts_with_budgets(films):
 
 
 @pytest.mark.long
-def test_a_trend_along_years_is_that_along_other_numbers_as_far_apart(films, judgements_by_ab, by_decade):
+def test_a_trend_along_years_is_that_along_other_numbers_as_far_apart(
+    fourteen_films, judgements_of_eleven_films, compared_by_decade
+):
     """The films are of 1995, 1996, ..., and their budgets are 0, 1, ..., 13: both trends are by ten.
 
     The budget of tt03 is not known: the trend by budget is without it, and its group has all 14 films. So
     the two trends are not exactly the same.
     """
-    compared = compare_films(films, judgements_by_ab, facts_with_budgets(films), trend="budget")
+    compared = compare_films(
+        fourteen_films, judgements_of_eleven_films, facts_with_budgets(fourteen_films), trend="budget"
+    )
 
     (by_budget,) = compared.changes.to_dict("records")
-    _, by_year = by_decade.changes.to_dict("records")
+    _, by_year = compared_by_decade.changes.to_dict("records")
     assert by_budget["change"] == "budget + 10"
     assert by_year["change"] == "10 years later"
     assert by_year["value"] == pytest.approx(by_budget["value"], rel=0.2)
@@ -499,12 +527,12 @@ def test_a_trend_along_years_is_that_along_other_numbers_as_far_apart(films, jud
     assert not any("tt02" in note for note in compared.notes)
 
 
-def test_the_desk_counts_the_years_that_films_have_in_comparisons(films):
+def test_the_desk_counts_the_years_that_films_have_in_comparisons(fourteen_films):
     """A trend is asked for if films are of three years. One year is that of the table, one of the record.
 
     Both films are of 1996, however it is written; that of 1997 is not in the table, and not compared.
     """
-    _, of_1996, of_1997, *_ = films
+    _, of_1996, of_1997, *_ = fourteen_films
     copy = replace(of_1996, record=structs.replace(of_1996.record, movie="other", year=None))
     facts = {of_1996.movie: {"title": "Film 1"}, "other": {"title": "Other", "year": "1996"}}
 
@@ -512,20 +540,20 @@ def test_the_desk_counts_the_years_that_films_have_in_comparisons(films):
     assert years_of([of_1996, copy, of_1997], facts=None) == {"1996", "1997"}
 
 
-def test_a_film_with_an_unreadable_year_has_no_decade(films, judgements_by_ab):
+def test_a_film_with_an_unreadable_year_has_no_decade(fourteen_films, judgements_of_eleven_films):
     """20010 and 1995-6 may be misprints: a film in a wrong decade would be worse than one in none."""
     facts = {"tt00": {"year": "20010"}, "tt01": {"year": "1995-6"}}
-    comparison = compare_films(films, judgements_by_ab, facts, by="decade")
+    comparison = compare_films(fourteen_films, judgements_of_eleven_films, facts, by="decade")
     assert any("tt00, tt01" in note for note in comparison.notes)
 
 
-def test_films_of_two_models_are_refused(films, judgements_by_ab):
+def test_films_of_two_models_are_refused(fourteen_films, judgements_of_eleven_films):
     """Shares that two models corrected are not comparable."""
-    record = films[0].record
+    record = fourteen_films[0].record
     another_model = structs.replace(record.models[0], sha256="0" * 64)
-    other = replace(films[0], record=structs.replace(record, movie="x", models=[another_model]))
+    other = replace(fourteen_films[0], record=structs.replace(record, movie="x", models=[another_model]))
     with pytest.raises(FilmError, match="model"):
-        compare_films([*films, other], judgements_by_ab)
+        compare_films([*fourteen_films, other], judgements_of_eleven_films)
 
 
 @pytest.mark.parametrize(
@@ -533,10 +561,12 @@ def test_films_of_two_models_are_refused(films, judgements_by_ab):
     [({"by": "author"}, "author"), ({"trend": "title"}, "title")],
     ids=["that no table has", "a trend along no numbers"],
 )
-def test_a_column_that_films_cannot_be_compared_by_is_refused(films, judgements_by_ab, options, column):
+def test_a_column_that_films_cannot_be_compared_by_is_refused(
+    fourteen_films, judgements_of_eleven_films, options, column
+):
     """Films have a year and a title, and no author; titles are no numbers. The message names the column."""
     with pytest.raises(FilmError, match=column):
-        compare_films(films, judgements_by_ab, **options)
+        compare_films(fourteen_films, judgements_of_eleven_films, **options)
 
 
 UNREADABLE_YEARS = (
@@ -545,7 +575,7 @@ UNREADABLE_YEARS = (
 )  # fmt: skip
 
 
-def test_a_table_of_films_is_matched_by_title(films, tmp_path):
+def test_a_table_of_films_is_matched_by_title(fourteen_films, tmp_path):
     """The table has a row for Film 1 (tt01), and one of no scored film.
 
     The notes name it, and films without a row.
@@ -553,7 +583,7 @@ def test_a_table_of_films_is_matched_by_title(films, tmp_path):
     path = tmp_path / "films.csv"
     path.write_text("title;genre\nFilm 1;drama\nElsewhere;comedy\n", encoding="utf-8")
 
-    facts, (note_on_rows, note_on_films, *_) = read_facts(path, films)
+    facts, (note_on_rows, note_on_films, *_) = read_facts(path, fourteen_films)
 
     assert list(facts) == ["tt01"]
     assert facts["tt01"]["genre"] == "drama"
@@ -573,26 +603,26 @@ def test_a_table_of_films_is_matched_by_title(films, tmp_path):
     ],
     ids=["no film", "two rows of a film", "no cell", "a control character", "turned round", "in a heading"],
 )
-def test_a_table_of_films_that_cannot_be_read_is_refused(films, tmp_path, text, error):
+def test_a_table_of_films_that_cannot_be_read_is_refused(fourteen_films, tmp_path, text, error):
     """The films tt00 to tt13 are scored. A table of their genres has something wrong, as a missing cell."""
     (tmp_path / "films.csv").write_text(text, encoding="utf-8")
     with pytest.raises(error):
-        read_facts(tmp_path / "films.csv", films)
+        read_facts(tmp_path / "films.csv", fourteen_films)
 
 
 @pytest.mark.parametrize("year", UNREADABLE_YEARS)
-def test_an_ambiguous_year_is_refused(films, tmp_path, year):
+def test_an_ambiguous_year_is_refused(fourteen_films, tmp_path, year):
     """By its year a row is matched to a film of its title: what is no plain year is refused, as "c. 1960"."""
     (tmp_path / "films.csv").write_text(f"title,year\nFilm 1,{year}\n", encoding="utf-8")
     with pytest.raises(FilmError):
-        read_facts(tmp_path / "films.csv", films)
+        read_facts(tmp_path / "films.csv", fourteen_films)
 
 
 @pytest.fixture
-def psycho(films):
+def psycho(fourteen_films):
     """A scored film, tt02, called Psycho, of 1998."""
-    record = structs.replace(films[2].record, title="Psycho", year=1998)
-    return replace(films[2], record=record)
+    record = structs.replace(fourteen_films[2].record, title="Psycho", year=1998)
+    return replace(fourteen_films[2], record=record)
 
 
 def read_table(folder, text, film):
@@ -719,57 +749,61 @@ def test_of_5000_films_that_are_not_scored_a_few_are_named(psycho, tmp_path):
 
 
 @pytest.mark.long
-def test_cells_that_look_alike_are_one_group(films, judgements_by_ab):
+def test_cells_that_look_alike_are_one_group(fourteen_films, judgements_of_eleven_films):
     """An accented letter may be one character or two, and spaces around a cell do not show: one group.
 
     Films have four such spellings of one genre in turn.
     """
     spellings = ["Com\u00e9die", "Come\u0301die", "Com\u00e9die \n", "  Com\u00e9die"]
-    facts = {film.movie: {"genre": spellings[number % 4]} for number, film in enumerate(films)}
-    comparison = compare_films(films, judgements_by_ab, facts, by="genre")
+    facts = {film.movie: {"genre": spellings[number % 4]} for number, film in enumerate(fourteen_films)}
+    comparison = compare_films(fourteen_films, judgements_of_eleven_films, facts, by="genre")
     assert comparison.groups["group"].tolist() == ["Com\u00e9die"]
 
 
 @pytest.mark.long
-def test_cells_that_differ_by_capitals_are_two_groups_and_named(films, judgements_by_ab):
+def test_cells_that_differ_by_capitals_are_two_groups_and_named(fourteen_films, judgements_of_eleven_films):
     """The first film is of the genre "comédie", all others of "Comédie": this may be a slip."""
-    facts = {film.movie: {"genre": "Com\u00e9die"} for film in films}
+    facts = {film.movie: {"genre": "Com\u00e9die"} for film in fourteen_films}
     facts["tt00"]["genre"] = "com\u00e9die"
-    comparison = compare_films(films, judgements_by_ab, facts, by="genre")
+    comparison = compare_films(fourteen_films, judgements_of_eleven_films, facts, by="genre")
     assert len(comparison.groups) == 2
     assert any("Com\u00e9die" in note and "com\u00e9die" in note for note in comparison.notes)
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e300", "19x0", "0,5"])
-def test_what_is_no_number_of_a_trend_is_refused(films, judgements_by_ab, text):
+def test_what_is_no_number_of_a_trend_is_refused(fourteen_films, judgements_of_eleven_films, text):
     """The first film's cell is no finite number: leaving it out silently would change the trend."""
-    facts = {film.movie: {"x": "1"} for film in films}
+    facts = {film.movie: {"x": "1"} for film in fourteen_films}
     facts["tt00"]["x"] = text
     with pytest.raises(FilmError, match=f"column x: '{text}'"):
-        compare_films(films, judgements_by_ab, facts, trend="x")
+        compare_films(fourteen_films, judgements_of_eleven_films, facts, trend="x")
 
 
-def test_films_that_are_judged_and_not_scored_are_named(films, judgements_by_ab):
+def test_films_that_are_judged_and_not_scored_are_named(fourteen_films, judgements_of_eleven_films):
     """The name tt01x is like tt01, which is scored and has no judgements: it may be meant."""
-    clips = [replace(clip, movie="tt01x") if clip.movie == "tt01" else clip for clip in judgements_by_ab]
-    comparison = compare_films(films, judgements_by_ab.with_clips(clips))
+    clips = [
+        replace(clip, movie="tt01x") if clip.movie == "tt01" else clip for clip in judgements_of_eleven_films
+    ]
+    comparison = compare_films(fourteen_films, judgements_of_eleven_films.with_clips(clips))
     notes = [note for note in comparison.notes if "(tt01x (did you mean 'tt01'?))" in note]
     assert len(notes) == 1
 
 
 @pytest.mark.long
-def test_judgements_may_spell_a_films_id_without_zeros(films, judgements_by_ab, ungrouped):
+def test_judgements_may_spell_a_films_id_without_zeros(
+    fourteen_films, judgements_of_eleven_films, compared_as_one_group
+):
     """The id 3 is that of the film tt03: judgements of it count as before."""
-    spelled = judgements_by_ab.with_clips(
-        replace(clip, movie=clip.movie.removeprefix("tt0")) for clip in judgements_by_ab
+    spelled = judgements_of_eleven_films.with_clips(
+        replace(clip, movie=clip.movie.removeprefix("tt0")) for clip in judgements_of_eleven_films
     )
-    assert compare_films(films, spelled).groups.equals(ungrouped.groups)
+    assert compare_films(fourteen_films, spelled).groups.equals(compared_as_one_group.groups)
 
 
-def test_film_compare_exits_with_3_if_a_table_has_none_of_the_films(films, tmp_path, monkeypatch):
+def test_film_compare_exits_with_3_if_a_table_has_none_of_the_films(fourteen_films, tmp_path, monkeypatch):
     """Exit code 3 is that of a command that left something out."""
     monkeypatch.chdir(tmp_path)
-    write_films(films[:2], "scored")
+    write_films(fourteen_films[:2], "scored")
     Path("films.csv").write_text("movie,genre\nelsewhere,a\n", "utf-8")
     assert obygaze("film", "compare", "scored", "--films", "films.csv", "--by", "genre") == 3
 
@@ -782,20 +816,21 @@ BY_GENRE_AND_YEAR = (
 
 
 @pytest.fixture
-def scored_and_judged(films, judgements_by_ab, tmp_path, monkeypatch):
+def scored_and_judged(fourteen_films, judgements_of_eleven_films, tmp_path, monkeypatch):
     """Change to a folder with the scored films, judgements beside each judged one, and a table of genres.
 
     Every other film is of genre a, the others of genre b.
     """
     monkeypatch.chdir(tmp_path)
-    write_films(films, "scored")
-    for film in films[:N_JUDGED]:
-        clips_of_film = tuple(clip for clip in judgements_by_ab if clip.movie == film.movie)
+    write_films(fourteen_films, "scored")
+    for film in fourteen_films[:N_JUDGED]:
+        clips_of_film = tuple(clip for clip in judgements_of_eleven_films if clip.movie == film.movie)
         write_manifest(
-            replace(judgements_by_ab, clips=clips_of_film), Path("scored", film.movie, "judgements.csv")
+            replace(judgements_of_eleven_films, clips=clips_of_film),
+            Path("scored", film.movie, "judgements.csv"),
         )
     lines = ["movie,genre"]
-    for number, film in enumerate(films):
+    for number, film in enumerate(fourteen_films):
         genre = "a" if number % 2 == 0 else "b"
         lines.append(f"{film.movie},{genre}")
     Path("films.csv").write_text("\n".join([*lines, ""]), "utf-8")
@@ -819,20 +854,20 @@ def test_the_command_writes_the_same_page_tables_and_figure_again_only_with_forc
 
 @pytest.mark.long
 @pytest.mark.usefixtures("scored_and_judged")
-def test_the_commands_page_has_a_row_for_each_film_by_year(films):
+def test_the_commands_page_has_a_row_for_each_film_by_year(fourteen_films):
     """All 14 films are on it, in the order of their years."""
     assert obygaze(*BY_GENRE_AND_YEAR, "--html", "page.html") == 0
     page = Path("page.html").read_text("utf-8")
     assert page.count('class="row film"') == N_FILMS
-    places = [page.index(f"{film.record.year} {film.record.title}<") for film in films]
+    places = [page.index(f"{film.record.year} {film.record.title}<") for film in fourteen_films]
     assert places == sorted(places)
 
 
 @pytest.fixture
-def options_of_judgements(scored_and_judged, films):
+def options_of_judgements(scored_and_judged, fourteen_films):
     """Move judgements from beside their films into the folder; return the options that name their files."""
     options = []
-    for film in films[:N_JUDGED]:
+    for film in fourteen_films[:N_JUDGED]:
         Path(scored_and_judged, film.movie, "judgements.csv").rename(f"{film.movie}.csv")
         options += ["--judged", f"{film.movie}.csv"]
     return options
@@ -851,10 +886,12 @@ def test_the_command_reads_judgements_from_other_files(options_of_judgements, ca
 
 
 @pytest.fixture(scope="module")
-def by_different_judges(films, judgements_by_ab):
+def by_different_judges(fourteen_films, judgements_of_eleven_films):
     """Films of the 1990s, tt00 to tt04, were judged by who gave no name, and those of the 2000s by CD."""
-    clips = [replace(clip, annotator="CD" if number_of(clip) >= 5 else "") for clip in judgements_by_ab]
-    return compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
+    clips = [
+        replace(clip, annotator="CD" if number_of(clip) >= 5 else "") for clip in judgements_of_eleven_films
+    ]
+    return compare_films(fourteen_films, Manifest(tuple(clips), Path()), by="decade", trend="year")
 
 
 @pytest.mark.long
@@ -869,43 +906,45 @@ def test_groups_of_different_judges_have_no_difference(by_different_judges):
 
 
 @pytest.mark.long
-def test_groups_of_different_judges_keep_their_shares_and_name_their_judges(by_decade, by_different_judges):
+def test_groups_of_different_judges_keep_their_shares_and_name_their_judges(
+    compared_by_decade, by_different_judges
+):
     """The 1990s were judged by one person, without a name, and the 2000s by CD.
 
     Their judgements are those that AB alone gave in the other comparison.
     """
     assert by_different_judges.groups["judges"].tolist() == ["a judge without a name", "CD"]
-    assert by_different_judges.groups["value"].tolist() == by_decade.groups["value"].tolist()
+    assert by_different_judges.groups["value"].tolist() == compared_by_decade.groups["value"].tolist()
     assert "CD" in sentence_on_groups(by_different_judges)
 
 
 @pytest.mark.long
-def test_groups_of_one_judge_have_a_difference_and_a_trend(by_decade):
+def test_groups_of_one_judge_have_a_difference_and_a_trend(compared_by_decade):
     """AB judged both decades."""
-    assert by_decade.groups["judges"].tolist() == ["AB", "AB"]
-    assert by_decade.changes["reason"].tolist() == ["", ""]
-    assert sentence_on_groups(by_decade).startswith("AB ")
+    assert compared_by_decade.groups["judges"].tolist() == ["AB", "AB"]
+    assert compared_by_decade.changes["reason"].tolist() == ["", ""]
+    assert sentence_on_groups(compared_by_decade).startswith("AB ")
 
 
 @pytest.mark.long
-def test_the_page_has_the_share_and_the_interval_of_every_group(by_decade):
+def test_the_page_has_the_share_and_the_interval_of_every_group(compared_by_decade):
     """Groups are the 1990s and the 2000s. A share stands in a cell as 30% [20%–42%]."""
     words = Words("en")
-    groups = by_decade.groups.itertuples()
+    groups = compared_by_decade.groups.itertuples()
     expected = [
         (words.share(group.value), words.share(group.low), words.share(group.high)) for group in groups
     ]
 
-    page = side_by_side.comparison_page(by_decade)
+    page = side_by_side.comparison_page(compared_by_decade)
 
     assert re.findall(r'class="n">([^–<]+) \[([^<]+)–([^<]+)\]<', page) == expected
     assert "1990s minus 2000s" in page
 
 
 @pytest.mark.long
-def test_the_french_page_of_decades_has_no_english_words(by_decade):
+def test_the_french_page_of_decades_has_no_english_words(compared_by_decade):
     """English words to look for: "minus", "model", and decades as "1990s"."""
-    page = side_by_side.comparison_page(by_decade, language="fr")
+    page = side_by_side.comparison_page(compared_by_decade, language="fr")
     _head, body = page.split("<body", 1)
     text = re.sub("<[^>]*>", " ", body)
     assert "les années 1990 moins les années 2000" in page
@@ -914,9 +953,9 @@ def test_the_french_page_of_decades_has_no_english_words(by_decade):
 
 
 @pytest.mark.long
-def test_the_french_page_of_one_group_has_no_english_name_for_it(ungrouped):
+def test_the_french_page_of_one_group_has_no_english_name_for_it(compared_as_one_group):
     """In English it is called "all films"."""
-    assert "all films" not in side_by_side.comparison_page(ungrouped, language="fr")
+    assert "all films" not in side_by_side.comparison_page(compared_as_one_group, language="fr")
 
 
 @pytest.mark.long
@@ -928,9 +967,11 @@ def test_the_french_page_of_one_group_has_no_english_name_for_it(ungrouped):
         ("fr", "Groupes", "Groupes"),
     ],
 )
-def test_the_heading_names_the_column_that_films_are_grouped_by(by_decade, language, column, heading):
+def test_the_heading_names_the_column_that_films_are_grouped_by(
+    compared_by_decade, language, column, heading
+):
     """The column may itself be called group, which is not named twice."""
-    comparison = replace(by_decade, by=column)
+    comparison = replace(compared_by_decade, by=column)
     assert f"<h2>{heading}</h2>" in side_by_side.comparison_page(comparison, language=language)
 
 
@@ -955,10 +996,13 @@ def test_the_expected_share_of_a_group_is_a_mean_of_known_shares():
     assert np.isnan(compare_films([unlike], nobody_judged).groups["expected"].item())
 
 
-def test_what_labels_say_of_a_film_has_nothing_of_the_model(films):
+def test_what_labels_say_of_a_film_has_nothing_of_the_model(fourteen_films):
     """A machine, vlm, calls all windows S. The model's interval and errors are not those of the labels."""
-    labels = [replace(clip, level="S", annotator="vlm") for clip in choose_next(films[:2], 10**6, blind=True)]
-    compared = compare_films(films[:2], Manifest((), Path()), labels=Manifest(tuple(labels), Path()))
+    labels = [
+        replace(clip, level="S", annotator="vlm")
+        for clip in choose_next(fourteen_films[:2], 10**6, blind=True)
+    ]
+    compared = compare_films(fourteen_films[:2], Manifest((), Path()), labels=Manifest(tuple(labels), Path()))
 
     claim = compared_share(compared.films[0], compared)
 
@@ -969,57 +1013,61 @@ def test_what_labels_say_of_a_film_has_nothing_of_the_model(films):
 
 
 @pytest.mark.long
-def test_a_machines_labels_can_take_the_models_place(films, judgements_by_ab):
+def test_a_machines_labels_can_take_the_models_place(fourteen_films, judgements_of_eleven_films):
     """Labels of all windows by a program, vlm, correct the shares as a model's probabilities do.
 
     It calls two of three windows S.
     """
-    all_windows = choose_next(films, 10**6, blind=True)
+    all_windows = choose_next(fourteen_films, 10**6, blind=True)
     labels = [
         replace(clip, level="HN" if index % 3 == 0 else "S", annotator="vlm")
         for index, clip in enumerate(all_windows)
     ]
-    comparison = compare_films(films, judgements_by_ab, labels=Manifest(tuple(labels), Path()))
+    comparison = compare_films(
+        fourteen_films, judgements_of_eleven_films, labels=Manifest(tuple(labels), Path())
+    )
 
     assert comparison.model == "vlm"
-    assert side_by_side.comparison_page(comparison).count('class="row film"') == len(films)
+    assert side_by_side.comparison_page(comparison).count('class="row film"') == len(fourteen_films)
 
 
 @pytest.mark.long
 def test_the_share_of_a_group_is_of_mixed_judges_if_two_people_judged_a_part_of_it_each(
-    films, judgements_by_ab, ungrouped, by_different_judges
+    fourteen_films, judgements_of_eleven_films, compared_as_one_group, by_different_judges
 ):
     """One person, without a name, judged the films of the 1990s, and CD those of the 2000s.
 
     Neither would mark the share of all films, so it must not be called a share that they would mark.
     """
-    clips = [replace(clip, annotator="CD" if number_of(clip) >= 5 else "") for clip in judgements_by_ab]
-    of_two = compare_films(films, Manifest(tuple(clips), Path()))
+    clips = [
+        replace(clip, annotator="CD" if number_of(clip) >= 5 else "") for clip in judgements_of_eleven_films
+    ]
+    of_two = compare_films(fourteen_films, Manifest(tuple(clips), Path()))
 
     assert of_two.groups["is_mixed"].tolist() == [True]
-    assert ungrouped.groups["is_mixed"].tolist() == [False]
+    assert compared_as_one_group.groups["is_mixed"].tolist() == [False]
     assert by_different_judges.groups["is_mixed"].tolist() == [False, False]
 
 
 @pytest.mark.long
-def test_the_report_has_the_share_of_each_film_with_its_interval(by_decade):
+def test_the_report_has_the_share_of_each_film_with_its_interval(compared_by_decade):
     """Ten windows of the first eleven films are judged. The other three films have no share."""
-    of_films = comparison_report(by_decade).data.dropna(subset=["movie"]).set_index("movie")
+    of_films = comparison_report(compared_by_decade).data.dropna(subset=["movie"]).set_index("movie")
 
-    for film in by_decade.films:
+    for film in compared_by_decade.films:
         row = of_films.loc[film.timeline.movie]
         if film.rate is None:
             assert row[["value", "low", "high"]].isna().all()
         else:
             assert tuple(row[["value", "low", "high"]]) == (film.rate.value, film.rate.low, film.rate.high)
-    assert sum(film.rate is not None for film in by_decade.films) == N_JUDGED
+    assert sum(film.rate is not None for film in compared_by_decade.films) == N_JUDGED
 
 
 @pytest.mark.parametrize(
     ("n_positive_films", "is_noted"), [(1, True), (FEW_FILMS - 1, True), (FEW_FILMS, False)]
 )
 def test_a_trend_that_rests_on_few_films_has_a_note_on_it(
-    films, judgements_by_ab, n_positive_films, is_noted
+    fourteen_films, judgements_of_eleven_films, n_positive_films, is_noted
 ):
     """Of eleven judged films only the first have positive windows, and all others have none (HN).
 
@@ -1027,11 +1075,11 @@ def test_a_trend_that_rests_on_few_films_has_a_note_on_it(
     has a note with their number.
     """
     clips = []
-    for clip in judgements_by_ab:
+    for clip in judgements_of_eleven_films:
         may_be_positive = number_of(clip) < n_positive_films
         clips.append(clip if may_be_positive else replace(clip, level="HN"))
 
-    compared = compare_films(films, Manifest(tuple(clips), Path()), trend="year")
+    compared = compare_films(fourteen_films, Manifest(tuple(clips), Path()), trend="year")
 
     (trend,) = compared.changes.to_dict("records")
     assert trend["reason"] == ""
@@ -1094,14 +1142,16 @@ def test_films_are_advised_that_are_not_judged_and_have_windows_left(n_more, key
 
 
 @pytest.mark.parametrize(("n_values", "is_refused"), [(2, True), (3, False)])
-def test_a_trend_needs_three_different_values_of_judged_films(films, judgements_by_ab, n_values, is_refused):
+def test_a_trend_needs_three_different_values_of_judged_films(
+    fourteen_films, judgements_of_eleven_films, n_values, is_refused
+):
     """Films have budgets of a few sizes. Those that nobody judged have others, and do not count."""
     budget_of = {}
-    for n, film in enumerate(films):
+    for n, film in enumerate(fourteen_films):
         budget = n % n_values if n < N_JUDGED else 100 + n
         budget_of[film.movie] = {"budget": f"{budget}"}
 
-    compared = compare_films(films, judgements_by_ab, facts=budget_of, trend="budget")
+    compared = compare_films(fourteen_films, judgements_of_eleven_films, facts=budget_of, trend="budget")
 
     (trend,) = compared.changes.to_dict("records")
     assert (trend["reason"] != "") == is_refused

@@ -99,27 +99,27 @@ def test_attention_finds_an_event_that_the_mean_of_frames_does_not_show():
     So the mean of frames does not know the label; a model that weighs frames alike, or a probe of their mean,
     ranks clips as by chance. Films 0 to 7 are learnt from, 8 and 9 stop the training, the rest are unseen.
     """
-    X, y, movies, is_event = planted_frames()
-    is_train = movies < 8
-    is_validation = (movies == 8) | (movies == 9)
-    is_unseen = movies >= 10
-    validation = {"X_val": X[is_validation], "y_val": y[is_validation]}
+    clips = planted_frames()
+    is_train = clips.movies < 8
+    is_validation = (clips.movies == 8) | (clips.movies == 9)
+    is_unseen = clips.movies >= 10
+    validation = {"X_val": clips.X[is_validation], "y_val": clips.y[is_validation]}
 
-    attention = AttentionPooling().fit(X[is_train], y[is_train], **validation)
-    uniform = AttentionPooling(attention="uniform").fit(X[is_train], y[is_train], **validation)
-    mean_probe = make_frames_probe("mean").fit(X[is_train], y[is_train])
+    attention = AttentionPooling().fit(clips.X[is_train], clips.y[is_train], **validation)
+    uniform = AttentionPooling(attention="uniform").fit(clips.X[is_train], clips.y[is_train], **validation)
+    mean_probe = make_frames_probe("mean").fit(clips.X[is_train], clips.y[is_train])
 
     def precision_on_unseen_films(model):
-        return average_precision_score(y[is_unseen], model.decision_function(X[is_unseen]))
+        return average_precision_score(clips.y[is_unseen], model.decision_function(clips.X[is_unseen]))
 
-    precision_by_chance = y[is_unseen].mean()  # the share of positives
+    precision_by_chance = clips.y[is_unseen].mean()  # the share of positives
     assert precision_on_unseen_films(attention) >= 0.9
     assert precision_on_unseen_films(uniform) == pytest.approx(precision_by_chance, abs=0.03)
     assert precision_on_unseen_films(mean_probe) == pytest.approx(precision_by_chance, abs=0.03)
 
-    is_positive = is_unseen & (y == 1)
-    heaviest_frame = attention.weights(X[is_positive]).argmax(axis=1)
-    share_of_clips_whose_heaviest_frame_is_of_the_event = is_event[is_positive, heaviest_frame].mean()
+    is_positive = is_unseen & (clips.y == 1)
+    heaviest_frame = attention.weights(clips.X[is_positive]).argmax(axis=1)
+    share_of_clips_whose_heaviest_frame_is_of_the_event = clips.is_event[is_positive, heaviest_frame].mean()
     assert share_of_clips_whose_heaviest_frame_is_of_the_event >= 0.9
 
 
@@ -134,15 +134,13 @@ def test_the_event_is_found_in_19_of_20_corpora_whatever_the_frames_correlation(
     """
     n_found = 0
     for seed in range(20):
-        X, y, movies, is_event = planted_frames(
-            n_per_movie=60, n_features=24, seed=seed, correlation=correlation
-        )
-        is_new = movies >= 8
-        model = AttentionPooling(random_state=seed).fit(X[~is_new], y[~is_new])
-        precision = average_precision_score(y[is_new], model.decision_function(X[is_new]))
-        is_positive = is_new & (y == 1)
-        heaviest_frame = model.weights(X[is_positive]).argmax(axis=1)
-        share_of_found_frames = is_event[is_positive, heaviest_frame].mean()
+        clips = planted_frames(n_per_movie=60, n_features=24, seed=seed, correlation=correlation)
+        is_new = clips.movies >= 8
+        model = AttentionPooling(random_state=seed).fit(clips.X[~is_new], clips.y[~is_new])
+        precision = average_precision_score(clips.y[is_new], model.decision_function(clips.X[is_new]))
+        is_positive = is_new & (clips.y == 1)
+        heaviest_frame = model.weights(clips.X[is_positive]).argmax(axis=1)
+        share_of_found_frames = clips.is_event[is_positive, heaviest_frame].mean()
         if precision >= 0.9 and share_of_found_frames >= 0.9:
             n_found += 1
 
@@ -155,9 +153,9 @@ def test_training_continues_from_the_best_of_several_initial_parameters():
     All are trained for a few epochs. With this seed the first ones of both pairs attend away from the event,
     so that going on from the first would fail.
     """
-    X, y, _, _ = planted_frames(n_movies=8, n_per_movie=60, n_features=24, seed=12)
+    clips = planted_frames(n_movies=8, n_per_movie=60, n_features=24, seed=12)
 
-    curve = AttentionPooling(random_state=12).fit(X, y).curve_
+    curve = AttentionPooling(random_state=12).fit(clips.X, clips.y).curve_
 
     losses_after_trial = curve.start_losses
     assert losses_after_trial.shape == (2 * N_PAIRS,)
@@ -171,46 +169,46 @@ def test_training_continues_from_the_best_of_several_initial_parameters():
 # ---------------------------------------------------------------------------
 def test_absent_frames_have_no_weight_and_change_no_score():
     """Clips of different length are filled up with absent frames (NaN), here four."""
-    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
-    X = X.astype(np.float64)
-    four_absent_frames = np.full((len(X), 4, X.shape[2]), ABSENT)
-    longer = np.concatenate([X, four_absent_frames], axis=1)
+    clips = planted_frames(n_movies=3, n_per_movie=20)
+    frames = clips.X.astype(np.float64)
+    four_absent_frames = np.full((len(frames), 4, frames.shape[2]), ABSENT)
+    longer = np.concatenate([frames, four_absent_frames], axis=1)
     attention = AttentionPooling(max_epochs=3)
 
     for estimator in (attention, make_frames_probe("mean")):
-        expected = estimator.fit(X, y).decision_function(X)
-        scores = estimator.fit(longer, y).decision_function(longer)
+        expected = estimator.fit(frames, clips.y).decision_function(frames)
+        scores = estimator.fit(longer, clips.y).decision_function(longer)
         np.testing.assert_allclose(scores, expected, rtol=1e-9)
 
-    weights = attention.fit(longer, y).weights(longer)
+    weights = attention.fit(longer, clips.y).weights(longer)
     assert (weights[:, -4:] == 0).all()
 
 
 def test_one_vector_a_clip_in_place_of_frames_is_refused():
     """Attention sums the frames of a clip; here of each clip only the first frame is given."""
-    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
-    first_frames = X[:, 0]  # [N, D]
+    clips = planted_frames(n_movies=3, n_per_movie=20)
+    first_frames = clips.X[:, 0]  # [N, D]
 
     with pytest.raises(ValueError, match=r"expected clips' frames \[N, F, D\]"):
-        AttentionPooling(max_epochs=1).fit(first_frames, y)
+        AttentionPooling(max_epochs=1).fit(first_frames, clips.y)
 
 
 def test_a_clip_whose_frames_are_all_absent_is_refused():
     """Of 60 clips, clip 3 has nothing to be summed. ABSENT is NaN."""
-    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
-    X[3] = ABSENT
+    clips = planted_frames(n_movies=3, n_per_movie=20)
+    clips.X[3] = ABSENT
 
     with pytest.raises(ValueError, match="clip 3 has no frame"):
-        AttentionPooling(max_epochs=1).fit(X, y)
+        AttentionPooling(max_epochs=1).fit(clips.X, clips.y)
 
 
 def test_a_frame_that_is_absent_in_one_feature_alone_is_refused():
     """ABSENT is NaN; an absent frame has it in all features. Here the first feature alone is absent."""
-    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
-    X[:, :, 0] = ABSENT
+    clips = planted_frames(n_movies=3, n_per_movie=20)
+    clips.X[:, :, 0] = ABSENT
 
     with pytest.raises(ValueError, match="in all of its features or in none"):
-        AttentionPooling(max_epochs=1).fit(X, y)
+        AttentionPooling(max_epochs=1).fit(clips.X, clips.y)
 
 
 # --- determinism and controls
@@ -223,40 +221,40 @@ def test_a_clip_has_the_same_outputs_alone_and_among_others(n_frames):
 
     120 clips are scored together, and then the first alone, the sixth alone, 37 of them, and the last alone.
     """
-    X, y, *_ = planted_frames(n_movies=3, n_per_movie=40)
-    X = X[:, :n_frames]
-    model = AttentionPooling(max_epochs=2).fit(X, y)
+    clips = planted_frames(n_movies=3, n_per_movie=40)
+    frames = clips.X[:, :n_frames]
+    model = AttentionPooling(max_epochs=2).fit(frames, clips.y)
 
     for outputs_of in (model.decision_function, model.weights, model.evidence):
-        of_all = outputs_of(X)
+        of_all = outputs_of(frames)
         first, sixth, many, last = slice(0, 1), slice(5, 6), slice(3, 40), slice(119, 120)
         for some_clips in (first, sixth, many, last):
-            of_some = outputs_of(X[some_clips])
+            of_some = outputs_of(frames[some_clips])
             assert of_some.tobytes() == of_all[some_clips].tobytes()
 
 
 def test_a_control_shuffles_the_frames_within_each_clip():
     """Each clip has the same numbers as before, in another order of frames."""
-    X, y, movies, _ = planted_frames(n_movies=3, n_per_movie=20)
+    clips = planted_frames(n_movies=3, n_per_movie=20)
 
-    shuffled = AttentionPooling(disturb="shuffle")._disturb_frames(X, y, movies)
+    shuffled = AttentionPooling(disturb="shuffle")._disturb_frames(clips.X, clips.y, clips.movies)
 
-    assert not np.array_equal(shuffled, X)
-    np.testing.assert_array_equal(np.sort(shuffled, axis=1), np.sort(X, axis=1))
+    assert not np.array_equal(shuffled, clips.X)
+    np.testing.assert_array_equal(np.sort(shuffled, axis=1), np.sort(clips.X, axis=1))
 
 
 def test_a_control_exchanges_frames_among_the_clips_of_one_movie_and_label():
     """Clips do not have the same numbers as before, but all clips of a movie and label together have."""
-    X, y, movies, _ = planted_frames(n_movies=3, n_per_movie=20)
+    clips = planted_frames(n_movies=3, n_per_movie=20)
 
-    exchanged = AttentionPooling(disturb="exchange")._disturb_frames(X, y, movies)
+    exchanged = AttentionPooling(disturb="exchange")._disturb_frames(clips.X, clips.y, clips.movies)
 
-    assert not np.array_equal(np.sort(exchanged, axis=1), np.sort(X, axis=1))
-    for movie in np.unique(movies):
+    assert not np.array_equal(np.sort(exchanged, axis=1), np.sort(clips.X, axis=1))
+    for movie in np.unique(clips.movies):
         for label in (0, 1):
-            rows = (movies == movie) & (y == label)
-            frames_before = X[rows].reshape(-1, X.shape[2])
-            frames_after = exchanged[rows].reshape(-1, X.shape[2])
+            rows = (clips.movies == movie) & (clips.y == label)
+            frames_before = clips.X[rows].reshape(-1, clips.X.shape[2])
+            frames_after = exchanged[rows].reshape(-1, clips.X.shape[2])
             np.testing.assert_array_equal(np.sort(frames_after, axis=0), np.sort(frames_before, axis=0))
 
 

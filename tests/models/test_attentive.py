@@ -148,15 +148,15 @@ def test_one_query_finds_an_event_that_the_mean_does_not_show():
     A query gives a weight to each frame. In new movies, the frame with the largest weight of one query is
     among the three moved ones in 9 of 10 positive clips.
     """
-    X, y, movies, is_event = planted_frames(n_per_movie=60)
-    is_new = movies >= 10
+    clips = planted_frames(n_per_movie=60)
+    is_new = clips.movies >= 10
 
-    model = AttentiveProbe().fit(X[~is_new], y[~is_new], groups=movies[~is_new])
+    model = AttentiveProbe().fit(clips.X[~is_new], clips.y[~is_new], groups=clips.movies[~is_new])
 
-    assert average_precision_score(y[is_new], model.decision_function(X[is_new])) >= 0.95
-    is_positive = is_new & (y == 1)
-    heaviest_frames = model.weights(X[is_positive]).argmax(axis=1)  # [clips, queries]
-    is_found = np.take_along_axis(is_event[is_positive], heaviest_frames, axis=1)
+    assert average_precision_score(clips.y[is_new], model.decision_function(clips.X[is_new])) >= 0.95
+    is_positive = is_new & (clips.y == 1)
+    heaviest_frames = model.weights(clips.X[is_positive]).argmax(axis=1)  # [clips, queries]
+    is_found = np.take_along_axis(clips.is_event[is_positive], heaviest_frames, axis=1)
     share_found_by_query = is_found.mean(axis=0)
     assert share_found_by_query.max() >= 0.9
 
@@ -307,22 +307,22 @@ def test_probes_learn_nothing_from_the_clips_that_their_fold_holds_out(clips):
 
 def test_the_penalty_and_the_number_of_epochs_have_the_lowest_loss_on_held_out_movies():
     """Each candidate is a penalty, with the loss of the best of its epochs."""
-    X, y, movies, _ = planted_frames(n_movies=6, n_per_movie=30, n_features=8)
+    clips = planted_frames(n_movies=6, n_per_movie=30, n_features=8)
 
-    model = AttentiveProbe(max_epochs=12).fit(X, y, groups=movies)
+    model = AttentiveProbe(max_epochs=12).fit(clips.X, clips.y, groups=clips.movies)
 
     (chosen,) = [candidate for candidate in model.candidates_ if candidate.chosen]
     assert chosen.inner_loss == min(candidate.inner_loss for candidate in model.candidates_)
     loss_after_chosen_epochs = model.curve_.validation_loss[model.n_epochs_ - 1]
     assert chosen.inner_loss == loss_after_chosen_epochs
-    assert log_loss(y, model.held_out_.scores) == pytest.approx(chosen.inner_loss, rel=1e-12)
+    assert log_loss(clips.y, model.held_out_.scores) == pytest.approx(chosen.inner_loss, rel=1e-12)
 
 
 def test_without_movies_all_epochs_are_run_with_the_given_penalty():
     """Nothing can be held out, so nothing is chosen and there is no loss of validation."""
-    X, y, _, _ = planted_frames(n_movies=2, n_per_movie=30, n_features=8)
+    clips = planted_frames(n_movies=2, n_per_movie=30, n_features=8)
 
-    model = AttentiveProbe(max_epochs=3, penalty=0.5).fit(X, y)
+    model = AttentiveProbe(max_epochs=3, penalty=0.5).fit(clips.X, clips.y)
 
     assert model.n_epochs_ == 3
     assert not hasattr(model, "candidates_")

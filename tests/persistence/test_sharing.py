@@ -48,7 +48,7 @@ NOTES = "**Length alone does as well.**"
 
 
 @pytest.fixture(scope="module")
-def model_paths(tmp_path_factory):
+def paths_of_linear_and_mlp(tmp_path_factory):
     """Files of the models `linear` and `mlp`, which have a licence: name -> path."""
     return train_and_save_models(tmp_path_factory.mktemp("shared"), ("linear", "mlp")).paths
 
@@ -60,19 +60,19 @@ def unseen_film(tmp_path_factory):
 
 
 @pytest.fixture
-def zoo(model_paths, tmp_path):
+def zoo_of_three_models(paths_of_linear_and_mlp, tmp_path):
     """A folder that lists lab-linear 1.0.0, and lab-mlp 0.9.0 and 0.10.0."""
     folder = tmp_path / "zoo"
-    push_model(model_paths["linear"], folder, "lab-linear", "1.0.0", notes=NOTES)
-    push_model(model_paths["mlp"], folder, "lab-mlp", "0.9.0", notes=NOTES)
-    push_model(model_paths["mlp"], folder, "lab-mlp", "0.10.0", notes=NOTES)
+    push_model(paths_of_linear_and_mlp["linear"], folder, "lab-linear", "1.0.0", notes=NOTES)
+    push_model(paths_of_linear_and_mlp["mlp"], folder, "lab-mlp", "0.9.0", notes=NOTES)
+    push_model(paths_of_linear_and_mlp["mlp"], folder, "lab-mlp", "0.10.0", notes=NOTES)
     return folder
 
 
 @pytest.fixture
-def server(zoo):
+def server_of_zoo(zoo_of_three_models):
     """A server of the zoo."""
-    with serving(zoo) as server:
+    with serving(zoo_of_three_models) as server:
         yield server
 
 
@@ -90,74 +90,78 @@ def problems_of(zoo):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("obstore")
-def test_models_are_listed_by_their_name_and_version(server):
+def test_models_are_listed_by_their_name_and_version(server_of_zoo):
     """The server offers a zoo, a folder of models with a list: one version of lab-linear, and two of lab-mlp.
 
     Versions are sorted as numbers: 0.9.0 comes before 0.10.0.
     """
-    entries = read_zoo(server.url)
+    entries = read_zoo(server_of_zoo.url)
 
     labels = [entry.label for entry in entries]
     assert labels == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
-    assert problems_of(server.url) == []
+    assert problems_of(server_of_zoo.url) == []
 
 
 @pytest.mark.usefixtures("obstore")
-def test_the_newest_version_of_a_model_is_pulled_to_the_byte(model_paths, server, tmp_path):
+def test_the_newest_version_of_a_model_is_pulled_to_the_byte(
+    paths_of_linear_and_mlp, server_of_zoo, tmp_path
+):
     """The server has the versions 0.9.0 and 0.10.0 of lab-mlp, from one file."""
     folder = tmp_path / "theirs"
 
-    path = pull_model("lab-mlp", folder, zoo=server.url)
+    path = pull_model("lab-mlp", folder, zoo=server_of_zoo.url)
 
-    assert path.read_bytes() == model_paths["mlp"].read_bytes()
+    assert path.read_bytes() == paths_of_linear_and_mlp["mlp"].read_bytes()
     assert [path.name for path in folder.iterdir()] == ["lab-mlp-0.10.0.model"]
 
 
 @pytest.mark.usefixtures("obstore")
-def test_pulling_reports_its_progress_up_to_all_bytes(model_paths, server, tmp_path):
+def test_pulling_reports_its_progress_up_to_all_bytes(paths_of_linear_and_mlp, server_of_zoo, tmp_path):
     """Progress is told as (bytes that are there, bytes of the file)."""
     progress = []
 
     def report(n_bytes, n_bytes_of_file):
         progress.append((n_bytes, n_bytes_of_file))
 
-    pull_model("lab-mlp", tmp_path / "theirs", zoo=server.url, progress=report)
+    pull_model("lab-mlp", tmp_path / "theirs", zoo=server_of_zoo.url, progress=report)
 
-    n_bytes = model_paths["mlp"].stat().st_size
+    n_bytes = paths_of_linear_and_mlp["mlp"].stat().st_size
     assert progress[-1] == (n_bytes, n_bytes)
 
 
 @pytest.mark.usefixtures("obstore")
-def test_a_model_by_name_predicts_as_its_file(model_paths, unseen_film, server, monkeypatch):
+def test_a_model_by_name_predicts_as_its_file(
+    paths_of_linear_and_mlp, unseen_film, server_of_zoo, monkeypatch
+):
     """The variable OBYGAZE_ZOO says where models are looked for by name."""
-    monkeypatch.setenv("OBYGAZE_ZOO", server.url)
+    monkeypatch.setenv("OBYGAZE_ZOO", server_of_zoo.url)
 
     by_name = om.predict(om.load_model("lab-linear@1.0.0"), unseen_film)
-    by_path = om.predict(om.load_model(model_paths["linear"]), unseen_film)
+    by_path = om.predict(om.load_model(paths_of_linear_and_mlp["linear"]), unseen_film)
 
     assert by_name.to_csv() == by_path.to_csv()
 
 
 @pytest.mark.usefixtures("obstore")
-def test_a_list_of_four_megabytes_is_refused(zoo, server):
-    """The server has the folder `zoo`. Its list of models is made longer by 4 MB of comments."""
+def test_a_list_of_four_megabytes_is_refused(zoo_of_three_models, server_of_zoo):
+    """The list of models in the folder that the server has is made longer by 4 MB of comments."""
     four_megabytes = b"#" * (4 << 20)
-    with (zoo / LIST).open("ab") as file:
+    with (zoo_of_three_models / LIST).open("ab") as file:
         file.write(four_megabytes)
 
     with pytest.raises(ModelError, match="more than"):
-        read_zoo(server.url)
+        read_zoo(server_of_zoo.url)
 
 
-def test_an_entry_says_what_the_card_says(model_paths, zoo):
+def test_an_entry_says_what_the_card_says(paths_of_linear_and_mlp, zoo_of_three_models):
     """The card in the model's file says what the model is; the list of a zoo repeats some of it.
 
     The first entry is of the model lab-linear, which was saved with a licence and the citation "us". Scores
     are listed with four decimals.
     """
-    card = om.load_model(model_paths["linear"]).card
+    card = om.load_model(paths_of_linear_and_mlp["linear"]).card
 
-    entry = read_zoo(zoo)[0]
+    entry = read_zoo(zoo_of_three_models)[0]
 
     assert entry.task == card.target["name"]
     assert entry.codebook == "violence"
@@ -172,14 +176,14 @@ def test_an_entry_says_what_the_card_says(model_paths, zoo):
     assert listed.low == round(on_card["method_low"], 4)
 
 
-def test_a_page_has_its_parts_in_order(zoo):
+def test_a_page_has_its_parts_in_order(zoo_of_three_models):
     """Each model in a zoo has a page for people. Of each part of it, one phrase is looked for.
 
     NOTES are what the lab wrote about its model.
     """
-    page = (zoo / "lab-linear-1.0.0.md").read_text("utf-8")
+    page = (zoo_of_three_models / "lab-linear-1.0.0.md").read_text("utf-8")
 
-    entry = read_zoo(zoo)[0]
+    entry = read_zoo(zoo_of_three_models)[0]
     (score,) = [score for score in entry.scores if score.metric == "within_movie_auc"]
     phrase_of_part = {
         "metadata": "license: cc-by-4.0",
@@ -200,9 +204,11 @@ def test_a_page_has_its_parts_in_order(zoo):
 
 
 @pytest.mark.parametrize(("p_skilled", "may_be_chance"), [(0.95, False), (0.6, True)])
-def test_a_page_and_predictions_agree_on_whether_a_model_may_be_chance(model_paths, p_skilled, may_be_chance):
+def test_a_page_and_predictions_agree_on_whether_a_model_may_be_chance(
+    paths_of_linear_and_mlp, p_skilled, may_be_chance
+):
     """The interval of the AUC holds .5. Even so the model counts as skilled if that is probable by itself."""
-    data = model_paths["linear"].read_bytes()
+    data = paths_of_linear_and_mlp["linear"].read_bytes()
     file = audit("linear.model", data)
     evidence = file.card.evidence | {"auc_low": 0.4, "p_skilled": p_skilled}
     card = msgspec.structs.replace(file.card, evidence=evidence)
@@ -216,93 +222,95 @@ def test_a_page_and_predictions_agree_on_whether_a_model_may_be_chance(model_pat
     assert "interval of its AUC within a film" in page
 
 
-def test_a_model_is_described_by_its_page_in_the_zoo(zoo):
+def test_a_model_is_described_by_its_page_in_the_zoo(zoo_of_three_models):
     """A zoo is a folder of models with a list. Beside each model's file lies a page for people."""
-    _, description = describe_model("lab-linear", zoo)
+    _, description = describe_model("lab-linear", zoo_of_three_models)
 
-    assert description == (zoo / "lab-linear-1.0.0.md").read_text("utf-8")
+    assert description == (zoo_of_three_models / "lab-linear-1.0.0.md").read_text("utf-8")
 
 
-def test_a_models_file_is_described_without_a_zoo(model_paths):
+def test_a_models_file_is_described_without_a_zoo(paths_of_linear_and_mlp):
     """The page is made of the file. Each page says for what a model must not be used."""
-    _, description = describe_model(str(model_paths["mlp"]))
+    _, description = describe_model(str(paths_of_linear_and_mlp["mlp"]))
 
     assert "must not be used" in description
 
 
-def test_a_model_of_which_a_byte_was_flipped_on_the_way_is_not_pulled(server, tmp_path):
+def test_a_model_of_which_a_byte_was_flipped_on_the_way_is_not_pulled(server_of_zoo, tmp_path):
     """The server flips a byte of every model that it sends."""
-    server.damaged_files.add(".model")
+    server_of_zoo.damaged_files.add(".model")
 
     with pytest.raises(ModelError):
-        pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
+        pull_model("lab-linear", tmp_path / "theirs", zoo=server_of_zoo.url)
 
     assert not (tmp_path / "theirs" / "lab-linear-1.0.0.model").exists()
 
 
-def test_a_model_of_which_a_byte_was_flipped_on_the_way_is_not_loaded(server):
+def test_a_model_of_which_a_byte_was_flipped_on_the_way_is_not_loaded(server_of_zoo):
     """The server flips a byte of every model that it sends."""
-    server.damaged_files.add(".model")
+    server_of_zoo.damaged_files.add(".model")
 
     with pytest.raises(ModelError):
-        om.load_model("lab-linear", zoo=server.url)
+        om.load_model("lab-linear", zoo=server_of_zoo.url)
 
 
-def test_models_of_which_a_byte_was_flipped_are_found_by_verifying(server):
+def test_models_of_which_a_byte_was_flipped_are_found_by_verifying(server_of_zoo):
     """The server flips a byte of every model that it sends."""
-    server.damaged_files.add(".model")
-    assert problems_of(server.url) == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
+    server_of_zoo.damaged_files.add(".model")
+    assert problems_of(server_of_zoo.url) == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
 
 
 @pytest.mark.long
-def test_a_pull_that_breaks_off_resumes_where_it_stopped(zoo, server, tmp_path, monkeypatch):
+def test_a_pull_that_breaks_off_resumes_where_it_stopped(
+    zoo_of_three_models, server_of_zoo, tmp_path, monkeypatch
+):
     """The server's next 100 answers break off, which is more than a pull (download) tries.
 
     So the first pull fails, and leaves the bytes that it got. Then the server is sound, and the second pull
     asks for the bytes from there on.
     """
     monkeypatch.setattr(objects, "FIRST_WAIT_S", 0.001)  # between two attempts
-    content = (zoo / "lab-linear-1.0.0.model").read_bytes()
+    content = (zoo_of_three_models / "lab-linear-1.0.0.model").read_bytes()
     folder = tmp_path / "theirs"
 
-    server.n_breaks_left[".model"] = 100
+    server_of_zoo.n_breaks_left[".model"] = 100
     with pytest.raises(ModelError):
-        pull_model("lab-linear", folder, zoo=server.url)
+        pull_model("lab-linear", folder, zoo=server_of_zoo.url)
     (partial,) = [path for path in folder.rglob("*") if path.is_file()]
     n_bytes_at_the_stop = partial.stat().st_size
     assert 0 < n_bytes_at_the_stop < len(content)
 
-    server.n_breaks_left.clear()
-    pulled = pull_model("lab-linear", folder, zoo=server.url)
-    ranges_asked_for = [ranges for _, path, ranges in server.requests if path.endswith(".model")]
+    server_of_zoo.n_breaks_left.clear()
+    pulled = pull_model("lab-linear", folder, zoo=server_of_zoo.url)
+    ranges_asked_for = [ranges for _, path, ranges in server_of_zoo.requests if path.endswith(".model")]
     assert ranges_asked_for[-1].startswith(f"bytes={n_bytes_at_the_stop}-")
     assert pulled.read_bytes() == content
     assert [path.name for path in folder.iterdir()] == ["lab-linear-1.0.0.model"]
 
 
-def test_a_sound_file_of_another_model_than_the_listed_one_is_refused(zoo, tmp_path):
+def test_a_sound_file_of_another_model_than_the_listed_one_is_refused(zoo_of_three_models, tmp_path):
     """The file of lab-mlp lies where that of lab-linear is listed, and the listed size is made right.
 
     The file's own digests are right too: only the listed digest differs.
     """
-    listed = find_entry("lab-linear", zoo)
-    mlp = find_entry("lab-mlp", zoo)
-    shutil.copy(zoo / mlp.file, zoo / listed.file)
+    listed = find_entry("lab-linear", zoo_of_three_models)
+    mlp = find_entry("lab-mlp", zoo_of_three_models)
+    shutil.copy(zoo_of_three_models / mlp.file, zoo_of_three_models / listed.file)
     with_the_size_of_mlp = msgspec.structs.replace(listed, octets=mlp.octets)
-    (zoo / LIST).write_bytes(write_list([with_the_size_of_mlp]))
+    (zoo_of_three_models / LIST).write_bytes(write_list([with_the_size_of_mlp]))
 
     with pytest.raises(ModelError, match="digest"):
-        om.load_model("lab-linear", zoo=zoo)
+        om.load_model("lab-linear", zoo=zoo_of_three_models)
     with pytest.raises(ModelError):
-        pull_model("lab-linear", tmp_path / "theirs", zoo=zoo)
-    assert problems_of(zoo) == ["lab-linear@1.0.0"]
+        pull_model("lab-linear", tmp_path / "theirs", zoo=zoo_of_three_models)
+    assert problems_of(zoo_of_three_models) == ["lab-linear@1.0.0"]
 
 
 @pytest.fixture
-def zoo_with_a_model_of_64_mb(zoo):
+def zoo_with_a_model_of_64_mb(zoo_of_three_models):
     """A zoo in which the file of lab-linear has zeros behind it, and is far longer than its list says."""
-    os.truncate(zoo / "lab-linear-1.0.0.model", 64 << 20)
-    return zoo
+    os.truncate(zoo_of_three_models / "lab-linear-1.0.0.model", 64 << 20)
+    return zoo_of_three_models
 
 
 def test_a_file_longer_than_listed_is_not_loaded(zoo_with_a_model_of_64_mb):
@@ -342,55 +350,63 @@ def contents_of(folder):
         "a name that Windows keeps",
     ],
 )
-def test_a_push_that_is_refused_changes_nothing(model_paths, zoo, model, name, version, notes):
+def test_a_push_that_is_refused_changes_nothing(
+    paths_of_linear_and_mlp, zoo_of_three_models, model, name, version, notes
+):
     """The zoo has version 1.0.0 of lab-linear, with `NOTES` of the lab. A version is never replaced."""
-    before = contents_of(zoo)
+    before = contents_of(zoo_of_three_models)
 
     with pytest.raises(ModelError):
-        push_model(model_paths[model], zoo, name, version, notes=notes)
+        push_model(paths_of_linear_and_mlp[model], zoo_of_three_models, name, version, notes=notes)
 
-    assert contents_of(zoo) == before
+    assert contents_of(zoo_of_three_models) == before
 
 
-def test_pushing_the_same_model_again_changes_nothing(model_paths, zoo):
+def test_pushing_the_same_model_again_changes_nothing(paths_of_linear_and_mlp, zoo_of_three_models):
     """The zoo has this version of lab-linear, with the same notes."""
-    before = contents_of(zoo)
+    before = contents_of(zoo_of_three_models)
 
-    entry = push_model(model_paths["linear"], zoo, "lab-linear", "1.0.0", notes=NOTES)
+    entry = push_model(
+        paths_of_linear_and_mlp["linear"], zoo_of_three_models, "lab-linear", "1.0.0", notes=NOTES
+    )
 
     assert entry.label == "lab-linear@1.0.0"
-    assert contents_of(zoo) == before
+    assert contents_of(zoo_of_three_models) == before
 
 
-def test_pushing_the_same_model_again_writes_a_page_that_was_lost(model_paths, zoo):
+def test_pushing_the_same_model_again_writes_a_page_that_was_lost(
+    paths_of_linear_and_mlp, zoo_of_three_models
+):
     """Beside each model's file in the zoo lies a page. That of lab-linear is removed."""
-    before = contents_of(zoo)
-    (zoo / "lab-linear-1.0.0.md").unlink()
-    assert problems_of(zoo) == ["lab-linear@1.0.0"]
+    before = contents_of(zoo_of_three_models)
+    (zoo_of_three_models / "lab-linear-1.0.0.md").unlink()
+    assert problems_of(zoo_of_three_models) == ["lab-linear@1.0.0"]
 
-    entry = push_model(model_paths["linear"], zoo, "lab-linear", "1.0.0", notes=NOTES)
+    entry = push_model(
+        paths_of_linear_and_mlp["linear"], zoo_of_three_models, "lab-linear", "1.0.0", notes=NOTES
+    )
 
     assert entry.label == "lab-linear@1.0.0"
-    assert contents_of(zoo) == before
+    assert contents_of(zoo_of_three_models) == before
 
 
-def test_pulling_again_removes_what_a_killed_pull_has_left(zoo, tmp_path):
+def test_pulling_again_removes_what_a_killed_pull_has_left(zoo_of_three_models, tmp_path):
     """A pull keeps what it has in a folder beside the file, which is there until it ends."""
-    path = pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
+    path = pull_model("lab-linear", tmp_path / "copies", zoo=zoo_of_three_models)
     left_by_a_killed_pull = path.with_name(f"{path.name}{PARTIAL_SUFFIX}")
     left_by_a_killed_pull.mkdir()
 
-    assert pull_model("lab-linear", tmp_path / "copies", zoo=zoo) == path
+    assert pull_model("lab-linear", tmp_path / "copies", zoo=zoo_of_three_models) == path
     assert not left_by_a_killed_pull.exists()
 
 
-def test_pulling_replaces_no_other_file_of_the_models_name(zoo, tmp_path):
+def test_pulling_replaces_no_other_file_of_the_models_name(zoo_of_three_models, tmp_path):
     """The user wrote something of their own into the file that a pull has made."""
-    path = pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
+    path = pull_model("lab-linear", tmp_path / "copies", zoo=zoo_of_three_models)
     path.write_bytes(b"mine")
 
     with pytest.raises(ModelError):
-        pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
+        pull_model("lab-linear", tmp_path / "copies", zoo=zoo_of_three_models)
     assert path.read_bytes() == b"mine"
 
 
@@ -399,23 +415,23 @@ def test_pulling_replaces_no_other_file_of_the_models_name(zoo, tmp_path):
     reason="making links needs a permission on Windows",
 )
 @pytest.mark.parametrize("target", ["/dev/zero", "elsewhere.toml", "nowhere"])
-def test_a_list_that_is_a_link_is_refused_as_a_link(zoo, tmp_path, target):
+def test_a_list_that_is_a_link_is_refused_as_a_link(zoo_of_three_models, tmp_path, target):
     """The link leads to an endless device, to a sound list, or nowhere."""
-    (tmp_path / "elsewhere.toml").write_bytes((zoo / LIST).read_bytes())
-    (zoo / LIST).unlink()
-    (zoo / LIST).symlink_to(tmp_path / target)
+    (tmp_path / "elsewhere.toml").write_bytes((zoo_of_three_models / LIST).read_bytes())
+    (zoo_of_three_models / LIST).unlink()
+    (zoo_of_three_models / LIST).symlink_to(tmp_path / target)
 
     with pytest.raises(ModelError, match="a link"):
-        read_zoo(zoo)
+        read_zoo(zoo_of_three_models)
 
 
-def test_a_models_file_may_be_a_link_in_its_list(zoo, tmp_path):
+def test_a_models_file_may_be_a_link_in_its_list(zoo_of_three_models, tmp_path):
     """The file lies elsewhere, and in the zoo is a link to it. What is pulled is the file, no link."""
-    path = zoo / "lab-linear-1.0.0.model"
+    path = zoo_of_three_models / "lab-linear-1.0.0.model"
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")  # as git-annex and caches of the Hub do
 
-    pulled = pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
+    pulled = pull_model("lab-linear", tmp_path / "copies", zoo=zoo_of_three_models)
 
     assert not pulled.is_symlink()
     assert pulled.read_bytes() == path.read_bytes()
@@ -424,26 +440,26 @@ def test_a_models_file_may_be_a_link_in_its_list(zoo, tmp_path):
 MODEL_WITHOUT_PARAMETERS = model_file_with_card(licence="MIT", parameters={})
 
 
-def test_verifying_finds_a_listed_model_without_parameters(zoo):
+def test_verifying_finds_a_listed_model_without_parameters(zoo_of_three_models):
     """The list and the digests are right. The model's file lacks its parameters, of which n_epochs is one."""
     empty_page = b""
     card = audit("x", MODEL_WITHOUT_PARAMETERS).card
     entry = entry_of(card, MODEL_WITHOUT_PARAMETERS, "lab-none", "1.0.0", sha256_of(empty_page))
-    (zoo / entry.file).write_bytes(MODEL_WITHOUT_PARAMETERS)
-    (zoo / entry.page).write_bytes(empty_page)
-    (zoo / LIST).write_bytes(write_list([entry]))
+    (zoo_of_three_models / entry.file).write_bytes(MODEL_WITHOUT_PARAMETERS)
+    (zoo_of_three_models / entry.page).write_bytes(empty_page)
+    (zoo_of_three_models / LIST).write_bytes(write_list([entry]))
 
-    ((_, problem),) = verify_models(zoo)
+    ((_, problem),) = verify_models(zoo_of_three_models)
 
     assert "n_epochs" in problem
 
 
-def test_the_command_prints_each_listed_model_with_what_is_wrong_with_it(zoo, capsys):
+def test_the_command_prints_each_listed_model_with_what_is_wrong_with_it(zoo_of_three_models, capsys):
     """One of three models lacks its last byte. The command ends with code 3."""
-    damaged = zoo / "lab-linear-1.0.0.model"
+    damaged = zoo_of_three_models / "lab-linear-1.0.0.model"
     damaged.write_bytes(damaged.read_bytes()[:-1])
 
-    code = obygaze("model", "verify", "--zoo", zoo, "--json")
+    code = obygaze("model", "verify", "--zoo", zoo_of_three_models, "--json")
 
     assert code == 3
     records = json.loads(capsys.readouterr().out)["models"]
@@ -452,13 +468,13 @@ def test_the_command_prints_each_listed_model_with_what_is_wrong_with_it(zoo, ca
     assert [record["model"] for record in records if record["problem"]] == ["lab-linear@1.0.0"]
 
 
-def test_verifying_finds_a_list_that_says_another_licence_than_the_card(zoo):
+def test_verifying_finds_a_list_that_says_another_licence_than_the_card(zoo_of_three_models):
     """The licence of the first model, lab-linear, is changed in the list from CC-BY-4.0 to MIT."""
-    text = (zoo / LIST).read_text("utf-8")
+    text = (zoo_of_three_models / LIST).read_text("utf-8")
     with_other_licence = text.replace('licence = "CC-BY-4.0"', 'licence = "MIT"', 1)
-    (zoo / LIST).write_text(with_other_licence, "utf-8")
+    (zoo_of_three_models / LIST).write_text(with_other_licence, "utf-8")
 
-    assert problems_of(zoo) == ["lab-linear@1.0.0"]
+    assert problems_of(zoo_of_three_models) == ["lab-linear@1.0.0"]
 
 
 @pytest.mark.parametrize(
@@ -482,40 +498,40 @@ def test_verifying_finds_a_list_that_says_another_licence_than_the_card(zoo):
         "a name of too many parts",
     ],
 )
-def test_a_list_that_was_changed_into_an_invalid_one_is_refused(zoo, before, after):
+def test_a_list_that_was_changed_into_an_invalid_one_is_refused(zoo_of_three_models, before, after):
     """In the text of a list of lab-linear and lab-mlp, `before` is replaced by `after`.
 
     Both have a version 1.0.0 here, so that renaming lab-linear to lab-mlp lists one model twice.
     """
-    text = (zoo / LIST).read_text("utf-8").replace("0.9.0", "1.0.0")
+    text = (zoo_of_three_models / LIST).read_text("utf-8").replace("0.9.0", "1.0.0")
     assert before in text
-    (zoo / LIST).write_text(text.replace(before, after), "utf-8")
+    (zoo_of_three_models / LIST).write_text(text.replace(before, after), "utf-8")
 
     with pytest.raises(ModelError):
-        read_zoo(zoo)
+        read_zoo(zoo_of_three_models)
 
 
-def test_a_model_is_found_by_its_version_or_as_the_newest(zoo):
+def test_a_model_is_found_by_its_version_or_as_the_newest(zoo_of_three_models):
     """The zoo has the versions 0.9.0 and 0.10.0 of lab-mlp."""
-    assert find_entry("lab-mlp", zoo).version == "0.10.0"
-    assert find_entry("lab-mlp@0.9.0", zoo).version == "0.9.0"
+    assert find_entry("lab-mlp", zoo_of_three_models).version == "0.10.0"
+    assert find_entry("lab-mlp@0.9.0", zoo_of_three_models).version == "0.9.0"
 
 
 @pytest.mark.parametrize("name", ["lab-mpl", "lab-mlp@2.0.0"])
-def test_a_name_or_version_that_is_not_listed_is_refused(zoo, name):
+def test_a_name_or_version_that_is_not_listed_is_refused(zoo_of_three_models, name):
     """The zoo has the versions 0.9.0 and 0.10.0 of lab-mlp, and lab-linear."""
     with pytest.raises(ModelError):
-        find_entry(name, zoo)
+        find_entry(name, zoo_of_three_models)
 
 
 def test_a_file_in_the_working_folder_comes_before_a_listed_model_of_its_name(
-    model_paths, zoo, tmp_path, monkeypatch
+    paths_of_linear_and_mlp, zoo_of_three_models, tmp_path, monkeypatch
 ):
     """The zoo lists lab-linear, a linear model. A file of this name in the working folder holds an mlp."""
     monkeypatch.chdir(tmp_path)
-    shutil.copy(model_paths["mlp"], "lab-linear")
+    shutil.copy(paths_of_linear_and_mlp["mlp"], "lab-linear")
 
-    model = om.load_model("lab-linear", zoo=zoo)
+    model = om.load_model("lab-linear", zoo=zoo_of_three_models)
 
     assert model.card.model == "mlp"
 
@@ -552,10 +568,10 @@ def test_a_model_without_parameters_is_not_shared(tmp_path):
     assert not zoo.exists()
 
 
-def test_a_model_cannot_be_pushed_over_http(model_paths):
+def test_a_model_cannot_be_pushed_over_http(paths_of_linear_and_mlp):
     """Models can be pulled over HTTP, and pushed to a folder, a bucket or the Hub."""
     with pytest.raises(ModelError):
-        push_model(model_paths["linear"], "http://127.0.0.1:9/zoo", "linear")
+        push_model(paths_of_linear_and_mlp["linear"], "http://127.0.0.1:9/zoo", "linear")
 
 
 def pause(monkeypatch, module, function):
@@ -576,19 +592,21 @@ def pause(monkeypatch, module, function):
     return is_called, may_go_on
 
 
-def test_a_second_pull_while_the_first_still_downloads_is_refused(zoo, tmp_path, monkeypatch):
+def test_a_second_pull_while_the_first_still_downloads_is_refused(zoo_of_three_models, tmp_path, monkeypatch):
     """Two pulls (downloads) of one model into one folder must not write the same file.
 
     The first, in a thread, waits at the begin of its download until the second has been refused. Then it
     ends well.
     """
     first_downloads, first_may_go_on = pause(monkeypatch, sharing, "download_file")
-    first = threading.Thread(target=pull_model, args=("lab-linear", tmp_path), kwargs={"zoo": zoo})
+    first = threading.Thread(
+        target=pull_model, args=("lab-linear", tmp_path), kwargs={"zoo": zoo_of_three_models}
+    )
     first.start()
     first_downloads.wait(60)
 
     with pytest.raises(ModelError):
-        pull_model("lab-linear", tmp_path, zoo=zoo)
+        pull_model("lab-linear", tmp_path, zoo=zoo_of_three_models)
 
     first_may_go_on.set()
     first.join()
@@ -608,7 +626,7 @@ def pushing(model, name, zoo, refused):
 
 
 def test_of_three_pushes_at_once_only_the_one_of_a_name_that_is_taken_is_refused(
-    model_paths, tmp_path, monkeypatch
+    paths_of_linear_and_mlp, tmp_path, monkeypatch
 ):
     """While `linear` is being written to an empty zoo as a, `mlp` is pushed as b and as a.
 
@@ -616,9 +634,9 @@ def test_of_three_pushes_at_once_only_the_one_of_a_name_that_is_taken_is_refused
     """
     zoo = tmp_path / "zoo"
     refused = []
-    linear_as_a = pushing(model_paths["linear"], "a", zoo, refused)
-    mlp_as_b = pushing(model_paths["mlp"], "b", zoo, refused)
-    mlp_as_a = pushing(model_paths["mlp"], "a", zoo, refused)
+    linear_as_a = pushing(paths_of_linear_and_mlp["linear"], "a", zoo, refused)
+    mlp_as_b = pushing(paths_of_linear_and_mlp["mlp"], "b", zoo, refused)
+    mlp_as_a = pushing(paths_of_linear_and_mlp["mlp"], "a", zoo, refused)
 
     a_model_is_written, all_may_go_on = pause(monkeypatch, objects, "write_once")
     linear_as_a.start()
@@ -630,84 +648,84 @@ def test_of_three_pushes_at_once_only_the_one_of_a_name_that_is_taken_is_refused
         push.join()
 
     assert [entry.label for entry in read_zoo(zoo)] == ["a@1.0.0", "b@1.0.0"]
-    assert (zoo / "a-1.0.0.model").read_bytes() == model_paths["linear"].read_bytes()
+    assert (zoo / "a-1.0.0.model").read_bytes() == paths_of_linear_and_mlp["linear"].read_bytes()
     assert refused == ["a"]
 
 
-def test_a_listed_file_that_is_no_model_is_not_pulled(zoo, tmp_path):
+def test_a_listed_file_that_is_no_model_is_not_pulled(zoo_of_three_models, tmp_path):
     """The list has the right size and digest of the file, which is a text."""
     no_model = b"import os" * 99
-    entry = find_entry("lab-linear", zoo)
+    entry = find_entry("lab-linear", zoo_of_three_models)
     listed = msgspec.structs.replace(entry, sha256=sha256_of(no_model), octets=len(no_model))
-    (zoo / LIST).write_bytes(write_list([listed]))
-    (zoo / entry.file).write_bytes(no_model)
+    (zoo_of_three_models / LIST).write_bytes(write_list([listed]))
+    (zoo_of_three_models / entry.file).write_bytes(no_model)
 
     with pytest.raises(ModelError, match=entry.file):
-        pull_model("lab-linear", tmp_path / "theirs", zoo=zoo)
+        pull_model("lab-linear", tmp_path / "theirs", zoo=zoo_of_three_models)
 
     assert list((tmp_path / "theirs").iterdir()) == []
 
 
 @pytest.fixture
-def edited_page(zoo):
+def edited_page(zoo_of_three_models):
     """The page of lab-linear in the zoo, in which somebody changed the licence."""
-    page = zoo / "lab-linear-1.0.0.md"
+    page = zoo_of_three_models / "lab-linear-1.0.0.md"
     page.write_text(page.read_text("utf-8").replace("cc-by-4.0", "cc0-1.0"), "utf-8")
     return page
 
 
 @pytest.mark.usefixtures("edited_page")
-def test_an_edited_page_is_found_by_verifying(zoo):
+def test_an_edited_page_is_found_by_verifying(zoo_of_three_models):
     """Somebody changed the licence in the page of lab-linear."""
-    assert problems_of(zoo) == ["lab-linear@1.0.0"]
+    assert problems_of(zoo_of_three_models) == ["lab-linear@1.0.0"]
 
 
-def test_an_edited_page_is_not_shown(zoo, edited_page):
+def test_an_edited_page_is_not_shown(zoo_of_three_models, edited_page):
     """Somebody changed the licence in the page of lab-linear, so that it is not what its digest says."""
     with pytest.raises(ModelError, match=edited_page.name):
-        describe_model("lab-linear", zoo)
+        describe_model("lab-linear", zoo_of_three_models)
 
 
 @pytest.mark.usefixtures("edited_page")
-def test_an_edited_page_is_not_replaced_by_a_push(zoo, model_paths):
+def test_an_edited_page_is_not_replaced_by_a_push(zoo_of_three_models, paths_of_linear_and_mlp):
     """Somebody changed the licence in the page of lab-linear. The same model is pushed again."""
     with pytest.raises(ModelError):
-        push_model(model_paths["linear"], zoo, "lab-linear", notes=NOTES)
+        push_model(paths_of_linear_and_mlp["linear"], zoo_of_three_models, "lab-linear", notes=NOTES)
 
 
-def test_a_file_that_is_not_listed_is_not_replaced_by_a_push(zoo, model_paths):
+def test_a_file_that_is_not_listed_is_not_replaced_by_a_push(zoo_of_three_models, paths_of_linear_and_mlp):
     """The zoo has a file new-1.0.0.model, of another tool or of a push that was killed.
 
     It is the file in which a push of the name `new` would put its model.
     """
-    unlisted = zoo / "new-1.0.0.model"
+    unlisted = zoo_of_three_models / "new-1.0.0.model"
     unlisted.write_bytes(b"of another tool")
 
     with pytest.raises(ModelError, match=unlisted.name):
-        push_model(model_paths["linear"], zoo, "new")
+        push_model(paths_of_linear_and_mlp["linear"], zoo_of_three_models, "new")
 
     assert unlisted.read_bytes() == b"of another tool"
-    assert "new" not in (zoo / LIST).read_text("utf-8")
+    assert "new" not in (zoo_of_three_models / LIST).read_text("utf-8")
 
 
 # --- elsewhere
 # ---------------------------------------------------------------------------
 @pytest.mark.long
 @pytest.mark.usefixtures("bucket")
-def test_models_are_pushed_listed_verified_and_pulled_on_s3(model_paths, tmp_path):
+def test_models_are_pushed_listed_verified_and_pulled_on_s3(paths_of_linear_and_mlp, tmp_path):
     """The bucket is of a server of S3 on this machine, and is empty before."""
     zoo = "s3://bucket/zoo"
 
-    push_model(model_paths["linear"], zoo, "linear")
-    push_model(model_paths["mlp"], zoo, "mlp")
+    push_model(paths_of_linear_and_mlp["linear"], zoo, "linear")
+    push_model(paths_of_linear_and_mlp["mlp"], zoo, "mlp")
 
     assert [entry.label for entry in read_zoo(zoo)] == ["linear@1.0.0", "mlp@1.0.0"]
     assert problems_of(zoo) == []
-    assert pull_model("mlp", tmp_path, zoo=zoo).read_bytes() == model_paths["mlp"].read_bytes()
+    assert pull_model("mlp", tmp_path, zoo=zoo).read_bytes() == paths_of_linear_and_mlp["mlp"].read_bytes()
 
 
 @pytest.fixture
-def names_pushed_by_another_lab(model_paths, monkeypatch):
+def names_pushed_by_another_lab(paths_of_linear_and_mlp, monkeypatch):
     """Return a list; whenever the list of s3://bucket/raced is read, its last name is taken off and pushed.
 
     Another lab thus pushes `linear` under this name after a push has read the list and before it writes.
@@ -720,7 +738,7 @@ def names_pushed_by_another_lab(model_paths, monkeypatch):
             return read_tagged(files, name, *most, **part)
         finally:
             if names:
-                push_model(model_paths["linear"], "s3://bucket/raced", names.pop(), "1.0.0")
+                push_model(paths_of_linear_and_mlp["linear"], "s3://bucket/raced", names.pop(), "1.0.0")
 
     monkeypatch.setattr(ObstoreFiles, "read_tagged", read_and_let_another_lab_push)
     return names
@@ -728,11 +746,13 @@ def names_pushed_by_another_lab(model_paths, monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("bucket")
-def test_a_push_to_s3_is_repeated_when_others_pushed_meanwhile(model_paths, names_pushed_by_another_lab):
+def test_a_push_to_s3_is_repeated_when_others_pushed_meanwhile(
+    paths_of_linear_and_mlp, names_pushed_by_another_lab
+):
     """Twice another lab pushes a model between our reading of the list and our writing: as c, and as b."""
     names_pushed_by_another_lab += ["b", "c"]
 
-    push_model(model_paths["mlp"], "s3://bucket/raced", "a")
+    push_model(paths_of_linear_and_mlp["mlp"], "s3://bucket/raced", "a")
 
     labels = [entry.label for entry in read_zoo("s3://bucket/raced")]
     assert labels == ["a@1.0.0", "b@1.0.0", "c@1.0.0"]
@@ -740,12 +760,14 @@ def test_a_push_to_s3_is_repeated_when_others_pushed_meanwhile(model_paths, name
 
 
 @pytest.mark.usefixtures("bucket")
-def test_a_push_to_s3_is_refused_when_its_name_was_taken_meanwhile(model_paths, names_pushed_by_another_lab):
+def test_a_push_to_s3_is_refused_when_its_name_was_taken_meanwhile(
+    paths_of_linear_and_mlp, names_pushed_by_another_lab
+):
     """Another lab pushes `linear` under our name between our reading of the list and our writing."""
     names_pushed_by_another_lab.append("taken")
 
     with pytest.raises(ModelError):
-        push_model(model_paths["mlp"], "s3://bucket/raced", "taken")
+        push_model(paths_of_linear_and_mlp["mlp"], "s3://bucket/raced", "taken")
 
     assert problems_of("s3://bucket/raced") == []
     assert om.load_model("taken", zoo="s3://bucket/raced").card.model == "linear"
@@ -761,7 +783,7 @@ print(load_model("linear", zoo="hf://datasets/lab/films").card.model)
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_a_push_to_the_hub_is_repeated_when_others_committed_meanwhile(model_paths, tmp_path):
+def test_a_push_to_the_hub_is_repeated_when_others_committed_meanwhile(paths_of_linear_and_mlp, tmp_path):
     """A server stands for the Hub. It refuses the first two commits, as if others had committed before.
 
     A process of its own pushes a model and loads it again, because the Hub's client reads its settings when
@@ -774,7 +796,7 @@ def test_a_push_to_the_hub_is_repeated_when_others_committed_meanwhile(model_pat
         hub.n_commits_to_refuse = 2
         settings = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": "hf_dont_tell"}
         process = python(
-            "-c", PUSH_AND_LOAD_ON_THE_HUB, model_paths["linear"], env={**os.environ, **settings}
+            "-c", PUSH_AND_LOAD_ON_THE_HUB, paths_of_linear_and_mlp["linear"], env={**os.environ, **settings}
         )
         parents_of_commits = {commit for kind, commit, _ in hub.requests if kind == "PARENT"}
 

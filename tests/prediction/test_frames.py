@@ -53,14 +53,19 @@ def pooled_and_frames(X):
 def saved(tmp_path_factory):
     """Models of films with an event of two frames; every second clip is marked with the concept Body."""
     folder = tmp_path_factory.mktemp("frames")
-    X, y, movies, event = planted_frames(
+    clips = planted_frames(
         n_movies=4, n_per_movie=30, n_frames=N_FRAMES, n_features=N_FEATURES, n_event=2, size=7.0
     )
-    is_unseen = movies == 3
+    is_unseen = clips.movies == 3
     known = ~is_unseen
     concepts = [() if row % 2 == 0 else ("Body",) for row in range(known.sum())]
     films, manifest = seal_films(
-        folder, pooled_and_frames(X[known]), movies[known], y[known], n_frames=N_FRAMES, concepts=concepts
+        folder,
+        pooled_and_frames(clips.X[known]),
+        clips.movies[known],
+        clips.y[known],
+        n_frames=N_FRAMES,
+        concepts=concepts,
     )
     data = load_dataset(films, manifest)
     specs = [BUILTIN_MODELS[name] for name in ("attention", "pcbm_lr", "linear")]
@@ -71,13 +76,13 @@ def saved(tmp_path_factory):
     paths = save_models(run, data, names, folder / "models", models=[*specs, *heads])
     film, _ = seal_films(
         folder,
-        pooled_and_frames(X[is_unseen]),
-        movies[is_unseen],
-        y[is_unseen],
+        pooled_and_frames(clips.X[is_unseen]),
+        clips.movies[is_unseen],
+        clips.y[is_unseen],
         n_frames=N_FRAMES,
         name="unseen",
     )
-    return SavedModels(paths, data, film, y[is_unseen] == 1, event[is_unseen])
+    return SavedModels(paths, data, film, clips.y[is_unseen] == 1, clips.is_event[is_unseen])
 
 
 def frames_of_unseen_film(saved):
@@ -257,13 +262,11 @@ def test_absent_frames_have_the_weight_zero(saved):
 
 def store_of_single_frames(folder):
     """Keep a store of six clips of one frame each, c0 to c5 of two films, of which c1 of film0 is partial."""
-    X, _, movies, _ = planted_frames(
-        n_movies=2, n_per_movie=3, n_frames=1, n_features=N_FEATURES, n_event=0, seed=5
-    )
+    clips = planted_frames(n_movies=2, n_per_movie=3, n_frames=1, n_features=N_FEATURES, n_event=0, seed=5)
     path = seal_arrays(
         folder / "clips_of_one_frame",
-        {f"film{movie}-c{clip}": f"film{movie}" for clip, movie in enumerate(movies)},
-        {"toy": {"pooled": X[:, 0], "frames": X}},
+        {f"film{movie}-c{clip}": f"film{movie}" for clip, movie in enumerate(clips.movies)},
+        {"toy": {"pooled": clips.X[:, 0], "frames": clips.X}},
         n_frames=1,
         partial={"film0-c1": "the file was cut off"},
         sampling={"policy": "uniform", "n": N_FRAMES},
@@ -302,13 +305,11 @@ def store_of_clips_cut_off(folder):
 
     "whole" has all pictures, "mostly_read" none in its last second, "hardly_read" none in its last 4.04 s.
     """
-    X, _, _, _ = planted_frames(
-        n_movies=1, n_per_movie=3, n_frames=1, n_features=N_FEATURES, n_event=0, seed=5
-    )
+    clips = planted_frames(n_movies=1, n_per_movie=3, n_frames=1, n_features=N_FEATURES, n_event=0, seed=5)
     path = seal_arrays(
         folder / "cut",
         {"whole": "film", "mostly_read": "film", "hardly_read": "film"},
-        {"toy": {"pooled": X[:, 0], "frames": X}},
+        {"toy": {"pooled": clips.X[:, 0], "frames": clips.X}},
         n_frames=1,
         partial=dict.fromkeys(["mostly_read", "hardly_read"], "the file is cut off"),
         without_pictures_s={"mostly_read": [(15.0, 16.0)], "hardly_read": [(19.96, 24.0)]},

@@ -13,12 +13,13 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import ModelError
 from obygaze_models.protocol.targets import concept_target
 from tests.command import obygaze
+from tests.planted_models import Corpus
 
 FILMS = [f"film{number}" for number in range(4)]
 CLIPS_A_FILM = 24
 
 
-def plant(folder):
+def plant_clips_of_ann_and_ben(folder):
     """Plant 96 clips: Ann calls every fourth S, and Ben every second, 24 and 48 clips. S shows Body."""
     generator = np.random.default_rng(0)
     movie_of = {}
@@ -34,7 +35,7 @@ def plant(folder):
                 level, concepts = ("S", ("Body",)) if is_positive else ("EN", ())
                 clips.append(of.Clip(clip_id, film, level=level, concepts=concepts, annotator=annotator))
     store = seal_arrays(folder / "store", movie_of, {"lab": {"pooled": np.array(X, np.float32)}})
-    return of.open_store(store), of.Manifest(tuple(clips), folder)
+    return Corpus(of.open_store(store), of.Manifest(tuple(clips), folder))
 
 
 def kept(run, data, name, folder):
@@ -45,8 +46,8 @@ def kept(run, data, name, folder):
 
 def test_a_model_of_one_annotators_labels_is_trained_on_them_when_it_is_saved(tmp_path):
     """`experts="each"` trains a model on Ann's labels, and one on Ben's; merged, a clip of either is S."""
-    store, manifest = plant(tmp_path)
-    data = om.load_dataset(store, manifest)
+    planted = plant_clips_of_ann_and_ben(tmp_path)
+    data = om.load_dataset(planted.store, planted.manifest)
     run = om.evaluate(data, ["linear"], "en_s", experts="each")
 
     card = kept(run, data, "linear@ann", tmp_path).card
@@ -80,8 +81,8 @@ class MeanOfFeatures(ClassifierMixin, BaseEstimator):
 
 def test_a_labs_own_model_of_one_annotators_labels_is_read_back_by_the_name_that_it_was_given_by(tmp_path):
     """The file is of `mine@ann`; what a lab, or its package, offers is `mine`."""
-    store, manifest = plant(tmp_path)
-    data = om.load_dataset(store, manifest)
+    planted = plant_clips_of_ann_and_ben(tmp_path)
+    data = om.load_dataset(planted.store, planted.manifest)
     own_models = {"mine": MeanOfFeatures()}
     run = om.evaluate(data, own_models, "en_s", experts="each")
     (file,) = run.save(data, ["mine@ann"], tmp_path / "kept").values()
@@ -94,8 +95,8 @@ def test_a_labs_own_model_of_one_annotators_labels_is_read_back_by_the_name_that
 
 def test_a_model_of_merged_labels_is_saved_with_them(tmp_path):
     """Ben's S and Ann's S are the 48 of Ben."""
-    store, manifest = plant(tmp_path)
-    data = om.load_dataset(store, manifest)
+    planted = plant_clips_of_ann_and_ben(tmp_path)
+    data = om.load_dataset(planted.store, planted.manifest)
     run = om.evaluate(data, ["linear"], "en_s")
 
     card = kept(run, data, "linear", tmp_path).card
@@ -107,8 +108,8 @@ def test_a_model_of_merged_labels_is_saved_with_them(tmp_path):
 @pytest.mark.parametrize("experts", ["soft", "noisy"])
 def test_a_model_of_several_labels_a_clip_is_not_saved_as_one_of_merged_labels(tmp_path, experts):
     """The file would hold another model than the one whose results it states."""
-    store, manifest = plant(tmp_path)
-    data = om.load_dataset(store, manifest)
+    planted = plant_clips_of_ann_and_ben(tmp_path)
+    data = om.load_dataset(planted.store, planted.manifest)
     run = om.evaluate(data, ["linear"], "en_s", experts=experts)
 
     with pytest.raises(ModelError, match=f"--experts {experts} are trained on several labels of a clip"):
@@ -117,8 +118,8 @@ def test_a_model_of_several_labels_a_clip_is_not_saved_as_one_of_merged_labels(t
 
 def test_a_model_of_a_concept_that_several_people_marked_is_saved(tmp_path):
     """The run tests concept:Body@ann and concept:Body@ben, which are no concepts of the codebook."""
-    store, manifest = plant(tmp_path)
-    data = om.load_dataset(store, manifest)
+    planted = plant_clips_of_ann_and_ben(tmp_path)
+    data = om.load_dataset(planted.store, planted.manifest)
     run = om.evaluate(data, ["linear"], "concept:Body")
 
     card = kept(run, data, "linear", tmp_path).card
@@ -128,9 +129,11 @@ def test_a_model_of_a_concept_that_several_people_marked_is_saved(tmp_path):
 
 def test_a_model_of_a_concept_against_some_levels_is_saved(tmp_path):
     """The target concept:Body-vs-EN has no other level of clips without the concept."""
-    store, manifest = plant(tmp_path)
-    of_ann = manifest.with_clips(replace(clip, annotator="") for clip in manifest if clip.annotator == "ann")
-    data = om.load_dataset(store, of_ann)
+    planted = plant_clips_of_ann_and_ben(tmp_path)
+    of_ann = planted.manifest.with_clips(
+        replace(clip, annotator="") for clip in planted.manifest if clip.annotator == "ann"
+    )
+    data = om.load_dataset(planted.store, of_ann)
     run = om.evaluate(data, ["linear"], concept_target("Body", data.codebook, ["EN"]))
 
     card = kept(run, data, "linear", tmp_path).card
@@ -140,9 +143,17 @@ def test_a_model_of_a_concept_against_some_levels_is_saved(tmp_path):
 
 def test_the_command_saves_the_model_of_one_annotator_by_its_name(tmp_path, capsys):
     """The name without an annotator is refused before the evaluation, not after it."""
-    store, manifest = plant(tmp_path)
-    write_manifest(manifest, tmp_path / "labels.csv")
-    arguments = ["evaluate", tmp_path / "labels.csv", store.path, "--task", "en_s", "--experts", "each"]
+    planted = plant_clips_of_ann_and_ben(tmp_path)
+    write_manifest(planted.manifest, tmp_path / "labels.csv")
+    arguments = [
+        "evaluate",
+        tmp_path / "labels.csv",
+        planted.store.path,
+        "--task",
+        "en_s",
+        "--experts",
+        "each",
+    ]
     arguments += ["--model", "linear", "--out", tmp_path / "run"]
 
     assert obygaze(*arguments, "--save", "linear") != 0
@@ -154,8 +165,8 @@ def test_the_command_saves_the_model_of_one_annotator_by_its_name(tmp_path, caps
 
 def test_the_remark_on_a_saved_model_counts_the_films_that_it_was_trained_on(tmp_path, capsys):
     """The fifth film has clips of HN alone, which EN vs S does not use: the model's card lists four."""
-    _, manifest = plant(tmp_path)
-    of_ann = [replace(clip, annotator="") for clip in manifest if clip.annotator == "ann"]
+    planted = plant_clips_of_ann_and_ben(tmp_path)
+    of_ann = [replace(clip, annotator="") for clip in planted.manifest if clip.annotator == "ann"]
     other_film = [of.Clip(f"film4-{number:02}", "film4", level="HN") for number in range(4)]
     movie_of = {clip.clip_id: clip.movie for clip in (*of_ann, *other_film)}
     X = np.random.default_rng(0).normal(size=(len(movie_of), 4)).astype(np.float32)

@@ -10,7 +10,7 @@ from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_frames
 
 from .serving import serving
-from .toy_stores import KINDS, group, make_sealed_store, tree
+from .toy_stores import GROUP_MAKERS, bytes_of_files, group, make_sealed_store
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -20,16 +20,18 @@ def _no_waiting_for_the_disk():
         yield
 
 
-@pytest.fixture(scope="session", params=list(KINDS))
-def toy(request):
+@pytest.fixture(scope="session", params=list(GROUP_MAKERS))
+def fixed_or_ragged_group(request):
     """A group whose clips have all the same number of frames, and a ragged one, whose numbers differ."""
-    return KINDS[request.param]()
+    return GROUP_MAKERS[request.param]()
 
 
 @pytest.fixture(scope="session")
-def undisturbed_files(tmp_path_factory, toy):
+def undisturbed_files(tmp_path_factory, fixed_or_ragged_group):
     """A store of 20 clips made without any disturbance: file -> bytes."""
-    return tree(make_sealed_store(tmp_path_factory.mktemp("undisturbed"), groups=[toy]))
+    return bytes_of_files(
+        make_sealed_store(tmp_path_factory.mktemp("undisturbed"), groups=[fixed_or_ragged_group])
+    )
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from obygaze_features.exchange.diff import describe_differences, diff
 from obygaze_features.exchange.export import export_anndata, export_hdf5
 from obygaze_features.exchange.merge import merge
 from obygaze_features.exchange.publish import card_files
-from obygaze_features.store import ClipResult, PlannedClip, Stage, open_store, seal, staging_path, verify
+from obygaze_features.store import ClipResult, PlannedClip, Stage, open_store, staging_path, verify
 from obygaze_features.store.format import FEATURES, STATUSES_WITH_FEATURES, TABLE
 from obygaze_features.store.records import COLUMNS, TEXT_COLUMN, clips_csv_bytes, each_clip, parse_clips_csv
 from obygaze_features.store.verification import check_content
@@ -27,17 +27,18 @@ from .toy_stores import (
     CORPUS,
     LICENSED,
     commit_clips,
-    features,
     group,
     make_sealed_store,
+    planted_features,
     respecify,
+    seal_stage_of,
     status_of,
 )
 
-N = 20
-KINDS = (group(), group("wave", ("pooled", "frames")))
+N_CLIPS = 20
+TOY_AND_WAVE = (group(), group("wave", ("pooled", "frames")))
 DONE_CLIPS = sorted(
-    clip for clip in (f"tt{i:04d}-é" for i in range(N)) if status_of(clip) in STATUSES_WITH_FEATURES
+    clip for clip in (f"tt{i:04d}-é" for i in range(N_CLIPS)) if status_of(clip) in STATUSES_WITH_FEATURES
 )
 CLIPS_WITHOUT_SOUND = (DONE_CLIPS[0], DONE_CLIPS[5], DONE_CLIPS[-1])
 ABSENT = {clip: {"wave": "no sound track"} for clip in CLIPS_WITHOUT_SOUND}
@@ -46,7 +47,7 @@ STATUS_ABSENT = 4  # the number that a group stores in its array `status` for an
 
 @pytest.fixture(scope="module")
 def sealed_store(tmp_path_factory):
-    return make_sealed_store(tmp_path_factory.mktemp("silent"), N, KINDS, absent=ABSENT)
+    return make_sealed_store(tmp_path_factory.mktemp("silent"), N_CLIPS, TOY_AND_WAVE, absent=ABSENT)
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def run(*words):
 @pytest.mark.parametrize(("status", "reason"), [("ok", ""), ("partial", "cut")])
 def test_a_clip_with_features_may_lack_a_group_for_a_reason(status, reason):
     """The clip has features in group "toy" and none in group "wave"."""
-    groups = {"toy": features("a", group("toy"))}
+    groups = {"toy": planted_features("a", group("toy"))}
 
     clip = ClipResult("a", status, reason, groups=groups, absent={"wave": "no sound track"})
     assert clip.absent == {"wave": "no sound track"}
@@ -90,7 +91,7 @@ def test_an_absence_that_makes_no_sense_is_refused(status, groups, absent):
 
     `groups` names the groups in which the clip has features; `absent` says group -> reason.
     """
-    features_in = {name: features("a", group("toy")) for name in groups}
+    features_in = {name: planted_features("a", group("toy")) for name in groups}
 
     with pytest.raises(StoreError):
         ClipResult("a", status, "why", groups=features_in, absent=absent)
@@ -115,7 +116,7 @@ def test_an_absent_clip_lacks_features_in_that_group_alone(store):
 @pytest.mark.parametrize("clip", CLIPS_WITHOUT_SOUND)
 def test_reading_an_absent_clip_is_refused_and_works_in_other_groups(store, clip):
     """A clip without sound has features in group "toy", and is absent in group "wave"."""
-    planted = features(clip, group("toy"))
+    planted = planted_features(clip, group("toy"))
     assert np.array_equal(store["toy"].read(clip, "pooled"), planted.arrays["pooled"])
 
     with pytest.raises(StoreError, match=f"{clip}"):
@@ -237,7 +238,7 @@ def test_diff_names_the_clips_absent_in_one_store_and_compares_the_others(store,
 
     These three are named, and are not compared in that group. All other features are the same.
     """
-    complete = open_store(make_sealed_store(tmp_path, N, KINDS))
+    complete = open_store(make_sealed_store(tmp_path, N_CLIPS, TOY_AND_WAVE))
 
     difference = diff(complete, store)
 
@@ -263,18 +264,18 @@ def test_exports_leave_out_the_clips_absent_in_the_exported_group(store, tmp_pat
     """
     n_written, n_left_out = export_hdf5(store, "wave", tmp_path / "wave.h5")
     assert n_written == len(DONE_CLIPS) - len(CLIPS_WITHOUT_SOUND)
-    assert n_left_out == N - n_written
+    assert n_left_out == N_CLIPS - n_written
     assert export_anndata(store, "wave", tmp_path / "wave.h5ad")[0] == n_written
     with h5py.File(tmp_path / "wave.h5") as file:
         assert not set(CLIPS_WITHOUT_SOUND) & {node.attrs["clip"] for node in file.values()}
 
-    only_failed_clips_left_out = (len(DONE_CLIPS), N - len(DONE_CLIPS))
+    only_failed_clips_left_out = (len(DONE_CLIPS), N_CLIPS - len(DONE_CLIPS))
     assert export_hdf5(store, "toy", tmp_path / "toy.h5") == only_failed_clips_left_out
 
 
 def test_stores_that_disagree_about_absences_are_not_merged(store, tmp_path):
     """The same clip cannot both have features and be absent in one merged store."""
-    complete = open_store(make_sealed_store(tmp_path, N, KINDS))
+    complete = open_store(make_sealed_store(tmp_path, N_CLIPS, TOY_AND_WAVE))
 
     with pytest.raises(StoreError, match=rf"{CLIPS_WITHOUT_SOUND[0]}"):
         merge([store, complete], tmp_path / "merged")
@@ -283,9 +284,9 @@ def test_stores_that_disagree_about_absences_are_not_merged(store, tmp_path):
 @pytest.fixture
 def store_of_clip_zz(tmp_path):
     """A store of the one clip zz, which is absent in no group."""
-    stage = Stage.open(staging_path(tmp_path / "other"), [PlannedClip("zz", "tt1")], KINDS, CORPUS)
+    stage = Stage.open(staging_path(tmp_path / "other"), [PlannedClip("zz", "tt1")], TOY_AND_WAVE, CORPUS)
     commit_clips(stage, ["zz"], lambda _: "ok")
-    return open_store(seal(stage_path=None, destination=tmp_path / "other", **LICENSED))
+    return open_store(seal_stage_of(tmp_path / "other", **LICENSED))
 
 
 def test_a_merged_store_keeps_the_absences_of_its_parts(store, store_of_clip_zz, tmp_path):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from obygaze_features.io import files_below
-from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip, Stage, disk_usage, seal, staging_path
+from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip, Stage, disk_usage, staging_path
 from obygaze_features.store.arrays import all_finite
 from obygaze_features.store.disk_usage import (
     FreeSpace,
@@ -27,7 +27,7 @@ from obygaze_features.store.disk_usage import (
 )
 from obygaze_features.store.format import ANY_NUMBER
 
-from .toy_stores import CORPUS, commit_clips, group, make_stage, no_link, plan, provenance
+from .toy_stores import CORPUS, commit_clips, group, make_stage, no_link, plan, provenance, seal_stage_of
 
 
 def disk_usage_of(folder):
@@ -65,7 +65,7 @@ def test_the_estimate_of_a_stage_and_its_store_is_within_ten_percent(
     stage = Stage.open(staging_path(tmp_path / "s"), clips, [kind], CORPUS)
     commit_clips(stage, stage.missing(), status=lambda _: "ok")
     stage_bytes, stage_files = disk_usage_of(stage.path)
-    store = seal(stage_path=None, destination=tmp_path / "s", licence="MIT")
+    store = seal_stage_of(tmp_path / "s", licence="MIT")
     store_bytes, store_files = disk_usage_of(store)
     bytes_of_both, _ = disk_usage_of(tmp_path)
 
@@ -112,9 +112,7 @@ def test_files_are_counted_exactly_whatever_part_of_the_last_piece_is_filled(tmp
     groups = [group("a", ("pooled", "frames")), group("b")]
     stage = make_stage(tmp_path, n_clips, groups)
     _, n_stage_files = disk_usage_of(stage.path)
-    _, n_store_files = disk_usage_of(
-        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", allow_missing=True)
-    )
+    _, n_store_files = disk_usage_of(seal_stage_of(tmp_path / "toy", licence="MIT", allow_missing=True))
 
     estimate = estimate_disk(plan(n_clips), groups)
 

@@ -14,7 +14,7 @@ from obygaze_features.store.store_files import FolderFiles
 
 from . import toy_stores
 from .serving import Handler, serving
-from .toy_stores import KINDS, make_sealed_store
+from .toy_stores import GROUP_MAKERS, make_sealed_store
 
 N_CLIPS = 40
 """Clips of each store: more than one shard holds, so that tokens come from several."""
@@ -37,14 +37,14 @@ READS: dict[str, Callable[[Group], object]] = {
 
 def seal_and_pack(folder: Path, kind: str) -> Path:
     """Seal a store of group `toy` in a folder, and pack its zip beside it; return the folder."""
-    store = make_sealed_store(folder, N_CLIPS, [KINDS[kind]()])
+    store = make_sealed_store(folder, N_CLIPS, [GROUP_MAKERS[kind]()])
     pack(FolderFiles(store), folder / f"{NAME}.zip")
     return folder
 
 
 def seal_with_other_numbers(folder: Path, kind: str) -> Path:
     """Seal a store with the same clips, shapes and metadata, all of whose features are greater by 100."""
-    planted = toy_stores.features
+    planted = toy_stores.planted_features
 
     def greater_features(clip_id, kind_of_group):
         of_clip = planted(clip_id, kind_of_group)
@@ -54,7 +54,7 @@ def seal_with_other_numbers(folder: Path, kind: str) -> Path:
         return of_clip
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(toy_stores, "features", greater_features)
+        patch.setattr(toy_stores, "planted_features", greater_features)
         return seal_and_pack(folder, kind)
 
 

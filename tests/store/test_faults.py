@@ -14,19 +14,20 @@ from tests.process import python
 
 from .toy_stores import (
     CORPUS,
-    KINDS,
+    GROUP_MAKERS,
     LICENSED,
+    bytes_of_files,
     commit_clips,
     group,
     make_sealed_store,
     make_stage,
     plan,
     result,
+    seal_stage_of,
     status_of,
-    tree,
 )
 
-TOY = group()
+FIXED_GROUP = group()
 
 
 FOUR_PROCESSES = """
@@ -42,7 +43,7 @@ children = []
 for shard in range(4):
     child = os.fork()
     if child == 0:
-        stage = Stage.open(path_of_stage, toy.plan(60), [toy.KINDS[kind]()], toy.CORPUS)
+        stage = Stage.open(path_of_stage, toy.plan(60), [toy.GROUP_MAKERS[kind]()], toy.CORPUS)
         toy.commit_clips(stage, stage.missing((shard, 4)))
         os._exit(0)
     children.append(child)
@@ -53,7 +54,7 @@ print(exit_codes)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", GROUP_MAKERS)
 def test_four_processes_make_the_same_store_as_one(tmp_path, kind):
     """A program has four processes open one stage of 60 clips at once; each commits one of its four pieces.
 
@@ -70,8 +71,8 @@ def test_four_processes_make_the_same_store_as_one(tmp_path, kind):
     assert [node.name for node in stage.parent.iterdir()] == ["toy.staging"]
 
     sealed_together = seal(stage, tmp_path / "shared" / "toy", **LICENSED)
-    sealed_alone = make_sealed_store(tmp_path / "alone", 60, [KINDS[kind]()])
-    assert tree(sealed_together) == tree(sealed_alone)
+    sealed_alone = make_sealed_store(tmp_path / "alone", 60, [GROUP_MAKERS[kind]()])
+    assert bytes_of_files(sealed_together) == bytes_of_files(sealed_alone)
 
 
 class FailingCall:
@@ -132,7 +133,7 @@ ALL_FSYNCS = range(1, 9)
     + [("fsync", errno.EIO, number) for number in ALL_FSYNCS],
 )
 def test_clips_committed_before_a_disk_fails_are_kept(
-    tmp_path, monkeypatch, toy, undisturbed_files, call, error_number, first_failure
+    tmp_path, monkeypatch, fixed_or_ragged_group, undisturbed_files, call, error_number, first_failure
 ):
     """Ten of 20 clips are committed, then the disk fails while the other ten are.
 
@@ -140,7 +141,7 @@ def test_clips_committed_before_a_disk_fails_are_kept(
     broken (EIO). The first ten stay done, and a second run makes the bytes of an undisturbed one.
     """
     # Given a stage with every second clip,
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [fixed_or_ragged_group], CORPUS)
     committed_before = stage.missing()[::2]
     commit_clips(stage, committed_before)
 
@@ -151,7 +152,7 @@ def test_clips_committed_before_a_disk_fails_are_kept(
     )
 
     # then the clips before are kept,
-    reopened = Stage.open(stage.path, plan(20), [toy], CORPUS)
+    reopened = Stage.open(stage.path, plan(20), [fixed_or_ragged_group], CORPUS)
     assert reopened.damage() == ()
     kept = {clip for clip in committed_before if status_of(clip) != "failed"}
     assert kept.isdisjoint(reopened.missing())
@@ -159,8 +160,8 @@ def test_clips_committed_before_a_disk_fails_are_kept(
     # and a second run makes the store that one run without disturbance makes.
     reopened.sweep()
     commit_clips(reopened, reopened.missing(retry_failed=True))
-    store = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
-    assert tree(store) == undisturbed_files
+    store = seal_stage_of(tmp_path / "toy", **LICENSED)
+    assert bytes_of_files(store) == undisturbed_files
 
 
 @contextmanager
@@ -183,17 +184,17 @@ def test_a_writer_takes_no_more_clips_once_its_disk_is_full(tmp_path, monkeypatc
 
     After that the writer refuses every commit, also one of no clip.
     """
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(8), [FIXED_GROUP], CORPUS)
     first, second, *_ = stage.missing()
 
     with stage.writer() as writer:
-        writer.commit([result(first, [TOY])])
+        writer.commit([result(first, [FIXED_GROUP])])
 
         with (
             disk_with_room_for_the_journal_alone(monkeypatch),
             pytest.raises(OSError, match="No space left"),
         ):
-            writer.commit([result(second, [TOY])])
+            writer.commit([result(second, [FIXED_GROUP])])
 
         no_clips = []
         with pytest.raises(StoreError):
@@ -208,7 +209,7 @@ def test_a_disk_that_fills_while_a_stage_is_made_leaves_nothing(tmp_path, monkey
     monkeypatch.setattr(os, "write", full_disk)
 
     with pytest.raises(OSError, match="No space left"):
-        Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
+        Stage.open(staging_path(tmp_path / "toy"), plan(8), [FIXED_GROUP], CORPUS)
 
     assert list(tmp_path.iterdir()) == []
 
@@ -235,10 +236,10 @@ def test_a_stage_can_be_sealed_after_a_seal_ran_out_of_disk(tmp_path, monkeypatc
         disk_that_is_full_at_the_table_of_clips(monkeypatch),
         pytest.raises(OSError, match="No space left") as caught,
     ):
-        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
+        seal_stage_of(tmp_path / "toy", licence="MIT")
     assert "toy.building" in caught.value.filename
     assert [node.name for node in tmp_path.iterdir()] == ["toy.staging"]
 
-    sealed_later = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    sealed_later = seal_stage_of(tmp_path / "toy", **LICENSED)
     sealed_undisturbed = make_sealed_store(tmp_path / "other")
-    assert tree(sealed_later) == tree(sealed_undisturbed)
+    assert bytes_of_files(sealed_later) == bytes_of_files(sealed_undisturbed)

@@ -11,7 +11,17 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, same_numerics, seal, verify
 
-from .toy_stores import CORPUS, commit_clips, features, group, provenance, ragged, result, tree
+from .toy_stores import (
+    CORPUS,
+    bytes_of_files,
+    commit_clips,
+    group,
+    planted_features,
+    provenance,
+    ragged_group,
+    result,
+    seal_stage_of,
+)
 
 FROZEN = Path(__file__).parent / "frozen"
 SEALED = {"licence": "MIT", "citation": "Nobody, 2026", "allow_missing": True}
@@ -63,7 +73,7 @@ def test_the_store_of_format_1_0_reads_as_it_was_written():
     assert fields_that_differ == []
 
     for clip in ("a", "b"):
-        planted = features(clip, group())
+        planted = planted_features(clip, group())
         for array, values in planted.arrays.items():
             assert np.array_equal(toy_group.read(clip, array), values)
 
@@ -87,10 +97,10 @@ def test_the_store_of_format_1_2_reads_as_it_was_written():
     assert store["wave"].status.tolist() == [ok, absent_here, failed, absent_here, missing]
 
     for clip in ("a", "b", "d"):
-        planted = features(clip, group("toy", ("pooled", "frames", "tokens")))
+        planted = planted_features(clip, group("toy", ("pooled", "frames", "tokens")))
         for array, values in planted.arrays.items():
             assert np.array_equal(store["toy"].read(clip, array), values)
-    planted = features("a", group("wave", ("pooled", "frames")))
+    planted = planted_features("a", group("wave", ("pooled", "frames")))
     for array, values in planted.arrays.items():
         assert np.array_equal(store["wave"].read("a", array), values)
 
@@ -107,12 +117,12 @@ def test_the_store_of_format_1_3_reads_as_it_was_written():
     assert wave.row_size.tolist() == [2, 0, 0, 0, 0]
 
     for clip in ("a", "b", "d"):
-        planted = features(clip, ragged())
+        planted = planted_features(clip, ragged_group())
         for array, values in planted.arrays.items():
             assert np.array_equal(toy_group.read(clip, array), values)
         assert np.array_equal(toy_group.read(clip, "time_s"), planted.time_s)
         assert np.array_equal(toy_group.read(clip, "frame_index"), planted.frame_index)
-    assert np.array_equal(wave.frames(), features("a", ragged("wave")).arrays["frames"])
+    assert np.array_equal(wave.frames(), planted_features("a", ragged_group("wave")).arrays["frames"])
 
 
 def test_the_store_of_format_1_4_reads_as_it_was_written():
@@ -121,7 +131,7 @@ def test_the_store_of_format_1_4_reads_as_it_was_written():
     stretches = {clip.clip_id: clip.without_pictures_s for clip in store.clips if clip.without_pictures_s}
     assert stretches == {"b": ((0.25, 0.5), (2.0, 2.5))}
 
-    planted = features("b", group())
+    planted = planted_features("b", group())
     for array, values in planted.arrays.items():
         assert np.array_equal(store["toy"].read("b", array), values)
 
@@ -154,7 +164,7 @@ def test_a_clip_partly_without_pictures_seals_to_the_frozen_bytes(tmp_path):
 
 
 def frozen_groups(kind):
-    """The groups of the frozen stores of format 1.2 and 1.3: of `group` and of `ragged`."""
+    """The groups of the frozen stores of format 1.2 and 1.3: of `group` and of `ragged_group`."""
     return [kind(), kind("wave", ("pooled", "frames"))]
 
 
@@ -175,10 +185,10 @@ def stage_frozen_clips(path, kind):
 def content(root):
     """Every file but croissant.json, which says more today, and the list that has its digest."""
     by_version = {"croissant.json", "tagmanifest-sha256.txt"}
-    return {name: octets for name, octets in tree(root).items() if name not in by_version}
+    return {name: octets for name, octets in bytes_of_files(root).items() if name not in by_version}
 
 
-WRITTEN_TODAY = [("1.2", 3, group), ("1.3", 4, ragged)]
+WRITTEN_TODAY = [("1.2", 3, group), ("1.3", 4, ragged_group)]
 """Versions of the format of stores, each with the layout of its stage and what makes its groups."""
 
 
@@ -192,7 +202,7 @@ def test_clips_staged_today_seal_as_the_frozen_store(tmp_path, version, layout, 
     assert json.loads((stage.path / "stage.json").read_bytes())["layout"] == layout
     assert stage.missing() == ["ä"]
 
-    sealed_today = seal(stage_path=None, destination=tmp_path / "toy", **SEALED)
+    sealed_today = seal_stage_of(tmp_path / "toy", **SEALED)
 
     assert content(sealed_today) == content(FROZEN / f"format-{version}-1.0.0")
 

@@ -12,7 +12,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store, read_stage, verify
 from tests.process import execute
 
-from .toy_stores import group, make_sealed_store, ragged
+from .toy_stores import group, make_sealed_store, ragged_group
 
 FEW_EXAMPLES = settings(
     max_examples=25,
@@ -103,7 +103,7 @@ def assert_damage_is_refused_and_found_by_verify(path):
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    kinds = [group(arrays=("pooled", "tokens")), ragged("theirs", ("frames",))]
+    kinds = [group(arrays=("pooled", "tokens")), ragged_group("theirs", ("frames",))]
     return make_sealed_store(tmp_path_factory.mktemp("fuzz"), 5, kinds)
 
 

@@ -6,64 +6,75 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store import PlannedClip, Stage, open_store, seal, staging_path, verify
+from obygaze_features.store import PlannedClip, Stage, open_store, staging_path, verify
 from obygaze_features.store.growth import MovedFrames, moved_frames, plan_growth
 from obygaze_features.store.testing import seal_frames
 
-from .toy_stores import CORPUS, LICENSED, commit_clips, group, provenance, ragged, tree
+from .toy_stores import (
+    CORPUS,
+    LICENSED,
+    bytes_of_files,
+    commit_clips,
+    group,
+    provenance,
+    ragged_group,
+    seal_stage_of,
+)
 
-TOY = group()
+FIXED_GROUP = group()
 OLD_CLIPS = [PlannedClip(f"a{row:04d}", "m", start_s=0.0, end_s=1.5) for row in range(80)]
 NEW_CLIPS = [PlannedClip(f"b{row:04d}", "n", start_s=0.0, end_s=1.5) for row in range(24)]
 ALL_CLIPS = [*OLD_CLIPS, *NEW_CLIPS]
 
 
-def make_sealed_store(folder, clips, toy, name="toy", failed=()):
+def make_sealed_store(folder, clips, group_of_store, name="toy", failed=()):
     """Seal a store of these clips, and remove its stage."""
-    stage = Stage.open(staging_path(folder / name), clips, [toy], CORPUS)
+    stage = Stage.open(staging_path(folder / name), clips, [group_of_store], CORPUS)
     commit_clips(stage, stage.missing(), lambda clip: "failed" if clip in failed else "ok")
-    path = seal(stage_path=None, destination=folder / name, **LICENSED)
+    path = seal_stage_of(folder / name, **LICENSED)
     shutil.rmtree(stage.path)
     return path
 
 
 @pytest.fixture(scope="module")
-def parent(tmp_path_factory, toy):
+def parent(tmp_path_factory, fixed_or_ragged_group):
     """The path of a store of the old clips, without its stage; a test that damages it makes a copy."""
-    return make_sealed_store(tmp_path_factory.mktemp("parent"), OLD_CLIPS, toy)
+    return make_sealed_store(tmp_path_factory.mktemp("parent"), OLD_CLIPS, fixed_or_ragged_group)
 
 
 @pytest.fixture(scope="module")
-def store_written_at_once(tmp_path_factory, toy):
+def store_written_at_once(tmp_path_factory, fixed_or_ragged_group):
     """The path of a store that was made of all clips at once."""
-    return make_sealed_store(tmp_path_factory.mktemp("whole"), ALL_CLIPS, toy)
+    return make_sealed_store(tmp_path_factory.mktemp("whole"), ALL_CLIPS, fixed_or_ragged_group)
 
 
-def begin_growth(folder, path, clips, toy):
+def begin_growth(folder, path, clips, group_of_store):
     """Begin a stage that adds clips to a store."""
-    growth = plan_growth(open_store(path), "1.1.0", clips, [toy], CORPUS)
+    growth = plan_growth(open_store(path), "1.1.0", clips, [group_of_store], CORPUS)
     return Stage.open(staging_path(folder / "toy"), *growth, parent=path)
 
 
-def seal_grown(folder, path, clips, toy):
-    stage = begin_growth(folder, path, clips, toy)
+def seal_grown(folder, path, clips, group_of_store):
+    stage = begin_growth(folder, path, clips, group_of_store)
     commit_clips(stage, stage.missing(), lambda _: "ok")
-    return seal(stage_path=None, destination=folder / "toy", version="1.1.0", **LICENSED)
+    return seal_stage_of(folder / "toy", version="1.1.0", **LICENSED)
 
 
 def array_files(path):
     """Every file of the arrays."""
-    return {name: data for name, data in tree(path).items() if "/c/" in name}
+    return {name: data for name, data in bytes_of_files(path).items() if "/c/" in name}
 
 
-def test_a_growing_store_has_only_the_new_clips_to_do_also_when_it_is_resumed(tmp_path, parent, toy):
+def test_a_growing_store_has_only_the_new_clips_to_do_also_when_it_is_resumed(
+    tmp_path, parent, fixed_or_ragged_group
+):
     """The store has 80 clips, and 24 are added. The stage is begun, and then opened again."""
     new_ids = [clip.clip_id for clip in NEW_CLIPS]
 
-    stage = begin_growth(tmp_path, parent, ALL_CLIPS, toy)
+    stage = begin_growth(tmp_path, parent, ALL_CLIPS, fixed_or_ragged_group)
     assert stage.missing() == new_ids
 
-    resumed = begin_growth(tmp_path, parent, ALL_CLIPS, toy)
+    resumed = begin_growth(tmp_path, parent, ALL_CLIPS, fixed_or_ragged_group)
     assert resumed.missing() == new_ids
 
 
@@ -76,20 +87,22 @@ def test_a_growing_store_has_only_the_new_clips_to_do_also_when_it_is_resumed(tm
     ids=["none stated", "others stated"],
 )
 def test_a_grown_store_keeps_licence_and_citation_unless_others_are_stated(
-    tmp_path, parent, toy, stated, kept
+    tmp_path, parent, fixed_or_ragged_group, stated, kept
 ):
     """Job arrays are sealed by `store seal`, which is told NOASSERTION where nobody typed a licence."""
-    stage = begin_growth(tmp_path, parent, ALL_CLIPS, toy)
+    stage = begin_growth(tmp_path, parent, ALL_CLIPS, fixed_or_ragged_group)
     commit_clips(stage, stage.missing(), lambda _: "ok")
 
-    grown = open_store(seal(stage_path=None, destination=tmp_path / "toy", version="1.1.0", **stated))
+    grown = open_store(seal_stage_of(tmp_path / "toy", version="1.1.0", **stated))
 
     assert (grown.attributes["licence"], grown.attributes["citation"]) == kept
 
 
-def test_a_grown_store_equals_one_made_of_all_clips_at_once(tmp_path, parent, store_written_at_once, toy):
+def test_a_grown_store_equals_one_made_of_all_clips_at_once(
+    tmp_path, parent, store_written_at_once, fixed_or_ragged_group
+):
     """All arrays and the table are the same bytes; only the attributes name the older store as the parent."""
-    grown_store = seal_grown(tmp_path, parent, ALL_CLIPS, toy)
+    grown_store = seal_grown(tmp_path, parent, ALL_CLIPS, fixed_or_ragged_group)
 
     assert verify(grown_store, "full").ok
     assert array_files(grown_store) == array_files(store_written_at_once)
@@ -100,60 +113,64 @@ def test_a_grown_store_equals_one_made_of_all_clips_at_once(tmp_path, parent, st
     assert open_store(grown_store).attributes["corpus"] == CORPUS
 
 
-def test_a_grown_store_links_the_files_whose_rows_do_not_change(tmp_path, parent, toy):
+def test_a_grown_store_links_the_files_whose_rows_do_not_change(tmp_path, parent, fixed_or_ragged_group):
     """A shard of tokens holds 16 clips, and new clips sort after the 80 old ones: 80 / 16 = 5 shards stay.
 
     The old version is unchanged: files that are shared by hard links must not be written to.
     """
-    before = tree(parent)
-    grown_store = seal_grown(tmp_path, parent, ALL_CLIPS, toy)
+    before = bytes_of_files(parent)
+    grown_store = seal_grown(tmp_path, parent, ALL_CLIPS, fixed_or_ragged_group)
 
     linked = {name for name in array_files(parent) if (parent / name).samefile(grown_store / name)}
     assert linked == {f"data/features.zarr/toy/tokens/c/{shard}/0/0" for shard in range(5)}
-    assert tree(parent) == before
+    assert bytes_of_files(parent) == before
 
 
-def test_new_clips_that_sort_between_the_old_ones_move_their_rows(tmp_path, store_written_at_once, toy):
+def test_new_clips_that_sort_between_the_old_ones_move_their_rows(
+    tmp_path, store_written_at_once, fixed_or_ragged_group
+):
     """Rows are sorted by clip id, so old rows move; the result is that of sealing all clips at once."""
     every_second_clip = OLD_CLIPS[::2]
-    path = make_sealed_store(tmp_path, [*every_second_clip, *NEW_CLIPS], toy)
+    path = make_sealed_store(tmp_path, [*every_second_clip, *NEW_CLIPS], fixed_or_ragged_group)
 
-    grown_store = seal_grown(tmp_path, path, ALL_CLIPS, toy)
+    grown_store = seal_grown(tmp_path, path, ALL_CLIPS, fixed_or_ragged_group)
 
     assert verify(grown_store, "full").ok
     assert array_files(grown_store) == array_files(store_written_at_once)
 
 
-def test_clips_that_failed_before_are_done_again_with_retry_failed(tmp_path, store_written_at_once, toy):
+def test_clips_that_failed_before_are_done_again_with_retry_failed(
+    tmp_path, store_written_at_once, fixed_or_ragged_group
+):
     """In a store of 80 clips, clip a0007 had failed. It grows by 24 clips, and a0007 is done again.
 
     The store has the same arrays as one of all 104 clips made at once, of which none failed.
     """
-    path = make_sealed_store(tmp_path, OLD_CLIPS, toy, failed={"a0007"})
-    stage = begin_growth(tmp_path, path, ALL_CLIPS, toy)
+    path = make_sealed_store(tmp_path, OLD_CLIPS, fixed_or_ragged_group, failed={"a0007"})
+    stage = begin_growth(tmp_path, path, ALL_CLIPS, fixed_or_ragged_group)
 
     clips_to_do = stage.missing(retry_failed=True)
     assert clips_to_do == ["a0007", *(clip.clip_id for clip in NEW_CLIPS)]
 
     commit_clips(stage, clips_to_do, status=lambda _: "ok")
-    grown_store = seal(stage_path=None, destination=tmp_path / "toy", version="1.1.0", **LICENSED)
+    grown_store = seal_stage_of(tmp_path / "toy", version="1.1.0", **LICENSED)
     assert array_files(grown_store) == array_files(store_written_at_once)
 
 
-def test_a_growing_stage_is_resumed_only_for_its_own_parent(tmp_path, parent, toy):
+def test_a_growing_stage_is_resumed_only_for_its_own_parent(tmp_path, parent, fixed_or_ragged_group):
     """The stage keeps which store it adds to; opening it with another store, or with none, is an error."""
-    another = make_sealed_store(tmp_path, OLD_CLIPS[:70], toy, name="other")
-    stage = begin_growth(tmp_path, parent, ALL_CLIPS, toy)
+    another = make_sealed_store(tmp_path, OLD_CLIPS[:70], fixed_or_ragged_group, name="other")
+    stage = begin_growth(tmp_path, parent, ALL_CLIPS, fixed_or_ragged_group)
     with pytest.raises(StoreError, match="--append"):
-        begin_growth(tmp_path, another, ALL_CLIPS, toy)
+        begin_growth(tmp_path, another, ALL_CLIPS, fixed_or_ragged_group)
     with pytest.raises(StoreError, match="--append"):
         Stage.open(stage.path, stage.clips, stage.groups, stage.corpus)
 
 
-def test_a_stage_whose_parent_was_renamed_names_its_old_path(tmp_path, parent, toy):
+def test_a_stage_whose_parent_was_renamed_names_its_old_path(tmp_path, parent, fixed_or_ragged_group):
     """The finished clips of such a stage lie in its parent, which is not at its place any more."""
     path = shutil.copytree(parent, tmp_path / parent.name)
-    stage = begin_growth(tmp_path, path, ALL_CLIPS, toy)
+    stage = begin_growth(tmp_path, path, ALL_CLIPS, fixed_or_ragged_group)
     renamed = path.rename(tmp_path / "away")
     with pytest.raises(StoreError, match=path.name):
         Stage.open(stage.path, stage.clips, stage.groups, stage.corpus, parent=renamed).missing()
@@ -162,7 +179,7 @@ def test_a_stage_whose_parent_was_renamed_names_its_old_path(tmp_path, parent, t
 THREE_CLIPS = OLD_CLIPS[:3]
 
 
-def refused_growth(store, version="1.1.0", clips=THREE_CLIPS, kind=TOY):
+def refused_growth(store, version="1.1.0", clips=THREE_CLIPS, kind=FIXED_GROUP):
     """Ask to let a store grow, and return the message of the refusal."""
     with pytest.raises(StoreError) as caught:
         plan_growth(open_store(store), version, clips, [kind], CORPUS)
@@ -171,7 +188,7 @@ def refused_growth(store, version="1.1.0", clips=THREE_CLIPS, kind=TOY):
 
 def test_a_store_does_not_grow_under_its_old_version(tmp_path):
     """A store of three clips has version 1.0.0. A grown store needs another, given by --store-version."""
-    store = make_sealed_store(tmp_path, THREE_CLIPS, TOY)
+    store = make_sealed_store(tmp_path, THREE_CLIPS, FIXED_GROUP)
 
     message = refused_growth(store, version="1.0.0")
 
@@ -181,7 +198,7 @@ def test_a_store_does_not_grow_under_its_old_version(tmp_path):
 
 def test_a_store_does_not_grow_with_an_old_clip_changed(tmp_path):
     """Clip a0000 ends at 1.5 s in the store, and would end at 9 s in the grown one."""
-    store = make_sealed_store(tmp_path, THREE_CLIPS, TOY)
+    store = make_sealed_store(tmp_path, THREE_CLIPS, FIXED_GROUP)
 
     message = refused_growth(store, clips=[PlannedClip("a0000", "m", start_s=0.0, end_s=9.0)])
 
@@ -200,7 +217,9 @@ def test_a_store_does_not_grow_with_an_old_clip_changed(tmp_path):
             id="decoded by another FFmpeg",
         ),
         pytest.param(
-            ragged(), "the shapes of their arrays differ", id="with a number of frames of each clip's own"
+            ragged_group(),
+            "the shapes of their arrays differ",
+            id="with a number of frames of each clip's own",
         ),
     ],
 )
@@ -209,7 +228,7 @@ def test_a_store_does_not_grow_by_features_of_other_settings(tmp_path, other_gro
 
     New clips computed otherwise could not be compared with the old ones.
     """
-    store = make_sealed_store(tmp_path, THREE_CLIPS, TOY)
+    store = make_sealed_store(tmp_path, THREE_CLIPS, FIXED_GROUP)
 
     message = refused_growth(store, kind=other_group)
 
@@ -247,7 +266,7 @@ BYTES_OF_ROW = {"pooled": 16, "tokens": 60 + 4}
     ],
 )
 def test_sealing_names_a_damaged_parent_and_keeps_the_staged_clips(
-    tmp_path, parent, toy, chunk, damaged_byte, damaged_clip, clips
+    tmp_path, parent, fixed_or_ragged_group, chunk, damaged_byte, damaged_clip, clips
 ):
     """A store of 80 clips, a0000 to a0079, is the parent of one that has new clips too; a bit of it is wrong.
 
@@ -255,13 +274,13 @@ def test_sealing_names_a_damaged_parent_and_keeps_the_staged_clips(
     and the array, and makes no store. What was extracted for the new clips stays.
     """
     path = shutil.copytree(parent, tmp_path / parent.name)
-    stage = begin_growth(tmp_path, path, clips, toy)
+    stage = begin_growth(tmp_path, path, clips, fixed_or_ragged_group)
     commit_clips(stage, stage.missing(), status=lambda _: "ok")
     flip_a_bit(path / "data/features.zarr/toy" / chunk, damaged_byte)
 
     array, *_ = chunk.split("/")
     with pytest.raises(StoreError, match=rf"clip {damaged_clip}, array toy/{array}"):
-        seal(stage_path=None, destination=tmp_path / "toy", version="1.1.0", **LICENSED)
+        seal_stage_of(tmp_path / "toy", version="1.1.0", **LICENSED)
     assert stage.missing() == []
     assert not (tmp_path / "toy-1.1.0").exists()
 
@@ -276,13 +295,13 @@ def test_sealing_names_damaged_ragged_frames_of_a_parent(tmp_path, array, damage
     Then a bit of an array of the old store is wrong. Sealing checks what it takes from there, names the array
     and makes no store; the new clips stay in the stage.
     """
-    old_store = make_sealed_store(tmp_path, OLD_CLIPS, ragged())
-    stage = begin_growth(tmp_path, old_store, ALL_CLIPS, ragged())
+    old_store = make_sealed_store(tmp_path, OLD_CLIPS, ragged_group())
+    stage = begin_growth(tmp_path, old_store, ALL_CLIPS, ragged_group())
     commit_clips(stage, stage.missing(), lambda _: "ok")
     flip_a_bit(old_store / "data/features.zarr/toy" / damaged_file, place=200)
 
     with pytest.raises(StoreError, match=rf"toy/{array}"):
-        seal_grown(tmp_path, old_store, ALL_CLIPS, ragged())
+        seal_grown(tmp_path, old_store, ALL_CLIPS, ragged_group())
     assert stage.missing() == []
     assert not (tmp_path / "toy-1.1.0").exists()
 

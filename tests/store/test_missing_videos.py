@@ -13,7 +13,7 @@ from obygaze_features.extraction import RunReport
 from obygaze_features.extraction.extract import prepare
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.manifest import Clip, Manifest
-from obygaze_features.store import ClipResult, Stage, seal, staging_path
+from obygaze_features.store import ClipResult, Stage, staging_path
 from obygaze_features.store.missing_videos import (
     ABSENT_FOLDER,
     MissingVideoCheck,
@@ -21,7 +21,7 @@ from obygaze_features.store.missing_videos import (
     refuse_missing_videos,
 )
 
-from .toy_stores import CORPUS, group, plan
+from .toy_stores import CORPUS, group, plan, seal_stage_of
 
 pytestmark = pytest.mark.usefixtures("no_slurm")
 
@@ -116,7 +116,7 @@ def seal_store_of_nodes(tmp_path, **options):
 
     They wrote it into the staging folder beside the store, where it is looked for without a path.
     """
-    return seal(stage_path=None, destination=tmp_path / "store", licence="CC0-1.0", **options)
+    return seal_stage_of(tmp_path / "store", licence="CC0-1.0", **options)
 
 
 def hide(corpus: Manifest, movie: str = "tt1") -> None:

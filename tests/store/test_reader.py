@@ -10,24 +10,25 @@ from click.testing import CliRunner
 
 from obygaze.cli import root_command
 from obygaze_features.errors import StoreError
-from obygaze_features.store import ArraySpec, GroupSpec, Stage, open_store, seal, staging_path
+from obygaze_features.store import ArraySpec, GroupSpec, Stage, open_store, staging_path
 from tests.process import python
 
 from .toy_stores import (
     CORPUS,
     commit_clips,
-    features,
     group,
     make_sealed_store,
     make_stage,
     plan,
+    planted_features,
     provenance,
     read_all,
     respecify,
+    seal_stage_of,
     status_of,
 )
 
-TOY = group()
+FIXED_GROUP = group()
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def test_pooled_vectors_come_as_one_contiguous_array_with_a_mask(shelf):
     assert group.usable.tolist() == [status_of(clip) != "failed" for clip in group.clip_ids]
     assert np.isnan(pooled[~group.usable]).all()
     for row in np.flatnonzero(group.usable):
-        planted = features(group.clip_ids[row], TOY)
+        planted = planted_features(group.clip_ids[row], FIXED_GROUP)
         assert np.array_equal(pooled[row], planted.arrays["pooled"])
 
 
@@ -92,7 +93,7 @@ def test_a_name_without_version_opens_the_highest(tmp_path):
     """Versions are compared as numbers: 1.10.0 is higher than 1.9.9."""
     make_stage(tmp_path, 8)
     for version in ("1.0.0", "1.10.0", "1.9.9"):
-        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", version=version)
+        seal_stage_of(tmp_path / "toy", licence="MIT", version=version)
     assert open_store(tmp_path / "toy").version == "1.10.0"
     assert open_store(str(tmp_path / "toy-1.9.9")).version == "1.9.9"
 
@@ -254,7 +255,7 @@ def test_32_mb_of_tokens_are_streamed_in_less_memory(tmp_path, how, max_mb):
     kind = GroupSpec("big", (tokens,), n_frames=1, provenance=provenance("big"))
     stage = Stage.open(staging_path(tmp_path / "big"), plan(160), [kind], CORPUS)
     commit_clips(stage, stage.missing(), status=lambda _: "ok")
-    store = seal(stage_path=None, destination=tmp_path / "big", licence="MIT")
+    store = seal_stage_of(tmp_path / "big", licence="MIT")
 
     n_clips, grown_mb = python("-c", STREAMING, store, how).stdout.split()
 

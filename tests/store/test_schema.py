@@ -25,7 +25,7 @@ from obygaze_features.store.store import read_attributes
 from obygaze_features.store.testing import seal_arrays
 from tests.files import rows_of
 
-from .toy_stores import CORPUS, PlannedClip, group, make_sealed_store, provenance, ragged
+from .toy_stores import CORPUS, PlannedClip, group, make_sealed_store, provenance, ragged_group
 
 DOCS = Path(__file__).parents[2] / "docs"
 FROZEN = Path(__file__).parent / "frozen"
@@ -82,7 +82,7 @@ def test_frozen_stores_of_every_format_version_obey_the_schema():
 
 def test_a_store_and_its_journal_that_are_written_today_obey_the_schema(tmp_path):
     """The store has a group of all arrays, one of an untrained network's frames, and one of ragged frames."""
-    groups = [group(), group("b", ("frames",), untrained=True), ragged("c")]
+    groups = [group(), group("b", ("frames",), untrained=True), ragged_group("c")]
     store = make_sealed_store(tmp_path, 20, groups)
 
     check_store(store)

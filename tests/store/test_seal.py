@@ -13,7 +13,7 @@ from zarr.core.buffer import default_buffer_prototype
 
 from obygaze_features.errors import StoreError
 from obygaze_features.locks import locked
-from obygaze_features.store import Stage, open_store, seal, staging_path, verify
+from obygaze_features.store import Stage, open_store, staging_path, verify
 from obygaze_features.store.group import rows_of
 from obygaze_features.store.sealing import FRAMES_AT_ONCE
 from obygaze_features.store.testing import seal_frames
@@ -22,21 +22,22 @@ from tests.process import python
 from .toy_stores import (
     CORPUS,
     LICENSED,
+    bytes_of_files,
     commit_clips,
-    features,
     group,
     make_sealed_store,
     make_stage,
     no_link,
     plan,
-    ragged,
+    planted_features,
+    ragged_group,
     result,
+    seal_stage_of,
     status_of,
-    tree,
 )
 
-TOY = group()
-RAGGED = ragged()
+FIXED_GROUP = group()
+RAGGED_GROUP = ragged_group()
 ROOT = Path(__file__).parents[2]
 
 
@@ -61,29 +62,36 @@ def parts_of_work(data, clips):
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_the_order_and_sharing_of_work_change_no_byte(tmp_path_factory, toy, undisturbed_files, data):
+def test_the_order_and_sharing_of_work_change_no_byte(
+    tmp_path_factory, fixed_or_ragged_group, undisturbed_files, data
+):
     """Three writers share 20 clips in a drawn order; each commits its own in two parts.
 
     The store has the same files, byte for byte, as one whose clips were committed in order by one writer.
     """
     clips = data.draw(st.permutations(plan(20)))
     destination = tmp_path_factory.mktemp("order") / "other"
-    stage = Stage.open(staging_path(destination), clips, [toy], CORPUS)
+    stage = Stage.open(staging_path(destination), clips, [fixed_or_ragged_group], CORPUS)
 
     for first_part, second_part in parts_of_work(data, clips):
         writer_announces_its_clips = data.draw(st.booleans())
         announced = first_part + second_part if writer_announces_its_clips else None
         with stage.writer(announced) as writer:
-            writer.commit([result(clip, [toy], status_of(clip)) for clip in first_part])
-            writer.commit([result(clip, [toy], status_of(clip)) for clip in second_part])
+            writer.commit([result(clip, [fixed_or_ragged_group], status_of(clip)) for clip in first_part])
+            writer.commit([result(clip, [fixed_or_ragged_group], status_of(clip)) for clip in second_part])
     n_workers = data.draw(st.integers(1, 3))
-    store = seal(stage_path=None, destination=destination, workers=n_workers, **LICENSED)
+    store = seal_stage_of(destination, workers=n_workers, **LICENSED)
 
-    assert tree(store) == undisturbed_files
+    assert bytes_of_files(store) == undisturbed_files
 
 
-SEALED_KINDS = [TOY, group("alone", ["pooled"]), ragged("theirs"), ragged("times", ["pooled"])]
-"""Groups with and without frames: `group` has as many of each clip, `ragged` any number."""
+SEALED_KINDS = [
+    FIXED_GROUP,
+    group("alone", ["pooled"]),
+    ragged_group("theirs"),
+    ragged_group("times", ["pooled"]),
+]
+"""Groups with and without frames: `group` has as many of each clip, `ragged_group` any number."""
 STATUS_OF_CODE = ("missing", "ok", "partial", "failed")
 
 
@@ -101,7 +109,7 @@ def assert_is_an_empty_row(row_size, values):
 
 def assert_holds_what_was_committed(row_size, values, clip, kind):
     """`values` is array -> the row's part of it."""
-    planted = features(clip, kind)
+    planted = planted_features(clip, kind)
     assert row_size == len(planted.time_s)
     expected = {**planted.arrays, "time_s": planted.time_s, "frame_index": planted.frame_index}
     for name, array in values.items():
@@ -140,7 +148,7 @@ def test_the_row_of_a_clip_holds_its_status_and_what_was_committed(store_of_72_c
 @pytest.fixture(scope="module")
 def ragged_store(tmp_path_factory):
     """A store of 20 clips, each with its own number of frames."""
-    return make_sealed_store(tmp_path_factory.mktemp("ragged"), groups=[RAGGED])
+    return make_sealed_store(tmp_path_factory.mktemp("ragged"), groups=[RAGGED_GROUP])
 
 
 def test_xarray_opens_ragged_frames_in_one_dimension(ragged_store):
@@ -169,7 +177,7 @@ def test_to_xarray_of_a_ragged_group_names_the_clip_of_each_frame(ragged_store):
     assert data.row_size.attrs == {"sample_dimension": "row"}
 
     is_of_one_clip = (data.row_clip == "tt0001-é").values
-    expected = features("tt0001-é", RAGGED).arrays["frames"]
+    expected = planted_features("tt0001-é", RAGGED_GROUP).arrays["frames"]
     assert np.array_equal(data.frames[is_of_one_clip].values, expected)
     means_by_clip = data.groupby("row_clip").mean()
     n_clips_with_frames = group.usable.sum()
@@ -190,7 +198,7 @@ def test_xarray_opens_a_group_of_a_sealed_store_by_its_path(tmp_path):
         assert data.sizes == {"clip": 20, "frame": 3, "feature": 4, "token": 5, "token_feature": 6}
         clip = data.sel(clip="tt0001-é")
         assert clip.frames.dims == ("frame", "feature")
-        assert np.array_equal(clip.frames.values, features("tt0001-é", TOY).arrays["frames"])
+        assert np.array_equal(clip.frames.values, planted_features("tt0001-é", FIXED_GROUP).arrays["frames"])
         assert int(clip.status) == 1
     finally:
         data.close()
@@ -201,7 +209,7 @@ def test_consolidated_metadata_name_all_that_the_folders_hold(tmp_path):
 
     Over a network only the first is fast. It has copies of all others, for the root and for each group.
     """
-    path = make_sealed_store(tmp_path, 20, [TOY, group("alone", ["pooled"])]) / "data/features.zarr"
+    path = make_sealed_store(tmp_path, 20, [FIXED_GROUP, group("alone", ["pooled"])]) / "data/features.zarr"
     the_root = ""
     for place in (the_root, "toy", "alone"):
         consolidated = zarr.open_group(path, path=place, mode="r", use_consolidated=True)
@@ -237,13 +245,13 @@ def test_python_without_assertions_seals_the_same_bytes(tmp_path):
     )
     python("-O", "-c", code, cwd=ROOT)
 
-    assert tree(path) == tree(make_sealed_store(tmp_path))
+    assert bytes_of_files(path) == bytes_of_files(make_sealed_store(tmp_path))
     python("-O", "-m", "obygaze", "store", "verify", "--full", path)
 
 
 @pytest.mark.parametrize(
     "kind",
-    [TOY, group(arrays=["pooled"]), RAGGED, ragged(arrays=["frames"])],
+    [FIXED_GROUP, group(arrays=["pooled"]), RAGGED_GROUP, ragged_group(arrays=["frames"])],
     ids=["tokens", "pooled", "ragged", "ragged frames"],
 )
 def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
@@ -257,10 +265,10 @@ def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
     commit_clips(stage, [*first_piece, first_of_third_piece])
 
     with pytest.raises(StoreError, match="tt0016-é"):
-        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
+        seal_stage_of(tmp_path / "toy", licence="MIT")
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
 
-    path = seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", allow_missing=True)
+    path = seal_stage_of(tmp_path / "toy", licence="MIT", allow_missing=True)
     assert [clip.status for clip in open_store(path).clips].count("missing") == 23
     assert verify(path, "full").ok
     assert "23 missing" in (path / "README.md").read_text(encoding="utf-8")
@@ -269,26 +277,23 @@ def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
 def test_a_sealed_store_is_never_overwritten(tmp_path):
     """Another version is another folder beside it."""
     path = make_sealed_store(tmp_path)
-    before = tree(path)
+    before = bytes_of_files(path)
 
     with pytest.raises(StoreError, match=r"toy-1\.0\.0"):
-        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
-    assert tree(path) == before
+        seal_stage_of(tmp_path / "toy", licence="MIT")
+    assert bytes_of_files(path) == before
 
-    assert (
-        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", version="1.0.1").name
-        == "toy-1.0.1"
-    )
+    assert seal_stage_of(tmp_path / "toy", licence="MIT", version="1.0.1").name == "toy-1.0.1"
 
 
 def test_the_version_that_is_proposed_is_not_there_yet(tmp_path):
     """Versions 1.0.0 and 1.0.1 are sealed, and each is asked for once more."""
     make_sealed_store(tmp_path)
-    seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", version="1.0.1")
+    seal_stage_of(tmp_path / "toy", licence="MIT", version="1.0.1")
 
     for version in ("1.0.0", "1.0.1"):
         with pytest.raises(StoreError, match=r"choose another version \(--store-version 1\.0\.2\)"):
-            seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", version=version)
+            seal_stage_of(tmp_path / "toy", licence="MIT", version=version)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +310,7 @@ def test_sealing_with_a_bad_argument_leaves_the_stage_alone(tmp_path, arguments,
     make_stage(tmp_path)
 
     with pytest.raises(StoreError, match=message):
-        seal(stage_path=None, destination=tmp_path / "toy", **{"licence": "MIT", **arguments})
+        seal_stage_of(tmp_path / "toy", **{"licence": "MIT", **arguments})
 
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
 
@@ -340,11 +345,11 @@ def change_second_clip(file, n_bytes, harm):
 def assert_second_clip_is_refused_and_can_be_done_again(stage, store, undisturbed_files, **options):
     clip = stage.clips[1].clip_id
     with pytest.raises(StoreError, match=f"{clip}"):
-        seal(stage_path=None, destination=store, **options, **LICENSED)
+        seal_stage_of(store, **options, **LICENSED)
     assert [path.name for path in store.parent.iterdir()] == ["toy.staging"]
     assert stage.missing() == [clip]
     commit_clips(stage, [clip])
-    assert tree(seal(stage_path=None, destination=store, **LICENSED)) == undisturbed_files
+    assert bytes_of_files(seal_stage_of(store, **LICENSED)) == undisturbed_files
 
 
 # The records of a piece, with times, statuses and pooled vectors, are in its file `rows`; tokens and ragged
@@ -356,12 +361,14 @@ def assert_second_clip_is_refused_and_can_be_done_again(stage, store, undisturbe
     ("harm", "allow_missing"),
     [(flip_a_bit, False), (flip_a_bit, True), (take_bytes_of_the_next_clip, False)],
 )
-def test_sealing_refuses_a_clip_whose_record_changed(tmp_path, harm, allow_missing, toy, undisturbed_files):
+def test_sealing_refuses_a_clip_whose_record_changed(
+    tmp_path, harm, allow_missing, fixed_or_ragged_group, undisturbed_files
+):
     """The file `rows` of a piece has a record of each clip: times, status and pooled vector.
 
     That of the second clip is changed. The journal has a digest of each, so that clip alone is done again.
     """
-    stage = make_stage(tmp_path, groups=[toy])
+    stage = make_stage(tmp_path, groups=[fixed_or_ragged_group])
     (file,) = (stage.path / "pieces").glob("0.*.rows")
     change_second_clip(file, stage.layout.small_row_bytes, harm)
     assert_second_clip_is_refused_and_can_be_done_again(
@@ -370,12 +377,14 @@ def test_sealing_refuses_a_clip_whose_record_changed(tmp_path, harm, allow_missi
 
 
 @pytest.mark.parametrize("harm", [flip_a_bit, fill_with_zeros])
-def test_sealing_refuses_a_clip_whose_tokens_changed(tmp_path, harm, toy, undisturbed_files):
+def test_sealing_refuses_a_clip_whose_tokens_changed(
+    tmp_path, harm, fixed_or_ragged_group, undisturbed_files
+):
     """The tokens of a piece have a file of their own, in which those of the second clip are changed.
 
     The journal has a digest of each clip's tokens, so that clip alone has to be done again.
     """
-    stage = make_stage(tmp_path, groups=[toy])
+    stage = make_stage(tmp_path, groups=[fixed_or_ragged_group])
     (file,) = (stage.path / "pieces").glob("0.*.toy.tokens")
     bytes_of_a_clip = stage.layout.sharded_arrays[0].offset(1)
     change_second_clip(file, bytes_of_a_clip, harm)
@@ -402,13 +411,13 @@ def test_sealing_refuses_a_clip_whose_ragged_frames_changed(tmp_path, ragged_sto
     In it the frames of the second clip are changed. The journal has a digest of each clip's frames, so that
     clip alone is refused, and can be done again.
     """
-    stage = make_stage(tmp_path / "work", groups=[RAGGED])
+    stage = make_stage(tmp_path / "work", groups=[RAGGED_GROUP])
     (file_of_frames,) = (stage.path / "pieces").glob("0.*.toy.ragged")
 
     change_frames_of_second_clip(file_of_frames, stage, harm)
 
     assert_second_clip_is_refused_and_can_be_done_again(
-        stage, tmp_path / "work" / "toy", undisturbed_files=tree(ragged_store)
+        stage, tmp_path / "work" / "toy", undisturbed_files=bytes_of_files(ragged_store)
     )
 
 
@@ -467,10 +476,10 @@ def test_a_ragged_store_of_failed_clips_alone_opens_and_verifies(tmp_path):
 
     Zarr, the format of the arrays, writes an array without rows in a way of its own.
     """
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan(3), [ragged(arrays=["frames"])], CORPUS)
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(3), [ragged_group(arrays=["frames"])], CORPUS)
     commit_clips(stage, stage.missing(), status=lambda _: "failed")
 
-    path = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    path = seal_stage_of(tmp_path / "toy", **LICENSED)
 
     no_frames_of_four_numbers = (0, 4)
     assert open_store(path)["toy"].frames().shape == no_frames_of_four_numbers
@@ -478,36 +487,41 @@ def test_a_ragged_store_of_failed_clips_alone_opens_and_verifies(tmp_path):
     assert verify(path, "full").ok
 
 
-def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, undisturbed_files):
+def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, fixed_or_ragged_group, undisturbed_files):
     """Of 20 clips, written in pieces of 16, the second piece has clips 16 to 19 and loses its tokens.
 
     Those of them that have features must be done again. Then the store has the same bytes as one made
     without this loss.
     """
-    stage = make_stage(tmp_path, groups=[toy])
+    stage = make_stage(tmp_path, groups=[fixed_or_ragged_group])
     for tokens_of_second_piece in (stage.path / "pieces").glob("1.*.toy.tokens"):
         tokens_of_second_piece.unlink()
     lost = [clip.clip_id for clip in stage.clips[16:] if status_of(clip.clip_id) != "failed"]
 
     with pytest.raises(StoreError, match=rf"{len(lost)}.*{lost[0]}"):
-        seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+        seal_stage_of(tmp_path / "toy", **LICENSED)
     assert stage.missing() == lost
 
     commit_clips(stage, lost)
-    sealed = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
-    assert tree(sealed) == undisturbed_files
+    sealed = seal_stage_of(tmp_path / "toy", **LICENSED)
+    assert bytes_of_files(sealed) == undisturbed_files
 
 
-def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, toy, undisturbed_files):
+def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(
+    tmp_path, fixed_or_ragged_group, undisturbed_files
+):
     """Two writers each do all 20 clips; the first fails at clips 0 to 4, and the second at 9 to 19.
 
     A clip that one of them has done is done. The store has the same bytes as one made by one writer.
     """
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [fixed_or_ragged_group], CORPUS)
     clips = stage.missing()
 
     def results_with_failures(failed_clips):
-        return [result(clip, [toy], "failed" if clip in failed_clips else status_of(clip)) for clip in clips]
+        return [
+            result(clip, [fixed_or_ragged_group], "failed" if clip in failed_clips else status_of(clip))
+            for clip in clips
+        ]
 
     with stage.writer() as first, stage.writer() as second:
         first.commit(results_with_failures(clips[:5]))
@@ -515,14 +529,14 @@ def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, 
 
     statuses = {clip: entry.status for clip, entry in stage.status().items()}
     assert statuses == {clip: status_of(clip) for clip in clips}
-    sealed = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
-    assert tree(sealed) == undisturbed_files
+    sealed = seal_stage_of(tmp_path / "toy", **LICENSED)
+    assert bytes_of_files(sealed) == undisturbed_files
 
 
 @pytest.fixture
-def stage_and_two_failed(tmp_path, toy):
+def stage_and_two_failed(tmp_path, fixed_or_ragged_group):
     """A stage in which all is done, and the first two clips have failed: the stage and the clips."""
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [fixed_or_ragged_group], CORPUS)
     failed = sorted([stage.clips[0].clip_id, stage.clips[1].clip_id])
     commit_clips(stage, stage.missing(), lambda clip: "failed" if clip in failed else status_of(clip))
     return stage, failed
@@ -533,14 +547,14 @@ def stage_and_two_failed(tmp_path, toy):
 
 
 def test_two_runs_that_retry_failed_clips_in_turn_lose_nothing(
-    tmp_path, toy, undisturbed_files, stage_and_two_failed
+    tmp_path, fixed_or_ragged_group, undisturbed_files, stage_and_two_failed
 ):
     """Of 20 clips of a stage the first two had failed; two runs do them again, and commit by turns.
 
     The store has the same bytes as one in which the two never failed.
     """
     stage, failed = stage_and_two_failed
-    first_clip, second_clip = (result(clip, [toy], status_of(clip)) for clip in failed)
+    first_clip, second_clip = (result(clip, [fixed_or_ragged_group], status_of(clip)) for clip in failed)
 
     with stage.writer(failed) as one_run, stage.writer(failed) as other_run:
         one_run.commit([first_clip])
@@ -548,8 +562,8 @@ def test_two_runs_that_retry_failed_clips_in_turn_lose_nothing(
         one_run.commit([second_clip])
         other_run.commit([second_clip])
 
-    sealed = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
-    assert tree(sealed) == undisturbed_files
+    sealed = seal_stage_of(tmp_path / "toy", **LICENSED)
+    assert bytes_of_files(sealed) == undisturbed_files
 
 
 def before_closing_a_piece(monkeypatch, run, action):
@@ -564,7 +578,7 @@ def before_closing_a_piece(monkeypatch, run, action):
 
 
 def test_two_runs_that_retry_failed_clips_at_once_lose_nothing(
-    tmp_path, toy, undisturbed_files, stage_and_two_failed, monkeypatch
+    tmp_path, fixed_or_ragged_group, undisturbed_files, stage_and_two_failed, monkeypatch
 ):
     """Of 20 clips of a stage the first two had failed, and two runs do them again at the same time.
 
@@ -572,7 +586,7 @@ def test_two_runs_that_retry_failed_clips_at_once_lose_nothing(
     store has the same bytes as one in which the two clips never failed.
     """
     stage, failed = stage_and_two_failed
-    first_clip, last_clip = (result(clip, [toy], status_of(clip)) for clip in failed)
+    first_clip, last_clip = (result(clip, [fixed_or_ragged_group], status_of(clip)) for clip in failed)
 
     with stage.writer(failed) as first_run, stage.writer(failed) as second_run:
         first_run.commit([first_clip])
@@ -580,53 +594,55 @@ def test_two_runs_that_retry_failed_clips_at_once_lose_nothing(
         before_closing_a_piece(monkeypatch, second_run, lambda: first_run.commit([last_clip]))
         second_run.commit([last_clip])
 
-    sealed = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
-    assert tree(sealed) == undisturbed_files
+    sealed = seal_stage_of(tmp_path / "toy", **LICENSED)
+    assert bytes_of_files(sealed) == undisturbed_files
 
 
 def files_shared_by(stage, store):
     """Names of the store's files that are files of the stage."""
     inodes = {path.stat().st_ino for path in (stage.path / "pieces").iterdir()}
-    return {name for name in tree(store) if (store / name).stat().st_ino in inodes}
+    return {name for name in bytes_of_files(store) if (store / name).stat().st_ino in inodes}
 
 
-def test_shards_are_links_to_files_of_the_stage(tmp_path, toy, undisturbed_files):
+def test_shards_are_links_to_files_of_the_stage(tmp_path, fixed_or_ragged_group, undisturbed_files):
     """Tokens are large and are not written twice: their files in the store are hard links to the stage's."""
-    stage = make_stage(tmp_path, groups=[toy])
+    stage = make_stage(tmp_path, groups=[fixed_or_ragged_group])
 
-    store = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    store = seal_stage_of(tmp_path / "toy", **LICENSED)
 
     files_of_tokens = {name for name in undisturbed_files if "/tokens/c/" in name}
     assert files_shared_by(stage, store) == files_of_tokens
 
 
 def test_what_is_committed_after_sealing_does_not_change_files_that_store_and_stage_share(
-    tmp_path, toy, undisturbed_files
+    tmp_path, fixed_or_ragged_group, undisturbed_files
 ):
     """Files of tokens in the store are hard links to files of its stage: one that is written to changes both.
 
     After sealing, the clips that had failed are done again, and the stage is sealed as another version.
     """
-    stage = make_stage(tmp_path, groups=[toy])
-    store = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    stage = make_stage(tmp_path, groups=[fixed_or_ragged_group])
+    store = seal_stage_of(tmp_path / "toy", **LICENSED)
     assert files_shared_by(stage, store)
 
     failed_clips = stage.missing(retry_failed=True)
     commit_clips(stage, failed_clips, status=lambda _: "ok")
-    seal(stage_path=None, destination=tmp_path / "toy", version="1.0.1", **LICENSED)
+    seal_stage_of(tmp_path / "toy", version="1.0.1", **LICENSED)
 
-    assert tree(store) == undisturbed_files
+    assert bytes_of_files(store) == undisturbed_files
 
 
-def test_shards_are_copies_where_links_do_not_work(tmp_path, monkeypatch, toy, undisturbed_files):
+def test_shards_are_copies_where_links_do_not_work(
+    tmp_path, monkeypatch, fixed_or_ragged_group, undisturbed_files
+):
     """The disk refuses to link the files of a stage. The store has the same bytes all the same."""
     monkeypatch.setattr(os, "link", no_link)
-    stage = make_stage(tmp_path, groups=[toy])
+    stage = make_stage(tmp_path, groups=[fixed_or_ragged_group])
 
-    store = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
+    store = seal_stage_of(tmp_path / "toy", **LICENSED)
 
     assert files_shared_by(stage, store) == set()
-    assert tree(store) == undisturbed_files
+    assert bytes_of_files(store) == undisturbed_files
 
 
 def test_a_store_that_another_process_is_sealing_is_not_sealed_twice(tmp_path):
@@ -636,7 +652,7 @@ def test_a_store_that_another_process_is_sealing_is_not_sealed_twice(tmp_path):
     with locked(tmp_path / "toy.building", wait=False) as has_lock:  # as the other process has
         assert has_lock
         with pytest.raises(StoreError):
-            seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
+            seal_stage_of(tmp_path / "toy", licence="MIT")
 
-    store = seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
+    store = seal_stage_of(tmp_path / "toy", licence="MIT")
     assert store.is_dir()

@@ -6,24 +6,24 @@ from dataclasses import replace
 import numpy as np
 
 from obygaze_features.exchange.transfer import pull
-from obygaze_features.store import ClipResult, Stage, seal, staging_path
+from obygaze_features.store import ClipResult, Stage, staging_path
 from obygaze_features.store.growth import why_needed
 
-from .toy_stores import CORPUS, LICENSED, commit_clips, features, group, plan
+from .toy_stores import CORPUS, LICENSED, commit_clips, group, plan, planted_features, seal_stage_of
 
-TOY = group()
+FIXED_GROUP = group()
 
 
 def begun(folder):
     """Begin a stage of four clips."""
-    return Stage.open(staging_path(folder / "toy"), plan(4), [TOY], CORPUS)
+    return Stage.open(staging_path(folder / "toy"), plan(4), [FIXED_GROUP], CORPUS)
 
 
 def sealed_with_its_stage(folder):
     """Seal a store of the four clips; return its stage, which stays."""
     stage = begun(folder)
     commit_clips(stage, stage.missing(), lambda _: "ok")
-    seal(stage_path=None, destination=folder / "toy", **LICENSED)
+    seal_stage_of(folder / "toy", **LICENSED)
     return stage
 
 
@@ -43,7 +43,7 @@ def test_a_stage_with_other_features_than_its_store_is_needed(tmp_path):
     clips = anew.missing()
     with anew.writer(clips) as writer:
         for clip in clips:
-            sealed_before = features(clip, TOY)
+            sealed_before = planted_features(clip, FIXED_GROUP)
             zeros = {name: np.zeros_like(array) for name, array in sealed_before.arrays.items()}
             other_features = replace(sealed_before, arrays=zeros)
             writer.commit([ClipResult(clip, "ok", groups={"toy": other_features})])

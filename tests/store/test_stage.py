@@ -10,20 +10,30 @@ from obygaze_features.errors import StoreError
 from obygaze_features.lines import checked_entry, encode_line
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, read_stage, seal, verify
 
-from .toy_stores import CORPUS, commit_clips, features, group, make_stage, plan, provenance, result, tree
+from .toy_stores import (
+    CORPUS,
+    bytes_of_files,
+    commit_clips,
+    group,
+    make_stage,
+    plan,
+    planted_features,
+    provenance,
+    result,
+)
 
-TOY = group()
+FIXED_GROUP = group()
 
 
 @pytest.fixture
-def stage(tmp_path):
+def stage_of_40_clips(tmp_path):
     """A stage of 40 clips: two pieces of 16 and one of 8."""
-    return Stage.open(tmp_path / "toy.staging", plan(40), [TOY], CORPUS)
+    return Stage.open(tmp_path / "toy.staging", plan(40), [FIXED_GROUP], CORPUS)
 
 
 @pytest.fixture
-def ids(stage):
-    return [clip.clip_id for clip in stage.clips]
+def sorted_ids(stage_of_40_clips):
+    return [clip.clip_id for clip in stage_of_40_clips.clips]
 
 
 def ok(_clip):
@@ -38,36 +48,40 @@ def names_of_feature_files(stage):
     return {path.name for path in (stage.path / "pieces").iterdir()}
 
 
-def test_a_stage_has_every_clip_to_do_sorted_by_id_in_whatever_order_it_is_opened(stage, ids):
-    """The stage was begun for the 40 clips of `plan(40)`, whose `ids` are sorted here; none is done.
+def test_a_stage_has_every_clip_to_do_sorted_by_id_in_whatever_order_it_is_opened(
+    stage_of_40_clips, sorted_ids
+):
+    """The stage was begun for the 40 clips of `plan(40)`, whose `sorted_ids` are sorted here; none is done.
 
     It is opened again for the same clips in reverse order. A manifest in another order has another digest,
     which the stage takes over.
     """
-    assert ids == sorted(clip.clip_id for clip in plan(40))
-    assert stage.missing() == ids
-    assert stage.status() == {}
+    assert sorted_ids == sorted(clip.clip_id for clip in plan(40))
+    assert stage_of_40_clips.missing() == sorted_ids
+    assert stage_of_40_clips.status() == {}
 
     clips_in_reverse_order = plan(40)[::-1]
     other_digest = "cd" * 32
     corpus_with_other_digest = {**CORPUS, "manifest_sha256": other_digest}
-    reopened = Stage.open(stage.path, clips_in_reverse_order, [TOY], corpus_with_other_digest)
+    reopened = Stage.open(
+        stage_of_40_clips.path, clips_in_reverse_order, [FIXED_GROUP], corpus_with_other_digest
+    )
 
-    assert reopened.clips == stage.clips
-    assert read_stage(stage.path).corpus["manifest_sha256"] == other_digest
+    assert reopened.clips == stage_of_40_clips.clips
+    assert read_stage(stage_of_40_clips.path).corpus["manifest_sha256"] == other_digest
 
 
-def test_committed_clips_are_done_in_a_stage_that_is_opened_again(stage, ids):
+def test_committed_clips_are_done_in_a_stage_that_is_opened_again(stage_of_40_clips, sorted_ids):
     """Of the 40 clips of a stage the first three are committed, one of each status.
 
     Clips to do are `missing`. A failed clip counts as done, unless failed clips are to be tried again.
     """
-    ok_clip, partial_clip, failed_clip = ids[:3]
-    not_committed = ids[3:]
+    ok_clip, partial_clip, failed_clip = sorted_ids[:3]
+    not_committed = sorted_ids[3:]
     statuses = {ok_clip: "ok", partial_clip: "partial", failed_clip: "failed"}
-    commit_clips(stage, statuses, status=statuses.get)
+    commit_clips(stage_of_40_clips, statuses, status=statuses.get)
 
-    reopened = Stage.open(stage.path, plan(40), [TOY], CORPUS)
+    reopened = Stage.open(stage_of_40_clips.path, plan(40), [FIXED_GROUP], CORPUS)
 
     assert reopened.missing() == not_committed
     assert reopened.missing(retry_failed=True) == [failed_clip, *not_committed]
@@ -78,79 +92,79 @@ def test_committed_clips_are_done_in_a_stage_that_is_opened_again(stage, ids):
     assert entries[ok_clip].source["duration_s"] == 5.25  # of every clip of `commit_clips`
 
 
-def test_two_shards_divide_the_pieces_of_a_stage(stage, ids):
+def test_two_shards_divide_the_pieces_of_a_stage(stage_of_40_clips, sorted_ids):
     """40 clips are pieces of 16, 16 and 8.
 
     Shard 0 gets every second piece from the first, shard 1 the other. There is no shard 2 of 2.
     """
-    first, second, third = ids[:16], ids[16:32], ids[32:]
-    assert stage.missing((0, 2)) == first + third
-    assert stage.missing((1, 2)) == second
+    first, second, third = sorted_ids[:16], sorted_ids[16:32], sorted_ids[32:]
+    assert stage_of_40_clips.missing((0, 2)) == first + third
+    assert stage_of_40_clips.missing((1, 2)) == second
     with pytest.raises(StoreError):
-        stage.missing((2, 2))
+        stage_of_40_clips.missing((2, 2))
 
 
-def test_a_piece_is_recorded_once_all_its_announced_clips_are_committed(stage, ids):
+def test_a_piece_is_recorded_once_all_its_announced_clips_are_committed(stage_of_40_clips, sorted_ids):
     """Clips 2 and 7 are in piece 0, and 20 in piece 1.
 
     A line of the journal is of a whole piece, or of as much of it as the writer said that it would do.
     """
-    of_first_piece, of_second_piece = [ids[2], ids[7]], ids[20]
-    with stage.writer([*of_first_piece, of_second_piece]) as writer:
-        writer.commit([result(ids[7], [TOY])])
-        recorded_clips = list(stage.status())
+    of_first_piece, of_second_piece = [sorted_ids[2], sorted_ids[7]], sorted_ids[20]
+    with stage_of_40_clips.writer([*of_first_piece, of_second_piece]) as writer:
+        writer.commit([result(sorted_ids[7], [FIXED_GROUP])])
+        recorded_clips = list(stage_of_40_clips.status())
         assert recorded_clips == []
 
-        writer.commit([result(ids[2], [TOY])])
-        recorded_clips = list(stage.status())
+        writer.commit([result(sorted_ids[2], [FIXED_GROUP])])
+        recorded_clips = list(stage_of_40_clips.status())
         assert recorded_clips == of_first_piece
 
         with pytest.raises(StoreError, match="already done"):
-            writer.commit([result(ids[2], [TOY])])
+            writer.commit([result(sorted_ids[2], [FIXED_GROUP])])
 
 
-def test_closing_a_writer_records_the_piece_it_has_begun(stage, ids):
+def test_closing_a_writer_records_the_piece_it_has_begun(stage_of_40_clips, sorted_ids):
     """It announced two clips of a piece, and is closed after the first. `status` has the recorded clips."""
-    with stage.writer([ids[20], ids[21]]) as writer:
-        writer.commit([result(ids[20], [TOY])])
-        assert list(stage.status()) == []
+    with stage_of_40_clips.writer([sorted_ids[20], sorted_ids[21]]) as writer:
+        writer.commit([result(sorted_ids[20], [FIXED_GROUP])])
+        assert list(stage_of_40_clips.status()) == []
 
-    assert list(stage.status()) == [ids[20]]
+    assert list(stage_of_40_clips.status()) == [sorted_ids[20]]
     with pytest.raises(StoreError, match="closed"):
         writer.commit([])
 
 
-def test_a_failed_clip_counts_its_attempts_and_may_succeed_later(stage, ids):
+def test_a_failed_clip_counts_its_attempts_and_may_succeed_later(stage_of_40_clips, sorted_ids):
     """The same clip is committed three times: it fails twice, and is then ok."""
-    clip = ids[0]
+    clip = sorted_ids[0]
 
-    commit_clips(stage, [clip], failed)
-    commit_clips(stage, [clip], failed)
-    entry = stage.status()[clip]
+    commit_clips(stage_of_40_clips, [clip], failed)
+    commit_clips(stage_of_40_clips, [clip], failed)
+    entry = stage_of_40_clips.status()[clip]
     assert entry.attempt == 2
     assert entry.status == "failed"
 
-    commit_clips(stage, [clip], ok)
-    entry = stage.status()[clip]
+    commit_clips(stage_of_40_clips, [clip], ok)
+    entry = stage_of_40_clips.status()[clip]
     assert entry.attempt == 3
     assert entry.status == "ok"
 
 
-def test_writers_never_share_a_journal_and_are_counted_until_they_end(stage):
+def test_writers_never_share_a_journal_and_are_counted_until_they_end(stage_of_40_clips):
     """Three writers have three names, also the one that begins after the others have ended."""
-    assert stage.n_writers() == 0
+    assert stage_of_40_clips.n_writers() == 0
 
-    with stage.writer() as first, stage.writer() as second:
-        assert stage.n_writers() == 2
-    assert stage.n_writers() == 0
+    with stage_of_40_clips.writer() as first, stage_of_40_clips.writer() as second:
+        assert stage_of_40_clips.n_writers() == 2
+    assert stage_of_40_clips.n_writers() == 0
 
-    with stage.writer() as third:
+    with stage_of_40_clips.writer() as third:
         assert len({first.name, second.name, third.name}) == 3
 
 
 def features_with(replaced, clip):
     """The right features of a clip, but for the arrays `replaced` (name -> array)."""
-    right = features(clip, TOY)
+    right = planted_features(clip, FIXED_GROUP)
     vectors = dict(right.arrays)
     times = {"time_s": right.time_s, "frame_index": right.frame_index}
     for name, array in replaced.items():
@@ -176,72 +190,74 @@ def features_with(replaced, clip):
         ({"frame_index": np.full(3, -1)}, "array frame_index: a negative index"),
     ],
 )
-def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(stage, ids, bad_arrays, message):
+def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(
+    stage_of_40_clips, sorted_ids, bad_arrays, message
+):
     """Right are: pooled [4] in float32, frames [3, 4] in float16, and of 3 frames the times and indices.
 
     A good clip and one with a bad array are committed together. A commit is written as a whole or not at
     all, so the good one is not written either, and can be committed later.
     """
-    good, bad = ids[:2]
-    good_result = result(good, [TOY])
+    good, bad = sorted_ids[:2]
+    good_result = result(good, [FIXED_GROUP])
     bad_result = ClipResult(bad, "ok", groups={"toy": features_with(bad_arrays, bad)})
 
-    with stage.writer() as writer:
+    with stage_of_40_clips.writer() as writer:
         with pytest.raises(StoreError, match=rf"clip {bad}, group toy.*{message}"):
             writer.commit([good_result, bad_result])
-        assert names_of_feature_files(stage) == set()
+        assert names_of_feature_files(stage_of_40_clips) == set()
 
         writer.commit([good_result])
-    assert list(stage.status()) == [good]
+    assert list(stage_of_40_clips.status()) == [good]
 
 
-def test_clips_that_another_process_did_meanwhile_may_be_done_again(stage, ids, tmp_path):
+def test_clips_that_another_process_did_meanwhile_may_be_done_again(stage_of_40_clips, sorted_ids, tmp_path):
     """A writer knows which of the 40 clips were done when it began, not what others do meanwhile.
 
     Clips 0 to 19 are done by another process, and 0 to 2 then again by the writer. The same clip gives the
     same features, so doing it twice harms nothing.
     """
-    missing_at_the_beginning = stage.missing()
+    missing_at_the_beginning = stage_of_40_clips.missing()
 
-    opened_by_another = Stage.open(stage.path, plan(40), [TOY], CORPUS)
-    commit_clips(opened_by_another, ids[:20], ok)
-    with stage.writer(missing_at_the_beginning) as writer:
-        writer.commit([result(clip, [TOY]) for clip in ids[:3]])
-    commit_clips(stage, ids[20:], ok)
+    opened_by_another = Stage.open(stage_of_40_clips.path, plan(40), [FIXED_GROUP], CORPUS)
+    commit_clips(opened_by_another, sorted_ids[:20], ok)
+    with stage_of_40_clips.writer(missing_at_the_beginning) as writer:
+        writer.commit([result(clip, [FIXED_GROUP]) for clip in sorted_ids[:3]])
+    commit_clips(stage_of_40_clips, sorted_ids[20:], ok)
 
-    assert not stage.missing()
-    assert not stage.damage()
-    sealed = seal(stage.path, tmp_path / "toy", licence="CC0-1.0")
+    assert not stage_of_40_clips.missing()
+    assert not stage_of_40_clips.damage()
+    sealed = seal(stage_of_40_clips.path, tmp_path / "toy", licence="CC0-1.0")
     assert verify(sealed, "full").ok
 
 
 @pytest.mark.parametrize(
     ("clips", "groups", "message"),
     [
-        (["nobody"], [TOY], "clip nobody: not in the plan"),
-        (["tt0002-é", "tt0002-é"], [TOY], "committed twice at once"),
+        (["nobody"], [FIXED_GROUP], "clip nobody: not in the plan"),
+        (["tt0002-é", "tt0002-é"], [FIXED_GROUP], "committed twice at once"),
         (["tt0002-é"], [], "expected features of toy; found none"),
-        (["tt0000-é"], [TOY], "already done"),
-        (["tt0001-é"], [TOY], "already done"),
+        (["tt0000-é"], [FIXED_GROUP], "already done"),
+        (["tt0001-é"], [FIXED_GROUP], "already done"),
     ],
     ids=["out of plan", "twice at once", "without a group", "done by this writer", "done before"],
 )
-def test_a_commit_that_does_not_fit_its_stage_is_refused(stage, clips, groups, message):
+def test_a_commit_that_does_not_fit_its_stage_is_refused(stage_of_40_clips, clips, groups, message):
     """Clip tt0001 was done before, and tt0000 by the same writer. Each clip needs features of group "toy"."""
-    commit_clips(stage, ["tt0001-é"], ok)
+    commit_clips(stage_of_40_clips, ["tt0001-é"], ok)
 
-    with stage.writer() as writer:
-        writer.commit([result("tt0000-é", [TOY])])
+    with stage_of_40_clips.writer() as writer:
+        writer.commit([result("tt0000-é", [FIXED_GROUP])])
 
         with pytest.raises(StoreError, match=message):
             writer.commit([result(clip, groups) for clip in clips])
 
 
 def assert_opening_is_refused_and_changes_no_file(path, message, *, clips, groups, corpus):
-    files_before = tree(path)
+    files_before = bytes_of_files(path)
     with pytest.raises(StoreError, match=message):
         Stage.open(path, clips, groups, corpus)
-    assert tree(path) == files_before
+    assert bytes_of_files(path) == files_before
 
 
 FIRST_CLIP, *OTHER_CLIPS = plan(8)
@@ -268,7 +284,9 @@ def test_a_stage_is_not_opened_for_other_clips(tmp_path, clips, message):
     """
     path = make_stage(tmp_path, 8).path
 
-    assert_opening_is_refused_and_changes_no_file(path, message, clips=clips, groups=[TOY], corpus=CORPUS)
+    assert_opening_is_refused_and_changes_no_file(
+        path, message, clips=clips, groups=[FIXED_GROUP], corpus=CORPUS
+    )
 
 
 @pytest.mark.parametrize(
@@ -305,11 +323,13 @@ def test_a_stage_is_not_opened_for_another_corpus(tmp_path, other_corpus, messag
     path = make_stage(tmp_path, 8).path
 
     assert_opening_is_refused_and_changes_no_file(
-        path, message, clips=plan(8), groups=[TOY], corpus=other_corpus
+        path, message, clips=plan(8), groups=[FIXED_GROUP], corpus=other_corpus
     )
 
 
-@pytest.mark.parametrize(("clips", "groups"), [([], [TOY]), (plan(8), [])], ids=["no clips", "no groups"])
+@pytest.mark.parametrize(
+    ("clips", "groups"), [([], [FIXED_GROUP]), (plan(8), [])], ids=["no clips", "no groups"]
+)
 def test_a_stage_of_no_clips_or_no_groups_is_not_begun(tmp_path, clips, groups):
     """There would be nothing to do: the stage is refused, and its folder is not made."""
     folder = tmp_path / "toy.staging"
@@ -323,86 +343,86 @@ def test_a_stage_of_no_clips_or_no_groups_is_not_begun(tmp_path, clips, groups):
 def test_a_stage_of_two_groups_of_one_name_is_not_begun(tmp_path):
     """A store has its arrays by the names of groups, so that the second group would replace the first."""
     with pytest.raises(StoreError, match="group toy"):
-        Stage.open(tmp_path / "toy.staging", plan(8), [TOY, TOY], CORPUS)
+        Stage.open(tmp_path / "toy.staging", plan(8), [FIXED_GROUP, FIXED_GROUP], CORPUS)
     assert not (tmp_path / "toy.staging").exists()
 
 
 # --- earlier attempts
-def test_retrying_a_failed_clip_rewrites_its_piece_with_the_old_rows(stage, ids):
+def test_retrying_a_failed_clip_rewrites_its_piece_with_the_old_rows(stage_of_40_clips, sorted_ids):
     """Clip 3 of a piece of 16 fails and is tried again: new files hold its row and copies of the other 15."""
-    first_piece = ids[:16]
-    commit_clips(stage, first_piece, lambda clip: "failed" if clip == ids[3] else "ok")
-    old_files = names_of_feature_files(stage)
-    old_digests = {clip: entry.sha256 for clip, entry in stage.status().items()}
+    first_piece = sorted_ids[:16]
+    commit_clips(stage_of_40_clips, first_piece, lambda clip: "failed" if clip == sorted_ids[3] else "ok")
+    old_files = names_of_feature_files(stage_of_40_clips)
+    old_digests = {clip: entry.sha256 for clip, entry in stage_of_40_clips.status().items()}
 
-    commit_clips(stage, [ids[3]], ok)
+    commit_clips(stage_of_40_clips, [sorted_ids[3]], ok)
 
-    assert not old_files & names_of_feature_files(stage)
+    assert not old_files & names_of_feature_files(stage_of_40_clips)
 
-    status = stage.status()
-    reader = stage.reader()
+    status = stage_of_40_clips.status()
+    reader = stage_of_40_clips.reader()
     for clip in first_piece:
         assert status[clip].attempt == 2
         assert reader.small_rows(status[clip]) is not None  # which would say that the row is damaged
-        if clip != ids[3]:
+        if clip != sorted_ids[3]:
             assert status[clip].sha256 == old_digests[clip]
 
 
-def test_a_damaged_row_is_not_copied_and_its_file_is_kept(stage, ids):
+def test_a_damaged_row_is_not_copied_and_its_file_is_kept(stage_of_40_clips, sorted_ids):
     """15 of the 16 clips of a piece are done, and a bit is flipped in the row of the first.
 
     Committing the last would copy them all into a new file. But the damaged row stays in the old file, as of
     attempt 1, and sealing finds the damage there.
     """
-    commit_clips(stage, ids[:15], ok)
-    (rows,) = (stage.path / "pieces").glob("*.rows")
+    commit_clips(stage_of_40_clips, sorted_ids[:15], ok)
+    (rows,) = (stage_of_40_clips.path / "pieces").glob("*.rows")
     data = bytearray(rows.read_bytes())
     data[0] ^= 1
     rows.write_bytes(bytes(data))
-    files_before = names_of_feature_files(stage)
+    files_before = names_of_feature_files(stage_of_40_clips)
 
-    commit_clips(stage, ids[15:16], ok)
+    commit_clips(stage_of_40_clips, sorted_ids[15:16], ok)
 
-    assert files_before < names_of_feature_files(stage)
-    assert stage.status()[ids[0]].attempt == 1
-    assert stage.missing() == ids[16:]
+    assert files_before < names_of_feature_files(stage_of_40_clips)
+    assert stage_of_40_clips.status()[sorted_ids[0]].attempt == 1
+    assert stage_of_40_clips.missing() == sorted_ids[16:]
 
 
-def test_sweeping_removes_only_the_open_piece_of_a_killed_writer(stage, ids):
+def test_sweeping_removes_only_the_open_piece_of_a_killed_writer(stage_of_40_clips, sorted_ids):
     """Clips are written in pieces of 16, in files whose names begin with the number of the piece.
 
     Piece 0 is done. One writer is killed after the first clip of piece 1, while another has done the first
     clip of piece 2 and goes on.
     """
-    piece_0, piece_1, piece_2 = ids[:16], ids[16:32], ids[32:]
-    commit_clips(stage, piece_0, ok)
-    killed = stage.writer(piece_1[:4])
-    alive = stage.writer(piece_2)
-    killed.commit([result(piece_1[0], [TOY])])
-    alive.commit([result(piece_2[0], [TOY])])
+    piece_0, piece_1, piece_2 = sorted_ids[:16], sorted_ids[16:32], sorted_ids[32:]
+    commit_clips(stage_of_40_clips, piece_0, ok)
+    killed = stage_of_40_clips.writer(piece_1[:4])
+    alive = stage_of_40_clips.writer(piece_2)
+    killed.commit([result(piece_1[0], [FIXED_GROUP])])
+    alive.commit([result(piece_2[0], [FIXED_GROUP])])
     killed._journal.close()  # its lock ends, as with its process
 
-    n_clips_that_may_be_lost = stage.sweep()
+    n_clips_that_may_be_lost = stage_of_40_clips.sweep()
     assert n_clips_that_may_be_lost == len(piece_1)  # which of them were written is not known
-    pieces_with_files = {name.split(".")[0] for name in names_of_feature_files(stage)}
+    pieces_with_files = {name.split(".")[0] for name in names_of_feature_files(stage_of_40_clips)}
     assert pieces_with_files == {"0", "2"}
 
     alive.close()
-    n_clips_that_may_be_lost = stage.sweep()
+    n_clips_that_may_be_lost = stage_of_40_clips.sweep()
     assert n_clips_that_may_be_lost == 0
-    assert stage.missing() == piece_1 + piece_2[1:]
+    assert stage_of_40_clips.missing() == piece_1 + piece_2[1:]
 
 
 # --- journals
 @pytest.fixture
-def journal(stage, ids):
+def journal(stage_of_40_clips, sorted_ids):
     """A journal of two pieces."""
-    commit_clips(stage, ids[:32], ok)
-    (path,) = (stage.path / "journal").iterdir()
+    commit_clips(stage_of_40_clips, sorted_ids[:32], ok)
+    (path,) = (stage_of_40_clips.path / "journal").iterdir()
     return path
 
 
-def test_a_torn_last_line_is_as_if_it_were_never_written(stage, ids, journal):
+def test_a_torn_last_line_is_as_if_it_were_never_written(stage_of_40_clips, sorted_ids, journal):
     """A power cut may leave any part of the last line, which recorded the second piece of 16 clips.
 
     Those clips are then missing, which is no damage. Without its line break alone the line counts: its digest
@@ -412,15 +432,17 @@ def test_a_torn_last_line_is_as_if_it_were_never_written(stage, ids, journal):
     *_, last_line = complete.splitlines(keepends=True)
     for n_lost in range(2, len(last_line), 99):
         journal.write_bytes(complete[:-n_lost])
-        assert stage.missing() == ids[16:]
-        assert stage.damage() == ()
+        assert stage_of_40_clips.missing() == sorted_ids[16:]
+        assert stage_of_40_clips.damage() == ()
 
     journal.write_bytes(complete.removesuffix(b"\n"))
-    assert stage.missing() == ids[32:]
-    assert stage.damage() == ()
+    assert stage_of_40_clips.missing() == sorted_ids[32:]
+    assert stage_of_40_clips.damage() == ()
 
 
-def test_a_damaged_line_in_the_middle_is_reported_and_its_clips_done_again(stage, ids, journal):
+def test_a_damaged_line_in_the_middle_is_reported_and_its_clips_done_again(
+    stage_of_40_clips, sorted_ids, journal
+):
     """Each of the two lines records a piece of 16 clips.
 
     A bit of the first is flipped, and no power cut does that: the damage is told, and clips 0 to 15 are done
@@ -430,14 +452,14 @@ def test_a_damaged_line_in_the_middle_is_reported_and_its_clips_done_again(stage
     damaged[60] ^= 1
     journal.write_bytes(damaged)
 
-    assert stage.missing() == ids[:16] + ids[32:]
-    (damage,) = stage.damage()
+    assert stage_of_40_clips.missing() == sorted_ids[:16] + sorted_ids[32:]
+    (damage,) = stage_of_40_clips.damage()
     assert f"{journal}, line 1: damaged" in damage
 
-    n_clips_that_may_be_lost = stage.sweep()
+    n_clips_that_may_be_lost = stage_of_40_clips.sweep()
     assert n_clips_that_may_be_lost == 16
-    commit_clips(stage, ids[:16], ok)
-    assert stage.missing() == ids[32:]
+    commit_clips(stage_of_40_clips, sorted_ids[:16], ok)
+    assert stage_of_40_clips.missing() == sorted_ids[32:]
 
 
 def rewrite_with_another_attempt_in_the_first_line(journal):
@@ -448,20 +470,22 @@ def rewrite_with_another_attempt_in_the_first_line(journal):
     journal.write_bytes(encode_line(entry) + second_line)
 
 
-def test_clips_of_a_journal_line_with_two_attempts_are_done_again_and_sealed(stage, ids, journal):
+def test_clips_of_a_journal_line_with_two_attempts_are_done_again_and_sealed(
+    stage_of_40_clips, sorted_ids, journal
+):
     """The journal has a line for each of two pieces of 16 clips that are done, of 40 clips.
 
     Clips of a line are committed in the same attempt, whose number is in the names of their files. In the
     first line a clip names another one, so that no file of this line can be relied on.
     """
-    clips_of_first_line, not_committed = ids[:16], ids[32:]
+    clips_of_first_line, not_committed = sorted_ids[:16], sorted_ids[32:]
     rewrite_with_another_attempt_in_the_first_line(journal)
 
-    assert len(stage.damage()) == 1
-    assert stage.missing() == clips_of_first_line + not_committed
+    assert len(stage_of_40_clips.damage()) == 1
+    assert stage_of_40_clips.missing() == clips_of_first_line + not_committed
 
-    commit_clips(stage, clips_of_first_line + not_committed, ok)
-    sealed = seal(stage.path, stage.path.with_name("toy"), licence="CC0-1.0")
+    commit_clips(stage_of_40_clips, clips_of_first_line + not_committed, ok)
+    sealed = seal(stage_of_40_clips.path, stage_of_40_clips.path.with_name("toy"), licence="CC0-1.0")
     assert verify(sealed, "full").ok
 
 
@@ -478,13 +502,13 @@ def test_every_flipped_bit_of_a_line_is_noticed():
             assert checked_entry(bytes(flipped)) is None, f"bit {bit} of byte {index}"
 
 
-def test_a_journal_with_a_clip_that_is_not_in_the_plan_is_refused(stage):
+def test_a_journal_with_a_clip_that_is_not_in_the_plan_is_refused(stage_of_40_clips):
     """A line of the journal records clip x, and the plan of the stage (plan.jsonl) lists no such clip."""
     entry = {"row": 0, "clip_id": "x", "status": "failed"}
-    (stage.path / "journal" / "0001.jsonl").write_bytes(encode_line({"rows": [entry]}))
+    (stage_of_40_clips.path / "journal" / "0001.jsonl").write_bytes(encode_line({"rows": [entry]}))
 
     with pytest.raises(StoreError, match=r"plan.jsonl"):
-        stage.status()
+        stage_of_40_clips.status()
 
 
 @pytest.mark.parametrize(
@@ -504,13 +528,13 @@ def test_a_journal_with_a_clip_that_is_not_in_the_plan_is_refused(stage):
         "an empty plan",
     ],
 )
-def test_damaged_stage_metadata_are_refused_by_file_name(stage, file, damage, message):
+def test_damaged_stage_metadata_are_refused_by_file_name(stage_of_40_clips, file, damage, message):
     """A stage has the plan of its clips in plan.jsonl, and all else about itself in stage.json.
 
     One of the two is damaged, and the stage cannot be read.
     """
-    path = stage.path / file
+    path = stage_of_40_clips.path / file
     path.write_bytes(damage(path.read_bytes()))
 
     with pytest.raises(StoreError, match=message):
-        read_stage(stage.path)
+        read_stage(stage_of_40_clips.path)

@@ -19,7 +19,7 @@ pytestmark = [
 
 SURVIVE = Path(__file__).parents[2] / "benchmarks" / "survive.py"
 ACTIONS = ["seal", "pack", "unpack", "pull", "pull-more", "merge", "import", "hdf5"]
-KINDS = [*ACTIONS, *(f"{action}-ragged" for action in ACTIONS)]
+ACTIONS_AND_KINDS_OF_GROUPS = [*ACTIONS, *(f"{action}-ragged" for action in ACTIONS)]
 
 
 def survive(*words: str) -> str:
@@ -38,10 +38,10 @@ def trials() -> str:
     A work that is killed and started again: `seal: 1 kills, ... 0 wrong, 0 with litter ... found 0 torn`.
     A work that two processes do at the same time: `seal, twice at once: right`.
     """
-    return survive(*KINDS, "--number", "1")
+    return survive(*ACTIONS_AND_KINDS_OF_GROUPS, "--number", "1")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ACTIONS_AND_KINDS_OF_GROUPS)
 def test_an_action_that_is_killed_and_restarted_or_done_twice_at_once_gives_the_same_bytes(trials, kind):
     (killed,) = [line for line in trials.splitlines() if line.startswith(f"{kind}: 1 kills")]
     assert "0 wrong, 0 with litter" in killed

@@ -19,13 +19,13 @@ from obygaze_features.store import (
     PlannedClip,
     Stage,
     open_store,
-    seal,
     staging_path,
     verify,
 )
 from obygaze_features.store.growth import plan_growth
 from obygaze_features.store.testing import toy_provenance
 from tests.files import rows_of
+from tests.store.toy_stores import seal_stage_of
 
 TEXTS = {"b-02": "a woman,\nsmiling", "a-01": "a man", "é-03": "ein Mädchen", "c-04": "a man"}
 SAMPLING = {"policy": "texts", "n": None}
@@ -63,7 +63,7 @@ def features_of(text):
 
 def make_sealed_store(path, texts=TEXTS, failed=(), **options):
     make_stage(path, texts, failed)
-    return seal(stage_path=None, destination=path, licence="CC0-1.0", **options)
+    return seal_stage_of(path, licence="CC0-1.0", **options)
 
 
 @pytest.fixture

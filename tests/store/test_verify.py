@@ -15,12 +15,12 @@ from obygaze_features.store.testing import seal_frames
 from tests.process import execute
 
 from .hostile_stores import resealed
-from .toy_stores import group, make_sealed_store, ragged
+from .toy_stores import group, make_sealed_store, ragged_group
 
 
 @pytest.fixture(scope="module")
 def sealed_store(tmp_path_factory):
-    kinds = [group(), group("alone", ["pooled"]), ragged("theirs", ["pooled", "frames"])]
+    kinds = [group(), group("alone", ["pooled"]), ragged_group("theirs", ["pooled", "frames"])]
     return make_sealed_store(tmp_path_factory.mktemp("pristine"), 20, kinds)
 
 

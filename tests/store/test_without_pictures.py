@@ -22,7 +22,7 @@ from obygaze_features.store.records import StoredClip, clips_csv_bytes, parse_cl
 from obygaze_features.store.testing import seal_arrays
 
 from .test_schema import check_against_schema
-from .toy_stores import CORPUS, LICENSED, features, group, respecify
+from .toy_stores import CORPUS, LICENSED, group, planted_features, respecify
 
 STRETCHES = ((1.25, 2.5), (4.0, 6.1))
 SPAN = (1.0, 7.0)
@@ -93,7 +93,7 @@ def test_a_store_of_whole_clips_has_no_column_for_stretches(tmp_path):
 def commit(stage, clip, stretches=()):
     """Commit the features of a clip, which is partial if it has stretches without pictures."""
     status, reason = ("partial", "cut") if stretches else ("ok", "")
-    groups = {"toy": features(clip, KIND)}
+    groups = {"toy": planted_features(clip, KIND)}
     with stage.writer() as writer:
         writer.commit([ClipResult(clip, status, reason, groups=groups, without_pictures_s=stretches)])
 

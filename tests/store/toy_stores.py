@@ -69,15 +69,15 @@ def group(
     return GroupSpec(name, tuple(kinds[array] for array in arrays), n_frames, provenance(name, **changes))
 
 
-def ragged(
+def ragged_group(
     name: str = "toy", arrays: Sequence[str] = ("pooled", "frames", "tokens"), **changes: object
 ) -> GroupSpec:
     """A group in which every clip has its own number of frames."""
     return group(name, arrays, ANY_NUMBER, **changes)
 
 
-KINDS = {"fixed": group, "ragged": ragged}
-"""The two kinds of groups, for tests that hold of both."""
+GROUP_MAKERS = {"fixed": group, "ragged": ragged_group}
+"""Kind of group -> the function that makes one: with as many frames of each clip, or any number of each."""
 
 
 def plan(n: int) -> list[PlannedClip]:
@@ -85,7 +85,7 @@ def plan(n: int) -> list[PlannedClip]:
     return [PlannedClip(f"tt{(7 * i) % n:04d}-é", f"tt{i % 2}", float(i), i + 1.5) for i in range(n)]
 
 
-def features(clip_id: str, kind: GroupSpec) -> ClipFeatures:
+def planted_features(clip_id: str, kind: GroupSpec) -> ClipFeatures:
     """The planted truth: numbers that only this clip, group and array have."""
     rng = np.random.default_rng([*clip_id.encode(), *kind.name.encode()])
     n_frames = int(rng.integers(1, 3 * F)) if kind.ragged else kind.n_frames
@@ -103,7 +103,9 @@ def result(
     reason = "" if status == "ok" else f"the file is {status}"
     source = {"bytes": 1000, "duration_s": 5.25, "sha256": "c" * 64}
     kinds = [] if status == "failed" else [kind for kind in groups if kind.name not in absent]
-    return ClipResult(clip_id, status, reason, source, {k.name: features(clip_id, k) for k in kinds}, absent)
+    return ClipResult(
+        clip_id, status, reason, source, {k.name: planted_features(clip_id, k) for k in kinds}, absent
+    )
 
 
 def status_of(clip_id: str) -> str:
@@ -153,7 +155,12 @@ def make_sealed_store(
 ) -> Path:
     """A sealed store."""
     make_stage(folder, n, groups, name, absent)
-    return seal(stage_path=None, destination=folder / name, **LICENSED, **settings)
+    return seal_stage_of(folder / name, **LICENSED, **settings)
+
+
+def seal_stage_of(destination: Path, **settings: object) -> Path:
+    """Seal the stage `DESTINATION.staging` into the store `DESTINATION-VERSION`, and return its path."""
+    return seal(stage_path=None, destination=destination, **settings)
 
 
 def read_all(place: Path | str) -> tuple[np.ndarray, ...]:
@@ -180,8 +187,8 @@ def no_link(source: Path, target: Path, real: Callable[..., None] = os.link) -> 
     real(source, target)
 
 
-def tree(root: Path) -> dict[str, bytes]:
-    """Every file below a folder, and its bytes."""
+def bytes_of_files(root: Path) -> dict[str, bytes]:
+    """Return the bytes of every file below a folder, by its path from there."""
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
         for path in sorted(root.rglob("*"))

@@ -5,6 +5,7 @@ import subprocess
 import tracemalloc
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
 import av
 import numpy as np
@@ -28,7 +29,7 @@ TICK_S = {"mp4": 0.0, "mkv": 0.001, "ts": 1 / 90_000, "avi": 0.0}
 
 
 @pytest.fixture(scope="module")
-def films(tmp_path_factory):
+def film_of_clicks(tmp_path_factory):
     """Container -> a film of 36 s with clicks at 1, 29.5, 31.5 and 33 s."""
     folder = tmp_path_factory.mktemp("sound")
     return {
@@ -43,20 +44,35 @@ def films(tmp_path_factory):
     }
 
 
+class SoundOfSpan(NamedTuple):
+    """What was read of the sound of a span."""
+
+    parts: np.ndarray
+    """Samples [parts, samples of the longest], filled up with NaN."""
+    missing_s: float
+    """Seconds of the span without sound."""
+
+    @property
+    def samples(self):
+        """Samples of the only part, [N]."""
+        (samples,) = self.parts
+        return samples
+
+
 def read_sound(path, rate, start_s, end_s, edges_s=(), **settings):
-    """Read the sound of a span in parts that end at the edges; return them and the seconds without sound."""
-    return SoundTrack(path, **settings).parts(start_s, end_s, edges_s, rate=rate)
+    """Read the sound of a span, in parts that end at the edges."""
+    return SoundOfSpan(*SoundTrack(path, **settings).parts(start_s, end_s, edges_s, rate=rate))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", CODEC_OF)
 @pytest.mark.parametrize("rate", [16_000, 48_000])
-def test_a_click_is_found_at_its_sample(films, kind, rate):
+def test_a_click_is_found_at_its_sample(film_of_clicks, kind, rate):
     """The film has clicks at 1, 29.5, 31.5 and 33 s. Some containers do not state how much an encoder delays.
 
     A click may lie as far from its time as the container rounds times, and one sample more.
     """
-    (samples,), _ = read_sound(films[kind], rate, start_s=0.0, end_s=36.0)
+    samples = read_sound(film_of_clicks[kind], rate, start_s=0.0, end_s=36.0).samples
 
     rounding_s = TICK_S[kind] / 2 + 1 / rate
     for click_s in (1.0, 29.5, 31.5, 33.0):
@@ -66,18 +82,18 @@ def test_a_click_is_found_at_its_sample(films, kind, rate):
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the command of FFmpeg is not installed")
 @pytest.mark.parametrize("kind", CODEC_OF)
-def test_samples_are_those_of_ffmpegs_command(films, kind):
+def test_samples_are_those_of_ffmpegs_command(film_of_clicks, kind):
     """FFmpeg's command gives the sound as 16,000 samples a second of one channel.
 
     Ours may be shifted by half of what the container rounds times to, and one sample more. They are compared
     from 0.05 to 28 s: at the first and the last samples, the two resamplers meet other neighbours.
     """
     rate = 16_000
-    command = f"ffmpeg -v error -i {films[kind]} -vn -ac 1 -ar {rate} -f f32le -".split()
+    command = f"ffmpeg -v error -i {film_of_clicks[kind]} -vn -ac 1 -ar {rate} -f f32le -".split()
     output = subprocess.run(command, capture_output=True, check=True).stdout
     samples_of_ffmpeg = np.frombuffer(output, "<f4")
 
-    (samples,), _ = read_sound(films[kind], rate, start_s=0.0, end_s=36.0)
+    samples = read_sound(film_of_clicks[kind], rate, start_s=0.0, end_s=36.0).samples
 
     max_shift = round(TICK_S[kind] / 2 * rate) + 1
     first = round(0.05 * rate)
@@ -91,13 +107,13 @@ def test_samples_are_those_of_ffmpegs_command(films, kind):
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the command of FFmpeg is not installed")
 @pytest.mark.parametrize("cut_s", [0.5, 0.757, 0.013])
-def test_a_click_is_heard_in_time_in_a_film_cut_without_encoding(films, tmp_path, cut_s):
+def test_a_click_is_heard_in_time_in_a_film_cut_without_encoding(film_of_clicks, tmp_path, cut_s):
     """The first click is at 1 s, and the film is cut before it. The sound then begins inside a packet."""
     cut_film = tmp_path / "cut.mp4"
-    command = f"ffmpeg -v error -ss {cut_s} -i {films['mp4']} -t 3 -c copy {cut_film}"
+    command = f"ffmpeg -v error -ss {cut_s} -i {film_of_clicks['mp4']} -t 3 -c copy {cut_film}"
     subprocess.run(command.split(), check=True)
 
-    (samples,), _ = read_sound(cut_film, rate=48_000, start_s=0.0, end_s=2.0)
+    samples = read_sound(cut_film, rate=48_000, start_s=0.0, end_s=2.0).samples
 
     loudest_sample_s = np.abs(samples).argmax() / 48_000
     assert loudest_sample_s == pytest.approx(1.0 - cut_s, abs=0.001)
@@ -105,27 +121,29 @@ def test_a_click_is_heard_in_time_in_a_film_cut_without_encoding(films, tmp_path
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", CODEC_OF)
-def test_a_span_has_the_same_samples_whatever_else_is_read(films, kind):
+def test_a_span_has_the_same_samples_whatever_else_is_read(film_of_clicks, kind):
     """The span from 28 to 34 s of a film of 36 s is read with the rest, and alone."""
-    (whole,), _ = read_sound(films[kind], rate=16_000, start_s=0.0, end_s=36.0)
-    (span,), _ = read_sound(films[kind], rate=16_000, start_s=28.0, end_s=34.0)
+    whole = read_sound(film_of_clicks[kind], rate=16_000, start_s=0.0, end_s=36.0).samples
+    span = read_sound(film_of_clicks[kind], rate=16_000, start_s=28.0, end_s=34.0).samples
 
     assert np.array_equal(span, whole[28 * 16_000 : 34 * 16_000])
 
 
-def test_parts_end_at_the_edges_and_hold_the_span_between_them(films):
+def test_parts_end_at_the_edges_and_hold_the_span_between_them(film_of_clicks):
     """At 16,000 samples a second, the parts are from 0.5 to 1 s, from 1 to 1 s, from 1 to 3 s, and to 4 s.
 
     A part of no length has one sample. Parts have the same length in memory, filled up with NaN.
     """
-    parts, missing_s = read_sound(films["mp4"], rate=16_000, start_s=0.5, end_s=4.0, edges_s=[1.0, 1.0, 3.0])
-    (whole,), _ = read_sound(films["mp4"], rate=16_000, start_s=0.0, end_s=4.0)
+    sound_of_span = read_sound(
+        film_of_clicks["mp4"], rate=16_000, start_s=0.5, end_s=4.0, edges_s=[1.0, 1.0, 3.0]
+    )
+    whole = read_sound(film_of_clicks["mp4"], rate=16_000, start_s=0.0, end_s=4.0).samples
 
-    n_samples = [int(np.isfinite(part).sum()) for part in parts]
+    n_samples = [int(np.isfinite(part).sum()) for part in sound_of_span.parts]
     assert n_samples == [8_000, 1, 32_000, 16_000]
-    from_1_to_3_s = parts[2][:32_000]
+    from_1_to_3_s = sound_of_span.parts[2][:32_000]
     assert np.array_equal(from_1_to_3_s, whole[16_000:48_000])
-    assert missing_s == 0.0
+    assert sound_of_span.missing_s == 0.0
 
 
 def test_a_gap_is_silent_and_counted(tmp_path):
@@ -139,11 +157,11 @@ def test_a_gap_is_silent_and_counted(tmp_path):
     )
     rate = 16_000
 
-    (samples,), missing_s = read_sound(film, rate, start_s=0.0, end_s=8.0)
+    sound_of_span = read_sound(film, rate, start_s=0.0, end_s=8.0)
 
-    assert missing_s == pytest.approx(2.0, abs=0.2)
-    within_gap = samples[round(3.25 * rate) : round(4.75 * rate)]
-    behind_gap = samples[round(5.25 * rate) : round(7.5 * rate)]
+    assert sound_of_span.missing_s == pytest.approx(2.0, abs=0.2)
+    within_gap = sound_of_span.samples[round(3.25 * rate) : round(4.75 * rate)]
+    behind_gap = sound_of_span.samples[round(5.25 * rate) : round(7.5 * rate)]
     assert np.abs(within_gap).max() == 0
     assert np.abs(behind_gap).max() == pytest.approx(0.1, rel=0.05)
 
@@ -152,7 +170,7 @@ def test_sound_that_ends_early_is_counted_as_missing(tmp_path):
     """The sound ends at 3 of 8 s: 5 s are missing, and a span from 5 to 8 s has none at all."""
     film = write_film(tmp_path / "short.mp4", {"eng": tone(hz=440, seconds=3.0)}, seconds=8.0)
 
-    _, missing_s = read_sound(film, rate=16_000, start_s=0.0, end_s=8.0)
+    missing_s = read_sound(film, rate=16_000, start_s=0.0, end_s=8.0).missing_s
 
     assert missing_s == pytest.approx(5.0, abs=0.1)
     with pytest.raises(VideoError, match="no sound between 5 and 8 s"):
@@ -164,7 +182,7 @@ def test_a_track_is_chosen_by_its_language_or_number_and_else_the_first(
     film_with_two_tracks, track, amplitude
 ):
     """Track 0, `eng`, has a tone of amplitude 0.2, and track 1, `fra`, one of 0.05."""
-    (samples,), _ = read_sound(film_with_two_tracks, rate=16_000, start_s=0.5, end_s=1.5, track=track)
+    samples = read_sound(film_with_two_tracks, rate=16_000, start_s=0.5, end_s=1.5, track=track).samples
 
     assert np.nanmax(samples) == pytest.approx(amplitude, rel=0.1)
 
@@ -204,7 +222,7 @@ def test_the_track_that_the_file_calls_its_default_is_read_and_played(tmp_path, 
     without_default = write_film(tmp_path / "film.mkv", tracks, seconds=2.0)
     film = with_default_track(without_default, tmp_path / "default.mkv", default_track)
 
-    (samples,), _ = read_sound(film, rate=16_000, start_s=0.5, end_s=1.5)
+    samples = read_sound(film, rate=16_000, start_s=0.5, end_s=1.5).samples
     played_frames = [frame.to_ndarray() for _, frame in played(film, pictures=False)]
 
     assert np.nanmax(samples) == pytest.approx(amplitude, rel=0.1)
@@ -258,7 +276,7 @@ def test_sound_is_where_its_times_say_behind_a_wrong_first_packet(tmp_path, n_le
         film, tmp_path / "phone.mp4", state_earlier_times_behind_the_first, kinds=("video", "audio")
     )
 
-    (samples,), _missing_s = read_sound(film_of_phone, RATE, start_s=0.0, end_s=4.0)
+    samples = read_sound(film_of_phone, RATE, start_s=0.0, end_s=4.0).samples
 
     place_of_click = int(np.abs(samples).argmax())
     assert place_of_click == pytest.approx(2 * RATE - n_left_out, abs=2)
@@ -281,21 +299,21 @@ def take_times_of_first_packets(monkeypatch, n_packets):
 @pytest.mark.parametrize(
     ("kind", "n_without_time"), [("mp4", 1), ("mp4", 6), ("mkv", 6), ("ts", 6), ("avi", 1)]
 )
-def test_the_first_frames_of_sound_may_state_no_time(films, monkeypatch, kind, n_without_time):
+def test_the_first_frames_of_sound_may_state_no_time(film_of_clicks, monkeypatch, kind, n_without_time):
     """Some codecs, as WMA Pro, state no time of the first packets; each ends where the next one begins.
 
     So the sound must be the same as with all times. It is read of a copy, since what is known of a file is
     kept.
     """
-    film = films[kind]
+    film = film_of_clicks[kind]
     copy = shutil.copy(film, film.with_name(f"{n_without_time}.{kind}"))
 
-    (samples_with_times,), _missing_s = read_sound(film, RATE, start_s=0.0, end_s=3.0)
+    samples_with_times = read_sound(film, RATE, start_s=0.0, end_s=3.0).samples
     take_times_of_first_packets(monkeypatch, n_without_time)
-    (samples,), missing_s = read_sound(copy, RATE, start_s=0.0, end_s=3.0)
+    sound_of_span = read_sound(copy, RATE, start_s=0.0, end_s=3.0)
 
-    assert np.abs(samples - samples_with_times).max() < 0.01
-    assert missing_s < 0.1
+    assert np.abs(sound_of_span.samples - samples_with_times).max() < 0.01
+    assert sound_of_span.missing_s < 0.1
 
 
 @pytest.fixture
@@ -312,16 +330,16 @@ def films_damaged_behind_900_packets(monkeypatch):
 
 
 @pytest.mark.usefixtures("films_damaged_behind_900_packets")
-def test_sound_behind_a_damaged_place_is_counted_as_missing(films):
+def test_sound_behind_a_damaged_place_is_counted_as_missing(film_of_clicks):
     """A film of 36 s, with a click at 1 s, has about 1,550 packets of sound, and 900 pictures among them.
 
     It cannot be read behind 900 packets, so that between 5 and 20 s of its sound are missing.
     """
-    (samples,), missing_s = read_sound(films["mp4"], RATE, start_s=0.0, end_s=36.0)
+    sound_of_span = read_sound(film_of_clicks["mp4"], RATE, start_s=0.0, end_s=36.0)
 
-    assert 5 < missing_s < 20
+    assert 5 < sound_of_span.missing_s < 20
     click = round(1.0 * RATE)
-    assert np.abs(samples[click - 9 : click + 9]).max() > 0.3
+    assert np.abs(sound_of_span.samples[click - 9 : click + 9]).max() > 0.3
 
 
 def test_stereo_is_read_as_one_channel_of_the_same_power(tmp_path):
@@ -330,7 +348,7 @@ def test_stereo_is_read_as_one_channel_of_the_same_power(tmp_path):
         tmp_path / "stereo.mp4", {"eng": tone(hz=440, seconds=2.0, level=0.1)}, seconds=2.0, layout="stereo"
     )
 
-    (samples,), _ = read_sound(film, rate=16_000, start_s=0.2, end_s=1.8)
+    samples = read_sound(film, rate=16_000, start_s=0.2, end_s=1.8).samples
 
     assert np.abs(samples).max() == pytest.approx(0.1 * np.sqrt(2), rel=0.02)
 
@@ -345,10 +363,10 @@ def test_channels_that_have_no_places_are_mixed_equally(tmp_path, channels):
     wave = (8000 * tone(hz=200, seconds=2.0, level=1.0, rate=8000)).astype(np.int16)
     film = write_channels(tmp_path / "many.mkv", channels, wave, rate=8000)
 
-    (samples,), missing_s = read_sound(film, rate=8000, start_s=0.0, end_s=2.0)
+    sound_of_span = read_sound(film, rate=8000, start_s=0.0, end_s=2.0)
 
-    assert missing_s == 0
-    assert np.abs(samples - wave / 32768).max() < 1e-6
+    assert sound_of_span.missing_s == 0
+    assert np.abs(sound_of_span.samples - wave / 32768).max() < 1e-6
 
 
 @pytest.mark.long
@@ -362,7 +380,7 @@ def test_a_small_file_with_much_sound_takes_little_memory(tmp_path):
     assert film.stat().st_size < 100_000
 
     tracemalloc.start()
-    (samples,), _ = read_sound(film, rate=16_000, start_s=3.0, end_s=4.0)
+    samples = read_sound(film, rate=16_000, start_s=3.0, end_s=4.0).samples
     _, max_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -391,7 +409,7 @@ def test_sound_in_which_ffmpeg_cannot_seek_is_read_from_its_start(tmp_path):
         film, tmp_path / "late.flv", begin_sound_half_a_second_later, kinds=("video", "audio")
     )
 
-    (samples,), _ = read_sound(film_with_late_sound, rate=16_000, start_s=0.0, end_s=5.0)
+    samples = read_sound(film_with_late_sound, rate=16_000, start_s=0.0, end_s=5.0).samples
 
     for click_s in (1.5, 3.0):
         assert time_of_click(np.nan_to_num(samples), rate=16_000, about_s=click_s) == pytest.approx(
@@ -430,13 +448,13 @@ def record_seeks_of_which_those_by_sound_fail(monkeypatch):
     return seeks
 
 
-def test_a_seek_that_failed_is_not_tried_again_and_the_other_one_is(films, monkeypatch):
+def test_a_seek_that_failed_is_not_tried_again_and_the_other_one_is(film_of_clicks, monkeypatch):
     """To read seconds 31 to 34 of a film of 36 s, FFmpeg is asked to seek by the sound's times, which fails.
 
     It is then asked to seek by the pictures' times. Where it is to seek again, to a second behind the film's
     end, only that is tried.
     """
-    track = SoundTrack(films["mp4"])
+    track = SoundTrack(film_of_clicks["mp4"])
     seeks = record_seeks_of_which_those_by_sound_fail(monkeypatch)
 
     (samples,), _missing_s = track.parts(start_s=31.0, end_s=34.0, edges_s=(), rate=16_000)
@@ -454,7 +472,7 @@ def film_with_unknown_codec(tmp_path):
     """A film whose track 0, eng, is of an unknown codec, and the samples of its track 1, fra."""
     tracks = {"eng": tone(hz=440, seconds=2.0), "fra": tone(hz=440, seconds=2.0, level=0.05)}
     film = write_film(tmp_path / "two.mp4", tracks, seconds=2.0)
-    (samples_of_fra,), _ = read_sound(film, RATE, start_s=0.0, end_s=2.0, track="1")
+    samples_of_fra = read_sound(film, RATE, start_s=0.0, end_s=2.0, track="1").samples
     # In MP4, the first box of AAC and that of its settings are given other names.
     film.write_bytes(film.read_bytes().replace(b"mp4a", b"ac-9", 1).replace(b"esds", b"xxxx", 1))
     return film, samples_of_fra
@@ -465,7 +483,7 @@ def test_a_track_beside_one_of_an_unknown_codec_is_read_and_keeps_its_number(fil
     """Track 0 cannot be decoded; track 1 is read by default, and is still called 1."""
     film, samples_of_track_1 = film_with_unknown_codec
 
-    (samples,), _ = read_sound(film, RATE, start_s=0.0, end_s=2.0, track=track)
+    samples = read_sound(film, RATE, start_s=0.0, end_s=2.0, track=track).samples
 
     np.testing.assert_array_equal(samples, samples_of_track_1)
 
@@ -520,7 +538,9 @@ def test_a_second_of_a_film_of_minutes_is_read_and_the_film_is_not_refused_for_t
     sound_of_film = clicks([2.0], seconds=150, rate=8_000)
     film = write_film(tmp_path / "long.mkv", {"": sound_of_film}, seconds=1, codec="flac", rate=8_000)
 
-    (samples,), missing_s = read_sound(film, rate=8_000, start_s=1.5, end_s=2.5)
+    sound_of_span = read_sound(film, rate=8_000, start_s=1.5, end_s=2.5)
 
-    assert 1.5 + time_of_click(samples, rate=8_000, about_s=0.5) == pytest.approx(2.0, abs=0.002)
-    assert missing_s == 0.0
+    assert 1.5 + time_of_click(sound_of_span.samples, rate=8_000, about_s=0.5) == pytest.approx(
+        2.0, abs=0.002
+    )
+    assert sound_of_span.missing_s == 0.0

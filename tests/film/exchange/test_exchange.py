@@ -27,29 +27,29 @@ HOSTILE_TITLE = "A <b> & \"x\" 'y' --> </script> =1+1\n\nNOTE"
 
 
 @pytest.fixture(scope="module")
-def film():
+def film_of_ten_minutes():
     """An invented film of ten minutes, scored by one model with eight concepts."""
     return ten_minute_film()
 
 
 @pytest.fixture(scope="module")
-def segments_ms(film):
+def segments_ms(film_of_ten_minutes):
     """Start and end of all listed segments in milliseconds, in the order of time."""
-    table = film.segments(top=20).sort_values("start_s")
+    table = film_of_ten_minutes.segments(top=20).sort_values("start_s")
     return [(round(1000 * start), round(1000 * end)) for start, end in table[["start_s", "end_s"]].to_numpy()]
 
 
 @pytest.fixture(scope="module")
-def eaf(film, tmp_path_factory):
+def eaf(film_of_ten_minutes, tmp_path_factory):
     """The film as a document of ELAN: the path of the file."""
     path = tmp_path_factory.mktemp("eaf") / "film.eaf"
-    path.write_text(export(film, "eaf", top=20), encoding="utf-8")
+    path.write_text(export(film_of_ten_minutes, "eaf", top=20), encoding="utf-8")
     return path
 
 
-def test_every_format_says_that_scores_are_no_annotation_by_people(film, export_format):
+def test_every_format_says_that_scores_are_no_annotation_by_people(film_of_ten_minutes, export_format):
     """Nobody decided anything of the film. Without the words an export might be taken for people's work."""
-    text = export(film, export_format)
+    text = export(film_of_ten_minutes, export_format)
     assert "no annotation by people" in text.replace("_", " ")  # RTTM writes _ for a space
 
 
@@ -74,28 +74,28 @@ def on_one_line(text):
     return " ".join(text.replace("_", " ").replace("\n* ", " ").split())
 
 
-def test_exports_of_a_model_of_planted_labels_say_that_nobody_judged_them(film, export_format):
+def test_exports_of_a_model_of_planted_labels_say_that_nobody_judged_them(film_of_ten_minutes, export_format):
     """A program labelled the model's training clips (the annotator `PLANTED`), and no person."""
-    labelled_by_a_program = labelled_by(film, PLANTED)
+    labelled_by_a_program = labelled_by(film_of_ten_minutes, PLANTED)
     text = on_one_line(export(labelled_by_a_program, export_format))
     assert Words("en")["about_1_planted"] in collect(labelled_by_a_program, export_format).caveats
     assert "nobody judged them" in text
 
 
-def test_exports_speak_of_disagreeing_experts_only_if_people_labelled_the_training_clips(film):
+def test_exports_speak_of_disagreeing_experts_only_if_people_labelled_the_training_clips(film_of_ten_minutes):
     """The sentence on experts who disagree begins with "Disagreement is data".
 
     The film's model was trained on labels of people; a second one on labels that a program gave (`PLANTED`).
     """
-    caveats_if_people = " ".join(collect(film, "eaf").caveats)
-    caveats_if_program = " ".join(collect(labelled_by(film, PLANTED), "eaf").caveats)
+    caveats_if_people = " ".join(collect(film_of_ten_minutes, "eaf").caveats)
+    caveats_if_program = " ".join(collect(labelled_by(film_of_ten_minutes, PLANTED), "eaf").caveats)
     assert "Disagreement is data" in caveats_if_people
     assert "Disagreement is data" not in caveats_if_program
 
 
-def test_exports_name_the_people_who_labelled_what_a_program_did_not(film):
+def test_exports_name_the_people_who_labelled_what_a_program_did_not(film_of_ten_minutes):
     """AB labelled some of the training clips, and a program (the annotator `PLANTED`) the others."""
-    exported = collect(labelled_by(film, "AB", PLANTED), "eaf")
+    exported = collect(labelled_by(film_of_ten_minutes, "AB", PLANTED), "eaf")
     (note,) = [note for note in exported.caveats if "A program gave" in note]
     assert note.endswith("the others were labelled by AB.")
 
@@ -125,7 +125,7 @@ def test_speach_reads_the_segments_back_to_the_millisecond(eaf, segments_ms):
     assert sorted(times_ms) == segments_ms
 
 
-def test_elan_has_each_rows_probability_as_one_of_five_ranges(eaf, film):
+def test_elan_has_each_rows_probability_as_one_of_five_ranges(eaf, film_of_ten_minutes):
     """ELAN lists each distinct value of a tier, and exact ones would be many.
 
     So a row that the model judges has a range that holds its probability: "0.0 to 0.2", "0.2 to 0.4" and so
@@ -133,7 +133,7 @@ def test_elan_has_each_rows_probability_as_one_of_five_ranges(eaf, film):
     """
     pympi = pytest.importorskip("pympi")
     document = pympi.Elan.Eaf(str(eaf))
-    rows = film.rows().dropna(subset="p")
+    rows = film_of_ten_minutes.rows().dropna(subset="p")
 
     annotations = sorted(document.get_annotation_data_for_tier("obygaze: level (p)"))
 
@@ -182,9 +182,9 @@ def test_a_shot_is_named_by_its_flags_or_else_shot_and_never_by_its_detector():
     assert "own" not in names
 
 
-def test_only_concepts_that_are_found_have_tiers(eaf, film):
+def test_only_concepts_that_are_found_have_tiers(eaf, film_of_ten_minutes):
     """Of the model's eight concepts five are found, which means better than by chance in its tests."""
-    found = [concept.name for concept in film.model().concepts if concept.is_found]
+    found = [concept.name for concept in film_of_ten_minutes.model().concepts if concept.is_found]
     assert found == ["Type of shot", "Body", "Clothing", "Expression of emotion", "Activity"]
 
     tiers = re.findall('TIER_ID="obygaze: ([^"]*)"', eaf.read_text(encoding="utf-8"))
@@ -197,21 +197,23 @@ def clock_ms(clock):
     return round(1000 * (3600 * int(hours) + 60 * int(minutes) + float(seconds)))
 
 
-def test_webvtts_own_reader_reads_cues_back_to_the_millisecond(film, segments_ms):
+def test_webvtts_own_reader_reads_cues_back_to_the_millisecond(film_of_ten_minutes, segments_ms):
     """The library webvtt reads such files. `segments_ms` are the film's segments, in order of time."""
     webvtt = pytest.importorskip("webvtt")
 
-    cues = webvtt.from_string(export(film, "vtt", top=20))
+    cues = webvtt.from_string(export(film_of_ten_minutes, "vtt", top=20))
     times_ms = [(clock_ms(cue.start), clock_ms(cue.end)) for cue in cues]
     assert times_ms == segments_ms
 
 
-def test_subrip_has_a_block_of_caveats_and_one_per_segment_all_numbered_from_1(film, segments_ms):
+def test_subrip_has_a_block_of_caveats_and_one_per_segment_all_numbered_from_1(
+    film_of_ten_minutes, segments_ms
+):
     """A block has its number in the first line, its times in the second, and then its text.
 
     `segments_ms` has start and end of the film's segments, in order of time.
     """
-    text = export(film, "srt", top=20)
+    text = export(film_of_ten_minutes, "srt", top=20)
 
     blocks = [block.split("\n") for block in text.strip().split("\n\n")]
     numbers = [int(block[0]) for block in blocks]
@@ -224,13 +226,13 @@ def test_subrip_has_a_block_of_caveats_and_one_per_segment_all_numbered_from_1(f
     assert times_ms == segments_ms
 
 
-def test_the_caveats_of_subrip_are_imported_as_no_span(film, segments_ms, tmp_path):
+def test_the_caveats_of_subrip_are_imported_as_no_span(film_of_ten_minutes, segments_ms, tmp_path):
     """The first block of the file has the caveats, and one follows for each segment of the film.
 
     Imported are as many spans as there are segments.
     """
     path = tmp_path / "film.srt"
-    path.write_text(export(film, "srt", top=20), encoding="utf-8")
+    path.write_text(export(film_of_ten_minutes, "srt", top=20), encoding="utf-8")
     imported = import_spans([path], tmp_path).manifest
     assert len(imported) == len(segments_ms)
 
@@ -254,7 +256,7 @@ def frames_of_markers_in(text, adapter):
 
 
 @pytest.mark.parametrize(("export_format", "adapter"), [("otio", "otio_json"), ("fcpxml7", "fcp_xml")])
-def test_video_editors_get_markers_to_the_frame(film, segments_ms, export_format, adapter):
+def test_video_editors_get_markers_to_the_frame(film_of_ten_minutes, segments_ms, export_format, adapter):
     """A film's segments (`segments_ms`, in milliseconds) are exported as markers for editors of video.
 
     The library OpenTimelineIO reads them as editors do. At 23.976 frames a second, which is 24000 / 1001, the
@@ -262,7 +264,7 @@ def test_video_editors_get_markers_to_the_frame(film, segments_ms, export_format
     """
     fps = Fraction(24000, 1001)
 
-    text = export(film, export_format, tiers=["segments"], rate=fps, top=20)
+    text = export(film_of_ten_minutes, export_format, tiers=["segments"], rate=fps, top=20)
 
     assert frames_of_markers_in(text, adapter) == in_frames(segments_ms, fps)
     assert "rounded to frames" in FORMATS[export_format].loses
@@ -291,7 +293,7 @@ def frame_number(code, fps):
     ],
 )
 def test_an_edit_list_has_a_marker_for_each_segment_in_frames_after_the_start_time_code(
-    film, segments_ms, frames_a_second, start_code
+    film_of_ten_minutes, segments_ms, frames_a_second, start_code
 ):
     """In an edit list for editors of video each segment of a film (`segments_ms`) is an event of one frame.
 
@@ -301,7 +303,7 @@ def test_an_edit_list_has_a_marker_for_each_segment_in_frames_after_the_start_ti
     fps = Fraction(frames_a_second)
     first_frame_of_film = frame_number(start_code, fps)
 
-    text = export(film, "edl", rate=fps, top=20, start=start_code)
+    text = export(film_of_ten_minutes, "edl", rate=fps, top=20, start=start_code)
 
     frames_of_markers = []
     for event in EDL_EVENT.finditer(text):
@@ -314,12 +316,12 @@ def test_an_edit_list_has_a_marker_for_each_segment_in_frames_after_the_start_ti
 
 
 @pytest.mark.parametrize(("start", "counting"), [("01:00:00:00", "NON-DROP"), ("01:00:00;00", "DROP")])
-def test_an_edit_list_is_ascii_and_has_no_comment_above_its_first_event(film, start, counting):
+def test_an_edit_list_is_ascii_and_has_no_comment_above_its_first_event(film_of_ten_minutes, start, counting):
     """OpenTimelineIO takes a comment above the first event, 001, for an event.
 
     A ; in the start time code means that frames are counted with drops.
     """
-    text = export(film, "edl", rate=Fraction(30000, 1001), start=start)
+    text = export(film_of_ten_minutes, "edl", rate=Fraction(30000, 1001), start=start)
     assert f"FCM: {counting} FRAME\n\n001 " in text
     assert text.isascii()
 
@@ -336,24 +338,26 @@ def turns_of(film):
     return turns.assign(start_s=turns["start_s"].astype(float), duration_s=turns["duration_s"].astype(float))
 
 
-def test_rttm_has_one_speakers_turn_per_segment_in_the_columns_that_pyannote_reads(film, segments_ms):
+def test_rttm_has_one_speakers_turn_per_segment_in_the_columns_that_pyannote_reads(
+    film_of_ten_minutes, segments_ms
+):
     """RTTM is a format for who speaks when: a segment is a turn, with its start and its duration.
 
     `segments_ms` has start and end of the film's segments, in order of time.
     """
-    turns = turns_of(film)
+    turns = turns_of(film_of_ten_minutes)
     starts_ms = (1000 * turns["start_s"]).round()
     ends_ms = (1000 * (turns["start_s"] + turns["duration_s"])).round()
     assert list(zip(starts_ms, ends_ms, strict=True)) == segments_ms
 
 
-def test_turns_of_passages_below_the_threshold_are_labelled_so(film):
+def test_turns_of_passages_below_the_threshold_are_labelled_so(film_of_ten_minutes):
     """RTTM has turns of speakers: the speaker of a passage says whether it reaches the threshold.
 
     `top=0` lists the passages that do.
     """
-    turns = turns_of(film)
-    starts_of_reaching = film.segments(top=0)["start_s"].round(3)
+    turns = turns_of(film_of_ten_minutes)
+    starts_of_reaching = film_of_ten_minutes.segments(top=0)["start_s"].round(3)
     is_reaching = turns["start_s"].isin(starts_of_reaching)
     assert 0 < is_reaching.sum() < len(turns)
 
@@ -378,23 +382,23 @@ def test_turns_of_passages_below_the_threshold_are_labelled_so(film):
         "a frame number that is dropped",
     ],
 )
-def test_an_edit_list_without_time_codes_is_refused(film, rate, start):
+def test_an_edit_list_without_time_codes_is_refused(film_of_ten_minutes, rate, start):
     """Time codes number the frames of a second, in two digits. A ; before the frames means drop frame."""
     with pytest.raises((ManifestError, FilmError)):
-        export(film, "edl", rate=Fraction(rate), start=start)
+        export(film_of_ten_minutes, "edl", rate=Fraction(rate), start=start)
 
 
-def test_a_rate_without_time_code_is_refused_for_an_editor_too(film):
+def test_a_rate_without_time_code_is_refused_for_an_editor_too(film_of_ten_minutes):
     """Time codes number the frames of a second, of which 12.5 is no whole number."""
     pytest.importorskip("opentimelineio")
     with pytest.raises(FilmError, match=r"12\.5"):
-        export(film, "fcpxml7", rate=Fraction("12.5"))
+        export(film_of_ten_minutes, "fcpxml7", rate=Fraction("12.5"))
 
 
 @pytest.fixture(scope="module")
-def without_a_passage(film):
+def without_a_passage(film_of_ten_minutes):
     """The film by a model whose threshold no place reaches."""
-    return with_model(film, threshold_p=0.999)
+    return with_model(film_of_ten_minutes, threshold_p=0.999)
 
 
 def test_pyannote_reads_a_file_of_caveats_alone_as_one_without_turns(without_a_passage):
@@ -423,38 +427,44 @@ def test_caveats_that_a_file_has_no_place_for_are_told(without_a_passage, tmp_pa
 
 
 @pytest.mark.parametrize("format_name", ["edl", "csv"])
-def test_caveats_that_a_file_has_a_place_for_are_in_it_and_not_told(film, tmp_path, format_name):
+def test_caveats_that_a_file_has_a_place_for_are_in_it_and_not_told(
+    film_of_ten_minutes, tmp_path, format_name
+):
     """The caveats stand beside the film's passages; they begin with "Scores of a model"."""
     path = tmp_path / "out"
-    notice = write_export(film, format_name, path, tiers=["segments"])
+    notice = write_export(film_of_ten_minutes, format_name, path, tiers=["segments"])
     assert notice == ""
     assert "Scores of a model" in path.read_text(encoding="utf-8")
 
 
-def test_concepts_without_a_tier_are_named_in_the_file_and_told(film, export_format, tmp_path):
+def test_concepts_without_a_tier_are_named_in_the_file_and_told(film_of_ten_minutes, export_format, tmp_path):
     """Of the model's eight concepts its tests show five to be found better than by chance.
 
     Without tiers of concepts nothing is left out.
     """
     left_out = "The tiers of concepts leave out Look, Posture and Appearance: "
 
-    caveats = " ".join(collect(film, export_format, tiers=["segments", "concepts"]).caveats)
-    notice = write_export(film, export_format, tmp_path / "out", tiers=["segments", "concepts"])
-    notice_without_concepts = write_export(film, export_format, tmp_path / "out", tiers=["segments"])
+    caveats = " ".join(collect(film_of_ten_minutes, export_format, tiers=["segments", "concepts"]).caveats)
+    notice = write_export(
+        film_of_ten_minutes, export_format, tmp_path / "out", tiers=["segments", "concepts"]
+    )
+    notice_without_concepts = write_export(
+        film_of_ten_minutes, export_format, tmp_path / "out", tiers=["segments"]
+    )
 
     assert left_out in caveats
     assert notice.startswith(left_out)
     assert "leave out" not in notice_without_concepts
 
 
-def test_every_format_says_how_many_decimals_its_probabilities_have(film, export_format):
+def test_every_format_says_how_many_decimals_its_probabilities_have(film_of_ten_minutes, export_format):
     """`loses` says in words what a format loses: probabilities have two decimals, four, or are left out."""
     loses = FORMATS[export_format].loses
-    p = film.segments(top=0).iloc[0]["p"]
+    p = film_of_ten_minutes.segments(top=0).iloc[0]["p"]
     with_two_decimals = f"{p:.2f}"
     with_four_decimals = f"{p:.4f}".rstrip("0")  # as programs write numbers
 
-    text = export(film, export_format, tiers=["segments"])
+    text = export(film_of_ten_minutes, export_format, tiers=["segments"])
 
     if export_format == "rttm":
         assert "without probabilities" in loses
@@ -467,43 +477,43 @@ def test_every_format_says_how_many_decimals_its_probabilities_have(film, export
         assert with_four_decimals not in text
 
 
-def test_time_codes_begin_at_zero_again_after_24_hours(film):
+def test_time_codes_begin_at_zero_again_after_24_hours(film_of_ten_minutes):
     """The film begins at the last frame of a day (25 frames a second), and goes on after midnight."""
-    text = export(film, "edl", rate=Fraction(25), start="23:59:59:24")
+    text = export(film_of_ten_minutes, "edl", rate=Fraction(25), start="23:59:59:24")
     hours = set(re.findall(r"(\d\d):\d\d:\d\d:\d\d", text))
     assert hours == {"23", "00"}
 
 
-def test_the_notice_of_an_export_names_a_tier_that_the_film_does_not_have(film):
+def test_the_notice_of_an_export_names_a_tier_that_the_film_does_not_have(film_of_ten_minutes):
     """The tier of subtitles is asked for, and the film has none: an empty file would look like an error."""
-    assert film.subtitles.empty
-    exported = collect(film, "vtt", tiers=["subtitles"])
+    assert film_of_ten_minutes.subtitles.empty
+    exported = collect(film_of_ten_minutes, "vtt", tiers=["subtitles"])
     assert "no subtitles" in exported.notice
 
 
-def test_praatio_reads_the_segments_back(film, tmp_path):
+def test_praatio_reads_the_segments_back(film_of_ten_minutes, tmp_path):
     """The library praatio reads files of Praat. Times have microseconds there.
 
     By default an export has only the segments that reach the threshold, and so has `top=0`.
     """
     textgrid = pytest.importorskip("praatio.textgrid")
     path = tmp_path / "film.TextGrid"
-    path.write_text(export(film, "textgrid"), encoding="utf-8")
+    path.write_text(export(film_of_ten_minutes, "textgrid"), encoding="utf-8")
 
     document = textgrid.openTextgrid(str(path), includeEmptyIntervals=False)
 
     intervals = document.getTier("obygaze: segments").entries
     spans = [(interval.start, interval.end) for interval in intervals]
-    segments = film.segments(top=0).sort_values("start_s").round({"start_s": 6, "end_s": 6})
+    segments = film_of_ten_minutes.segments(top=0).sort_values("start_s").round({"start_s": 6, "end_s": 6})
     assert spans == list(zip(segments["start_s"], segments["end_s"], strict=True))
-    assert document.maxTimestamp == film.record.duration_s
+    assert document.maxTimestamp == film_of_ten_minutes.record.duration_s
 
 
 @pytest.mark.parametrize(
     "export_format",
     ["textgrid", "rttm", "eaf", "otio", "fcpxml7", "markers", "edl", "jsonld", "iiif", "refi-qda"],
 )
-def test_spans_of_a_model_are_never_imported_as_labels(film, export_format, tmp_path):
+def test_spans_of_a_model_are_never_imported_as_labels(film_of_ten_minutes, export_format, tmp_path):
     """An exported film is imported as if AB had annotated it.
 
     The account of the import lists each span as left out, and says that the file shows a model's output.
@@ -511,7 +521,7 @@ def test_spans_of_a_model_are_never_imported_as_labels(film, export_format, tmp_
     if export_format in {"otio", "fcpxml7"}:
         pytest.importorskip("opentimelineio")
     path = tmp_path / f"film.{export_format}"
-    path.write_text(export(film, export_format, top=20), encoding="utf-8")
+    path.write_text(export(film_of_ten_minutes, export_format, top=20), encoding="utf-8")
 
     imported = import_spans([path], tmp_path, annotator="AB", rate=Fraction(24))
 
@@ -521,25 +531,25 @@ def test_spans_of_a_model_are_never_imported_as_labels(film, export_format, tmp_
     assert account.seen == len(account.left_out)
 
 
-def test_lines_that_overlap_are_on_tiers_of_their_own_in_elan(film):
+def test_lines_that_overlap_are_on_tiers_of_their_own_in_elan(film_of_ten_minutes):
     """A sign is translated from 1 to 10 s, and a line is spoken from 2 to 3 s."""
     lines = pd.DataFrame({"start_s": [1.0, 2.0], "end_s": [10.0, 3.0], "text": ["Sign", "Line"]})
-    text = export(replace(film, subtitles=lines), "eaf", tiers=["subtitles"])
+    text = export(replace(film_of_ten_minutes, subtitles=lines), "eaf", tiers=["subtitles"])
     tiers = re.findall('TIER_ID="(obygaze: [^"]*)"', text)
     assert tiers == ["obygaze: subtitles", "obygaze: subtitles (2)"]
 
 
-def test_web_annotations_name_the_model_as_their_creator(film):
+def test_web_annotations_name_the_model_as_their_creator(film_of_ten_minutes):
     """A model is known by the digest of its file (SHA-256)."""
-    collection = json.loads(export(film, "jsonld"))
+    collection = json.loads(export(film_of_ten_minutes, "jsonld"))
     assert collection["type"] == "AnnotationCollection"
     assert collection["creator"]["type"] == "Software"
-    assert film.model().sha256 in collection["creator"]["id"]
+    assert film_of_ten_minutes.model().sha256 in collection["creator"]["id"]
 
 
-def test_web_annotations_point_at_their_spans_by_media_fragments(film):
+def test_web_annotations_point_at_their_spans_by_media_fragments(film_of_ten_minutes):
     """The fragment t=10.5,20 is the span from 10.5 to 20 s of a film."""
-    collection = json.loads(export(film, "jsonld"))
+    collection = json.loads(export(film_of_ten_minutes, "jsonld"))
     items = collection["first"]["items"]
     assert collection["total"] == len(items)
     for item in items:
@@ -547,7 +557,7 @@ def test_web_annotations_point_at_their_spans_by_media_fragments(film):
         for body in item["body"]:
             assert body["type"] == "TextualBody"
 
-    first_segment = film.segments(top=0).sort_values("start_s").iloc[0]
+    first_segment = film_of_ten_minutes.segments(top=0).sort_values("start_s").iloc[0]
     fragment = items[0]["target"]["selector"]["value"]
     assert fragment == f"t={first_segment['start_s']},{first_segment['end_s']}"
 
@@ -561,13 +571,13 @@ def annotation_context():
 
 
 @pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated")  # rdflib's own parser of JSON-LD
-def test_web_annotations_are_linked_data_whose_nodes_have_iris(film):
+def test_web_annotations_are_linked_data_whose_nodes_have_iris(film_of_ten_minutes):
     """A node of linked data has an IRI, by which others can refer to it, or is a blank node, which has none.
 
     The document names its context by an address. The context itself is put there, so that none is fetched.
     """
     rdflib = pytest.importorskip("rdflib")
-    document = json.loads(export(film, "jsonld", top=20))
+    document = json.loads(export(film_of_ten_minutes, "jsonld", top=20))
     with_context = document | {"@context": annotation_context()}
 
     graph = rdflib.Graph().parse(data=json.dumps(with_context), format="json-ld")
@@ -580,30 +590,32 @@ def test_web_annotations_are_linked_data_whose_nodes_have_iris(film):
 
 
 @pytest.mark.parametrize("top", [0, 20])
-def test_iiifs_own_parser_reads_the_manifest_back(film, top):
+def test_iiifs_own_parser_reads_the_manifest_back(film_of_ten_minutes, top):
     """A manifest of IIIF has one canvas, the film, and on it one page of annotations.
 
     They are as many as the web annotations of the film: both have the segments and the concepts. `top` is how
     many segments are listed at least, 0 for those that reach the threshold alone.
     """
     iiif = pytest.importorskip("iiif_prezi3")
-    manifest = iiif.Manifest.model_validate_json(export(film, "iiif", top=top))
+    manifest = iiif.Manifest.model_validate_json(export(film_of_ten_minutes, "iiif", top=top))
     (canvas,) = manifest.items
     (page,) = canvas.annotations
 
-    assert canvas.duration == film.record.duration_s
-    web_annotations = json.loads(export(film, "jsonld", top=top))
+    assert canvas.duration == film_of_ten_minutes.record.duration_s
+    web_annotations = json.loads(export(film_of_ten_minutes, "jsonld", top=top))
     assert len(page.items) == web_annotations["total"]
     distinct_ids = {annotation.id for annotation in page.items}
     assert len(distinct_ids) == len(page.items)
-    first_segment = film.segments(top=top).sort_values("start_s").iloc[0]
+    first_segment = film_of_ten_minutes.segments(top=top).sort_values("start_s").iloc[0]
     fragment = f"t={first_segment['start_s']},{first_segment['end_s']}"
     assert page.items[0].target == f"{canvas.id}#{fragment}"
 
 
-def test_a_level_written_into_an_exported_table_is_imported_as_judged_in_sight_of_the_score(film, tmp_path):
+def test_a_level_written_into_an_exported_table_is_imported_as_judged_in_sight_of_the_score(
+    film_of_ten_minutes, tmp_path
+):
     """AB writes into one row of the table, in which the score stands. Rows without a level are left out."""
-    text = export(film, "csv", tiers=["segments", "concepts"], top=20)
+    text = export(film_of_ten_minutes, "csv", tiers=["segments", "concepts"], top=20)
     table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
     table.loc[1, "level"] = "S"
     table.loc[1, "concepts"] = "Body"
@@ -633,9 +645,9 @@ def test_no_cell_of_the_table_is_a_formula_to_a_spreadsheet():
             assert not cell.startswith(("=", "+", "-", "@"))
 
 
-def test_each_row_of_the_table_has_a_probability_and_the_first_alone_the_caveats(film):
+def test_each_row_of_the_table_has_a_probability_and_the_first_alone_the_caveats(film_of_ten_minutes):
     """Caveats say what the scores are not. Once in a table is enough: they are the same for each row."""
-    rows = list(csv.DictReader(io.StringIO(export(film, "csv", top=20))))
+    rows = list(csv.DictReader(io.StringIO(export(film_of_ten_minutes, "csv", top=20))))
     for row in rows:
         assert 0 < float(row["p"]) < 1
 
@@ -694,12 +706,12 @@ def test_no_title_is_longer_than_a_line_of_an_edit_list():
     assert len(first_line) < 80
 
 
-def test_an_unknown_format_or_tier_is_refused_by_name(film):
+def test_an_unknown_format_or_tier_is_refused_by_name(film_of_ten_minutes):
     """There is no format called docx, and no tier called words."""
     with pytest.raises(FilmError, match="'docx'"):
-        export(film, "docx")
+        export(film_of_ten_minutes, "docx")
     with pytest.raises(FilmError, match="'words'"):
-        export(film, "vtt", tiers=["words"])
+        export(film_of_ten_minutes, "vtt", tiers=["words"])
 
 
 @pytest.mark.parametrize(
@@ -712,26 +724,26 @@ def test_an_unknown_format_or_tier_is_refused_by_name(film):
         (1.0, "0.8 to 1.0"),
     ],
 )
-def test_elan_has_a_probability_as_the_range_that_holds_it(film, p, value):
+def test_elan_has_a_probability_as_the_range_that_holds_it(film_of_ten_minutes, p, value):
     """A range holds its lower end and not its upper one; the last holds both."""
     one_span = TierSpan(start_s=0.0, end_s=1.0, text="", p=p)
     tier = Tier("level", "p", (one_span,))
-    text = to_eaf(replace(collect(film, "eaf"), tiers=(tier,)))
+    text = to_eaf(replace(collect(film_of_ten_minutes, "eaf"), tiers=(tier,)))
     assert re.findall(r"<ANNOTATION_VALUE>([^<]*)", text) == [value]
 
 
 @pytest.fixture
-def film_with_all_caveats(film):
+def film_with_all_caveats(film_of_ten_minutes):
     """A film that the model was trained on, with a black row.
 
     The model's clips have another length than the film's windows, 6.083 s, and it found a concept no better
     than by chance.
     """
-    table = film.table.copy()
+    table = film_of_ten_minutes.table.copy()
     any_row = 3
     table.loc[any_row, ["p", "p_low", "p_high"]] = float("nan")
     table.loc[any_row, "flags"] = "black"
-    return with_model(replace(film, table=table), is_trained_on=True, clip_s=6.083)
+    return with_model(replace(film_of_ten_minutes, table=table), is_trained_on=True, clip_s=6.083)
 
 
 def test_the_caveats_of_exports_have_the_conditions_that_the_page_has(film_with_all_caveats):

@@ -46,7 +46,7 @@ ALL_DECISIONS = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
 
 
 @pytest.fixture(scope="module")
-def film():
+def film_of_ten_minutes():
     """An invented film of ten minutes, scored by one model."""
     return ten_minute_film()
 
@@ -92,18 +92,18 @@ def labels_of_decisions(*decided):
     return sorted(labels)
 
 
-def test_by_default_no_export_holds_what_people_decided(film, export_format):
+def test_by_default_no_export_holds_what_people_decided(film_of_ten_minutes, export_format):
     """Tiers of people are called "human: ...", as "human: level, blind"; RTTM writes _ for a space."""
-    text = export(film, export_format).replace("_", " ")
+    text = export(film_of_ten_minutes, export_format).replace("_", " ")
     assert "human: level, blind" not in text
 
 
-def test_every_format_says_who_decided_and_how(film, export_format):
+def test_every_format_says_who_decided_and_how(film_of_ten_minutes, export_format):
     """AB decided blindly and in sight of the score, C_D blindly; they agreed on a level together (`SETTLED`).
 
     RTTM has no spaces in a label: it writes _ for them, and %5F for the _ of a name.
     """
-    text = export(film, export_format, people=(AB_BLIND, AB_SIGHT, CD_BLIND, SETTLED))
+    text = export(film_of_ten_minutes, export_format, people=(AB_BLIND, AB_SIGHT, CD_BLIND, SETTLED))
     if export_format == "rttm":
         text = text.replace("_", " ").replace("%5F", "_")
 
@@ -113,35 +113,35 @@ def test_every_format_says_who_decided_and_how(film, export_format):
 
 
 @pytest.mark.parametrize("export_format", READ_BACK)
-def test_our_reader_gets_back_who_decided_what_and_how(film, export_format, tmp_path):
+def test_our_reader_gets_back_who_decided_what_and_how(film_of_ten_minutes, export_format, tmp_path):
     """Three decisions of AB and one of C_D are exported, with a level that both agreed on and a note of AB.
 
     Imported again, each of the four has its annotator, times, level, concepts, and whether the model's score
     was in sight. What was agreed, and a note without a level, change nothing of this.
     """
     of_one_person_each = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
-    path = export_decisions(film, export_format, tmp_path, *of_one_person_each, SETTLED, NOTE)
+    path = export_decisions(film_of_ten_minutes, export_format, tmp_path, *of_one_person_each, SETTLED, NOTE)
 
-    imported = import_spans([path], tmp_path, movie=film.movie)
+    imported = import_spans([path], tmp_path, movie=film_of_ten_minutes.movie)
 
     clips_of_one_person = [clip for clip in imported.manifest if clip.annotator != SETTLED.annotator]
     assert labels_of_clips(clips_of_one_person) == labels_of_decisions(*of_one_person_each)
 
 
 @pytest.mark.parametrize("export_format", READ_BACK)
-def test_our_reader_knows_an_export_by_its_content(film, export_format, tmp_path):
+def test_our_reader_knows_an_export_by_its_content(film_of_ten_minutes, export_format, tmp_path):
     """A file that we exported, with decisions of AB and C_D, is read as what it is, though nobody says it."""
     path = export_decisions(
-        film, export_format, tmp_path, AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE
+        film_of_ten_minutes, export_format, tmp_path, AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE
     )
 
-    imported = import_spans([path], tmp_path, movie=film.movie)
+    imported = import_spans([path], tmp_path, movie=film_of_ten_minutes.movie)
 
     (account,) = imported.accounts
     assert account.kind == FORMATS[export_format].read_as
 
 
-def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(film, tmp_path):
+def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(film_of_ten_minutes, tmp_path):
     """Three decisions of AB and one of C_D are exported as subtitles (SubRip); an editor saves them as ASS.
 
     The library pysubs2 stands in for the editor. Imported, each decision has its annotator, times, level,
@@ -149,23 +149,23 @@ def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(f
     """
     pysubs2 = pytest.importorskip("pysubs2")
     decisions = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
-    subrip_file = export_decisions(film, "srt", tmp_path, *decisions)
+    subrip_file = export_decisions(film_of_ten_minutes, "srt", tmp_path, *decisions)
 
     subtitles_in_editor = pysubs2.load(subrip_file)
     subtitles_in_editor.save(tmp_path / "film.ass")
-    manifest = import_spans([tmp_path / "film.ass"], tmp_path, movie=film.movie).manifest
+    manifest = import_spans([tmp_path / "film.ass"], tmp_path, movie=film_of_ten_minutes.movie).manifest
 
     assert labels_of_clips(manifest) == labels_of_decisions(*decisions)
 
 
 @pytest.mark.parametrize("export_format", ["eaf", "csv"])
-def test_an_imported_label_names_the_decision_that_it_shows(film, export_format, tmp_path):
+def test_an_imported_label_names_the_decision_that_it_shows(film_of_ten_minutes, export_format, tmp_path):
     """Three decisions of AB, one of C_D and one of both have ids, and are exported and imported again.
 
     Each imported clip has the id of its decision in the column `decision`, beside annotator and level.
     """
     decisions = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED)
-    path = export_decisions(film, export_format, tmp_path, *decisions)
+    path = export_decisions(film_of_ten_minutes, export_format, tmp_path, *decisions)
 
     manifest = import_spans([path], tmp_path).manifest
 
@@ -182,26 +182,26 @@ def test_an_imported_label_names_the_decision_that_it_shows(film, export_format,
     ids=["all tiers", "people alone"],
 )
 def test_a_file_shows_model_output_only_if_it_has_the_models_tiers(
-    film, export_format, tmp_path, options, has_tiers_of_model
+    film_of_ten_minutes, export_format, tmp_path, options, has_tiers_of_model
 ):
     """A decision of AB is exported, with the model's passages or without them.
 
     The account of the import says whether the file shows what a model says.
     """
-    path = export_decisions(film, export_format, tmp_path, AB_BLIND, **options)
+    path = export_decisions(film_of_ten_minutes, export_format, tmp_path, AB_BLIND, **options)
     account = import_spans([path], tmp_path).accounts[0]
     assert account.shows_model_output == has_tiers_of_model
 
 
 @pytest.mark.parametrize("export_format", READ_BACK)
-def test_decisions_alone_come_back_without_the_models_tiers(film, export_format, tmp_path):
+def test_decisions_alone_come_back_without_the_models_tiers(film_of_ten_minutes, export_format, tmp_path):
     """With `tiers=["people"]` a file has AB's blind judgement and nothing of the model: one label is read."""
-    path = export_decisions(film, export_format, tmp_path, AB_BLIND, tiers=["people"])
+    path = export_decisions(film_of_ten_minutes, export_format, tmp_path, AB_BLIND, tiers=["people"])
     manifest = import_spans([path], tmp_path).manifest
     assert labels_of_clips(manifest) == labels_of_decisions(AB_BLIND)
 
 
-def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film, tmp_path):
+def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film_of_ten_minutes, tmp_path):
     """AB gave a level blindly and two in sight of the score, "C_D é" one blindly; on one they agreed.
 
     The tool ELAN allows no spans that overlap on one tier (row): the second one of AB in sight gets a tier
@@ -209,7 +209,7 @@ def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film, tmp
     """
     pympi = pytest.importorskip("pympi")
     decisions = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
-    path = export_decisions(film, "eaf", tmp_path, *decisions)
+    path = export_decisions(film_of_ten_minutes, "eaf", tmp_path, *decisions)
 
     eaf = pympi.Elan.Eaf(str(path))
 
@@ -224,10 +224,10 @@ def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film, tmp
     }
 
 
-def test_elan_has_levels_with_their_annotator_and_concepts_below_them(film, tmp_path):
+def test_elan_has_levels_with_their_annotator_and_concepts_below_them(film_of_ten_minutes, tmp_path):
     """AB called 10 to 18.5 s S blindly, and saw Body and Clothing. ELAN has times in milliseconds."""
     pympi = pytest.importorskip("pympi")
-    document = pympi.Elan.Eaf(str(export_decisions(film, "eaf", tmp_path, AB_BLIND)))
+    document = pympi.Elan.Eaf(str(export_decisions(film_of_ten_minutes, "eaf", tmp_path, AB_BLIND)))
 
     assert document.get_annotation_data_for_tier("human: level, blind@AB") == [(10000, 18500, "S")]
     assert document.get_parameters_for_tier("human: level, blind@AB")["ANNOTATOR"] == "AB"
@@ -235,13 +235,13 @@ def test_elan_has_levels_with_their_annotator_and_concepts_below_them(film, tmp_
     assert [text for _start, _end, text, *_ in concepts] == ["Body;Clothing"]
 
 
-def test_pympi_can_add_an_annotation_to_our_tiers(film, tmp_path):
+def test_pympi_can_add_an_annotation_to_our_tiers(film_of_ten_minutes, tmp_path):
     """AB called 10 to 18.5 s S; 20 to 21 s are added.
 
     pympi numbers annotations itself, and fails on ids that it cannot read.
     """
     pympi = pytest.importorskip("pympi")
-    document = pympi.Elan.Eaf(str(export_decisions(film, "eaf", tmp_path, AB_BLIND)))
+    document = pympi.Elan.Eaf(str(export_decisions(film_of_ten_minutes, "eaf", tmp_path, AB_BLIND)))
 
     document.add_annotation("human: level, blind@AB", 20000, 21000, "EN")
 
@@ -249,20 +249,20 @@ def test_pympi_can_add_an_annotation_to_our_tiers(film, tmp_path):
     assert sorted(levels) == [(10000, 18500, "S"), (20000, 21000, "EN")]
 
 
-def test_a_document_with_decisions_is_valid_by_elans_schema(film, tmp_path):
+def test_a_document_with_decisions_is_valid_by_elans_schema(film_of_ten_minutes, tmp_path):
     """The document has the decisions of all kinds (`ALL_DECISIONS`), by two people, one called C_D é."""
     xmlschema = pytest.importorskip("xmlschema")
     schema = xmlschema.XMLSchema(Path(__file__).with_name("eaf-3.0.xsd"))
-    schema.validate(str(export_decisions(film, "eaf", tmp_path)))
+    schema.validate(str(export_decisions(film_of_ten_minutes, "eaf", tmp_path)))
 
 
-def test_praatio_sees_the_tiers_of_people(film, tmp_path):
+def test_praatio_sees_the_tiers_of_people(film_of_ten_minutes, tmp_path):
     """C_D é called 10 to 18.5 s EN blindly; AB and C_D é agreed on HN with the concept Body there.
 
     The library praatio reads files of Praat.
     """
     textgrid = pytest.importorskip("praatio.textgrid")
-    path = export_decisions(film, "textgrid", tmp_path, CD_BLIND, SETTLED)
+    path = export_decisions(film_of_ten_minutes, "textgrid", tmp_path, CD_BLIND, SETTLED)
 
     document = textgrid.openTextgrid(str(path), includeEmptyIntervals=False)
 
@@ -273,13 +273,13 @@ def test_praatio_sees_the_tiers_of_people(film, tmp_path):
 
 
 @pytest.mark.parametrize("export_format", ["vtt", "srt"])
-def test_players_readers_see_who_decided(film, export_format, tmp_path):
+def test_players_readers_see_who_decided(film_of_ten_minutes, export_format, tmp_path):
     """AB called 10 to 18.5 s S blindly; AB and C_D é agreed on HN there.
 
     The library pysubs2 reads subtitles, with times in milliseconds.
     """
     pysubs2 = pytest.importorskip("pysubs2")
-    path = export_decisions(film, export_format, tmp_path, AB_BLIND, SETTLED)
+    path = export_decisions(film_of_ten_minutes, export_format, tmp_path, AB_BLIND, SETTLED)
 
     cues = pysubs2.load(str(path), encoding="utf-8")
 
@@ -298,12 +298,14 @@ def markers_read_by_opentimelineio(text, adapter):
 
 
 @pytest.mark.parametrize(("export_format", "adapter"), [("otio", "otio_json"), ("fcpxml7", "fcp_xml")])
-def test_video_editors_readers_see_who_decided(film, export_format, adapter, tmp_path):
+def test_video_editors_readers_see_who_decided(film_of_ten_minutes, export_format, adapter, tmp_path):
     """AB called 10 to 18.5 s S blindly; AB and C_D é agreed on HN there."""
     pytest.importorskip("opentimelineio")
     if adapter == "fcp_xml":
         pytest.importorskip("otio_fcp_adapter")
-    text = export_decisions(film, export_format, tmp_path, AB_BLIND, SETTLED).read_text(encoding="utf-8")
+    text = export_decisions(film_of_ten_minutes, export_format, tmp_path, AB_BLIND, SETTLED).read_text(
+        encoding="utf-8"
+    )
 
     names = [marker.name for marker in markers_read_by_opentimelineio(text, adapter)]
 
@@ -311,10 +313,10 @@ def test_video_editors_readers_see_who_decided(film, export_format, adapter, tmp
     assert "human: labels, agreed@AB, C_D é = HN; Body" in names
 
 
-def test_markers_of_opentimelineio_hold_the_facts_of_a_decision(film, tmp_path):
+def test_markers_of_opentimelineio_hold_the_facts_of_a_decision(film_of_ten_minutes, tmp_path):
     """AB called 10 to 18.5 s S blindly."""
     pytest.importorskip("opentimelineio")
-    text = export_decisions(film, "otio", tmp_path, AB_BLIND).read_text(encoding="utf-8")
+    text = export_decisions(film_of_ten_minutes, "otio", tmp_path, AB_BLIND).read_text(encoding="utf-8")
 
     markers = markers_read_by_opentimelineio(text, "otio_json")
 
@@ -326,25 +328,27 @@ def test_markers_of_opentimelineio_hold_the_facts_of_a_decision(film, tmp_path):
     assert decision["seen_score"] == 0
 
 
-def test_an_edit_list_names_who_decided(film, tmp_path):
+def test_an_edit_list_names_who_decided(film_of_ten_minutes, tmp_path):
     """AB called 10 to 18.5 s S blindly: 8.5 s are 204 frames, at 24 frames a second."""
-    text = export_decisions(film, "edl", tmp_path, AB_BLIND, rate=Fraction(24)).read_text(encoding="utf-8")
+    text = export_decisions(film_of_ten_minutes, "edl", tmp_path, AB_BLIND, rate=Fraction(24)).read_text(
+        encoding="utf-8"
+    )
     assert "|M:human: labels, blind@AB = S; Body; Clothing |D:204" in text
 
 
-def test_opentimelineio_reads_an_edit_list_of_decisions(film, tmp_path):
+def test_opentimelineio_reads_an_edit_list_of_decisions(film_of_ten_minutes, tmp_path):
     """The edit list has the decisions of all kinds (`ALL_DECISIONS`), a hostile note among them."""
     otio = pytest.importorskip("opentimelineio")
     if "cmx_3600" not in otio.adapters.available_adapter_names():
         pytest.skip("OpenTimelineIO's adapter of edit lists is not installed")
-    text = export_decisions(film, "edl", tmp_path).read_text(encoding="utf-8")
+    text = export_decisions(film_of_ten_minutes, "edl", tmp_path).read_text(encoding="utf-8")
     assert any(otio.adapters.read_from_string(text, "cmx_3600", rate=24).find_clips())
 
 
-def test_pyannotes_columns_name_who_decided(film, tmp_path):
+def test_pyannotes_columns_name_who_decided(film_of_ten_minutes, tmp_path):
     """C_D é called 10 to 18.5 s EN blindly. RTTM writes _ for a space, and %5F for the _ of a name."""
     pandas = pytest.importorskip("pandas")
-    path = export_decisions(film, "rttm", tmp_path, CD_BLIND)
+    path = export_decisions(film_of_ten_minutes, "rttm", tmp_path, CD_BLIND)
     start_column, duration_column, speaker_column = 3, 4, 7
     types = {start_column: float, duration_column: float}
 
@@ -361,12 +365,12 @@ def annotations_of_people(film, tmp_path, *decided):
     return [item for item in collection["first"]["items"] if "creator" in item]
 
 
-def test_a_web_annotation_has_its_people_and_the_facts_of_their_decision(film, tmp_path):
+def test_a_web_annotation_has_its_people_and_the_facts_of_their_decision(film_of_ten_minutes, tmp_path):
     """AB and C_D é agreed on HN with the concept Body. They are its creators; the last body has the facts.
 
     "agreed" does not say whether the score was in sight: `seen_score` does.
     """
-    (annotation,) = annotations_of_people(film, tmp_path, SETTLED)
+    (annotation,) = annotations_of_people(film_of_ten_minutes, tmp_path, SETTLED)
 
     assert annotation["motivation"] == "classifying"
     assert [person["name"] for person in annotation["creator"]] == ["AB", "C_D é"]
@@ -377,17 +381,17 @@ def test_a_web_annotation_has_its_people_and_the_facts_of_their_decision(film, t
     assert facts["seen_score"] == 0
 
 
-def test_a_note_is_a_web_annotation_that_comments(film, tmp_path):
+def test_a_note_is_a_web_annotation_that_comments(film_of_ten_minutes, tmp_path):
     """AB noted "dark" of 40 to 41 s, without a level, so that nothing is classified."""
     note = Decided(start_s=40.0, end_s=41.0, judges=("AB",), note="dark", id=ID.format(7))
-    (comment,) = annotations_of_people(film, tmp_path, note)
+    (comment,) = annotations_of_people(film_of_ten_minutes, tmp_path, note)
     assert comment["motivation"] == "commenting"
     assert [person["name"] for person in comment["creator"]] == ["AB"]
 
 
-def test_web_annotations_of_decisions_have_ids_of_their_own(film, tmp_path):
+def test_web_annotations_of_decisions_have_ids_of_their_own(film_of_ten_minutes, tmp_path):
     """All six decisions are exported. AB's blind one has a level and a note, and so is two annotations."""
-    annotations = annotations_of_people(film, tmp_path)
+    annotations = annotations_of_people(film_of_ten_minutes, tmp_path)
 
     assert len(annotations) == 6 + 1
     assert len({annotation["id"] for annotation in annotations}) == 7
@@ -403,10 +407,10 @@ def test_the_facts_of_a_decision_say_if_the_score_was_in_sight():
     assert "seen_score" not in NOTE.facts
 
 
-def test_iiifs_own_parser_sees_who_decided(film, tmp_path):
+def test_iiifs_own_parser_sees_who_decided(film_of_ten_minutes, tmp_path):
     """AB called 10 to 18.5 s S blindly, and saw Body and Clothing."""
     iiif = pytest.importorskip("iiif_prezi3")
-    text = export_decisions(film, "iiif", tmp_path, AB_BLIND).read_text(encoding="utf-8")
+    text = export_decisions(film_of_ten_minutes, "iiif", tmp_path, AB_BLIND).read_text(encoding="utf-8")
     (canvas,) = iiif.Manifest.model_validate_json(text).items
     values = [item.body.value for item in canvas.annotations[0].items]
     assert "human: labels, blind@AB = S; Body; Clothing" in values
@@ -421,48 +425,50 @@ HOSTILE_DECISIONS = (
 
 
 @pytest.mark.parametrize("export_format", READ_BACK)
-def test_a_hostile_note_or_name_keeps_no_decision_from_being_read_back(film, export_format, tmp_path):
+def test_a_hostile_note_or_name_keeps_no_decision_from_being_read_back(
+    film_of_ten_minutes, export_format, tmp_path
+):
     """Of three decisions one has a hostile name and note, one is a hostile note, and C_D's is plain.
 
     Both that have a level are read back.
     """
-    path = export_decisions(film, export_format, tmp_path, *HOSTILE_DECISIONS)
-    labels = labels_of_clips(import_spans([path], tmp_path, movie=film.movie).manifest)
+    path = export_decisions(film_of_ten_minutes, export_format, tmp_path, *HOSTILE_DECISIONS)
+    labels = labels_of_clips(import_spans([path], tmp_path, movie=film_of_ten_minutes.movie).manifest)
     (label_by_cd,) = labels_of_decisions(CD_BLIND)
     assert label_by_cd in labels
     assert len(labels) == 2
 
 
 @pytest.mark.parametrize("export_format", ["jsonld", "iiif", "otio"])
-def test_hostile_notes_leave_json_valid(film, export_format):
+def test_hostile_notes_leave_json_valid(film_of_ten_minutes, export_format):
     """Notes and a name hold quotes, an end of lines and markup."""
     pytest.importorskip("opentimelineio")
-    json.loads(export(film, export_format, people=HOSTILE_DECISIONS))
+    json.loads(export(film_of_ten_minutes, export_format, people=HOSTILE_DECISIONS))
 
 
 @pytest.mark.parametrize("export_format", ["eaf", "fcpxml7"])
-def test_hostile_notes_are_text_in_xml(film, export_format):
+def test_hostile_notes_are_text_in_xml(film_of_ten_minutes, export_format):
     """The notes hold the tag of a script."""
     pytest.importorskip("opentimelineio")
-    assert "<script>" not in export(film, export_format, people=HOSTILE_DECISIONS)
+    assert "<script>" not in export(film_of_ten_minutes, export_format, people=HOSTILE_DECISIONS)
 
 
-def test_hostile_notes_add_no_formula_to_a_table(film):
+def test_hostile_notes_add_no_formula_to_a_table(film_of_ten_minutes):
     """A formula is a cell that begins with =, + or @; the notes and a name hold some."""
-    table = export(film, "csv", people=HOSTILE_DECISIONS)
+    table = export(film_of_ten_minutes, "csv", people=HOSTILE_DECISIONS)
     assert not re.search(r"(^|,)\"?[=+@]", table, re.MULTILINE)
 
 
-def test_hostile_notes_add_no_event_to_an_edit_list(film):
+def test_hostile_notes_add_no_event_to_an_edit_list(film_of_ten_minutes):
     """Each event, a line with a cut (C) of the video (V), has one marker (* LOC)."""
-    edit_list = export(film, "edl", people=HOSTILE_DECISIONS)
+    edit_list = export(film_of_ten_minutes, "edl", people=HOSTILE_DECISIONS)
     assert edit_list.isascii()
     assert edit_list.count("  V     C  ") == edit_list.count("* LOC")
 
 
 @pytest.mark.parametrize("export_format", ["vtt", "srt"])
-def test_hostile_notes_add_no_cue_to_subtitles(film, export_format):
+def test_hostile_notes_add_no_cue_to_subtitles(film_of_ten_minutes, export_format):
     """A cue begins with its times around an arrow, and the notes hold arrows."""
-    subtitles = export(film, export_format, people=HOSTILE_DECISIONS)
+    subtitles = export(film_of_ten_minutes, export_format, people=HOSTILE_DECISIONS)
     cues = re.findall(r"^\d\d:.* --> ", subtitles, re.MULTILINE)
     assert subtitles.count(" --> ") == len(cues)

@@ -29,7 +29,7 @@ NASTY = '</script><script>document.title="broken"</script> =1+1 "quoted" \'a\' &
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
+def page_of_one_film(tmp_path_factory):
     """The page of one invented film, with traces."""
     path = tmp_path_factory.mktemp("page") / "film.html"
     write_film_page([fake_scored_film(traced=True)], path)
@@ -79,26 +79,26 @@ def tenths_shown(page):
     return float(page.locator("svg.z").first.get_attribute("viewBox").split()[2])
 
 
-def test_a_page_requests_nothing_when_its_timeline_is_moved(open_page, page):
+def test_a_page_requests_nothing_when_its_timeline_is_moved(open_page, page_of_one_film):
     """A page is one file, which can be read without a network: its own address is all that is asked for.
 
     A key moves the cursor on the timeline (the slider, of class `d-over`), and no script fails.
     """
-    seen = open_page(page)
+    seen = open_page(page_of_one_film)
 
     seen.page.locator(".d-over").focus()
     seen.page.keyboard.press("ArrowRight")
 
-    assert seen.requests == [page.as_uri()]
+    assert seen.requests == [page_of_one_film.as_uri()]
     assert seen.errors == []
 
 
-def test_a_pages_policy_lets_it_play_a_local_film_and_ask_nobody(open_page, page):
+def test_a_pages_policy_lets_it_play_a_local_film_and_ask_nobody(open_page, page_of_one_film):
     """The policy in the page's head is enforced by the browser, whatever a script tries.
 
     A local film has an address that begins with blob:; a request to another machine is blocked.
     """
-    seen = open_page(page).page
+    seen = open_page(page_of_one_film).page
     policy = seen.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
     assert "media-src blob:" in policy
     assert "default-src 'none'" in policy
@@ -125,19 +125,19 @@ def test_pages_are_accessible(open_page, request, fixture, theme, width):
     assert axe_violations(seen) == []
 
 
-def test_the_first_tab_reaches_a_link_that_skips_to_the_content(open_page, page):
+def test_the_first_tab_reaches_a_link_that_skips_to_the_content(open_page, page_of_one_film):
     """The link has the class `skip`: people who use the keyboard need not go through all that is before."""
-    seen = open_page(page).page
+    seen = open_page(page_of_one_film).page
     seen.keyboard.press("Tab")
     assert seen.evaluate("document.activeElement.className") == "skip"
 
 
-def test_keys_move_the_cursor_and_each_time_is_announced(open_page, page):
+def test_keys_move_the_cursor_and_each_time_is_announced(open_page, page_of_one_film):
     """The timeline is a slider, whose text a screen reader says: the time, and what is known of it.
 
     At its start the film is unlike training. Each of four keys leads to another time.
     """
-    seen = open_page(page).page
+    seen = open_page(page_of_one_film).page
     timeline = seen.locator(".d-over")
     assert timeline.get_attribute("role") == "slider"
     timeline.focus()
@@ -152,12 +152,12 @@ def test_keys_move_the_cursor_and_each_time_is_announced(open_page, page):
     assert len(set(announced)) == 5
 
 
-def test_keys_move_the_cursor_to_the_start_and_no_farther(open_page, page):
+def test_keys_move_the_cursor_to_the_start_and_no_farther(open_page, page_of_one_film):
     """The timeline is a slider (of class `d-over`), which says the time under its cursor.
 
     From the end of the film Home leads to the start, and the left arrow leads nowhere from there.
     """
-    seen = open_page(page).page
+    seen = open_page(page_of_one_film).page
     seen.locator(".d-over").focus()
     at_start = spoken_time(seen)
     seen.keyboard.press("End")
@@ -168,9 +168,9 @@ def test_keys_move_the_cursor_to_the_start_and_no_farther(open_page, page):
         assert spoken_time(seen) == at_start
 
 
-def test_a_time_that_is_judged_is_announced_with_its_probability_and_band(open_page, page):
+def test_a_time_that_is_judged_is_announced_with_its_probability_and_band(open_page, page_of_one_film):
     """After twelve steps of a minute or more the cursor is beyond the part that is unlike training."""
-    seen = open_page(page).page
+    seen = open_page(page_of_one_film).page
     seen.locator(".d-over").focus()
     for _ in range(12):  # a minute or more each
         seen.keyboard.press("PageDown")
@@ -178,12 +178,12 @@ def test_a_time_that_is_judged_is_announced_with_its_probability_and_band(open_p
     assert "80% band" in spoken_time(seen)
 
 
-def test_keys_zoom_into_the_timeline_and_leave_the_cursor(open_page, page):
+def test_keys_zoom_into_the_timeline_and_leave_the_cursor(open_page, page_of_one_film):
     """Each + halves the part of the film that is shown: two of them show a quarter. 0 shows all.
 
     The film has 7212 s, which are 72120 tenths of a second.
     """
-    seen = open_page(page).page
+    seen = open_page(page_of_one_film).page
     seen.locator(".d-over").focus()
     seen.keyboard.press("PageDown")
     time_before = spoken_time(seen)
@@ -304,7 +304,7 @@ CUT_AT_THE_RIGHT = """[...document.querySelectorAll('body *')].filter((one) => {
 
 
 @pytest.mark.parametrize("width", [1440, 1024, 390])
-@pytest.mark.parametrize("fixture", ["page", "page_of_three_films"])
+@pytest.mark.parametrize("fixture", ["page_of_one_film", "page_of_three_films"])
 def test_nothing_overflows(open_page, request, fixture, width):
     """No text is cut at the right, at the widths of a desktop, a tablet and a telephone."""
     seen = open_page(request.getfixturevalue(fixture), width=width, height=844).page
@@ -314,9 +314,9 @@ def test_nothing_overflows(open_page, request, fixture, width):
     assert seen.evaluate(CUT_AT_THE_RIGHT) == []
 
 
-def test_without_script_everything_can_be_read(open_page, page):
+def test_without_script_everything_can_be_read(open_page, page_of_one_film):
     """Only what needs a script, such as playing one's own copy, is hidden."""
-    seen = open_page(page, script=False).page
+    seen = open_page(page_of_one_film, script=False).page
     text = seen.inner_text("body")
 
     for words in (
@@ -338,27 +338,27 @@ def n_pages(pdf):
     return sum(pdf.count(b"/Type /Page" + end) for end in (b"\n", b">", b" "))
 
 
-def test_a_page_prints_on_few_sheets(open_page, page, tmp_path):
+def test_a_page_prints_on_few_sheets(open_page, page_of_one_film, tmp_path):
     """Two hours of film fit on 20 sheets of A4, though the table of minutes is long."""
     pytest.importorskip("av")  # printing is tested on machines that are set up for films alone
-    opened = open_page(page).page
+    opened = open_page(page_of_one_film).page
     opened.pdf(path=tmp_path / "film.pdf", format="A4")
     assert 2 <= n_pages((tmp_path / "film.pdf").read_bytes()) <= 20
 
 
-def test_a_page_prints_on_white_without_buttons_and_with_its_caveat(open_page, page):
+def test_a_page_prints_on_white_without_buttons_and_with_its_caveat(open_page, page_of_one_film):
     """The page is shown on a dark ground, and printed on the light one of the other theme, nearly white."""
     nearly_white = "rgb(251, 250, 247)"
-    seen = open_page(page, theme="dark").page
+    seen = open_page(page_of_one_film, theme="dark").page
     seen.emulate_media(media="print", color_scheme="dark")
     assert seen.evaluate("getComputedStyle(document.body).backgroundColor") == nearly_white
     assert not seen.get_by_role("button", name="Zoom in").is_visible()
     assert seen.locator(".caveat").is_visible()
 
 
-def test_a_page_prints_every_minute_and_the_reasons_of_passages(open_page, page):
+def test_a_page_prints_every_minute_and_the_reasons_of_passages(open_page, page_of_one_film):
     """On the screen a long table is drawn as far as it is seen. The film lasts 120 minutes and 12 seconds."""
-    seen = open_page(page).page
+    seen = open_page(page_of_one_film).page
     seen.emulate_media(media="print")
     seen.evaluate("dispatchEvent(new Event('beforeprint'))")
     expect(seen.locator(".minutes tbody tr")).to_have_count(121)

@@ -11,6 +11,7 @@ import sys
 import threading
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import click
@@ -238,9 +239,22 @@ def cache_of_film(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
 
 
+class DeskInBrowser(NamedTuple):
+    """The desk of two scored films, opened in a browser."""
+
+    page: Any
+    """Playwright's, at the list of films."""
+    requested_addresses: list[str]
+    """Of all that the page loaded or sent so far, in order."""
+    errors: list[str]
+    """What scripts raised, and all that stands on the browser's console."""
+    folder_of_film: Path
+    """The scored film tt1, the first of the list, on which nobody has decided anything yet."""
+
+
 @pytest.fixture
-def workspace_in_browser(serve, films, film, tmp_path, browser, cache_of_film, monkeypatch):
-    """The workspace in a browser: its page, all requests, all errors, and the folder of the film tt1."""
+def desk_in_browser(serve, films, film, tmp_path, browser, cache_of_film, monkeypatch):
+    """The desk of two scored films, opened in a browser: its page, and what happens on it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_of_film))
     shutil.copytree(films / "scored", tmp_path / "scored", ignore=shutil.ignore_patterns("*.staging"))
     book = films / "violence.codebook.toml"
@@ -248,13 +262,13 @@ def workspace_in_browser(serve, films, film, tmp_path, browser, cache_of_film, m
     context = browser.new_context(viewport={"width": 1400, "height": 900})
     context.set_default_timeout(LONG_MS)
     page = context.new_page()
-    requests, errors = [], []
-    page.on("request", lambda request: requests.append(request.url))
+    requested_addresses, errors = [], []
+    page.on("request", lambda request: requested_addresses.append(request.url))
     page.on("console", lambda message: errors.append(message.text))
     page.on("pageerror", lambda error: errors.append(str(error)))
     # As the command itself opens a browser: on a file that leads to the address.
     with _redirecting_file(served.address) as file_that_leads_there:
         page.goto(file_that_leads_there)
         page.wait_for_url("http://**/films")
-    yield page, requests, errors, tmp_path / "scored" / "tt1"
+    yield DeskInBrowser(page, requested_addresses, errors, tmp_path / "scored" / "tt1")
     context.close()

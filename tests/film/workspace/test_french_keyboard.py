@@ -16,9 +16,10 @@ def press_key_at(page, code, sign):
     keyboard.send("Input.dispatchKeyEvent", {"type": "keyUp", "code": code, "key": sign})
 
 
-def test_the_keys_of_the_digits_give_levels_on_a_french_keyboard(workspace_in_browser):
+def test_the_keys_of_the_digits_give_levels_on_a_french_keyboard(desk_in_browser):
     """The third level is "violent": its key types " there. It did nothing, as the sign is no digit."""
-    page, _requests, errors, folder = workspace_in_browser
+    page = desk_in_browser.page
+    folder = desk_in_browser.folder_of_film
     open_desk(page)
     press_key_and_wait(page, NEXT_PASSAGE, "")
 
@@ -26,4 +27,4 @@ def test_the_keys_of_the_digits_give_levels_on_a_french_keyboard(workspace_in_br
 
     wait_for_announcement(page, "kept")
     assert [row["level"] for row in rows_of(folder / JUDGEMENTS)] == ["violent"]
-    assert errors == []
+    assert desk_in_browser.errors == []

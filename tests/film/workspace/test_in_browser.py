@@ -62,13 +62,14 @@ ANSWER_NEXT_REQUEST = """([start, status, body]) => {
 """What the next request to an address gets; Playwright's routes come into force at times of their own."""
 
 
-def test_a_person_judges_marks_and_cites_a_passage(workspace_in_browser):
+def test_a_person_judges_marks_and_cites_a_passage(desk_in_browser):
     """AB opens a film of which a model marks four passages as violent, and judges the first: AB agrees.
 
     AB then marks another passage, from 240 to 262 s, with a note, and cites it. Nothing is loaded from
     another machine meanwhile.
     """
-    page, requests, errors, folder = workspace_in_browser
+    page = desk_in_browser.page
+    folder = desk_in_browser.folder_of_film
     page.get_by_role("link", name="A Planted Film").first.click()
     wait_until_script_runs(page)
     give_name_when_asked(page)
@@ -110,10 +111,10 @@ def test_a_person_judges_marks_and_cites_a_passage(workspace_in_browser):
     page.keyboard.press("Escape")
 
     # No script failed, and all was loaded from the desk, or the file that opened it.
-    assert errors == []
+    assert desk_in_browser.errors == []
     host_of_desk = host_of(page.url)
     no_host = ""  # of a file
-    assert {host_of(url) for url in requests} == {host_of_desk, no_host}
+    assert {host_of(url) for url in desk_in_browser.requested_addresses} == {host_of_desk, no_host}
 
 
 def host_of(url):
@@ -167,13 +168,14 @@ def pause(page):
     wait_until(page, f"{VIDEO}.paused")
 
 
-def test_space_plays_after_a_click_but_presses_a_focused_button(workspace_in_browser):
+def test_space_plays_after_a_click_but_presses_a_focused_button(desk_in_browser):
     """A browser's Space presses the button that was clicked last, which here would decide twice.
 
     So after a click Space plays the film; but one who reaches a button by Tab needs Space to press it. The
     desk is at the model's first passage, and has a button for each level and concept.
     """
-    page, _requests, errors, folder = workspace_in_browser
+    page = desk_in_browser.page
+    folder = desk_in_browser.folder_of_film
     open_desk(page)
     page.keyboard.press(NEXT_PASSAGE)
     wait_for_title(page, "Passage")
@@ -201,16 +203,17 @@ def test_space_plays_after_a_click_but_presses_a_focused_button(workspace_in_bro
     wait_for_announcement(page, "kept")
     wait_until(page, f"{PRESSED_CONCEPTS}.length === 1")
     assert page.evaluate(f"{VIDEO}.paused")
-    assert errors == []
+    assert desk_in_browser.errors == []
 
 
-def test_forty_windows_are_judged_in_two_sittings(workspace_in_browser, tmp_path):
+def test_forty_windows_are_judged_in_two_sittings(desk_in_browser, tmp_path):
     """A person judges 14 of 40 windows blindly, and the others another day; every fourth one is violent.
 
     The number of windows is fixed in the first sitting and cannot be changed in the second. Of the first five
     windows, one is called violent afterwards.
     """
-    page, _requests, errors, folder = workspace_in_browser
+    page = desk_in_browser.page
+    folder = desk_in_browser.folder_of_film
     go_to_blind_desk(page)
     begin_without_a_name(page)
 
@@ -247,7 +250,7 @@ def test_forty_windows_are_judged_in_two_sittings(workspace_in_browser, tmp_path
     # Every fourth of 40 is violent, and the edited one, which may be the fourth itself.
     n_violent = sum(clip.level == "violent" for clip in clips)
     assert n_violent in {10, 11}
-    assert errors == []
+    assert desk_in_browser.errors == []
 
 
 def go_to_blind_desk(page):
@@ -317,13 +320,14 @@ def wait_for_probability(page, comparison):
     wait_until(page, f"parseFloat(document.querySelector('#d-p').textContent) {comparison}")
 
 
-def test_each_passage_has_ticked_concepts_of_its_own(workspace_in_browser):
+def test_each_passage_has_ticked_concepts_of_its_own(desk_in_browser):
     """Of a film's four passages the first is judged calm with one concept, the second calm with another.
 
     The third is judged unsure without any, and the fourth is left. A concept ticked at one passage must not
     be ticked at the next one; back at the first passage, its concept is shown again.
     """
-    page, _requests, errors, folder = workspace_in_browser
+    page = desk_in_browser.page
+    folder = desk_in_browser.folder_of_film
     open_desk(page)
     concept_of_first, concept_of_second = first_two_concepts(page)
 
@@ -341,16 +345,16 @@ def test_each_passage_has_ticked_concepts_of_its_own(workspace_in_browser):
         assert ticked_concepts(page) == concepts
     concepts_in_table = [row["concepts"] for row in rows_of(folder / JUDGEMENTS)]
     assert concepts_in_table == [concept_of_first, concept_of_second, ""]
-    assert errors == []
+    assert desk_in_browser.errors == []
 
 
-def test_a_dragged_span_has_evidence_and_concepts_of_its_own(workspace_in_browser):
+def test_a_dragged_span_has_evidence_and_concepts_of_its_own(desk_in_browser):
     """One drags over the timeline of a film to choose a span: a gun is planted at 160 s, and nothing at 92 s.
 
     Probability, sentence and concepts are those of the span; a concept that was ticked for a passage of the
     model is not ticked there. With all of this the desk still fits on a small screen.
     """
-    page, _requests, errors, _folder = workspace_in_browser
+    page = desk_in_browser.page
     open_desk(page)
     concept, _second_concept = first_two_concepts(page)
     page.keyboard.press(NEXT_PASSAGE)
@@ -375,16 +379,16 @@ def test_a_dragged_span_has_evidence_and_concepts_of_its_own(workspace_in_browse
     # Nothing has to be scrolled on a small screen.
     page.set_viewport_size({"width": 1280, "height": 720})
     assert page.evaluate(ELEMENTS_THAT_SCROLL) == []
-    assert errors == []
+    assert desk_in_browser.errors == []
 
 
-def test_looking_elsewhere_stops_the_repetition_of_a_passage(workspace_in_browser):
+def test_looking_elsewhere_stops_the_repetition_of_a_passage(desk_in_browser):
     """The player repeats the passage that one is at; all four passages of the film end before 530 s.
 
     Whoever goes to 560 s, or to the end, is not taken back. One leaves the first passage by the player, the
     second by a click, and the third by a key; at the fourth Escape stops the repetition.
     """
-    page, *_ = workspace_in_browser
+    page = desk_in_browser.page
     open_desk(page)
 
     def go_to_next_passage():
@@ -458,13 +462,14 @@ def mark_move_and_edit(page, folder):
     assert n_earlier_versions == 3
 
 
-def test_all_changes_of_a_passage_are_undone_and_redone(workspace_in_browser):
+def test_all_changes_of_a_passage_are_undone_and_redone(desk_in_browser):
     """A passage is marked, its end and then all of it is moved, its level is changed, and it is deleted.
 
     So it has four states (MARKED is 240 to 262 s, violent). Undo leads back through every state, and redo
     forth again; after the page is loaded again, the passage can be edited.
     """
-    page, _requests, errors, folder = workspace_in_browser
+    page = desk_in_browser.page
+    folder = desk_in_browser.folder_of_film
     open_desk(page)
     states = [MARKED, WITH_END_MOVED, MOVED, MOVED_AND_CALM]
     mark_move_and_edit(page, folder)
@@ -494,15 +499,16 @@ def test_all_changes_of_a_passage_are_undone_and_redone(workspace_in_browser):
     assert page.evaluate(TITLE).startswith("Your passage")
     press_key_and_wait(page, UNSURE)
     assert own_passages(folder) == [SpanAndLevel(start_s=250, end_s=290, level="unsure")]
-    assert errors == []
+    assert desk_in_browser.errors == []
 
 
-def test_a_typed_name_holds_when_the_mode_changes(workspace_in_browser):
+def test_a_typed_name_holds_when_the_mode_changes(desk_in_browser):
     """CD decides in sight of the score; then AB types their name, and goes on to the page of blind judging.
 
     The name is there, and the window that AB judges is AB's.
     """
-    page, _requests, errors, folder = workspace_in_browser
+    page = desk_in_browser.page
+    folder = desk_in_browser.folder_of_film
     open_desk(page)
     give_name(page, "CD")
     page.keyboard.press(NEXT_PASSAGE)
@@ -520,15 +526,16 @@ def test_a_typed_name_holds_when_the_mode_changes(workspace_in_browser):
     judge_by_seen_score = {row["seen_score"]: row["annotator"] for row in rows_of(folder / JUDGEMENTS)}
     in_sight, blind = "1", "0"  # cells of `seen_score`
     assert judge_by_seen_score == {in_sight: "CD", blind: "AB"}
-    assert errors == []
+    assert desk_in_browser.errors == []
 
 
-def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(workspace_in_browser):
+def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(desk_in_browser):
     """A person marks a passage from 500 to 503 s as violent, and deletes it by a button of its row.
 
     The keys `BEGIN_HERE` and `END_HERE` take the time at which the film stands.
     """
-    page, _requests, errors, folder = workspace_in_browser
+    page = desk_in_browser.page
+    folder = desk_in_browser.folder_of_film
     open_desk(page)
     seek(page, second=400)
     page.keyboard.press(NEXT_PASSAGE)
@@ -543,7 +550,7 @@ def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(workspace_in_brows
     page.get_by_role("button", name="Delete").last.click()
     wait_for_announcement(page, "deleted")
     assert own_passages(folder) == []
-    assert errors == []
+    assert desk_in_browser.errors == []
 
 
 def wait_for_versions_of_current_row(page, n):
@@ -551,13 +558,14 @@ def wait_for_versions_of_current_row(page, n):
     wait_until(page, f"document.querySelector('#d-table tr.d-on .d-was')?.children.length === {n}")
 
 
-def test_keys_pressed_in_quick_succession_are_one_decision(workspace_in_browser):
+def test_keys_pressed_in_quick_succession_are_one_decision(desk_in_browser):
     """A span is dragged, and the keys of three levels are pressed before the server has answered.
 
     This gives one passage, of which the last level counts. The two others are its history, and not passages
     of their own: the table shows three versions of one row.
     """
-    page, _requests, errors, folder = workspace_in_browser
+    page = desk_in_browser.page
+    folder = desk_in_browser.folder_of_film
     open_desk(page)
 
     drag(page, start=100, end=120)
@@ -566,7 +574,7 @@ def test_keys_pressed_in_quick_succession_are_one_decision(workspace_in_browser)
     wait_for_versions_of_current_row(page, n=3)
 
     assert own_passages(folder) == [SpanAndLevel(start_s=100, end_s=120, level="unsure")]
-    assert errors == []
+    assert desk_in_browser.errors == []
 
 
 def come_back_to(page):
@@ -579,13 +587,14 @@ def wait_for_rows(page, n):
     wait_until(page, f"document.querySelectorAll('#d-table tbody tr').length === {n}")
 
 
-def test_two_pages_of_one_film_show_what_was_decided_in_the_other(workspace_in_browser):
+def test_two_pages_of_one_film_show_what_was_decided_in_the_other(desk_in_browser):
     """AB has the desk of one film open in two pages of a browser.
 
     A page asks what was decided meanwhile when somebody looks at it again. A judgement that was deleted in
     the other page cannot be changed.
     """
-    first_page, _requests, errors, folder = workspace_in_browser
+    first_page = desk_in_browser.page
+    folder = desk_in_browser.folder_of_film
     open_desk(first_page)
     second_page = first_page.context.new_page()
     second_page.goto(first_page.url)
@@ -610,7 +619,7 @@ def test_two_pages_of_one_film_show_what_was_decided_in_the_other(workspace_in_b
     come_back_to(first_page)
     wait_for_rows(first_page, n=1)
     assert [row["level"] for row in rows_of(folder / JUDGEMENTS)] == ["calm"]
-    assert errors == []
+    assert desk_in_browser.errors == []
 
 
 NO_ANSWER = None
@@ -622,12 +631,12 @@ def answer_next_request(page, path, status, body):
     page.evaluate(ANSWER_NEXT_REQUEST, [path, status, body])
 
 
-def test_the_page_says_when_a_decision_is_not_kept(workspace_in_browser):
+def test_the_page_says_when_a_decision_is_not_kept(desk_in_browser):
     """Once the workspace was stopped nothing is kept, and the judge must learn it at once.
 
     Then a request fails, or another program answers at its address that it is forbidden (403).
     """
-    page, *_ = workspace_in_browser
+    page = desk_in_browser.page
     open_desk(page)
     page.keyboard.press(NEXT_PASSAGE)
     for status in (403, NO_ANSWER):
@@ -636,13 +645,13 @@ def test_the_page_says_when_a_decision_is_not_kept(workspace_in_browser):
         wait_for_announcement(page, "Not kept: the workspace was stopped")
 
 
-def test_a_passage_without_evidence_says_why(workspace_in_browser):
+def test_a_passage_without_evidence_says_why(desk_in_browser):
     """The desk asks its server what the model finds in a passage, and shows the answer in place of p.
 
     Of the first passage the server answers that features are missing (400). The next one has a probability
     again.
     """
-    page, *_ = workspace_in_browser
+    page = desk_in_browser.page
     open_desk(page)
     answer_next_request(page, "span", status=400, body='{"said": "no features"}')
     page.keyboard.press(NEXT_PASSAGE)
@@ -672,13 +681,14 @@ def tab_to_button(page, word):
     pytest.fail(f"no button {word} by Tab")
 
 
-def test_without_single_letter_keys_one_judges_by_tab_and_enter(workspace_in_browser):
+def test_without_single_letter_keys_one_judges_by_tab_and_enter(desk_in_browser):
     """Keys of one letter disturb people who dictate, and can be switched off in the dialog of help.
 
     The switch is remembered when the page is loaded again, and letters then do nothing. By Tab and Enter one
     goes to the model's first passage and judges it.
     """
-    page, _requests, errors, folder = workspace_in_browser
+    page = desk_in_browser.page
+    folder = desk_in_browser.folder_of_film
     open_desk(page)
     switch_off_single_letters(page)
     page.reload()
@@ -695,7 +705,7 @@ def test_without_single_letter_keys_one_judges_by_tab_and_enter(workspace_in_bro
     page.keyboard.press("Enter")
     wait_for_rows(page, n=1)
     assert len(rows_of(folder / JUDGEMENTS)) == 1
-    assert errors == []
+    assert desk_in_browser.errors == []
 
 
 def keep_note(page, text):
@@ -708,12 +718,12 @@ def leave_fields(page):
     page.locator("#d-title").click()
 
 
-def test_a_judgement_is_deleted_after_an_undone_change_and_a_note_by_emptying_it(workspace_in_browser):
+def test_a_judgement_is_deleted_after_an_undone_change_and_a_note_by_emptying_it(desk_in_browser):
     """An empty note is refused where there is none yet, and deletes the one that is there.
 
     The id of a judgement changes with each change: after an undo the delete must find the earlier one.
     """
-    page, _requests, errors, _folder = workspace_in_browser
+    page = desk_in_browser.page
     open_desk(page)
 
     # A note at the beginning of the film
@@ -734,16 +744,17 @@ def test_a_judgement_is_deleted_after_an_undone_change_and_a_note_by_emptying_it
     press_key_and_wait(page, DELETE, "nothing of yours")
     press_key_and_wait(page, UNDO, "undo")
     assert decided_texts(page) == ["violent"]
-    assert errors == []
+    assert desk_in_browser.errors == []
 
 
-def test_a_blind_judgement_keeps_its_note_and_is_asked_again_when_deleted(workspace_in_browser):
+def test_a_blind_judgement_keeps_its_note_and_is_asked_again_when_deleted(desk_in_browser):
     """AB judges windows blindly. A note written before a level is kept with the judgement of its window.
 
     When the judgement is deleted, its window, the first of the draw, is to be judged again. Keys that lead to
     the model's passages say that only windows are shown here.
     """
-    page, _requests, errors, folder = workspace_in_browser
+    page = desk_in_browser.page
+    folder = desk_in_browser.folder_of_film
     open_desk(page)
     page.get_by_role("link", name="Judge blind").click()
     page.wait_for_url("**/blind")
@@ -767,15 +778,15 @@ def test_a_blind_judgement_keeps_its_note_and_is_asked_again_when_deleted(worksp
     wait_for_progress(page, "Window 2")
     page.locator("#d-table").get_by_role("button", name="Delete").click()
     wait_for_progress(page, "Window 1")
-    assert errors == []
+    assert desk_in_browser.errors == []
 
 
-def test_a_saved_figure_is_of_what_its_judge_may_see(workspace_in_browser):
+def test_a_saved_figure_is_of_what_its_judge_may_see(desk_in_browser):
     """AB marks a passage, and saves the figure that the desk offers with its citation.
 
     The address of the figure names who saves it, so that others' hidden judgements are left out.
     """
-    page, *_ = workspace_in_browser
+    page = desk_in_browser.page
     open_desk(page, name="AB")
     drag(page, start=240, end=262)
     press_key_and_wait(page, VIOLENT)

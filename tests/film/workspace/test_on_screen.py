@@ -71,13 +71,13 @@ WIDTH_OF_A4 = 718
 @pytest.mark.nightly
 @pytest.mark.parametrize("path", ["films", "film/0/read", "film/0/blind"])
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 400)])
-def test_pages_are_accessible_and_nothing_overflows(workspace_in_browser, path, theme, width):
+def test_pages_are_accessible_and_nothing_overflows(desk_in_browser, path, theme, width):
     """The pages are the list of films, the desk with a passage's evidence, and a window to judge blindly.
 
     Axe, a program that checks pages for people with disabilities, finds no barrier. Nothing is cut off at any
     width, nor in print, and on a wide screen nothing of the two pages to judge on has to be scrolled.
     """
-    page, *_ = workspace_in_browser
+    page = desk_in_browser.page
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 720})
     go_to(page, path)
@@ -314,12 +314,12 @@ def give_name_in_french(page):
     page.get_by_label("Votre nom").fill("AB")
 
 
-def test_a_french_browser_gets_all_pages_in_french(workspace_in_browser):
+def test_a_french_browser_gets_all_pages_in_french(desk_in_browser):
     """A browser asks for French first, and the list of films, the desk and the page of windows are in French.
 
     So are their dialogs, and what the desk says when one of its four passages is judged and this is undone.
     """
-    page, *_ = workspace_in_browser
+    page = desk_in_browser.page
     page.set_extra_http_headers({"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"})
 
     # The list of films
@@ -346,14 +346,14 @@ def test_a_french_browser_gets_all_pages_in_french(workspace_in_browser):
 
 @pytest.mark.nightly
 def test_a_film_that_browsers_do_not_play_gets_a_copy(
-    workspace_in_browser, serve, films, film, tmp_path, monkeypatch
+    desk_in_browser, serve, films, film, tmp_path, monkeypatch
 ):
     """The film is in a container, Matroska, that not all browsers open: the desk offers to make a copy.
 
     Once the copy is made the page shows it: a video of ten minutes.
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    page, *_ = workspace_in_browser
+    page = desk_in_browser.page
     path = tmp_path / "tt2.mkv"
     shutil.copy(film, path)  # the same codec in a container that not all browsers open
     book = films / "violence.codebook.toml"
@@ -384,7 +384,7 @@ def wait_for_picture_of_grey(page, grey):
 
 
 def test_a_film_that_browsers_do_not_play_is_encoded_from_where_one_looks(
-    workspace_in_browser, serve, films, tmp_path, monkeypatch
+    desk_in_browser, serve, films, tmp_path, monkeypatch
 ):
     """A film in MPEG-2 is encoded anew, as it is asked for; soon the picture of each time is shown.
 
@@ -392,7 +392,7 @@ def test_a_film_that_browsers_do_not_play_is_encoded_from_where_one_looks(
     255 white), so that the grey of a picture tells which second is shown.
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    page, requests, errors, _folder = workspace_in_browser
+    page = desk_in_browser.page
     path = encode(tmp_path / "tt2.mkv", pictures_as_grey_as_four_times_the_second(n_seconds=60), "mpeg2video")
     book = films / "violence.codebook.toml"
     served = serve(films / "scored" / "tt2", book, "--film", str(path), enter=False)
@@ -403,7 +403,9 @@ def test_a_film_that_browsers_do_not_play_is_encoded_from_where_one_looks(
     for second in (40.5, 12.5, 41.5, 3.5):
         seek(page, second)
         wait_for_picture_of_grey(page, 4 * int(second))
-    times_encoded_from = [url.partition("/stream?t=")[2] for url in requests if "/stream?" in url]
+    times_encoded_from = [
+        url.partition("/stream?t=")[2] for url in desk_in_browser.requested_addresses if "/stream?" in url
+    ]
     assert len(times_encoded_from) == len(set(times_encoded_from))
 
     # It plays, and a copy of the whole film is offered.
@@ -411,4 +413,4 @@ def test_a_film_that_browsers_do_not_play_is_encoded_from_where_one_looks(
     page.evaluate(f"{VIDEO}.muted = true; {VIDEO}.play()")
     wait_until(page, f"{VIDEO}.currentTime > 5")
     assert page.get_by_role("button", name="Make the copy").is_visible()
-    assert errors == []
+    assert desk_in_browser.errors == []
