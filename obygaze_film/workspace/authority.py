@@ -2,19 +2,21 @@
 
 Lines only claim to replace others, and anybody can write a line. A claim counts if the line that makes it is
 valid, and the line that it is about is older by clock, of the same annotator, of the same film, and, unless
-it is taken back, of the same kind. A claim that does not count changes nothing: both lines stand, and the
-refused claim is reported.
+it is taken back, of the same kind; a judgement was also made likewise, blindly or in sight of the model's
+score. A claim that does not count changes nothing: both lines stand, and the refused claim is reported.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from obygaze_features.manifest import SEEN_SCORE
 from obygaze_film.workspace.ledger_lines import DECISIONS, HEADERS, Line, in_order
 
-Reason = Literal["annotator", "kind", "film", "clock", "invalid"]
-"""Why a claim does not count: the two lines differ in annotator, kind or film, the line that is claimed is
-not older by clock, or the claiming line is invalid."""
+Reason = Literal["annotator", "kind", "film", "sight", "clock", "invalid"]
+"""Why a claim does not count: the two lines differ in annotator, kind or film, one of two judgements was made
+blindly and the other in sight of the score, the line that is claimed is not older by clock, or the claiming
+line is invalid."""
 
 UNDO: Final = "undo"
 
@@ -170,6 +172,19 @@ def reason_against(line: Line, target: Line) -> Reason | None:
         return "kind"
     if line.kind != UNDO and line.row.get("movie", "") != target.row.get("movie", ""):
         return "film"
+    if line.kind == "judgement" and not are_judged_likewise(line.row, target.row):
+        return "sight"
     if line.clock <= target.clock:
         return "clock"
     return None
+
+
+def are_judged_likewise(row: Mapping[str, str], other_row: Mapping[str, str]) -> bool:
+    """Whether two judgements, given by their cells, were both made blindly or both in sight of the score.
+
+    Only then may one replace the other: a share is estimated from blind judgements, which what their judge
+    learns of the score later must not change.
+    """
+    is_blind = row.get(SEEN_SCORE) == "0"
+    is_other_blind = other_row.get(SEEN_SCORE) == "0"
+    return is_blind == is_other_blind

@@ -585,13 +585,14 @@ class Decisions:
         place: int = 0,
         n_planned: int = 0,
         parents: Sequence[str] = (),
-        mode: str = "read",
+        mode: str = "",
         changed_id: str = "",
     ) -> str:
         """Write a person's decision on a span to the ledger, and return its id.
 
         A judgement replaces what the same person judged of the same span before, if both were made blindly,
-        or both with the score shown.
+        or both with the score shown. So what is changed with the scores shown leaves a blind judgement as it
+        is, and stands beside it.
 
         Parameters
         ----------
@@ -606,15 +607,17 @@ class Decisions:
         origin : str
             Of a passage: `own` if the person marked it, else the model's passage that it was made from.
         place : int
-            Of a blind judgement: the place of its window in the draw, from 1 on. 0 for all others.
+            Of a blind judgement: the place of its window in the draw, from 1 on. 0 for all others. It does
+            not count if `mode` is `read`.
         n_planned : int
             Of a blind judgement: how many windows the person plans to judge.
         parents : sequence of str
             Of an agreed decision: the ids of the decisions that it settles.
         mode : str
-            Mode of the desk: `blind` hides all scores, `read` shows them.
+            Mode of the desk: `blind` hides all scores, `read` shows them. Empty: `blind` if there is a place.
         changed_id : str
-            Id of the person's own decision that this one takes the place of; empty if there is none.
+            Id of the person's own decision that this one takes the place of; empty if there is none. A blind
+            judgement stays if `mode` is `read`.
 
         Raises
         ------
@@ -622,6 +625,9 @@ class Decisions:
             The decision is not valid, the decision that it changes does not stand or is somebody else's, or
             the name is another spelling of one in the ledger.
         """
+        mode = mode or ("blind" if place else "read")
+        if mode == "read":  # the person sees the score
+            place = 0
         is_agreed_blindly = False
         if kind == "agreed" and mode == "blind":
             is_agreed_blindly = self._can_agree_blindly(start_s, end_s, parents)
@@ -660,6 +666,8 @@ class Decisions:
             changed = None
             if changed_id:
                 changed = self._own_decision(changed_id, clip.annotator)
+            if changed is not None and mode == "read" and self._is_blind_judgement(changed):
+                changed = None  # both stand
             line = self._write(kind, row, clip, changed)
             self._find_standing_and_write_tables()
             return line.id
@@ -801,6 +809,11 @@ class Decisions:
         if line is None or line.annotator != annotator:
             raise FilmError(message("not_standing"))
         return line
+
+    def _is_blind_judgement(self, line: Line) -> bool:
+        """Whether a standing decision is a judgement that was made without the model's score."""
+        clip = self._reading_of(line).clip
+        return line.kind == "judgement" and clip is not None and was_score_hidden(clip)
 
     def _ids_on_span(self, kind: str, clip: Clip) -> list[str]:
         """Return the ids of the same person's standing decisions that a new one on the same span replaces.

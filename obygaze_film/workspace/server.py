@@ -200,7 +200,7 @@ class DecisionRequest(msgspec.Struct):
     place: int = 0
     n_planned: int = msgspec.field(default=0, name="windows")
     parents: tuple[str, ...] = ()
-    mode: str = "read"
+    mode: str = ""
 
 
 class Workspace:

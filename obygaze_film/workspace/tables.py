@@ -2,8 +2,8 @@
 
 A table lists the decisions that stand. Each of its rows names the id of a line of the ledger. A row that says
 what its line says is nothing new, and then no other row of the table replaces that line. Among the rows that
-name a line and say something else, the first one of the line's own annotator replaces it. Every further one
-is a new decision, and so is every row without an id.
+name a line and say something else, the first one of the line's own annotator replaces it, unless only one of
+them is a blind judgement. Every further one is a new decision, and so is every row without an id.
 """
 
 import re
@@ -27,6 +27,7 @@ from obygaze_features.manifest import Row as FileRow
 from obygaze_film.draws import LAW, SEED
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
 from obygaze_film.windows_to_judge import DRAW
+from obygaze_film.workspace.authority import are_judged_likewise
 from obygaze_film.workspace.definitions import Meanings
 from obygaze_film.workspace.ledger import TableRow
 from obygaze_film.workspace.ledger_lines import ID, PARENTS, Line
@@ -255,7 +256,8 @@ def read_edited(
             continue
 
         is_same_annotator = named.line.annotator == annotator
-        may_replace = is_same_annotator and named.line.id not in not_replaceable_ids
+        is_likewise = kind != "judgement" or are_judged_likewise(cells, named.line.row)
+        may_replace = is_same_annotator and is_likewise and named.line.id not in not_replaceable_ids
         if may_replace:
             not_replaceable_ids.add(named.line.id)
             new_decisions.append(TableRow(cells, replaces=named.line.id))

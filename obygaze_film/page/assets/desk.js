@@ -117,7 +117,7 @@ const judge = async (level) => {
  if (!level) return say(filled(words.levels, {n: state.levels.length}));
  const judged = store.selected, body = store.body({level});
  if (wanted) body.windows = wanted;
- if (await decide(body) && judged.place) await advance();
+ if (await decide(body) && blind && judged.place) await advance();
 };
 const change = (values) => {
  if (!store.selected) return unchosen();
