@@ -511,7 +511,9 @@ def _convert_type(values: NDArray[Any], name: str, location: str, declared_dtype
         converted = values
     if converted.dtype.name in allowed_dtypes:
         return converted
-    if are_numbers:
+    if name in TIME_ARRAYS:  # which --dtype does not convert
+        remedy = f"save {name} as {usual_dtype}"
+    elif are_numbers:
         remedy = f"nothing is converted unless asked for (--dtype {usual_dtype})"
     else:
         remedy = "save features as such"
