@@ -45,8 +45,8 @@ FEATURE_LIKE = re.compile(
 """Names that features have in other people's files; a series of columns counts without its numbers."""
 
 
-MAX_AFTER_S = 10.0
-"""Seconds after the end of its clip at which a frame may lie; later ones are of another clock."""
+MAX_OUTSIDE_S = 10.0
+"""Seconds before or after its clip at which a frame may lie; others are of another clock."""
 
 FEW_NUMBERS = 64
 """Numbers at the start of an array that decide most questions without looking at the others."""
@@ -511,7 +511,9 @@ def _convert_type(values: NDArray[Any], name: str, location: str, declared_dtype
         converted = values
     if converted.dtype.name in allowed_dtypes:
         return converted
-    if are_numbers:
+    if name in TIME_ARRAYS:  # which --dtype does not convert
+        remedy = f"save {name} as {usual_dtype}"
+    elif are_numbers:
         remedy = f"nothing is converted unless asked for (--dtype {usual_dtype})"
     else:
         remedy = "save features as such"
@@ -629,8 +631,8 @@ def _check_times(
     Raises
     ------
     StoreError
-        If they decrease, if their number is not `n_frames`, if an index is negative, or if the last time is
-        more than 10 s after the end of the clip, so that it is of another clock.
+        If they decrease, if their number is not `n_frames`, if an index is negative, or if a time is more
+        than 10 s before or after the clip, so that it is of another clock.
     """
     times = {"time_s": time_s, "frame_index": frame_index}
     for name, values in times.items():
@@ -647,8 +649,16 @@ def _check_times(
         if len(values) != n_frames:
             raise StoreError(f"{item.where}: {len(values)} {name}, and {counted(n_frames, 'frame')}")
 
+    start_s = clip.start_s or 0.0
+    first_s = time_s[0]
+    earliest_s = start_s - MAX_OUTSIDE_S
+    if first_s < earliest_s:  # often 0, of a tool that read each clip from a file of its own
+        raise StoreError(
+            f"{item.where}: time_s {first_s:g}; expected the video's seconds, from {earliest_s:g} on; "
+            f"if they count from the clip's start, add {start_s:g} to all"
+        )
     last_s = time_s[-1]
     end_s = clip.end_s or np.inf  # a clip without an end may have any times
-    latest_s = end_s + MAX_AFTER_S
+    latest_s = end_s + MAX_OUTSIDE_S
     if last_s > latest_s:
         raise StoreError(f"{item.where}: time_s {last_s:g}; expected the video's seconds, up to {latest_s:g}")

@@ -24,7 +24,8 @@ from obygaze_features.torch_files import load_torch
 from obygaze_features.untrusted import open_regular
 
 WHY_NO_OBJECTS = (
-    "it holds Python objects, which are never unpickled; of ids, np.asarray(ids, str) makes texts"
+    "it holds Python objects, which are never unpickled; np.asarray(ids, str) makes texts of ids, "
+    "np.savez(FILE, **arrays) saves a dict of arrays"
 )
 WHY_NO_MORE_BYTES = (
     "more bytes behind its array, such as of another numpy.save: save each array in a file of its own"

@@ -49,6 +49,7 @@ from obygaze_features.store.records import (
     GroupSpec,
     PlannedClip,
 )
+from obygaze_features.text import counted
 from obygaze_features.untrusted import open_regular
 
 BLOCK = 1 << 18
@@ -791,7 +792,8 @@ def _not_finite(values: NDArray[Any]) -> str:
     kind = "NaN" if np.isnan(values).any() else "inf"
     hint = " (float16 overflow?)" if kind == "inf" and values.dtype == np.float16 else ""
     n_wrong = int((~np.isfinite(values)).sum())
-    return f"{n_wrong} values are not finite, {kind} among them{hint}"
+    verb = "is" if n_wrong == 1 else "are"
+    return f"{counted(n_wrong, 'value')} {verb} not finite, {kind} among them{hint}"
 
 
 def _check_ragged_shape(values: NDArray[Any], shape: tuple[int, ...], location: str) -> None:

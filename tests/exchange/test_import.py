@@ -154,6 +154,19 @@ def test_times_of_frames_after_the_end_of_their_clip_are_refused(tmp_path, time_
         import_times(tmp_path, time_s, np.arange(3, dtype=np.int32))
 
 
+@pytest.mark.parametrize("time_s", [np.arange(3.0), np.arange(-60.0, -57)], ids=["clip's own", "negative"])
+def test_times_of_frames_before_the_start_of_their_clip_are_refused(tmp_path, time_s):
+    """Each clip starts at second 100; tools that cut clips first count each clip's frames from 0."""
+    with pytest.raises(StoreError, match=r"^a: time_s .*from 90 on; .*add 100 to all"):
+        import_times(tmp_path, time_s, np.arange(3, dtype=np.int32))
+
+
+def test_indices_of_frames_that_are_no_whole_numbers_are_refused_without_an_option(tmp_path):
+    """`--dtype` converts features alone, so the message does not send anybody there."""
+    with pytest.raises(StoreError, match=r"^a: frame_index is float64.*; save frame_index as int64$"):
+        import_times(tmp_path, np.arange(100.0, 103), np.arange(3.0))
+
+
 def test_features_are_converted_to_a_type_that_is_asked_for(tmp_path):
     """The files hold numbers of 64 bits; the store is to hold numbers of 16 bits, and says so."""
     doubles = {clip: values_of(clip, (2, N_FEATURES), np.float64) for clip in "abc"}

@@ -180,6 +180,10 @@ def features_with(replaced, clip):
     [
         ({"pooled": np.full(4, np.nan, np.float32)}, "array pooled: 4 values are not finite, NaN among them"),
         (
+            {"pooled": np.array([0, 0, 0, np.inf], np.float32)},
+            "array pooled: 1 value is not finite, inf among them",
+        ),
+        (
             {"frames": np.full((3, 4), np.inf, np.float16)},
             r"array frames: 12 .* inf among them \(float16 overflow\?\)",
         ),
