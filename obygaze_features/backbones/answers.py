@@ -22,6 +22,9 @@ MULTI_LABEL: Final = "multi_label_classification"
 """The `problem_type` of a classifier several of whose classes may be right at once."""
 REGRESSION: Final = "regression"
 """The `problem_type` of a head that measures something, and has no classes."""
+SINGLE_LABEL: Final = "single_label_classification"
+"""The `problem_type` of a classifier one of whose classes is right; also where none is stated."""
+PROBLEMS: Final = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 
 
 def named_classes(config: Any, weights_name: str) -> tuple[str, ...]:
@@ -39,15 +42,28 @@ def named_classes(config: Any, weights_name: str) -> tuple[str, ...]:
     Raises
     ------
     BackboneError
-        If the classes have no names, or the head is a regression, which gives no probabilities.
+        If a class has no name, the head is a regression, which gives no probabilities, or its `problem_type`
+        is not known.
     """
-    names = [str(config.id2label[number]) for number in sorted(config.id2label)]
+    name_of_class = {number: str(name) for number, name in config.id2label.items()}
+    for number in range(len(name_of_class)):
+        # Names that are only in order would be those of other classes.
+        if not name_of_class.get(number, "").strip():
+            raise BackboneError(
+                f"{weights_name}: its classes are numbered from 0 to {len(name_of_class) - 1}, and {number} "
+                "has no name: write it into id2label of its config.json"
+            )
+    names = [name_of_class[number] for number in range(len(name_of_class))]
     if all(NAMELESS_CLASS.fullmatch(name) for name in names):
         raise BackboneError(
             f"{weights_name}: its classes have no names (LABEL_0 and so on): write their names into id2label "
             "of its config.json"
         )
-    problem = getattr(config, "problem_type", None)
+    problem = getattr(config, "problem_type", None) or SINGLE_LABEL
+    if problem not in PROBLEMS:
+        raise BackboneError(
+            f"{weights_name}: problem_type {problem!r} of its config.json: expected {' or '.join(PROBLEMS)}"
+        )
     # The softmax of a single number is always 1, so a head with one number is a regression. Only in a
     # multi-label classifier the number is the probability of one class, by a sigmoid.
     gives_one_number = len(names) == 1 and problem != MULTI_LABEL

@@ -456,6 +456,29 @@ def test_classes_without_names_are_refused(folder_of_classifier, tmp_path, model
         load_four_frame_backbone(model_type, folder, answers=True)
 
 
+@pytest.mark.parametrize(
+    ("names", "nameless"),
+    [({"0": "cat", "1": "dog", "7": "crane"}, 2), ({"0": "cat", "1": " ", "2": "crane"}, 1)],
+    ids=["a number left out", "a blank name"],
+)
+def test_a_class_without_a_name_is_refused_by_its_number(folder_of_classifier, tmp_path, names, nameless):
+    """The classes are 0, 1 and 2. By the order of the names, class 2 would be called what 7 is."""
+    folder = copy_classifier_with(folder_of_classifier("vit"), tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"id2label": names}))
+
+    with pytest.raises(BackboneError, match=f"from 0 to 2, and {nameless} has no name"):
+        load_four_frame_backbone("vit", folder, answers=True)
+
+
+def test_a_misspelled_kind_of_classifier_is_refused(folder_of_classifier, tmp_path):
+    """With several classes at once, probabilities don't add up to 1. The word for it must be known."""
+    folder = copy_classifier_with(folder_of_classifier("vit"), tmp_path, problem_type="multilabel")
+
+    with pytest.raises(BackboneError, match=r"'multilabel'.*expected .*multi_label_classification"):
+        load_four_frame_backbone("vit", folder, answers=True)
+
+
 def test_a_regression_head_is_no_classifier(folder_of_classifier, tmp_path):
     """A regression network gives a measure, which is no probability of a class."""
     folder = copy_classifier_with(folder_of_classifier("vit"), tmp_path, problem_type="regression")

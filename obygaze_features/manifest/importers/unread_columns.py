@@ -7,6 +7,7 @@ from obygaze_features.identity import plain
 from obygaze_features.manifest.importers.column_contents import (
     YES,
     LabelCounts,
+    are_files,
     are_marks,
     are_times,
     count_labels,
@@ -202,13 +203,15 @@ class UnreadColumns:
         return has_yes and has_anything_else
 
     def can_be_people(self, column: str) -> bool:
-        """Return whether a column can name annotators: few different texts, not labels, marks or times.
+        """Return whether a column can name annotators: few texts, not labels, marks, times or files.
 
         They are few if there are at most `MAX_WORDS`, or if each is in four rows on average. Integers may be
         the numbers of annotators, though they could be read as times.
         """
         cells = self.cells[column]
         if not cells or self.label_counts(column).are_labels:
+            return False
+        if are_files(cells):
             return False
         are_integers = whole_numbers(cells) is not None
         if not are_integers and (self.is_of_times(column) or are_marks(cells)):

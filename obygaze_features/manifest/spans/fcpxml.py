@@ -1,8 +1,8 @@
 """Read markers and keywords of Final Cut Pro XML (FCPXML).
 
 A clip of a media file has the time of that file, which begins at the asset's start; what is on a timeline,
-without such a clip around it, has the timeline's. A tier is `marker`, `chapter-marker` or `keyword`. Source:
-Apple, "FCPXML Reference", marker, keyword, asset-clip.
+without such a clip around it, has the timeline's, which begins at its time code `tcStart`. A tier is
+`marker`, `chapter-marker` or `keyword`. Source: Apple, "FCPXML Reference", marker, keyword, asset-clip.
 """
 
 import math
@@ -95,33 +95,63 @@ def _place_of_children(node: Element, place: MediaOffset, assets: Mapping[str, A
 
     `place` is what the element's own times count in, and `assets` is id -> media file.
     """
-    asset = _played_asset(node, assets)
-    if asset is not None:
-        return MediaOffset(
-            asset.media, -asset.start
-        )  # the first frame of the file has the time `asset.start`
+    if node.tag == "sequence":
+        return MediaOffset("", -_start_of_timeline(node))
+    source = _played_source(node, assets)
+    if source is not None:
+        asset = assets[source.get("ref", "")]
+        # The first frame of the file has the time `asset.start`.
+        return MediaOffset(asset.media, _shift_of_source(node, source) - asset.start)
     offset = _seconds(node.get("offset", ""))
-    is_inside_of_clip = place.media != ""
-    if offset is None or is_inside_of_clip:
+    if offset is None:
         return place
     start = _seconds(node.get("start", "0s")) or Fraction(0)
-    # time on the timeline = time of the child + shift
+    # time in the file, or on the timeline = time of the child + shift
     shift = place.shift + offset - start
     if shift.denominator > MAX_PARTS:
         shift = Fraction(round(shift * PARTS), PARTS)
-    return MediaOffset("", shift)
+    return MediaOffset(place.media, shift)
 
 
-def _played_asset(node: Element, assets: Mapping[str, Asset]) -> Asset | None:
-    """Return the media file that a clip plays; None for other elements, and clips without a known file."""
-    if node.tag == "asset-clip":
-        return assets.get(node.get("ref", ""))
+def _start_of_timeline(sequence: Element) -> Fraction:
+    """Return the time code of a timeline's first frame in seconds, from which its offsets count.
+
+    This is `tcStart`. But some programs state it and write offsets from 0 on: then it is the offset of the
+    first element, as no time is left empty before that.
+    """
+    start = _seconds(sequence.get("tcStart", "0s")) or Fraction(0)
+    for element in sequence.iterfind("spine/*[@offset]"):
+        first_offset = _seconds(element.get("offset", ""))
+        return start if first_offset is None else min(start, first_offset)
+    return start
+
+
+def _played_source(node: Element, assets: Mapping[str, Asset]) -> Element | None:
+    """Return the element that names the media file that `node` plays: itself, or the first one in a clip.
+
+    None for elements that play no file, such as gaps and titles, and where the file is not known.
+    """
+    candidates = [node] if node.tag in {"asset-clip", "video", "audio"} else []
     if node.tag == "clip":
         # The media of a clip are those of its first video or audio.
-        for child in node:
-            if child.tag in {"video", "audio"} and child.get("ref", "") in assets:
-                return assets[child.get("ref", "")]
+        candidates = [child for child in node if child.tag in {"video", "audio"}]
+    for candidate in candidates:
+        if candidate.get("ref", "") in assets:
+            return candidate
     return None
+
+
+def _shift_of_source(node: Element, source: Element) -> Fraction:
+    """Return what is added to a time inside an element to get the time code of the file that it plays.
+
+    It is 0 in the element that names the file. A clip places this element at its `offset`, where it shows the
+    file from its `start` on; mostly both are the same, or only one is stated.
+    """
+    offset = _seconds(source.get("offset", ""))
+    start = _seconds(source.get("start", ""))
+    if source is node or offset is None or start is None:
+        return Fraction(0)
+    return start - offset
 
 
 def _mark(node: Element, offset: MediaOffset, location: str) -> RawSpan:

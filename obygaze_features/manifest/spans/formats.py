@@ -7,6 +7,7 @@ entry for each: its name, its tool, the marks that tell it, and the way out by t
 import io
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +30,12 @@ MAX_ITEMS: Final = 8
 
 MAX_MEMBERS: Final = 1000
 """How many names of a zip archive are looked at."""
+
+GZIP: Final = b"\x1f\x8b"
+"""How a file that is compressed with gzip begins. Source: RFC 1952, 2.3.1."""
+
+UNPACKED_BYTES: Final = 4096
+"""How much of such a file is unpacked to look for its root."""
 
 SHOWN_FORMATS: Final = 3
 """How many of the nearest formats are named where a file is of none."""
@@ -153,8 +160,21 @@ def anywhere_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _has_root(file: SpanFile, name: str) -> bool:
-    """Return whether a file is XML whose root element has a name."""
-    return root_pattern(name).match(file.head) is not None
+    """Return whether a file is XML whose root element has a name, also if it is compressed with gzip."""
+    head = _unpacked_head(file) if file.content.startswith(GZIP) else file.head
+    return root_pattern(name).match(head) is not None
+
+
+def _unpacked_head(file: SpanFile) -> str:
+    """Return the first characters of a text that is compressed with gzip, as Premiere Pro saves projects.
+
+    It is "" if the file is damaged.
+    """
+    try:
+        head = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(file.content, UNPACKED_BYTES)
+    except zlib.error:
+        return ""
+    return head.decode(errors="replace")
 
 
 def _begins(file: SpanFile, pattern: str) -> bool:

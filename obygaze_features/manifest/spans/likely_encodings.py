@@ -63,11 +63,20 @@ HAN: Final = {
 }
 """Characters that are most frequent in languages that are written with Chinese ones."""
 
+HANGUL: Final = (
+    "이다는을가에고의지도하은를한어로아사기그나있리자대서게인시해라것으내일들만과수여니보스거면정부장제안주요"
+    "전상무오구우야원와마말었세했없조비러성관경문적생각연바미모신동위방소국화유음람저당때감물진네식같간발회데터"
+    "속중반분습합까난선실양결산본출용학머눈개손려날재알운영교행남집트더얼굴든될른처김민박최던란뒤앞옷몸입술살길"
+    "된되두또못심약금건겠졌왔갔봐워줘줄할올볼울걸널런치차창카타하호후통천청침체계월달년명몇번직질임목복불"
+)
+"""Syllables that are most frequent in Korean."""
+
 TYPOGRAPHIC: Final = frozenset("’‘“”„–—…«»‹›¿¡°€£©®•½\u00a0،؟。、，！？「」『』（）：；・ー～・")
 """Signs that stand beside letters in texts; not inside of words, but for the apostrophe."""
 
 SCORE_OF_RARE_CHARACTER: Final = 0.35
-"""Score of a Chinese character that is not among `HAN`. There are thousands; wrong encodings give many."""
+"""Score of a Chinese character that is not among `HAN`, or of a Korean syllable that is not among `HANGUL`.
+There are thousands of both; wrong encodings give many."""
 
 MAX_LINES: Final = 200
 """How many lines beyond ASCII are judged."""
@@ -181,11 +190,19 @@ def _score_in_han(signs: Counter[str], frequent: str) -> float:
 
 
 def _score_in_korean(signs: Counter[str]) -> float:
-    """Return the sum of the scores of characters in Korean, whose syllables all have the score 1."""
+    """Return the sum of the scores of characters in Korean.
+
+    Rare syllables count less, since Japanese in Shift JIS has hardly any other ones if it is read as Korean.
+    """
     total = 0.0
     for sign, n in signs.items():
         is_syllable = "\uac00" <= sign <= "\ud7a3"  # block "Hangul Syllables" of Unicode
-        total += n * (1.0 if is_syllable else _score_of_foreign_sign(sign))
+        if sign in HANGUL:
+            total += n
+        elif is_syllable:
+            total += SCORE_OF_RARE_CHARACTER * n
+        else:
+            total += n * _score_of_foreign_sign(sign)
     return total
 
 

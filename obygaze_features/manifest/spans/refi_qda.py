@@ -135,11 +135,15 @@ def _document_name(file: SpanFile) -> str:
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
         return ""
     # The standard says project.qde; ATLAS.ti names the document after the project.
-    documents = [name for name in names if name.casefold().endswith(".qde")]
-    for name in documents:
+    documents = []
+    for name in names:
         _, _, name_without_folders = name.casefold().rpartition("/")
         if name_without_folders == PROJECT:
             return name
+        # An archive that macOS packed again has a hidden file of attributes, ._NAME, for each file.
+        is_hidden = name_without_folders.startswith(".")
+        if name_without_folders.endswith(".qde") and not is_hidden:
+            documents.append(name)
     return documents[0] if documents else ""
 
 

@@ -155,6 +155,7 @@ UNREAD: dict[str, str | bytes] = {
     + '<storedHU name="p"><primDocs><primDoc name="film" id="pd_1"/></primDocs><codes><code name="Look" id="co_1"/></codes></storedHU>',
     "NVivo coding summary, transcript": "<Files\\\\film> - § 2 references coded  [12.50% Coverage]\n\nReference 1 - 4.20% Coverage\n\n0:01.0 - 0:05.0\nShe looks.\n",
     "MAXQDA coded segments": "Color\tComment\tDocument group\tDocument name\tCode\tBeginning\tEnd\tWeight score\tSegment\n●\t\tfilms\tfilm\tLook\t0:00:01\t0:00:05\t0\tShe looks.\n",
+    "MAXQDA coded segments, in German": "Farbe;Kommentar;Dokumentgruppe;Dokumentname;Code;Anfang;Ende;Gewicht;Segment\n●;;Filme;film.mp4;Blick;0:00:01;0:00:05;0;Sie schaut.\n",
     "Dedoose excerpts": "Media Title,Excerpt Range,Excerpt Creator,Excerpt Date,Excerpt Copy,Codes Applied Combined\nfilm,00:01-00:05,AB,1/1/2024,,Look\n",
     "Transana (XML)": XML.replace("UTF-8", "utf-8")
     + "<Transana>\n<TransanaXMLVersion>2.0</TransanaXMLVersion>\n<EpisodeFile><Episode><ID>film</ID><MediaFile>film.mp4</MediaFile></Episode></EpisodeFile></Transana>",

@@ -34,3 +34,14 @@ def test_a_film_may_be_called_unknown(import_files):
     """Unknown is a film of 2011."""
     _, notices = import_files({"t.csv": "movie,start_s,end_s,level\nUnknown,1,2,S\n"})
     assert "taken as" not in notices
+
+
+def test_a_column_of_video_files_is_not_proposed_as_annotators(refusal_of):
+    """`Nom du document` may be a name of people by its heading; its cells are files of films.
+
+    The film is given by --movie, so that nobody needs the column.
+    """
+    table = "Nom du document,Début,Fin,Niveau\na.mp4,1,2,S\na.mp4,3,4,EN\n"
+    message = str(refusal_of({"t.csv": table}, movie="f"))
+    assert "--column 'start_s=Début'" in message
+    assert "annotator" not in message

@@ -1,5 +1,6 @@
 """Each format of the table is told by its own entry alone; what is not read is refused with the way out."""
 
+import gzip
 import json
 from typing import NamedTuple
 
@@ -99,6 +100,13 @@ def test_a_format_is_recognised_however_its_text_is_saved(tmp_path, name):
     for saved in (with_mark, with_line_ends_of_windows, with_empty_lines):
         path.write_bytes(saved)
         assert recognised(path) == Recognised(kinds=[], unread_formats=[name])
+
+
+def test_a_project_of_premiere_is_recognised_as_premiere_compresses_it(tmp_path):
+    """Premiere Pro saves its projects, which are XML, compressed with gzip."""
+    path = tmp_path / "a.x"
+    path.write_bytes(gzip.compress(sample("project (.prproj)")))
+    assert recognised(path) == Recognised(kinds=[], unread_formats=["project (.prproj)"])
 
 
 @pytest.mark.parametrize(

@@ -264,6 +264,51 @@ def test_markers_of_final_cut_pro_are_in_the_time_of_the_film_that_their_clip_sh
     assert "a marker without length" in notices
 
 
+def final_cut_document(inside_of_spine, *, sequence="<sequence>"):
+    """Write FCPXML with a timeline of these elements; the film r1 begins at 3600 s of its own clock."""
+    asset = '<asset id="r1" name="film" start="3600s"/>'
+    project = f"<project>{sequence}<spine>{inside_of_spine}</spine></sequence></project>"
+    return f"<fcpxml><resources>{asset}</resources><library><event>{project}</event></library></fcpxml>"
+
+
+@pytest.mark.parametrize(
+    ("sequence", "offset_s"),
+    [('<sequence tcStart="3600/1s">', 3600), ('<sequence tcStart="3600s">', 0), ("<sequence>", 0)],
+    ids=["Resolve", "offsets from 0 on", "no start"],
+)
+def test_a_timeline_of_final_cut_pro_begins_at_its_first_time_code(import_files, sequence, offset_s):
+    """A gap without film is first on the timeline, and a marker lies 2 s after its start."""
+    gap = f'<gap offset="{offset_s}s" start="50s" duration="9s"><marker start="52s" duration="4s" value="x"/></gap>'
+
+    clips, _ = import_files({"edit.fcpxml": final_cut_document(gap, sequence=sequence)})
+
+    assert [(clip.start_s, clip.end_s) for clip in clips] == [(2.0, 6.0)]
+
+
+@pytest.mark.parametrize(
+    "clip_of_film",
+    [
+        '<asset-clip ref="r1" start="3600s"><title lane="1" offset="3610s" start="90s">MARKER</title></asset-clip>',
+        '<clip start="80s"><video ref="r1" offset="80s" start="3600s"/><gap offset="90s" start="90s">MARKER</gap></clip>',
+        '<clip start="80s"><video ref="r1" offset="80s" start="3600s"/>MARKER</clip>',
+    ],
+    ids=["on a title", "on a gap", "on a clip with a clock of its own"],
+)
+def test_a_marker_inside_of_a_clip_of_final_cut_pro_lies_where_the_clip_shows_the_film(
+    import_files, clip_of_film
+):
+    """The title and the gap lie 10 s after the film's first frame and begin at 90 s of their own clocks.
+
+    The other clip shows the first frame of the film at its own time 80 s. The marker lies at 92 s of the
+    clock of the title, the gap or this clip: 12 s after the film's first frame.
+    """
+    marker = '<marker start="92s" duration="4s" value="x"/>'
+
+    clips, _ = import_files({"edit.fcpxml": final_cut_document(clip_of_film.replace("MARKER", marker))})
+
+    assert [(clip.movie, clip.start_s, clip.end_s) for clip in clips] == [("film", 12.0, 16.0)]
+
+
 def test_a_keyword_of_final_cut_pro_whose_time_is_none_is_left_out_alone(import_files):
     """The keyword a begins at 1/0 s."""
     keywords = '<keyword start="1/0s" duration="1s" value="a"/><keyword start="1s" duration="1s" value="b"/>'

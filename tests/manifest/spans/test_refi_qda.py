@@ -83,6 +83,16 @@ def test_an_archive_is_read_by_its_document_whatever_media_it_holds(import_files
     assert labels_of(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
 
 
+def test_an_archive_that_macos_packed_again_is_read_by_its_document(import_files):
+    """Beside each file, macOS packs a hidden one with its attributes, which is no document."""
+    video = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("S"))}</VideoSource>'
+    hidden = {"__MACOSX/Study/._Study.qde": b"\x00\x05\x16\x07"}
+
+    clips, _ = import_files({"a.qdpx": archive(project(video), name="Study/Study.qde", **hidden)})
+
+    assert labels_of(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
+
+
 def project_with_office_file(part_of_office_file):
     """Pack a project of one coded span together with an office file that has a part of this name.
 
