@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -103,7 +104,8 @@ class Cells:
 def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     """Cut a film into cells as long as the scored windows, or the models' training clips if those are longer.
 
-    The last cell also has what is left, so that none is shorter; a film shorter than a cell is one cell.
+    The last cell also has what is left, so that none is shorter; a film shorter than a cell is one cell. The
+    cells of a model are computed once; their arrays are read-only.
 
     Parameters
     ----------
@@ -111,6 +113,21 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     key : str, optional
         The model of `p` and `counted_s`; spans and content do not depend on it.
     """
+    cells_by_model = _CELLS_OF_FILM.setdefault(timeline, {})
+    key = timeline.model(key).key
+    if key not in cells_by_model:
+        cells = cells_by_model[key] = _compute_cells(timeline, key)
+        for array in (cells.spans, cells.content_s, cells.counted_s, cells.p):
+            array.flags.writeable = False
+    return cells_by_model[key]
+
+
+_CELLS_OF_FILM: WeakKeyDictionary[Timeline, dict[str, Cells]] = WeakKeyDictionary()
+"""Film, as long as it is used -> key of a model -> the cells."""
+
+
+def _compute_cells(timeline: Timeline, key: str) -> Cells:
+    """Cut a film into cells, and compute what a model says of each."""
     rows = timeline.rows(key)
     spans = _spans_of_cells(timeline.record, last_end_s=float(rows["end_s"].max()))
     rows_in_cells = find_coverage(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))

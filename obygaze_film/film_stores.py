@@ -40,21 +40,21 @@ def stores_near(folder: Path, film: Timeline) -> list[Store]:
     name = Path(film.record.store.name).name
     stores = []
     for steps_up in ("..", "../.."):
-        above = Path(os.path.normpath(folder / steps_up))  # also of a folder such as "."
-        paths_above = _paths_in(above)
-        paths = list(paths_above)
-        for path in paths_above:
-            paths += _paths_in(path)
-        for path in sorted(paths):
-            if path.name.startswith(name):
-                with suppress(StoreError):
-                    stores.append(open_store(path))
+        above = os.path.normpath(folder / steps_up)  # also of a folder such as "."
+        entries_above = _entries_in(above)
+        entries = list(entries_above)
+        for entry in entries_above:
+            entries += _entries_in(entry.path)
+        for path in sorted(Path(entry) for entry in entries if entry.name.startswith(name)):
+            with suppress(StoreError):
+                stores.append(open_store(path))
     return stores
 
 
-def _paths_in(folder: Path) -> list[Path]:
+def _entries_in(folder: str) -> list[os.DirEntry[str]]:
     """List what is in a folder; empty if it is none, cannot be read, or was removed since it was found."""
     try:
-        return list(folder.iterdir())
+        with os.scandir(folder) as entries:
+            return list(entries)
     except OSError:
         return []

@@ -93,8 +93,12 @@ class Timeline:
 
     def rows(self, key: str | None = None) -> pd.DataFrame:
         """Return the rows of one model, in time order."""
-        name = self.model(key).key
-        return self.table[self.table["model"] == name].reset_index(drop=True)
+        return self._rows_by_model[self.model(key).key].copy()
+
+    @cached_property
+    def _rows_by_model(self) -> dict[str, pd.DataFrame]:
+        """Key of each model -> its rows, in time order; looked up only once."""
+        return {key: self.table[self.table["model"] == key].reset_index(drop=True) for key in self.keys}
 
     def segments(self, key: str | None = None, top: int = 20) -> pd.DataFrame:
         """Find the segments of one model; columns as in `segments.csv`, best first.

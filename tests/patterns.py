@@ -33,6 +33,8 @@ METHODS = {
 }
 """Methods of a pattern -> the one whose time stands for theirs."""
 
+MAY_USE_PATTERNS = re.compile(rf"\.\s*(compile|{'|'.join(METHODS)})\b")
+
 LARGE = {"torch", "transformers", "ray", "matplotlib"}
 """Libraries that take seconds to import."""
 USUAL_LETTERS = "a0 A_\t"
@@ -128,14 +130,16 @@ def _imported_libraries(tree: ast.Module) -> set[str]:
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:
-    """Yield the name and the syntax of each module."""
+    """Yield the name and the syntax of each module that uses patterns, as a method of theirs shows."""
     for package in PACKAGES:
         for module in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
             if module.name.endswith("__main__"):  # runs the command
                 continue
             path = ROOT.joinpath(*module.name.split("."))
             path = path / "__init__.py" if module.ispkg else path.with_suffix(".py")
-            yield module.name, ast.parse(path.read_text(encoding="utf-8"))
+            source = path.read_text(encoding="utf-8")
+            if MAY_USE_PATTERNS.search(source):
+                yield module.name, ast.parse(source)
 
 
 def _methods_by_name(trees: Iterable[ast.Module]) -> Mapping[str, set[str]]:

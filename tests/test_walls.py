@@ -240,8 +240,13 @@ def calls_that_open_by_name(code):
 
     Calls that write, and calls that read what is in memory, open already, or of a package, are left out.
     """
+    if not MAY_OPEN.search(code):
+        return
     for node in ast.walk(ast.parse(code)):
-        if not isinstance(node, ast.Call) or not MAY_OPEN.match(getattr(node.func, "attr", "open")):
+        if not isinstance(node, ast.Call):
+            continue
+        last_name = getattr(node.func, "attr", getattr(node.func, "id", "open"))
+        if not MAY_OPEN.match(last_name):
             continue
         function = ast.unparse(node.func)
         arguments = [*node.args, *(keyword.value for keyword in node.keywords)]

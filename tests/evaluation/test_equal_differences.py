@@ -76,22 +76,25 @@ def first_answer(data):
 
 @pytest.mark.long
 def test_noise_on_four_movies_of_two_clips_is_not_called_better_than_baselines():
-    """A coin orders the two clips of all four movies rightly in one of sixteen corpora, and that is luck."""
     rng = np.random.default_rng(0)
 
-    answers = [first_answer(noise(rng, n_clips_of_movie=2, n_movies=4)) for _ in range(40)]
+    answers = [first_answer(noise(rng, n_clips_of_movie=2, n_movies=4)) for _ in range(10)]
 
     n_better = sum(answer.startswith("better than") for answer in answers)
-    assert n_better <= 2
+    assert n_better == 0
 
 
 @pytest.mark.long
-def test_a_model_that_ranks_all_clips_of_four_longer_movies_rightly_is_better():
-    data = noise(np.random.default_rng(0), n_clips_of_movie=15, n_movies=4)
+@pytest.mark.parametrize(("n_clips_of_movie", "is_better"), [(2, False), (15, True)])
+def test_a_model_that_ranks_all_clips_of_four_movies_rightly_is_better_if_they_are_long(
+    n_clips_of_movie, is_better
+):
+    """A coin orders the two clips of all four movies rightly in one of sixteen corpora, and that is luck."""
+    data = noise(np.random.default_rng(0), n_clips_of_movie, n_movies=4)
     features = data.X.copy()
     features[:, 0] += 20 * (data.labels.levels == "S")
 
-    assert first_answer(replace(data, X=features)).startswith("better than")
+    assert first_answer(replace(data, X=features)).startswith("better than") == is_better
 
 
 @pytest.mark.parametrize("baselines", [("median_level", "length"), ("length", "median_level")])

@@ -20,9 +20,10 @@ HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
 SETTINGS = {"n_frames": 1, "workers": 1, "progress": False, "note": lambda _: None}
 
 
-@pytest.fixture
-def films(tmp_path):
+@pytest.fixture(scope="module")
+def stills(tmp_path_factory):
     """A store of three stills, of which one was damaged and one absent; the absent one is back now."""
+    tmp_path = tmp_path_factory.mktemp("stills")
     Image.new("RGB", (8, 8), (90, 9, 9)).save(tmp_path / "0.png")
     (tmp_path / "1.png").write_bytes(b"no picture")
     rows = "".join(f"c{number},m,{number}.png,,,,,\n" for number in range(3))
@@ -31,6 +32,12 @@ def films(tmp_path):
     of.extract(manifest, tmp_path / "s", ["descriptors"], licence="CC0-1.0", **SETTINGS)
     Image.new("RGB", (8, 8), (9, 9, 90)).save(tmp_path / "2.png")
     return tmp_path
+
+
+@pytest.fixture
+def films(stills, tmp_path):
+    """A copy of it to work in."""
+    return shutil.copytree(stills, tmp_path / "films")
 
 
 def next_version(films, **options):

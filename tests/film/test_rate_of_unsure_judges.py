@@ -54,7 +54,7 @@ def test_the_interval_holds_the_share_of_what_judges_are_sure_of(unsure_positive
     Compared with the mean probability of the film, those windows looked too high, and .78 of intervals held.
     """
     rng = np.random.default_rng(2)
-    n_films = 300
+    n_films = 100
 
     n_held = 0
     for _ in range(n_films):

@@ -94,7 +94,7 @@ def joins(draw):
 
 
 @pytest.mark.long
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(join=joins())
 def test_pictures_of_joined_files_are_those_of_their_times_or_it_is_noted(parts, tmp_path_factory, join):
     """Recordings are often joined byte by byte, and then times jump or overlap.
