@@ -112,37 +112,41 @@ def test_a_codebook_can_be_sent_to_another_process(tmp_path):
     ],
 )
 def test_an_invalid_codebook_is_refused_with_file_and_key(tmp_path, old, new, key):
-    """In `VIOLENCE`, the text of a valid codebook, `old` is replaced by `new`.
+    """A valid codebook of violence, a text of TOML, becomes invalid as `old` is replaced in it by `new`.
 
-    The error is one line. It names the file, and the key of the codebook that is wrong (or the line, if the
-    text is no TOML).
+    The error is one line. It names the file, and the key of the codebook that is wrong, or the line if the
+    text is no TOML at all.
     """
     assert old in VIOLENCE
-    invalid = VIOLENCE.replace(old, new, 1)
+    invalid_codebook = VIOLENCE.replace(old, new, 1)
 
-    with pytest.raises(ManifestError, match=key) as error:
-        load_text_as_codebook(tmp_path, invalid)
+    with pytest.raises(ManifestError, match=key) as refusal:
+        load_text_as_codebook(tmp_path, invalid_codebook)
 
-    message = str(error.value)
+    message = str(refusal.value)
     assert message.startswith(f"{tmp_path / 'mine.codebook.toml'}: ")
     assert "\n" not in message
 
 
-@given(st.data())
-def test_a_damaged_file_is_a_codebook_or_refused(data):
-    """Up to 12 characters of `VIOLENCE`, the text of a valid codebook, are replaced by something else.
-
-    Whatever comes out, it is read, or refused by a ManifestError; no other error is raised.
-    """
-    first = data.draw(st.integers(0, len(VIOLENCE)))
-    behind_last = data.draw(st.integers(first, min(len(VIOLENCE), first + 12)))
-    replacement = data.draw(
+@st.composite
+def damaged_codebooks(draw):
+    """Draw the text of a valid codebook, of which up to 12 characters are replaced by something else."""
+    first = draw(st.integers(0, len(VIOLENCE)))
+    behind_last = draw(st.integers(first, min(len(VIOLENCE), first + 12)))
+    replacement = draw(
         st.sampled_from(["", '"', "[", "]]", "=", "1", "1e999", "9" * 400, "9" * 5000, "[" * 3000, "nan"])
     )
-    damaged = VIOLENCE[:first] + replacement + VIOLENCE[behind_last:]
+    return VIOLENCE[:first] + replacement + VIOLENCE[behind_last:]
 
+
+@given(text_of_codebook=damaged_codebooks())
+def test_a_damaged_file_is_a_codebook_or_refused(text_of_codebook):
+    """Up to 12 characters of a valid codebook are replaced by something else.
+
+    Whatever comes out, it is read, or refused by a ManifestError: any other error fails the test.
+    """
     with suppress(ManifestError):
-        Codebook(**codebook_parameters(damaged))
+        Codebook(**codebook_parameters(text_of_codebook))
 
 
 @pytest.fixture

@@ -217,9 +217,10 @@ Old Macs, and archives made on them, write the second form; keyboards write the 
     ids=["the disk has é as one sign", "the table has é as one sign"],
 )
 def test_a_video_is_found_in_either_form_of_unicode_and_named_in_one(tmp_path, name_on_disk, name_in_table):
-    """The table and the disk write the é of Amélie differently: as one sign, or as e with an accent.
+    """Unicode can write the é of Amélie as one sign, or as e and an accent; table and disk do it differently.
 
-    Names of clips and films are stored with one sign. The path of a video is left as it is on the disk.
+    The video is found all the same. Names of clips and films, which the second row states, are stored with
+    one sign, and the path of the video as it is on the disk.
     """
     films = folder_of_empty_files(tmp_path / "films", f"{name_on_disk}/one.mp4")
     table = tmp_path / "spans.csv"

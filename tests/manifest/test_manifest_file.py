@@ -114,33 +114,41 @@ def are_apart(clips):
 @pytest.mark.long
 @given(clips=manifests())
 def test_a_manifest_is_read_back_and_written_again_byte_for_byte(clips):
-    """A manifest of any names, times and labels survives writing and reading."""
+    """A manifest of up to six clips, with any names, times and labels, survives writing and reading.
+
+    Left out are clips of which two have the same name, spelled otherwise: they would be refused.
+    """
     assume(are_apart(clips))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         manifest = Manifest(tuple(clips), folder)
 
         write_manifest(manifest, folder / "first.csv")
-        again = read_manifest(folder / "first.csv")
-        write_manifest(again, folder / "second.csv")
+        read_back = read_manifest(folder / "first.csv")
+        write_manifest(read_back, folder / "second.csv")
 
-        assert again.clips == manifest.clips
-        assert again.digest() == manifest.digest()
+        assert read_back.clips == manifest.clips
+        assert read_back.digest() == manifest.digest()
         assert (folder / "first.csv").read_bytes() == (folder / "second.csv").read_bytes()
 
 
 @pytest.mark.long
 @given(clips=manifests())
 def test_a_manifest_in_its_form_for_spreadsheets_is_read_back(clips):
-    """In this form no cell can be taken for a formula, whatever names, times and labels there are."""
+    """A manifest has up to six clips with any names, times and labels, such as =A1, which is a formula.
+
+    It is written in a form in which no cell can be taken for a formula, and read in that form. Left out are
+    clips of which two have the same name, spelled otherwise: they would be refused.
+    """
     assume(are_apart(clips))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         manifest = Manifest(tuple(clips), folder)
 
         write_manifest(manifest, folder / "sheet.csv", spreadsheet_safe=True)
+        read_back = read_manifest(folder / "sheet.csv", spreadsheet_safe=True)
 
-        assert read_manifest(folder / "sheet.csv", spreadsheet_safe=True).clips == manifest.clips
+        assert read_back.clips == manifest.clips
 
 
 def test_the_digest_is_that_of_the_canonical_file(tmp_path):
@@ -265,27 +273,27 @@ def test_blanks_around_cells_are_ignored_in_a_sheet_filled_in_by_a_person(tmp_pa
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        pytest.param(b"", None, id="an empty file"),
-        pytest.param(b"clip_id,movie\n", None, id="two columns alone"),
+        pytest.param(b"", "the file is empty", id="an empty file"),
+        pytest.param(b"clip_id,movie\n", "no column video", id="two columns alone"),
         pytest.param("clip_id,movie\n".encode("utf-16-le"), "utf-16-le without its mark", id="UTF-16"),
-        pytest.param(HEADER.encode() + b",movie\n", "'movie'", id="a column twice"),
+        pytest.param(HEADER.encode() + b",movie\n", "'movie'", id="the column movie twice"),
         pytest.param(HEADER.encode() + b"\na-1,\xe9,,,,,,\n", "line 2", id="a name in Latin-1"),
         pytest.param(b"PK\x03\x04" + bytes(26) + b"[Content_Types].xml", "Excel", id="a workbook"),
         pytest.param(
-            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git-lfs", id="a pointer"
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git-lfs", id="a pointer to a file"
         ),
         pytest.param(b"<!DOCTYPE html>\n<html>", "HTML", id="a web page"),
     ],
 )
 def test_a_file_that_is_no_manifest_is_refused(tmp_path, content, message):
-    """A manifest is a table in UTF-8 with the columns of `HEADER`. Common mistakes are given in its place.
+    """A manifest is a table in UTF-8 with eight columns, clip_id, movie, and so on. This file is none.
 
-    Where the content tells what it is, the error says so.
+    The error says what the file is by its content, or which column or line of it is wrong.
     """
-    path = tmp_path / "films.csv"
-    path.write_bytes(content)
+    no_manifest = tmp_path / "films.csv"
+    no_manifest.write_bytes(content)
     with pytest.raises(ManifestError, match=message):
-        read_manifest(path)
+        read_manifest(no_manifest)
 
 
 @pytest.mark.parametrize("name", ["~$films.xlsx", ".~lock.films.csv#"])

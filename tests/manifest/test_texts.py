@@ -81,7 +81,7 @@ def test_the_digest_is_of_the_rows_and_not_of_the_file(tmp_path):
             "p.csv", 'text_id,text\na,"x\ny"\nb, \n', "line 4", id="a blank text below one of 2 lines"
         ),
         pytest.param("p.csv", "text_id,text\na,x,y\n", "line 2", id="a cell too many"),
-        pytest.param("p.csv", "id,words\na,x\n", None, id="other columns"),
+        pytest.param("p.csv", "id,words\na,x\n", None, id="other columns than text_id and text"),
         pytest.param("p.csv", "text_id,text,caption_id,caption\na,x,b,y\n", None, id="texts and captions"),
         pytest.param("p.csv", "", None, id="nothing"),
         pytest.param("p.csv", "\n\n", "nothing but empty lines", id="empty lines"),
@@ -94,10 +94,14 @@ def test_the_digest_is_of_the_rows_and_not_of_the_file(tmp_path):
     ],
 )
 def test_an_invalid_list_of_texts_is_refused_with_the_line(tmp_path, name, content, reason):
-    """Texts need different ids and must not be empty. The error names the line, where one line is wrong."""
-    path = written(tmp_path / name, content)
+    """Texts are a table with the columns text_id and text, p.csv, or a text on each line of t.txt.
+
+    Texts need ids of their own and must not be empty. The error names the line where one line is wrong (None:
+    the whole file is).
+    """
+    invalid_list = written(tmp_path / name, content)
     with pytest.raises(ManifestError, match=reason):
-        read_texts(path)
+        read_texts(invalid_list)
 
 
 @pytest.mark.parametrize("n_blanks", [1, 2, 3])

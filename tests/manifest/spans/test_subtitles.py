@@ -184,17 +184,17 @@ ABOVE_TIMES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "lines", "texts", "places"), ABOVE_TIMES.values(), ids=ABOVE_TIMES)
-def test_a_line_above_times_is_a_name_or_text_or_left_out(read_file, name, lines, texts, places):
-    """A cue may have a name above its times.
+@pytest.mark.parametrize(("name", "lines", "texts", "places_left_out"), ABOVE_TIMES.values(), ids=ABOVE_TIMES)
+def test_a_line_above_times_is_a_name_or_text_or_left_out(read_file, name, lines, texts, places_left_out):
+    """A cue of a file of subtitles has times and a text below them. A line above its times may be its name.
 
-    Without an empty line between, the line belongs to the text of the cue before; a line that belongs to
-    neither is left out, at a place such as "line 3". `ABOVE_TIMES` has a file for each case.
+    If there is no empty line before it, it is the last line of the cue before. A line that is neither is left
+    out, and its place is said.
     """
-    subtitles, account = read_file(name, "\n".join(lines) + "\n")
+    cues, account = read_file(name, "\n".join(lines) + "\n")
 
-    assert [text for *_, text in subtitles] == texts
-    assert [place for place, _ in account.left_out] == places
+    assert [text for _, _, text in cues] == texts
+    assert [place for place, _ in account.left_out] == places_left_out
 
 
 @pytest.mark.parametrize(
@@ -412,13 +412,14 @@ def sorted_by_times(subtitles):
 @given(subtitles=subtitles_of_any_text())
 @example(ARROW_IN_A_TEXT)
 def test_webvtt_that_is_written_is_read_back(tmp_path_factory, subtitles):
-    """Writers sort by time. An arrow in a text must not be taken for a line of times.
+    """Subtitles of any texts are written as WebVTT, in order of their times. They are read back as they were.
 
-    The library webvtt reads as many subtitles.
+    The sign of a line of times is an arrow, -->, which may be in a text too and must not be taken for times:
+    the library webvtt finds as many subtitles.
     """
     path = tmp_path_factory.mktemp("written") / "f.vtt"
 
-    path.write_text(write_vtt(subtitles, "a title", ["a note"]), encoding="utf-8", newline="")
+    path.write_text(write_vtt(subtitles, title="a title", notes=["a note"]), encoding="utf-8", newline="")
 
     assert read_subtitles(path) == sorted_by_times(subtitles)
     assert len(webvtt.read(path)) == len(subtitles)
@@ -429,18 +430,22 @@ def test_webvtt_that_is_written_is_read_back(tmp_path_factory, subtitles):
 def test_srt_that_is_written_is_read_back_with_other_signs_for_arrows_and_brackets(
     tmp_path_factory, subtitles
 ):
-    """SRT has no entities, as WebVTT has: what players would take for times or tags is written otherwise."""
+    """Subtitles of any texts are written as SRT. In it no sign can be escaped, as < can by &lt; elsewhere.
+
+    So what players would take for a line of times, -->, or for a tag, <b> or {b}, is written with signs that
+    look alike. All else is read back as it was.
+    """
     path = tmp_path_factory.mktemp("written") / "f.srt"
 
     path.write_text(write_srt(subtitles), encoding="utf-8", newline="")
 
-    expected = []
+    with_other_signs = []
     for subtitle in sorted_by_times(subtitles):
         text = subtitle.text.replace("-->", "→")
-        for sign, other_sign in zip("<>{}", "‹›()", strict=True):
-            text = text.replace(sign, other_sign)
-        expected.append(Subtitle(subtitle.start_s, subtitle.end_s, text))
-    assert read_subtitles(path) == expected
+        for sign, sign_alike in (("<", "‹"), (">", "›"), ("{", "("), ("}", ")")):
+            text = text.replace(sign, sign_alike)
+        with_other_signs.append(Subtitle(subtitle.start_s, subtitle.end_s, text))
+    assert read_subtitles(path) == with_other_signs
 
 
 TWO_CUES = srt((at(start_s=1), "\u65e5\u672c"), (at(start_s=3), "B"))

@@ -169,16 +169,23 @@ def test_cells_of_half_a_million_digits_are_errors_with_short_messages():
 
 
 @given(
-    hours=st.integers(0, 10**6),
-    minutes=st.integers(0, 59),
-    seconds=st.integers(0, 59),
+    hours=st.integers(min_value=0, max_value=10**6),
+    minutes=st.integers(min_value=0, max_value=59),
+    seconds=st.integers(min_value=0, max_value=59),
     decimals=st.text("0123456789", max_size=30),
 )
 def test_a_clock_is_rounded_once_however_many_digits_it_has(hours, minutes, seconds, decimals):
-    """The nearest float of the exact sum is returned, without adding up rounding errors."""
-    exact_seconds = Fraction(f"{seconds}.{decimals}".rstrip("."))
-    exact = hours * 3600 + minutes * 60 + exact_seconds
-    assert time_code(f"{hours}:{minutes}:{seconds:02}.{decimals}") == float(exact)
+    """A clock such as 1:02:03.45 is read as seconds, a float. It may have up to 30 decimals, or none.
+
+    A sum of floats would be rounded at each step. Here the exact sum, a fraction, is rounded once.
+    """
+    clock = f"{hours}:{minutes}:{seconds:02}.{decimals}"
+
+    read_s = time_code(clock)
+
+    seconds_with_decimals = Fraction(f"{seconds}.{decimals}".rstrip("."))
+    exact_sum_s = hours * 3600 + minutes * 60 + seconds_with_decimals
+    assert read_s == float(exact_sum_s)
 
 
 WHOLE_RATES = [Fraction(rate) for rate in (24, 25, 30, 50, 60)]
@@ -188,16 +195,18 @@ FRAMES_OF_A_DAY = 24 * 60 * 60 * 24
 
 @given(
     rate=st.sampled_from([*WHOLE_RATES, *NTSC_RATES]),
-    n_frames=st.integers(0, FRAMES_OF_A_DAY),
-    drops_labels=st.booleans(),
+    number_of_frame=st.integers(min_value=0, max_value=FRAMES_OF_A_DAY),
+    drops_numbers=st.booleans(),
 )
-def test_the_time_code_of_a_frame_is_read_as_its_time(rate, n_frames, drops_labels):
-    """A time code counts frames.
+def test_the_time_code_of_a_frame_is_read_as_its_time(rate, number_of_frame, drops_numbers):
+    """A time code such as 01:00:00:12 names a frame: the last number counts frames within a second.
 
-    Rates such as 29.97 may drop some labels, so that the clock stays near real time.
+    At rates a little below 30 or 60 frames a second, time codes may leave numbers out, so that they keep up
+    with the clock. Read back, a frame's code is the frame's number divided by the rate, in seconds.
     """
-    label = frame_label(n_frames, rate, drop=drops_labels and rate in DROPPING)
-    assert time_code(label, rate) == float(n_frames / rate)
+    may_drop_numbers = rate in DROPPING
+    code = frame_label(number_of_frame, rate, drop=drops_numbers and may_drop_numbers)
+    assert time_code(code, rate) == float(number_of_frame / rate)
 
 
 @pytest.mark.parametrize(

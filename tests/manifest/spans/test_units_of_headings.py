@@ -73,7 +73,7 @@ def test_words_for_a_unit_count_wherever_they_stand(heading, unit):
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "begin_s", "end_s"),
+    ("heading_of_starts", "heading_of_ends", "start_s", "end_s"),
     [
         ("Image début", "Image fin", 10, 20),
         ("Minute début", "Minute fin", 15_000, 30_000),
@@ -81,16 +81,19 @@ def test_words_for_a_unit_count_wherever_they_stand(heading, unit):
     ],
     ids=["frames", "minutes", "no unit: seconds"],
 )
-def test_times_are_in_the_unit_of_their_heading(import_files, start, end, begin_s, end_s):
-    """The numbers are 250 and 500 frames at 25 a second, 250 and 500 minutes, and 250 and 500 seconds.
+def test_times_are_in_the_unit_of_their_heading(
+    import_files, heading_of_starts, heading_of_ends, start_s, end_s
+):
+    """A span is from 250 to 500, which are frames, minutes or seconds, as its headings say in their language.
 
-    A spreadsheet may write the frame 500 as 500.0.
+    At 25 frames a second, 250 frames are 10 s. A spreadsheet may write 500 as 500.0.
     """
-    content = table_of_times(start, end, (250, "500.0"))
+    table = table_of_times(heading_of_starts, heading_of_ends, (250, "500.0"))
+    columns = columns_of(heading_of_starts, heading_of_ends)
 
-    clips, _ = import_files({"t.csv": content}, columns=columns_of(start, end), rate=Fraction(25))
+    clips, _ = import_files({"t.csv": table}, columns=columns, rate=Fraction(25))
 
-    assert times_of(clips) == [(begin_s, end_s)]
+    assert times_of(clips) == [(start_s, end_s)]
 
 
 def test_both_times_in_one_cell_have_the_unit_of_their_heading(import_files):

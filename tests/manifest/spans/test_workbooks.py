@@ -72,13 +72,14 @@ UNREADABLE = {
 def test_a_cell_that_cannot_be_read_is_refused_with_its_place(
     import_files, unreadable_cell, cell, place, column
 ):
-    """An error, or a formula without a computed value, has no level or time to read.
+    """A workbook has two clips. The cell of the first one's level, D2, or of its start, B2, cannot be read.
 
-    In a workbook of two clips, it takes the place of the level or the start of the first, on line 2.
+    It holds an error, such as #N/A, or a formula of which no value was computed. The refusal names its line
+    and column.
     """
-    book = patched(BOOK, (cell, unreadable_cell.format(place)))
+    with_unreadable_cell = patched(BOOK, (cell, unreadable_cell.format(place)))
     with pytest.raises(ManifestError, match=rf"a\.xlsx: line 2, column {column}: "):
-        import_files({"a.xlsx": book})
+        import_files({"a.xlsx": with_unreadable_cell})
 
 
 def test_an_empty_text_that_a_formula_gives_is_an_empty_cell(import_files):
@@ -394,11 +395,15 @@ HOSTILE_SHEETS = {
 @pytest.mark.long
 @pytest.mark.parametrize(("before", "after"), HOSTILE_SHEETS.values(), ids=HOSTILE_SHEETS)
 def test_sheets_that_are_made_to_take_long_are_refused_in_3_s(import_files, before, after):
-    """In the XML of a workbook's sheet, `before` is replaced by something that is very long or far away."""
-    workbook = packed(patched(BOOK, (before, after)))
+    """A sheet of a workbook is a text of XML. In it, `before` is replaced by something that takes long.
+
+    Such are 60,000 attributes, a text of 80 million letters, or a cell in a row so far below that a table up
+    to there would fill the memory. Each must be refused by the file's name within 3 s of CPU.
+    """
+    hostile_workbook = packed(patched(BOOK, (before, after)))
 
     with within_cpu_s(limit_s=3), pytest.raises(ManifestError, match=r"a\.xlsx"):
-        import_files({"a.xlsx": workbook})
+        import_files({"a.xlsx": hostile_workbook})
 
 
 def test_a_sheet_outside_of_its_usual_folder_is_refused_for_its_size_too(import_files):
@@ -411,12 +416,14 @@ def test_a_sheet_outside_of_its_usual_folder_is_refused_for_its_size_too(import_
 
 @pytest.mark.long
 def test_many_errors_in_a_sheet_take_time_in_proportion(import_files):
-    """The rows 4 to 9999 of the sheet have an error each. If each looked at the others, 3 s were not enough.
+    """A sheet has nearly 10,000 rows with an error, #N/A, each. It is read, or refused, within 3 s of CPU.
 
-    Whether such a sheet is read or refused does not matter here.
+    If each error were compared with all others, that would take longer.
     """
-    rows = "".join(f'<row r="{n}"><c r="A{n}" t="e"><v>#N/A</v></c></row>' for n in range(4, 10_000))
-    workbook = packed(patched(BOOK, ("</sheetData>", f"{rows}</sheetData>")))
+    rows_with_errors = ""
+    for number in range(4, 10_000):
+        rows_with_errors += f'<row r="{number}"><c r="A{number}" t="e"><v>#N/A</v></c></row>'
+    workbook = packed(patched(BOOK, ("</sheetData>", f"{rows_with_errors}</sheetData>")))
 
     with within_cpu_s(limit_s=3), suppress(ManifestError):
         import_files({"a.xlsx": workbook})
@@ -459,9 +466,9 @@ def test_one_long_row_of_a_sheet_does_not_lengthen_the_rows_of_others(import_fil
 
 @pytest.mark.long
 def test_many_styles_and_many_parts_take_time_in_proportion_to_their_sum(import_files):
-    """The workbook has 50,000 styles and 3000 parts.
+    """A workbook is an archive of parts, of which one lists the styles of cells: here 50,000 in 3000 parts.
 
-    The formats of cells are worked out once, not again for each part, for which 2 s were not enough.
+    Styles are worked out once. Once for each part would take longer than the 2 s of CPU that are allowed.
     """
     with zipfile.ZipFile(io.BytesIO(BOOK)) as book:
         styles = book.read("xl/styles.xml").decode()
