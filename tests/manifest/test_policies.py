@@ -103,7 +103,7 @@ def test_released_keeps_the_clips_of_the_released_split_files(obygaze12, shared_
 
 
 def test_the_papers_numbers_are_reproduced_under_its_policy(obygaze12):
-    """The paper of ObyGaze12 prints 12 numbers about its clips, shares as whole per cents. Ours are 11 of them.
+    """The paper of ObyGaze12 prints 12 numbers about its clips, shares as whole per cents. 11 equal ours.
 
     The other one is the share of S among EN and S, of which the paper prints 23 % and ours is 23.6 %: it cut
     and did not round.

@@ -3,6 +3,7 @@
 import pytest
 
 FRAMES = {"unit": "frames", "columns": {"start_s": ["first"], "end_s": ["end"]}}
+"""Options: the columns "first" and "end" are the frames at which spans start and end, 25 a second."""
 
 
 def spans_of(clips):
@@ -21,7 +22,13 @@ def test_spans_that_adjoin_one_frame_later_end_with_their_last_frame(import_file
 
 
 def test_spans_that_adjoin_end_with_the_frame_after(import_files):
-    clips, messages = import_files({"a.csv": "movie,first,end,level\nf,0,25,EN\nf,25,50,S\n"}, **FRAMES)
+    """The first span ends at frame 25, at which the second begins, so ends are the first frames after spans.
+
+    At 25 frames a second they last from 0 to 1 s, and from 1 to 2 s. There is no doubt, and so no message.
+    """
+    table = "movie,first,end,level\nf,0,25,EN\nf,25,50,S\n"
+
+    clips, messages = import_files({"a.csv": table}, **FRAMES)
 
     assert spans_of(clips) == [(0, 1), (1, 2)]
     assert "ends in frames" not in messages
@@ -38,7 +45,14 @@ def test_frames_that_begin_with_1_count_from_1(import_files):
 
 
 def test_spans_with_gaps_are_read_half_open_which_is_said(import_files):
-    clips, messages = import_files({"a.csv": "movie,first,end,level\nf,0,25,EN\nf,100,125,S\n"}, **FRAMES)
+    """The spans are from frame 0 to 25 and from 100 to 125, at 25 frames a second. No span adjoins another.
+
+    So nothing tells whether an end is a span's last frame or the first one after it. It is read as the
+    latter, and a message says so.
+    """
+    table = "movie,first,end,level\nf,0,25,EN\nf,100,125,S\n"
+
+    clips, messages = import_files({"a.csv": table}, **FRAMES)
 
     assert spans_of(clips) == [(0, 1), (4, 5)]
     assert "read as the first frame after a span: add 1 if they are its last frame" in messages

@@ -36,6 +36,11 @@ def test_levels_that_overlap_in_a_file_of_elan_are_noticed(import_files):
 
 @pytest.mark.parametrize("seen_score", ["0", "1"])
 def test_spans_of_a_table_that_says_whether_a_score_was_seen_are_noticed(import_files, seen_score):
+    """AB says S of 1 to 5 s of a film and HN of 4 to 9 s: of 4 to 5 s, one of the two is a slip.
+
+    The table says whether AB saw a model's score (seen_score 1) or judged blindly (0): it's a slip either
+    way.
+    """
     table = (
         "movie,start_s,end_s,level,annotator,seen_score\n"
         f"film,1,5,S,AB,{seen_score}\n"

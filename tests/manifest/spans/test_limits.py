@@ -181,9 +181,9 @@ def answer_of(child: Child, work, path: Path) -> bytes:
 def test_a_child_that_exceeds_its_limits_or_crashes_is_an_error_of_one_line_about_the_file(
     child, work, message, tmp_path
 ):
-    """A child process reads a file for us, within a second and 64 MB. `work` takes more, or crashes.
+    """A file is read by a child process, which may take a second and 64 MB. Here it takes more, or crashes.
 
-    The error names the limit that was exceeded. After a child is lost, there is another one.
+    The error names the file and the limit, and the next file is read by another child.
     """
     path = tmp_path / "a.eaf"
 
@@ -192,13 +192,17 @@ def test_a_child_that_exceeds_its_limits_or_crashes_is_an_error_of_one_line_abou
 
     assert str(error.value).startswith(str(path))
     assert "\n" not in str(error.value)
-    assert answer_of(child, process_id, path) != b""
+    answer_of_next_child = answer_of(child, process_id, path)
+    assert answer_of_next_child != b""
 
 
 @pytest.mark.long
 @pytest.mark.nightly
 def test_all_tests_of_a_child_hold_for_forks_of_a_process_without_other_threads():
-    """The tests of this file that ask a child run again, in a pytest of their own, with forks as children."""
+    """A child process is a new Python, or a fork of this one if that has no other threads.
+
+    So the ten tests of this file that ask a child run again in a pytest of their own, with forks.
+    """
     with_id_a_fork = "fork and not forked and not forks"  # the id of a parameter, not the name of a test
     options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-W", "error", "-k", with_id_a_fork]
     # What this pytest has in PYTEST_... is not for that one.
@@ -212,8 +216,10 @@ def test_all_tests_of_a_child_hold_for_forks_of_a_process_without_other_threads(
         check=False,
     )
     assert process.returncode == 0, process.stdout[-3000:]
-    # 5 works that take more than their limits, and 5 tests of one child each.
-    assert re.search(r"(\d+) passed", process.stdout)[1] == "10"
+    of_work_that_exceeds_limits = 5
+    others_of_one_child = 5
+    n_passed = int(re.search(r"(\d+) passed", process.stdout)[1])
+    assert n_passed == of_work_that_exceeds_limits + others_of_one_child
 
 
 WATCHED = """
@@ -242,10 +248,10 @@ The child has a second and 64 MB, which the system does not enforce. The program
 @pytest.mark.nightly
 @pytest.mark.parametrize("system", ["windows", "macos"])
 def test_the_parent_watches_where_the_system_keeps_no_limits(system):
-    """Both systems are simulated: which calls they have, what these say, and what the system does itself.
+    """Windows and macOS do not stop a process that takes too much time or memory. Both are simulated here.
 
-    A program has a child compute without end, then take a gigabyte, and then say which process it is. The
-    child may have a second and 64 MB, so the parent stops it twice; for the third task there is a new one.
+    A program has a child compute without end, then take a gigabyte, and then say which process it is. A child
+    may have a second and 64 MB, so the parent stops it twice, and a new one does the third task.
     """
     folders_of_modules = os.pathsep.join([str(ROOT / "tests" / "simulated"), str(ROOT)])
     process = subprocess.run(
@@ -502,13 +508,15 @@ NO_SPANS = {
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read as Linux says it")
 @pytest.mark.parametrize("case", NO_SPANS)
 def test_records_that_are_no_spans_are_counted_and_take_no_memory_here(tmp_path, case):
-    """The child counts them, so that this process takes no more than 24 MB for twice as many either.
+    """A file has 200,000 records that are no spans, such as turns without length, or twice as many.
 
-    Objects for 200,000 records would take far more.
+    The child process that reads it counts them. So this process never takes more than 24 MB, where objects
+    for 200,000 records would take far more.
     """
     name, write_text = NO_SPANS[case]
+    n_good_spans = N_GOOD_SPANS.get(name, 0)
+    path = tmp_path / name
     for n_records in (200_000, 400_000):
-        path = tmp_path / name
         path.write_text(write_text(n_records))
 
         result = measured_import(tmp_path, path)
@@ -516,7 +524,7 @@ def test_records_that_are_no_spans_are_counted_and_take_no_memory_here(tmp_path,
         assert result.peak_mb < 24
         if not result.refusal:
             assert result.seen == result.left_out + result.used
-            assert result.used == N_GOOD_SPANS.get(name, 0)
+            assert result.used == n_good_spans
             assert result.left_out >= n_records
 
 
@@ -619,19 +627,20 @@ def test_columns_that_other_files_give_to_all_clips_count(tmp_path, monkeypatch)
 
 
 def test_annotators_with_columns_of_their_own_count_each(tmp_path, monkeypatch):
-    """A table of 100 rows has a column of levels for each of 20 people, so it has 2000 clips.
+    """A table of 100 rows has a column of levels for each of 20 people: if all are read, it has 2000 clips.
 
-    They cannot be held with 800,000 bytes. The 200 clips of two people can.
+    They cannot be held in 800,000 bytes of memory. The 200 clips of two people can.
     """
     limit_what_an_import_may_hold(monkeypatch, memory=800_000)
-    people = [f"P{k}" for k in range(20)]
-    columns = ",".join(f"{name} level" for name in people)
+    twenty_people = [f"P{number}" for number in range(20)]
+    columns = ",".join(f"{name} level" for name in twenty_people)
     path = tmp_path / "a.csv"
     path.write_text(rows(f"movie,start_s,end_s,{columns}", 100, "m,{0},{0}.5" + ",S" * 20))
 
     with pytest.raises(InputError, match="divide it"):
-        import_spans([path], tmp_path, wide=people)
-    import_spans([path], tmp_path, wide=people[:2])
+        import_spans([path], tmp_path, wide=twenty_people)
+    of_two_people = import_spans([path], tmp_path, wide=twenty_people[:2])
+    assert len(of_two_people.manifest) == 200
 
 
 def test_rows_of_a_table_that_is_refused_for_its_headings_are_not_sent(tmp_path, monkeypatch):
@@ -760,14 +769,17 @@ def test_what_a_table_is_proposed_to_be_counts_as_what_this_process_holds(tmp_pa
 
 
 def test_what_an_annotation_refers_to_counts_as_what_this_process_holds(tmp_path, monkeypatch):
-    """Each of 90 annotations refers to the one before, and so to all before.
+    """In a document of ELAN each of 90 annotations refers to the one before, and so to all before.
 
-    Their 90 * 89 / 2 = 4005 references can't be held with 400,000 bytes.
+    This process keeps 90 * 89 / 2 = 4005 references, which can't be held in 400,000 bytes of memory.
     """
-    first = tier("T", alignable_annotation("a0", "t0", "t1", "w"))
-    others = "".join(ref_annotation(f"a{k}", f"a{k - 1}", "w") for k in range(1, 90))
+    first = alignable_annotation("a0", "t0", "t1", "w")
+    others = ""
+    for number in range(1, 90):
+        others += ref_annotation(f"a{number}", above=f"a{number - 1}", text="w")
     path = tmp_path / "a.eaf"
-    path.write_text(eaf({"t0": 0, "t1": 1000}, first + tier("U", others)))
+    path.write_text(eaf({"t0": 0, "t1": 1000}, tier("T", first) + tier("U", others)))
+
     limit_what_an_import_may_hold(monkeypatch, memory=400_000)
     with pytest.raises(InputError, match=r"a\.eaf.*divide it"):
         import_spans([path], tmp_path)
@@ -971,24 +983,25 @@ HOSTILE = {
 def test_files_that_are_made_to_take_long_are_read_in_5_s_or_refused_in_a_short_message(
     tmp_path, monkeypatch, case
 ):
-    """`HOSTILE` has files in which something is very long, or comes very often: about 200,000 characters.
+    """In each of these files something is very long, or comes very often: about 200,000 characters.
 
-    Neither the child that reads the file nor this process takes 5 s. A child is stopped then, which is an
-    error of another class and fails the test. A refusal has fewer than 10,000 characters.
+    Neither the child process that reads it nor this one takes 5 s: after that the child would be stopped with
+    an error of another class, which fails the test. If the file is refused, the message is below 10,000
+    characters.
     """
     limit_a_childs_time(monkeypatch, cpu_s=5)
     name, write_text = HOSTILE[case]
     path = tmp_path / name
     path.write_text(write_text(200_000))
-    message = ""
 
+    message_of_refusal = ""
     with within_cpu_s(limit_s=5):
         try:
             import_spans([path], tmp_path, annotator="a")
         except ManifestError as refusal:
-            message = str(refusal)
+            message_of_refusal = str(refusal)
 
-    assert len(message) < 10_000
+    assert len(message_of_refusal) < 10_000
 
 
 def test_a_few_labels_of_one_span_are_joined(tmp_path):

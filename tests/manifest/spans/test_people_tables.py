@@ -717,9 +717,10 @@ def test_of_a_table_without_levels_and_concepts_the_column_that_may_hold_levels_
 
 
 def test_levels_and_concepts_are_guessed_with_their_counts_and_likely_slips(tmp_path):
-    """Here "Low " is low, "hihg" may be a slip of its twin high, and "Moon" is moon.
+    """A codebook is guessed from a table of eight clips: its levels are the words of "rating".
 
-    Levels that are words get an order by chance, so a notice asks the person to order them.
+    There "Low " is low, and "hihg" may be a slip of its twin high. Words don't say their order, so a notice
+    asks the person to order the levels.
     """
     table = tmp_path / "t.csv"
     table.write_text(
@@ -736,8 +737,10 @@ def test_levels_and_concepts_are_guessed_with_their_counts_and_likely_slips(tmp_
 
     guessed = guess_codebook(table)
 
-    levels = [(word.name, word.frequency, word.twin) for word in guessed.levels]
-    assert levels == [("high", 3, ""), ("hihg", 1, "high"), ("low", 4, "")]
+    high, hihg, low = guessed.levels
+    assert (high.name, high.frequency, high.twin) == ("high", 3, "")
+    assert (hihg.name, hihg.frequency, hihg.twin) == ("hihg", 1, "high")
+    assert (low.name, low.frequency, low.twin) == ("low", 4, "")
     assert [(word.name, word.frequency) for word in guessed.concepts] == [("sun", 4), ("moon", 4)]
     assert any("order" in notice for notice in guessed.notices())
 
@@ -858,9 +861,15 @@ def test_two_columns_of_the_same_few_words_of_no_codebook_are_levels_of_two_anno
 def test_lists_of_a_few_words_are_asked_for_as_concepts_and_other_lists_are_kept(
     import_files, cells, are_concepts
 ):
-    """A question about every column of notes would stop a person whose table is read well without it."""
-    rows = [f'a,{n},{n + 1},{"S" if n else "EN"},"{cell}"' for n, cell in enumerate(cells)]
-    table = "movie,start_s,end_s,level,parts\n" + "\n".join(rows)
+    """The column "parts" of a table may hold lists of a few words, which may be concepts: it is asked about.
+
+    Files, sentences or times are kept as they are, without a question, and are no concepts of a clip.
+    """
+    rows = ["movie,start_s,end_s,level,parts"]
+    for number, cell in enumerate(cells):
+        level = "EN" if number == 0 else "S"
+        rows.append(f'a,{number},{number + 1},{level},"{cell}"')
+    table = "\n".join(rows)
 
     if are_concepts:
         assert proposed_options(import_files, table)["columns"] == {"concepts": ["parts"]}

@@ -31,7 +31,7 @@ def texts_with_times(clips):
 
 
 @pytest.mark.parametrize(
-    ("begin", "end", "parameters", "expected"),
+    ("begin", "end", "parameters", "expected_s"),
     [
         ("00:00:01.5", "00:00:05", "", (1.5, 5.0)),
         ("100:00:00", "100:00:01.25", "", (360_000.0, 360_001.25)),
@@ -51,16 +51,17 @@ def texts_with_times(clips):
         ("00:01:00:02", "00:10:00:00", f'{NTSC} ttp:timeBase="smpte" ttp:dropMode="dropNTSC"', (60.06, 600.0 - 0.0006)),
     ],
 )  # fmt: skip
-def test_a_time_is_read_by_the_clock_of_the_document(import_files, begin, end, parameters, expected):
-    """A time counts hours, minutes, seconds, frames (f) or ticks (t), as the parameters of the document say.
+def test_a_time_is_read_by_the_clock_of_the_document(import_files, begin, end, parameters, expected_s):
+    """A document of TTML has one subtitle, whose times count hours, seconds, frames (f) or ticks (t).
 
-    `NTSC` stands for the parameters of 30 * 1000 / 1001 = 29.97 frames a second.
+    How long a frame or a tick is, the parameters of the document say; those in `NTSC` say 29.97 frames a
+    second. Expected are the seconds of its start and its end.
     """
     document = ttml(f'<div><p begin="{begin}" end="{end}">x</p></div>', parameters)
 
     clips, _ = import_files({"a.ttml": document}, rate=None)
 
-    assert times_of(clips) == [pytest.approx(expected, abs=1e-6)]
+    assert times_of(clips) == [pytest.approx(expected_s, abs=1e-6)]
 
 
 def test_times_count_from_their_container_and_end_with_it(import_files):

@@ -169,18 +169,18 @@ def test_clocks_with_points_are_refused(refusal_of):
     "heading", ["Start (%)", "Start %", "Start (beats)", "Start (ab)", "Hora de inicio", "Start (mm:ss)"]
 )
 def test_numbers_whose_unit_is_open_are_refused_until_the_person_says_it(import_files, refusal_of, heading):
-    """The heading of starts does not say seconds, minutes or frames: the first number, 10, is asked about.
+    """The heading of starts says a unit, but not one of time, or one of several. That of ends names none.
 
-    Once the person says minutes, 10 is 600 s. The heading of ends, "Ende", names no unit at all.
+    The first start, 10, is asked about. Once the person says that the numbers are minutes, 10 is 600 s.
     """
-    content = table_of_times(heading, "Ende", (10, 20), (30, 40))
+    table = table_of_times(heading, "Ende", (10, 20), (30, 40))
     columns = columns_of(heading, "Ende")
 
-    message = str(refusal_of({"t.csv": content}, columns=columns))
-    clips, notices = import_files({"t.csv": content}, columns=columns, unit="min")
-
+    message = str(refusal_of({"t.csv": table}, columns=columns))
     assert f"line 2, column {heading!r}: " in message
     assert "is no known unit of numbers such as 10: give --unit s; or ms" in message
+
+    clips, notices = import_files({"t.csv": table}, columns=columns, unit="min")
     assert times_of(clips) == [(600.0, 1200.0), (1800.0, 2400.0)]
     assert f"numbers in column {heading!r} are times of 60 s" in notices
 
