@@ -57,8 +57,8 @@ def test_gamma_is_1_for_agreement():
 def test_gamma_is_0_for_agreement_as_by_chance():
     """Gamma is 1 - observed / expected disorder. Disorder is the mean distance of two labels of a clip.
 
-    The first clip has EN twice, the second S and EN, whose distance is 1: (0 + 1) / 2 is observed. Expected
-    is the mean over every order of the second annotator's labels, which are alike: it is the same.
+    The first clip has EN twice, the second S and EN, whose distance is 1, so (0 + 1) / 2 is observed; it is
+    also expected, as the second annotator's labels are alike in every order.
     """
     result = gamma(["EN", "S"], ["EN", "EN"])
     assert (result.observed, result.expected, result.value) == (0.5, 0.5, 0)
@@ -92,8 +92,8 @@ def test_the_mean_of_undefined_gammas_is_undefined():
 def test_the_expected_disorder_is_the_mean_over_every_order(levels_of_clips):
     """Two annotators give levels to up to five clips. Disorder is the mean distance of a clip's two levels.
 
-    By chance, the second annotator's levels are as likely in any order. The expected disorder is computed by
-    a formula, and equals the mean over every order, which is made here.
+    By chance the second annotator's levels are as likely in any order, so the expected disorder, which a
+    formula gives, must equal the mean over every order.
     """
     ranks_by_first = np.array([OBYGAZE12.rank(by_first) for by_first, _ in levels_of_clips])
     ranks_by_second = np.array([OBYGAZE12.rank(by_second) for _, by_second in levels_of_clips])

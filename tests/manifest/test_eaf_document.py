@@ -160,10 +160,10 @@ def with_level_decided_by_both(document, level, date_of_saving):
 
 
 def test_decisions_come_back_with_who_and_when(two_annotators, tmp_path):
-    """Ann and Ben labelled film f. A document of ELAN shows where they differ, and has a tier for decisions.
+    """Ann and Ben labelled film f. A document of ELAN shows where they differ, with a tier for decisions.
 
-    They decide on S for one span, sign as "both", and save the document on 23 November. Imported, the
-    decision is a clip by "both" with this date.
+    They decide on S for a span, sign as "both", and save the document on 23 November: imported, it is a clip
+    by "both" with this date.
     """
     document = conflicts_document(two_annotators, "f")
     path = tmp_path / "f.eaf"

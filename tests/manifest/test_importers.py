@@ -367,10 +367,10 @@ def test_the_record_sets_are_named_in_mobygazes_metadata(mobygaze):
 
 @pytest.mark.long  # reads the whole of it
 def test_record_sets_hold_the_rows_that_their_columns_say(record_sets, rows_of_mobygaze):
-    """MObyGaze can be imported whole or in part, as a record set. Its rows are counted here from the table.
+    """MObyGaze, 6072 segments, can be imported in part, as a record set. Rows are counted here in its table.
 
     "speech" has the segments with a subtitle, "vision" those with a visual concept, and "EN" those of this
-    level. The whole has 6072 segments.
+    level.
     """
     not_visual = {"Speech", "Voice", "Soundtrack", "Narratology"}
     n_with_subtitle = 0

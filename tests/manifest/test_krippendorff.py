@@ -101,8 +101,8 @@ def alpha_by_pairs(table, metric):
 def test_alpha_compares_pairs_within_clips_with_all_pairs(labels, metric):
     """Four annotators labelled nine clips, but not all of them. The metric says how far labels are apart.
 
-    Alpha is defined as 1 - (disagreement of labels of one clip) / (disagreement of any two labels), and here
-    it is computed so, pair by pair. It is None where all labels are the same, or no clip has two.
+    Alpha is 1 - (disagreement of labels of one clip) / (disagreement of any two labels), here computed so,
+    pair by pair; it is None where all labels are the same, or no clip has two.
     """
     alpha = krippendorff_alpha(labels, metric)
     if alpha is not None:
@@ -141,7 +141,7 @@ As read from its figure: where value 6 is cut into segments is not legible to a 
 def test_unitised_alpha_gives_the_values_of_the_published_example():
     """Three annotators marked segments in a continuum of 60: the example of Krippendorff et al. 2016.
 
-    Printed: .510 of all segments, .413 of what is marked, .724 of values where two marked, on 46 %. The
+    It prints .510 of all segments, .413 of what is marked, .724 of values where two marked, on 46 %. Its
     figure does not show exactly where value 6 is cut into segments, so two numbers may differ a little.
     """
     annotations = [[Segment(*segment) for segment in segments] for segments in EXAMPLE]
@@ -303,10 +303,10 @@ def manifest_of(*labels):
 
 
 def test_annotators_of_a_manifest_are_compared_despite_missing_labels():
-    """Three annotators judged four clips of 10 s, but not each all. Three clips have 3, 2 and 2 labels.
+    """Three annotators judged clips of 10 s. Three clips have 3, 2 and 2 labels; that at 30 s has one.
 
-    The clip at 30 s has one label and does not count. The other result leaves out NS (not sure) too: then the
-    clip at 20 s has one label, and two clips with 3 + 2 = 5 labels stay.
+    A clip with one label does not count. The other result leaves out NS (not sure) too, so that the clip at
+    20 s has one label, and two clips with 3 + 2 = 5 labels stay.
     """
     labels = [
         ("AB", 0, 10, "EN"), ("CD", 0, 10, "EN"), ("EF", 0, 10, "S"),

@@ -34,10 +34,10 @@ def times_of(path, columns=COLUMNS, **options):
     ids=["points", "commas", "Arabic digits"],
 )
 def test_both_readings_are_named_and_what_to_type_for_either(tmp_path, spans, delimiter, highest):
-    """Two numbers of a row are the start and the end of a span. All numbers of the table have two decimals.
+    """All times of a table, starts and ends of spans, are numbers with two decimals, of .59 at most.
 
-    None has .60 or more, so 10.59 may be seconds, or 10 minutes and 59 seconds. The refusal says for the
-    highest number of the table, in digits of ASCII and with a point, what to type in either case.
+    So 10.59 may be seconds, or 10 minutes and 59 seconds. The refusal says for the highest number of the
+    table, in digits of ASCII and with a point, what to type in either case.
     """
     table = write_table(tmp_path, *spans, delimiter=delimiter)
 

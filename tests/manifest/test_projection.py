@@ -51,8 +51,8 @@ def labels_of(projection):
 def test_an_annotation_counts_from_a_fifth_of_the_clip_on():
     """A film has three clips of 10 s. An annotation counts for a clip if it covers at least 20 % of it.
 
-    From 8 to 11.9 s it covers 2.0 of the 10 s of c1 (20 %), and 1.9 of the 10 s of c2 (19 %). Clips for which
-    no annotation counts are EN.
+    From 8 to 11.9 s it covers 2.0 of the 10 s of c1 (20 %), and 1.9 of the 10 s of c2 (19 %), so that c2 and
+    c3 are EN, the lowest level.
     """
     clips = manifest_of(
         Clip("c1", "m", "", start_s=0, end_s=10),
@@ -313,8 +313,8 @@ def test_a_level_never_rises_as_the_threshold_grows(annotations, two_thresholds)
 def test_projecting_together_equals_projecting_each_annotator_and_merging(annotations, threshold):
     """Two annotators marked 30 s of a film with three clips of 10 s. A clip's label is of both together.
 
-    If each annotator has a row of each clip instead, these rows merge into the same label. A clip that nobody
-    answered for has one row without a level.
+    If each annotator has a row of each clip instead, these rows merge into the same label; a clip that
+    nobody answered for has one row without a level.
     """
     projected_together = project(annotations, THREE_CLIPS, threshold).manifest
     rows_of_annotators = project(annotations, THREE_CLIPS, threshold, per_annotator=True).manifest

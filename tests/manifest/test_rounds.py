@@ -166,10 +166,10 @@ def test_existing_columns_are_not_replaced():
 
 @pytest.mark.long
 def test_the_films_of_mobygaze_are_assigned_evenly(segments):
-    """MObyGaze has 20 films; four people annotate its windows of 46 s.
+    """MObyGaze has 20 films, whose windows of 46 s four people annotate: all of them 2 films for calibration.
 
-    2 films are for calibration, by all. The other 18 by two people each are 36, or 9 for each of four people.
-    So each has 2 + 9 = 11 films, and the minutes of one exceed those of another by less than 10%.
+    The other 18 by two people each are 36, or 9 for each of four people. So each has 2 + 9 = 11 films, and
+    the minutes of one exceed those of another by less than 10 %.
     """
     annotators = ("AB", "CD", "EF", "GH")
     windows_of_46_s = windows(segments, seconds=46)

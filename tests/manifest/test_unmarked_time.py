@@ -163,7 +163,7 @@ def test_agreement_is_of_what_both_answered_for():
 
 
 def test_free_segments_are_compared_where_both_annotators_answered():
-    """AB marks eight segments of 10 s in turn, to 80 s. CD marks the first four of them half a second later.
+    """AB marks eight segments of 10 s in turn, and CD the first four of them, half a second later.
 
     They are compared from .5 to 40.5 s, where they are nearly the same. Over the whole film, half of AB's
     segments would have no partner.

@@ -43,6 +43,7 @@ def test_there_is_a_sample_of_each_format():
 
 
 def test_each_format_is_in_the_table_once():
+    """Each format has one entry in the table of formats, by its name."""
     assert len(NAMES_OF_FORMATS) == len(set(NAMES_OF_FORMATS))
 
 

@@ -486,7 +486,7 @@ def rttm(*turns):
 
 
 def test_names_of_speakers_are_labels_where_the_person_says_so(import_file):
-    """RTTM names the speakers of turns of speech. The person says that these names are labels.
+    """RTTM names the speakers of turns of speech, and the person says that these names are labels.
 
     A level and a concept at the same times are of one clip, and so are two concepts. Ann is no label.
     """

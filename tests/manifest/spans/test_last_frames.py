@@ -45,7 +45,7 @@ def test_frames_that_begin_with_1_count_from_1(import_files):
 
 
 def test_spans_with_gaps_are_read_half_open_which_is_said(import_files):
-    """The spans are from frame 0 to 25 and from 100 to 125, at 25 frames a second. No span adjoins another.
+    """The spans are from frame 0 to 25 and from 100 to 125, at 25 frames a second, and do not adjoin.
 
     So nothing tells whether an end is a span's last frame or the first one after it. It is read as the
     latter, and a message says so.
@@ -66,6 +66,9 @@ def test_a_span_of_a_single_frame_is_kept(import_files):
 
 
 def test_ends_in_seconds_stay_as_they_are(import_files):
-    clips, _ = import_files({"a.csv": "movie,start_s,end_s,level\nf,0,24,EN\nf,25,49,S\n"})
+    """The first span ends at 24 s and the second begins at 25 s. As frames they would adjoin."""
+    table = "movie,start_s,end_s,level\nf,0,24,EN\nf,25,49,S\n"
+
+    clips, _ = import_files({"a.csv": table})
 
     assert spans_of(clips) == [(0, 24), (25, 49)]

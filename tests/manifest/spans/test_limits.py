@@ -248,10 +248,10 @@ The child has a second and 64 MB, which the system does not enforce. The program
 @pytest.mark.nightly
 @pytest.mark.parametrize("system", ["windows", "macos"])
 def test_the_parent_watches_where_the_system_keeps_no_limits(system):
-    """Windows and macOS do not stop a process that takes too much time or memory. Both are simulated here.
+    """Windows and macOS, which are simulated here, don't stop a process that takes too much time or memory.
 
-    A program has a child compute without end, then take a gigabyte, and then say which process it is. A child
-    may have a second and 64 MB, so the parent stops it twice, and a new one does the third task.
+    A program has a child compute without end, then take a gigabyte, and then say which process it is. A
+    child may have a second and 64 MB, so the parent stops it twice, and a new one does the third task.
     """
     folders_of_modules = os.pathsep.join([str(ROOT / "tests" / "simulated"), str(ROOT)])
     process = subprocess.run(
@@ -609,7 +609,7 @@ def test_what_an_import_may_hold_grows_with_a_pipe_too(tmp_path, monkeypatch):
 
 @pytest.mark.long
 def test_columns_that_other_files_give_to_all_clips_count(tmp_path, monkeypatch):
-    """All clips of an import have the same columns. One of two files has 500, and the other 100 clips.
+    """All clips of an import have the same columns: here one file has 500, and another one 100 clips.
 
     Each can be held with 1 MB. Together they would be 101 clips of 500 columns, which cannot.
     """

@@ -20,9 +20,9 @@ MAX_FOR_TWICE_THE_WORK = 3.0
 
 @pytest.mark.parametrize("kind", FILES)
 def test_time_is_linear_in_the_number_of_records(tmp_path, kind):
-    """A file of a kind has 1000 records, or 2000. To read twice as many takes twice the time if it is linear.
+    """A file of 2000 records takes about twice as long as one of 1000 if time is linear in their number.
 
-    It would take 4 times as long if each record were compared with all others. So the ratio must be below 3.
+    It would take 4 times as long if each record were compared with all others, so the ratio must be below 3.
     """
     shorter = tmp_path / "shorter.txt"
     longer = tmp_path / "longer.txt"

@@ -126,10 +126,10 @@ def test_a_project_cut_short_is_told_as_one_though_it_holds_an_office_file(impor
 
 
 def test_top_level_codes_are_text_unless_read_as_labels(import_files):
-    """In a project's tree of codes, a code below "level" is a level. Body (B) and kiss (K) stand at the top.
+    """Codes below "level" are levels. Body (B) and kiss (K) stand above all others, and so are texts.
 
-    So nothing says that they are labels, and they are texts. Where the person says that codes are labels,
-    Body is a concept; kiss is neither a level nor a concept, and stays a text.
+    Where the person says that codes are labels, Body is a concept; kiss is neither a level nor a concept,
+    and stays a text.
     """
     video = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("B"), coding("K"))}</VideoSource>'
 

@@ -108,10 +108,10 @@ def test_columns_of_labels_beside_those_of_a_tool_are_labels(import_files, kind,
 def test_an_undeclared_column_with_labels_is_named_with_the_option_that_reads_it(
     import_files, kind, cells, role
 ):
-    """A person added a column "mood" to a tool's table of three events. Its heading does not say what it holds.
+    """A person added a column "mood" to a tool's table. Its heading does not say that it holds labels.
 
-    So it is not read, but its cells look like labels, and the notice proposes the option that reads them. FPS
-    is a column of the tool BORIS that is not read either.
+    So it is not read, as is FPS, a column of the tool BORIS, but its cells look like labels, and the notice
+    proposes the option that reads them.
     """
     first, second, third = cells
     table = with_columns(kind, ["mood"], [first], [second], [third])
@@ -205,10 +205,10 @@ def test_a_tier_of_labels_alone_is_read_and_reported_in_every_format(import_mark
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
 def test_a_tier_with_other_texts_holds_texts_unless_declared(import_marks, kind):
-    """AB marked three words on the tier "words". Two, look and S, are also names of labels, and "at" is not.
+    """Two of three words on a tier, look and S, are also names of labels, and "at" is not: all are texts.
 
-    So all three are texts, and a notice proposes the option that reads them as labels all the same. Tiers of
-    ELAN (eaf) are not read at all unless the user says what they hold.
+    A notice proposes the option that reads the tier as labels all the same. Tiers of ELAN (eaf) are not read
+    at all unless the person says what they hold.
     """
     marks = (
         Mark("words", start=1, end=5, text="look"),
@@ -254,10 +254,10 @@ OF_NO_NAMED_TIER = {
 
 @pytest.mark.parametrize(("kind", "tier"), OF_NO_NAMED_TIER.items(), ids=OF_NO_NAMED_TIER)
 def test_a_format_of_texts_gives_labels_once_its_tier_is_declared(import_marks, kind, tier):
-    """Subtitles and names of speakers are texts. They are labels only where the person says so.
+    """A file of subtitles or speakers has the texts "S;Body;Look", from 1 to 5 s, and "EN", from 6 to 9 s.
 
-    A file has the texts "S;Body;Look", from 1 to 5 s, and "EN", from 6 to 9 s. A notice names the option that
-    says that its only tier holds labels, and with it both are read.
+    Such texts are no labels unless the person says so. A notice names the option that says it of the file's
+    only tier, and with it both texts are read as labels.
     """
     marks = [Mark("", start=1, end=5, text="S;Body;Look"), Mark("", start=6, end=9, text="EN")]
     as_labels = {(1.0, 5.0, "S", ("Look", "Body")), (6.0, 9.0, "EN", ())}

@@ -72,9 +72,10 @@ def test_a_film_named_like_a_sum_is_read_where_labels_are_missing_elsewhere_too(
 
 
 def test_an_unknown_level_is_asked_about_though_it_is_called_like_a_heading(refusal_of):
-    """Somebody wrote `level S` for S. The column of levels was taken to say which rows hold levels.
+    """Somebody wrote `level S` for S in the third of four rows, which stands in line 4.
 
-    The row was then left out as of `level S`, and not a label. On a tier of levels it is refused.
+    It is refused as an unknown level. Words of headings such as `level` must not make it a row that does not
+    count.
     """
     refusal = refusal_of({"t.csv": f"{HEADER}\nf,1,2,S\nf,2,3,EN\nf,3,4,level S\ng,5,6,HN\n"})
     assert "line 4, column level: unknown level 'level S'" in str(refusal)

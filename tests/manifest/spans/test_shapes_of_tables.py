@@ -55,8 +55,8 @@ def test_a_table_is_read_with_the_options_that_its_refusal_proposes(
 ):
     """Anna and Jörg labelled the same four spans of two films. Their labels are written as a table.
 
-    It may have a row for each label, a column for each person, and so on, and headings in six languages. If
-    the import is refused, it is done again with the options that the refusal names: then nothing is lost.
+    It may have a row for each label, a column for each person, and so on, and headings in six languages: if
+    the import is refused, the options that the refusal names read all that the table says.
     """
     write_table = SHAPES[shape]
     words_of_headings = LANGUAGES[language]

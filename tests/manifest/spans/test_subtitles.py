@@ -186,9 +186,9 @@ ABOVE_TIMES = {
 
 @pytest.mark.parametrize(("name", "lines", "texts", "places_left_out"), ABOVE_TIMES.values(), ids=ABOVE_TIMES)
 def test_a_line_above_times_is_a_name_or_text_or_left_out(read_file, name, lines, texts, places_left_out):
-    """A cue of a file of subtitles has times and a text below them. A line above its times may be its name.
+    """Each subtitle of a file has times and a text below them. A line above its times may be its name.
 
-    If there is no empty line before it, it is the last line of the cue before. A line that is neither is left
+    If no empty line is before it, it is the last line of the subtitle before; a line that is neither is left
     out, and its place is said.
     """
     cues, account = read_file(name, "\n".join(lines) + "\n")
@@ -430,7 +430,7 @@ def test_webvtt_that_is_written_is_read_back(tmp_path_factory, subtitles):
 def test_srt_that_is_written_is_read_back_with_other_signs_for_arrows_and_brackets(
     tmp_path_factory, subtitles
 ):
-    """Subtitles of any texts are written as SRT. In it no sign can be escaped, as < can by &lt; elsewhere.
+    """Subtitles of any texts are written as SRT, in which no sign can be escaped, as < can by &lt; elsewhere.
 
     So what players would take for a line of times, -->, or for a tag, <b> or {b}, is written with signs that
     look alike. All else is read back as it was.

@@ -147,9 +147,10 @@ def test_time_codes_that_mean_one_time_are_read(codes, options):
     ],
 )
 def test_an_hour_is_as_long_as_its_codes_and_its_start_say(codes, is_dropping, counts_as_drop_frame):
-    """The film starts at 01:00:00:00. Drop frame leaves 108 numbers out of an hour of 29.97 frames a second.
+    """The film starts at 01:00:00:00, and the code is 300 frames later, at 29.97 frames a second.
 
-    So the start is 108,000 frames of 1001 / 30,000 s, or 107,892. The code is 300 frames later by both.
+    Drop frame leaves 108 of the 108,000 numbers of an hour out. So the start is 108,000 frames of 1001 /
+    30,000 s, or 107,892.
     """
     n_frames = 107_892 if counts_as_drop_frame else 108_000
 

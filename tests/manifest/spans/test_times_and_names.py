@@ -175,7 +175,7 @@ def test_cells_of_half_a_million_digits_are_errors_with_short_messages():
     decimals=st.text("0123456789", max_size=30),
 )
 def test_a_clock_is_rounded_once_however_many_digits_it_has(hours, minutes, seconds, decimals):
-    """A clock such as 1:02:03.45 is read as seconds, a float. It may have up to 30 decimals, or none.
+    """A clock such as 1:02:03.45, with up to 30 decimals or none, is read as seconds, a float.
 
     A sum of floats would be rounded at each step. Here the exact sum, a fraction, is rounded once.
     """

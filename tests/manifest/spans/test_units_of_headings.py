@@ -169,7 +169,7 @@ def test_clocks_with_points_are_refused(refusal_of):
     "heading", ["Start (%)", "Start %", "Start (beats)", "Start (ab)", "Hora de inicio", "Start (mm:ss)"]
 )
 def test_numbers_whose_unit_is_open_are_refused_until_the_person_says_it(import_files, refusal_of, heading):
-    """The heading of starts says a unit, but not one of time, or one of several. That of ends names none.
+    """The heading of starts says a unit that is none of time, or one of several, and that of ends says none.
 
     The first start, 10, is asked about. Once the person says that the numbers are minutes, 10 is 600 s.
     """

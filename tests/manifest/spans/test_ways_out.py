@@ -88,10 +88,10 @@ def test_a_table_that_spss_saved_is_read_by_its_decimal_point_or_comma(import_fi
 def test_the_column_options_that_a_way_out_names_read_the_table_itself(
     import_files, format_name, table, movie
 ):
-    """Tables of these tools are not read as such. A way out says how to read them as any table.
+    """A table of such a tool is not read by itself, and the way out says how to read it as any table.
 
-    It names the columns by options such as --column start_s=Beginning. Each table here has the level S from 1
-    to 5 s of a film, which the options must find.
+    It names the columns by options such as --column start_s=Beginning. Each table here has the level S from
+    1 to 5 s of a film, which the options must find.
     """
     columns = columns_named_in(way_out_of(format_name))
 

@@ -72,7 +72,7 @@ UNREADABLE = {
 def test_a_cell_that_cannot_be_read_is_refused_with_its_place(
     import_files, unreadable_cell, cell, place, column
 ):
-    """A workbook has two clips. The cell of the first one's level, D2, or of its start, B2, cannot be read.
+    """In a workbook of two clips the cell of the first one's level, D2, or start, B2, cannot be read.
 
     It holds an error, such as #N/A, or a formula of which no value was computed. The refusal names its line
     and column.
@@ -395,7 +395,7 @@ HOSTILE_SHEETS = {
 @pytest.mark.long
 @pytest.mark.parametrize(("before", "after"), HOSTILE_SHEETS.values(), ids=HOSTILE_SHEETS)
 def test_sheets_that_are_made_to_take_long_are_refused_in_3_s(import_files, before, after):
-    """A sheet of a workbook is a text of XML. In it, `before` is replaced by something that takes long.
+    """In the XML of a workbook's sheet, `before` is replaced by something that takes long to read.
 
     Such are 60,000 attributes, a text of 80 million letters, or a cell in a row so far below that a table up
     to there would fill the memory. Each must be refused by the file's name within 3 s of CPU.
