@@ -65,7 +65,10 @@ def import_with_proposed_options(path, codebook=None):
     ids=["words", "floats beside an empty cell"],
 )
 def test_a_table_of_words_of_its_own_is_read_with_the_codebook_that_is_guessed_of_it(tmp_path, rows, levels):
-    """The levels are called "high" and "low", or 1 and 2, which spreadsheets write as 1.0 and 2.0."""
+    """The levels of a table are called "high" and "low", or 1 and 2, which spreadsheets write as 1.0 and 2.0.
+
+    A codebook is guessed from them. With it, and the columns that the refusal proposes, the table is read.
+    """
     table = tmp_path / "t.csv"
     table.write_text(f"film,start,end,rating\n{rows}", encoding="utf-8")
     codebook = tmp_path / "own.toml"
@@ -96,7 +99,10 @@ def test_a_column_that_says_what_a_row_holds_is_not_proposed_as_films(import_fil
     ["rating", "class", "category", "objectification", "Stufe", "code", "niveau", "tags", "x", "lvl", "AB"],
 )
 def test_a_column_of_labels_is_proposed_whatever_its_heading(import_files, heading):
-    """Cells that are levels or concepts of the codebook tell that a column holds labels."""
+    """A table has a column whose heading says little or nothing, and whose two cells are labels.
+
+    Cells that are levels or concepts of the codebook tell that a column holds labels, so it is proposed.
+    """
     for first, second in (("S", "EN"), ("Body", "Look; Body"), ("Sure", "")):
         table = f"movie,start_s,end_s,{heading}\na,0,1,{first}\na,1,2,{second}\n"
         options = proposed_options(import_files, table)
@@ -159,14 +165,17 @@ def test_levels_in_the_column_of_annotators_are_reported(import_files):
 def test_a_column_replaced_by_another_is_reported(import_files):
     """The person reads "rating" as the level and "Film" as the movie, so the columns of these names go."""
     table = "movie,Film,start_s,end_s,level,rating\nf,g,1,2,7,S\n"
+
     (clip,), notices = import_files({"t.csv": table}, columns={"level": ["rating"], "movie": ["Film"]})
-    assert (clip.movie, clip.level) == ("g", "S")
+
+    assert clip.movie == "g"
+    assert clip.level == "S"
     assert "'level' left out" in notices
     assert "column 'movie' left out: 'Film' is read as movie" in notices
 
 
 def test_two_columns_of_ours_that_were_exchanged_are_exchanged_back(import_files):
-    """In the table, a span from 1 to 2 s has its end below start_s and its start below end_s."""
+    """A span from 1 to 2 s has its end below start_s and its start below end_s, which the person says."""
     table = "movie,start_s,end_s,level\nf,2,1,S\n"
 
     (clip,), _ = import_files({"t.csv": table}, columns={"start_s": ["end_s"], "end_s": ["start_s"]})
@@ -226,7 +235,7 @@ def test_a_row_of_a_wide_table_that_nobody_labelled_stays_a_clip(import_files):
     assert [(c.start_s, c.level, c.annotator) for c in clips] == [(1.0, "S", "AB"), (3.0, None, "")]
 
 
-ROW_FOR_EACH_CONCEPT = """clip_id,movie,start_s,end_s,annotator,level,concepts,remark
+TABLE_WITH_A_ROW_FOR_EACH_CONCEPT = """clip_id,movie,start_s,end_s,annotator,level,concepts,remark
 a1,f,0,10,AB,S,Body,slow
 a1,f,0,10,AB,S,Look,pan
 a1,f,0,10,CD,EN,Look,
@@ -236,8 +245,8 @@ a2,f,10,20,AB,HN,Clothing,
 
 
 def test_rows_of_one_concept_each_about_one_clip_and_annotator_are_joined(import_files):
-    """In `ROW_FOR_EACH_CONCEPT`, AB has two rows about clip a1: of Body, "slow", and of Look, "pan"."""
-    clips, notices = import_files({"t.csv": ROW_FOR_EACH_CONCEPT})
+    """A table has a row for each concept: AB has two rows about clip a1, of Body, "slow", and of Look, "pan"."""
+    clips, notices = import_files({"t.csv": TABLE_WITH_A_ROW_FOR_EACH_CONCEPT})
 
     labels = [(clip.clip_id, clip.annotator, clip.level, set(clip.concepts)) for clip in clips]
     assert labels == [
@@ -255,11 +264,11 @@ def test_rows_of_one_concept_each_about_one_clip_and_annotator_are_joined(import
     ids=["says nothing new", "another level", "another span"],
 )
 def test_a_second_row_of_a_clip_that_adds_no_label_is_refused(import_files, row):
-    """Line 5, the last of `ROW_FOR_EACH_CONCEPT`, is "a2,f,10,20,AB,HN,Clothing,": AB's row about a2.
+    """Line 5, the last of a table, is AB's row about a2: HN and Clothing from 10 to 20 s. A row is added.
 
     A further row about a2 may add a concept to the same level and span, and these three do not.
     """
-    table = f"{ROW_FOR_EACH_CONCEPT}{row}\n"
+    table = f"{TABLE_WITH_A_ROW_FOR_EACH_CONCEPT}{row}\n"
     with pytest.raises(ManifestError, match=r"line 6, .*line 5"):
         import_files({"t.csv": table})
 
