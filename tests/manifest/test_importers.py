@@ -83,7 +83,7 @@ def whole_obygaze12(shared_data, tmp_path_factory):
 
 @pytest.mark.long
 def test_the_real_obygaze12_has_1914_clips(whole_obygaze12):
-    """The numbers are those of the published table; Juno is a film of 2007."""
+    """The published table has 1914 rows with an id. The scene tt0467406-001 is of Juno, a film of 2007."""
     manifest = whole_obygaze12.manifest
 
     assert len(manifest) == 1914
@@ -188,7 +188,9 @@ def test_a_clip_that_no_split_file_names_has_no_fold(tmp_path):
 def test_split_files_that_are_missing_are_named(tmp_path):
     """ObyGaze12 is released with files that divide its clips into folds. None is here."""
     obygaze_table(tmp_path, obygaze_row())
+
     imported = import_obygaze12(tmp_path, tmp_path)
+
     assert "no balanced_level/02_EN_S.csv: no column fold_en_s" in imported.notices
 
 
@@ -241,7 +243,10 @@ def mobygaze_row(index=0, first_frame="24", last_frame="47", frames_per_second="
 
 
 def test_a_row_of_mobygaze_becomes_a_clip(tmp_path):
-    """Its comments are a list, of which one is empty."""
+    """A table of MObyGaze has one segment, of film tt9 by ann1: frames 24 to 47, Hard Negative, Clothing.
+
+    Its comments are a list of two, of which one is empty.
+    """
     row = mobygaze_row(index=0, last_frame="47", label="Hard Negative")
 
     imported = import_mobygaze(mobygaze_table(tmp_path, row), tmp_path)
@@ -259,8 +264,8 @@ def test_frames_become_seconds_with_the_last_frame_inside(tmp_path):
 
     The next segment, of frames 48 to 71, begins there.
     """
-    first_row = mobygaze_row(0, first_frame="24", last_frame="47", frames_per_second="24.0")
-    second_row = mobygaze_row(1, first_frame="48", last_frame="71", frames_per_second="24.0")
+    first_row = mobygaze_row(index=0, first_frame="24", last_frame="47", frames_per_second="24.0")
+    second_row = mobygaze_row(index=1, first_frame="48", last_frame="71", frames_per_second="24.0")
 
     imported = import_mobygaze(mobygaze_table(tmp_path, first_row, second_row), tmp_path)
 

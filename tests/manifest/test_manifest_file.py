@@ -152,7 +152,11 @@ def test_a_manifest_in_its_form_for_spreadsheets_is_read_back(clips):
 
 
 def test_the_digest_is_that_of_the_canonical_file(tmp_path):
-    """Runs record the digest of their manifest. It is the SHA-256 of the file as we write it."""
+    """A manifest of two clips has a further column, a note. Runs record the digest of their manifest.
+
+    It is the SHA-256 of the file as we write it: times with decimals, concepts in the order of the codebook,
+    and a quote within a cell twice.
+    """
     first = Clip(
         "a-1",
         "a",
@@ -179,7 +183,7 @@ def test_the_digest_is_that_of_the_canonical_file(tmp_path):
 
 
 def test_unknown_columns_are_kept_as_they_are(tmp_path):
-    """In CSV, a quote within a cell is written twice."""
+    """A manifest has two columns of a person's own, note and other. In CSV, a quote in a cell is doubled."""
     path = manifest_file(tmp_path, 'a-1,a,,0,1,S,,, spaced ,"a, ""b"""', header=f"{HEADER},note,other")
 
     (clip,) = read_manifest(path).clips
@@ -188,9 +192,13 @@ def test_unknown_columns_are_kept_as_they_are(tmp_path):
 
 
 def test_times_may_be_clocks(tmp_path):
-    """1:10.5 is a minute and 10.5 s."""
-    (clip,) = read_manifest(manifest_file(tmp_path, "a-1,a,,00:00:40,1:10.5,S,,")).clips
-    assert (clip.start_s, clip.end_s) == (40.0, 70.5)
+    """A clip is from 00:00:40 to 1:10.5, which is a minute and 10.5 s."""
+    path = manifest_file(tmp_path, "a-1,a,,00:00:40,1:10.5,S,,")
+
+    (clip,) = read_manifest(path).clips
+
+    assert clip.start_s == 40.0
+    assert clip.end_s == 60 + 10.5
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
@@ -298,7 +306,7 @@ def test_a_file_that_is_no_manifest_is_refused(tmp_path, content, message):
 
 @pytest.mark.parametrize("name", ["~$films.xlsx", ".~lock.films.csv#"])
 def test_the_lock_file_of_an_open_spreadsheet_is_named_as_such(tmp_path, name):
-    """Excel and LibreOffice put such a file beside a table while it is open."""
+    """Excel and LibreOffice put a file of such a name beside a table while it is open in them."""
     (tmp_path / name).write_bytes(b"\x02AB" + bytes(162))
     with pytest.raises(ManifestError, match="open"):
         read_manifest(tmp_path / name)
@@ -327,7 +335,7 @@ def test_ids_that_differ_in_their_form_of_unicode_are_one_id_twice(tmp_path):
 
 
 def test_a_clip_made_in_code_must_end_after_its_start():
-    """The clip would last from 2 to 1 s."""
+    """A clip would last from 2 to 1 s. The error names it."""
     with pytest.raises(ManifestError, match="clip 'a'"):
         Clip("a", "a", start_s=2, end_s=1)
 
@@ -345,7 +353,7 @@ def test_a_manifest_made_in_code_has_concepts_of_its_codebook_alone():
 
 
 def test_all_clips_of_a_manifest_made_in_code_have_the_same_further_columns():
-    """The second clip alone has a column x."""
+    """Of two clips, the second alone has a further column, x."""
     with pytest.raises(ManifestError):
         Manifest((Clip("a", "a"), Clip("b", "b", extras={"x": ""})), Path())
 
@@ -380,12 +388,12 @@ def test_a_manifest_written_elsewhere_still_finds_its_videos(tmp_path):
     written = write_manifest(manifest, tmp_path / "two" / "films.csv")
 
     assert [clip.video for clip in written] == ["../one/a.mp4", ""]
-    again = read_manifest(tmp_path / "two" / "films.csv")
-    path = again.video_path(again.by_id["a"])
+    read_back = read_manifest(tmp_path / "two" / "films.csv")
+    path = read_back.video_path(read_back.by_id["a"])
     assert path is not None
     assert path.is_file()
-    assert again.video_path(again.by_id["b"]) is None
-    assert again.digest() == written.digest()
+    assert read_back.video_path(read_back.by_id["b"]) is None
+    assert read_back.digest() == written.digest()
 
 
 @pytest.mark.parametrize("form_on_disk", ["NFC", "NFD"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-FRAMES = {"unit": "frames", "columns": {"start_s": ["first"], "end_s": ["end"]}}
+TIMES_ARE_FRAMES = {"unit": "frames", "columns": {"start_s": ["first"], "end_s": ["end"]}}
 """Options: the columns "first" and "end" are the frames at which spans start and end, 25 a second."""
 
 
@@ -15,7 +15,7 @@ def test_spans_that_adjoin_one_frame_later_end_with_their_last_frame(import_file
     """Read half-open, each span would lose a frame, and no two would adjoin."""
     table = f"movie,first,end,level\nf,0,24,EN\nf,25,49,S\n{later_row}\n"
 
-    clips, messages = import_files({"a.csv": table}, **FRAMES)
+    clips, messages = import_files({"a.csv": table}, **TIMES_ARE_FRAMES)
 
     assert spans_of(clips) == [(0, 1), (1, 2), (2, 3)]
     assert "(2 of 3 spans); frames count from 0" in messages
@@ -28,7 +28,7 @@ def test_spans_that_adjoin_end_with_the_frame_after(import_files):
     """
     table = "movie,first,end,level\nf,0,25,EN\nf,25,50,S\n"
 
-    clips, messages = import_files({"a.csv": table}, **FRAMES)
+    clips, messages = import_files({"a.csv": table}, **TIMES_ARE_FRAMES)
 
     assert spans_of(clips) == [(0, 1), (1, 2)]
     assert "ends in frames" not in messages
@@ -38,7 +38,7 @@ def test_frames_that_begin_with_1_count_from_1(import_files):
     """MATLAB and others count so; each film's first frame is 1."""
     table = "movie,first,end,level\nf,1,25,EN\nf,26,50,S\ng,1,25,S\n"
 
-    clips, messages = import_files({"a.csv": table}, **FRAMES)
+    clips, messages = import_files({"a.csv": table}, **TIMES_ARE_FRAMES)
 
     assert spans_of(clips) == [(0, 1), (1, 2), (0, 1)]
     assert "frames count from 1" in messages
@@ -52,7 +52,7 @@ def test_spans_with_gaps_are_read_half_open_which_is_said(import_files):
     """
     table = "movie,first,end,level\nf,0,25,EN\nf,100,125,S\n"
 
-    clips, messages = import_files({"a.csv": table}, **FRAMES)
+    clips, messages = import_files({"a.csv": table}, **TIMES_ARE_FRAMES)
 
     assert spans_of(clips) == [(0, 1), (4, 5)]
     assert "read as the first frame after a span: add 1 if they are its last frame" in messages
@@ -60,7 +60,7 @@ def test_spans_with_gaps_are_read_half_open_which_is_said(import_files):
 
 def test_a_span_of_a_single_frame_is_kept(import_files):
     """Half-open, a span from 10 to 10 would have no time at all."""
-    clips, _ = import_files({"a.csv": "movie,first,end,level\nf,10,10,EN\nf,25,49,S\n"}, **FRAMES)
+    clips, _ = import_files({"a.csv": "movie,first,end,level\nf,10,10,EN\nf,25,49,S\n"}, **TIMES_ARE_FRAMES)
 
     assert spans_of(clips) == [(0.4, 0.44), (1, 2)]
 

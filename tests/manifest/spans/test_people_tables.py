@@ -421,7 +421,10 @@ def table_with_rows_without_times(untimed_rows, *, n_timed, n_untimed):
 
 @pytest.mark.parametrize("untimed_rows", ROWS_WITH_AND_WITHOUT_TIMES)
 def test_a_row_that_lacks_times_which_most_have_is_left_out(import_files, untimed_rows):
-    """Four rows have times and one has not, so its times were forgotten. It is no label of the whole film."""
+    """Four rows of a table have times and one, on line 6, has none: they were forgotten.
+
+    It is no label of the whole film, and is left out.
+    """
     table = table_with_rows_without_times(untimed_rows, n_timed=4, n_untimed=1)
 
     clips, notices = import_files({"t.csv": table})
@@ -484,7 +487,7 @@ def test_annotators_whose_names_differ_in_the_dot_of_an_i_are_refused_as_one_nam
 
 
 def test_overlapping_levels_of_one_annotator_are_reported(import_files):
-    """AB gave S from 1 to 10 s, and EN within it."""
+    """AB gave S from 1 to 10 s, and EN from 3 to 4 s within it: only one can be meant there."""
     table = "movie,start_s,end_s,level,annotator\nf,1,10,S,AB\nf,3,4,EN,AB\n"
 
     clips, notices = import_files({"t.csv": table})
@@ -543,45 +546,50 @@ READ_BY_PASTING = {
 
 @pytest.mark.parametrize("shape", READ_BY_PASTING)
 def test_a_table_as_people_make_it_is_read_with_the_options_that_its_refusal_proposes(tmp_path, shape):
-    """`READ_BY_PASTING` has tables of shapes that people really use, and what each says.
+    """Tables have shapes that people really use: times in frames, a column for each person, and so on.
 
-    That is the start, end, level, concepts and annotator of each clip.
+    If the import is refused, the options that the refusal names are pasted. Then the clips have the times,
+    level, concepts and annotator that the table says, in any order.
     """
-    table, expected = READ_BY_PASTING[shape]
+    table, labels_in_table = READ_BY_PASTING[shape]
     path = tmp_path / "t.csv"
     path.write_text(table, encoding="utf-8")
 
-    labels = [
-        (clip.start_s, clip.end_s, clip.level or "", set(clip.concepts), clip.annotator)
-        for clip in import_with_proposed_options(path)
-    ]
+    clips = import_with_proposed_options(path)
 
-    assert len(labels) == len(expected)
-    for label in expected:
-        assert label in labels
+    labels_read = []
+    for clip in clips:
+        level = clip.level or ""
+        labels_read.append((clip.start_s, clip.end_s, level, set(clip.concepts), clip.annotator))
+    assert len(labels_read) == len(labels_in_table)
+    for label in labels_in_table:
+        assert label in labels_read
 
 
-OWN_WORDS = "Film,Start,End,Objectification\nG,1,3,ja klar\nG,5,8,gar nicht\nG,9,10,gar nicht\n"
+TABLE_OF_TWO_OWN_WORDS = "Film,Start,End,Objectification\nG,1,3,ja klar\nG,5,8,gar nicht\nG,9,10,gar nicht\n"
 """A table whose levels are called "ja klar" and "gar nicht", which no codebook has."""
 
 
 def test_words_that_only_a_person_can_explain_are_asked_for(import_files):
-    """Nothing tells which levels "ja klar" and "gar nicht" are. The proposal has LABEL in their place."""
-    options = proposed_options(import_files, OWN_WORDS)
+    """The levels of a table are called "ja klar" and "gar nicht", which no codebook knows.
+
+    The proposal has LABEL in place of their meanings. The person types Sure and EN, and the table is read.
+    """
+    options = proposed_options(import_files, TABLE_OF_TWO_OWN_WORDS)
     assert options["words"] == {"gar nicht": "LABEL", "ja klar": "LABEL"}
 
     options["words"] = {"gar nicht": "EN", "ja klar": "Sure"}
-    clips, _ = import_files({"t.csv": OWN_WORDS}, **options)
+    clips, _ = import_files({"t.csv": TABLE_OF_TWO_OWN_WORDS}, **options)
 
     assert [clip.level for clip in clips] == ["S", "EN", "EN"]
 
 
 def test_a_word_may_not_be_explained_by_what_is_no_level_or_concept(import_files):
-    """The person mistyped EM for EN."""
-    options = proposed_options(import_files, OWN_WORDS)
+    """A table has the level "gar nicht". The person explains it as EM, and mistyped it for EN."""
+    options = proposed_options(import_files, TABLE_OF_TWO_OWN_WORDS)
     options["words"] = {"gar nicht": "EM"}
     with pytest.raises(ManifestError, match="'EM' is no level or concept"):
-        import_files({"t.csv": OWN_WORDS}, **options)
+        import_files({"t.csv": TABLE_OF_TWO_OWN_WORDS}, **options)
 
 
 def test_what_a_person_named_is_kept_in_what_is_proposed(import_files):
@@ -600,7 +608,10 @@ def test_what_a_person_named_is_kept_in_what_is_proposed(import_files):
 
 
 def test_tables_that_need_other_options_than_the_first_are_named(import_files):
-    """The first and the third table have the same headings. The second says Anfang in place of Beginn."""
+    """Three tables need options to be read. The first and the third have the same headings.
+
+    The second says Anfang in place of Beginn, so that the options of the first do not read it.
+    """
     files = {
         "a.csv": "Film;Beginn;Ende;Stufe\nG;1;3;S\n",
         "b.csv": "Film;Anfang;Ende;Stufe\nG;1;3;S\n",
@@ -633,9 +644,15 @@ def test_a_column_that_says_yes_in_some_rows_only_is_proposed_as_a_concept(
 
 
 def test_a_table_with_tabs_and_a_heading_row_is_no_text_of_elan(import_files):
-    """ELAN exports rows with tabs and two times too, often without headings. "Début" is a heading here."""
+    """ELAN exports rows with tabs and two times too, often without headings.
+
+    This table has headings, in French, and is read as a person's: "Début" is proposed as the start.
+    """
     table = "Film\tPlan\tDébut\tFin\tNiveau\nC\t12\t00:02:10.500\t00:02:16.000\tHN\n"
-    assert proposed_options(import_files, table)["columns"]["start_s"] == ["Début"]
+
+    options = proposed_options(import_files, table)
+
+    assert options["columns"]["start_s"] == ["Début"]
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-8-sig", "utf-8"])
@@ -721,6 +738,7 @@ def test_of_a_table_without_levels_and_concepts_the_column_that_may_hold_levels_
     """Besides the film and its times there is only the column "Ort", of the words in and out."""
     table = tmp_path / "tags.csv"
     table.write_text("Film,Beginn,Ende,Ort\na,0,4,in\na,5,9,out\nb,0,4,in\n", encoding="utf-8")
+
     with pytest.raises(ManifestError, match=r"levels or concepts: give --column level=Ort$"):
         guess_codebook(table)
 

@@ -49,10 +49,10 @@ FILMS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
     ],
 )
 def test_the_whole_column_decides_the_decimal_sign(cells, usual_sign, expected):
-    """The cells of a column are times, of which seconds are made. Clocks are hours, minutes and seconds.
+    """The cells of a column are times: numbers of seconds, or clocks of hours, minutes and seconds.
 
-    A comma or a point may separate decimals or thousands, and other cells of the column tell which. Where no
-    cell tells, the usual sign of a kind of tables counts; "" is of no kind.
+    A comma or a point may separate decimals or thousands, and other cells of the column tell which; where
+    none does, it is the usual sign of this kind of tables, if there is one.
     """
     assert instants(cells, usual_sign) == expected
 
@@ -61,7 +61,7 @@ def test_the_whole_column_decides_the_decimal_sign(cells, usual_sign, expected):
     ("cells", "usual_sign"), [(["1,234", "1,280"], "."), (["1.234", "1.280"], "")], ids=["commas", "points"]
 )
 def test_an_ambiguous_decimal_sign_is_refused(cells, usual_sign):
-    """1,234 may be 1.234 s or 1,234 s, and no other cell of the column tells."""
+    """The cell 1,234 may be 1.234 s or 1234 s, and no other cell of the column tells which."""
     with pytest.raises(ManifestError, match=r"could be 1\.234 or 1234"):
         instants(cells, usual_sign)
 
@@ -83,7 +83,10 @@ def test_a_column_of_two_decimal_signs_is_refused():
     ids=["alone", "with a comma", "beside a clock and seconds", "with an exponent"],
 )
 def test_shares_of_a_day_are_refused(cells, usual_sign):
-    """Spreadsheets keep 1 min 30 s as 0.00104166666666667, its share of the 86,400 s of a day."""
+    """Spreadsheets keep a clock of 1 min 30 s as 0.00104166666666667, its share of the 86,400 s of a day.
+
+    Numbers below 1 with so many digits are such shares, and would be wrong as seconds.
+    """
     with pytest.raises(ManifestError, match="as shares of a day have"):
         instants(cells, usual_sign)
 
@@ -233,7 +236,7 @@ def test_time_codes_that_cannot_exist_are_refused(text, rate):
 
 
 def test_a_film_is_found_by_its_name_in_letters_and_digits_of_full_width():
-    """Keyboards of East Asia write ＦＩＬＭ０ for film0."""
+    """One of the films is called film0. Keyboards of East Asia write ＦＩＬＭ０ for it."""
     assert find_film("ＦＩＬＭ０", FILMS) == "film0"
 
 
@@ -305,9 +308,9 @@ def test_a_bare_number_is_no_imdb_id_where_films_are_found_by_title():
 
 
 def test_a_title_of_two_films_is_refused():
-    """tt0054215 and tt0155975 are both called Psycho."""
+    """The films tt0054215 and tt0155975 are both called Psycho."""
     with pytest.raises(ManifestError, match=r"tt0054215.*tt0155975"):
-        find_film("psycho", FILMS, FILMS)
+        find_film("psycho", FILMS, titles=FILMS)
 
 
 @pytest.mark.parametrize("twin", ["ab", "ＡＢ"], ids=["in small letters", "in letters of full width"])
