@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
@@ -272,7 +273,7 @@ def test_the_parent_watches_where_the_system_keeps_no_limits(system):
 
 
 def test_a_child_has_no_network(child):
-    """A child is a process that reads files of strangers for us. It may not even make a socket."""
+    """A child is a process that reads files of strangers for us. It may not make a socket to a network."""
     with pytest.raises(PermissionError):
         answer_of(child, make_a_socket, Path())
 
@@ -290,10 +291,10 @@ def test_a_child_is_kept_for_the_files_of_an_import(child):
 
 
 def test_what_a_reader_raises_in_a_child_is_raised_here(child):
-    """A child is a process that reads files for us, and its work may raise an error.
+    """A child is a process that reads files for us, and what its work raises is raised in this process.
 
-    Errors for users keep their facts, here the column. An error of the system stays one. An error of a bug,
-    here a KeyError, becomes a RuntimeError.
+    Errors for users keep their facts, here the column, and an error of the system stays one. An error of a
+    bug, here a KeyError, becomes a RuntimeError.
     """
     with pytest.raises(ManifestError, match="line 3") as error:
         answer_of(child, refuse_line_3, Path())
@@ -339,21 +340,35 @@ def test_limits_grow_with_the_file():
     assert of_large_file == Limits(cpu_s=60 + 2 * 20, memory=2**28 + 30 * twenty_megabytes)
 
 
-@pytest.mark.parametrize("n_threads", [0, 1], ids=["may be forked", "another thread waits"])
-def test_a_file_reads_the_same_whether_this_process_may_be_forked(tmp_path, n_threads):
-    """Python does not fork safely beside other threads: the file is then read in a new Python."""
-    path = tmp_path / "a.srt"
-    path.write_text("1\n00:00:01,000 --> 00:00:02,000\nHello\n")
-    account = Account(path)
+@contextmanager
+def waiting_threads(n_threads: int) -> Iterator[None]:
+    """Let so many threads of this process wait meanwhile."""
     stop = threading.Event()
     for _ in range(n_threads):
         threading.Thread(target=stop.wait, daemon=True).start()
+    try:
+        yield
+    finally:
+        stop.set()
 
-    subtitles = read_subtitles(path, account=account)
-    stop.set()
+
+@pytest.mark.parametrize("n_threads", [0, 1], ids=["may be forked", "another thread waits"])
+def test_a_file_reads_the_same_whether_this_process_may_be_forked(tmp_path, n_threads):
+    """A file of subtitles is read by a child process, which is a fork of this one, or a new Python.
+
+    It is a new Python if this process has another thread, beside which Python does not fork safely.
+    """
+    path = tmp_path / "a.srt"
+    path.write_text("1\n00:00:01,000 --> 00:00:02,000\nHello\n")
+    account = Account(path)
+
+    with waiting_threads(n_threads):
+        subtitles = read_subtitles(path, account=account)
 
     assert [subtitle.text for subtitle in subtitles] == ["Hello"]
-    assert (account.kind, account.seen, account.used) == ("srt", 1, 1)
+    assert account.kind == "srt"
+    assert account.seen == 1
+    assert account.used == 1
 
 
 def let_reading_in_this_process_fail(monkeypatch):
@@ -556,9 +571,10 @@ SPANS_OF_LITTLE = {
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read as Linux says it")
 @pytest.mark.parametrize("case", SPANS_OF_LITTLE)
 def test_spans_take_memory_within_the_limits_here_or_are_refused_in_a_line(tmp_path, case):
-    """`SPANS_OF_LITTLE` has files whose spans take much more memory than their bytes.
+    """A file has 160,000 spans, or twice as many, which take much more memory than its bytes.
 
-    The larger file of each case is refused, with the advice to divide it, but for two cases that fit.
+    This process takes no more than the limit for the file's size, or the file is refused with the advice to
+    divide it. The larger file is refused, but for two cases that fit.
     """
     name, write_text = SPANS_OF_LITTLE[case]
     for n_spans in (160_000, 320_000):
@@ -592,18 +608,35 @@ def test_what_an_import_may_hold_is_counted_over_all_its_files(tmp_path, monkeyp
         import_spans([first, second], tmp_path)
 
 
-def test_what_an_import_may_hold_grows_with_a_pipe_too(tmp_path, monkeypatch):
-    """The limit is 1000 times the size of a file. A pipe has none before it is read: its limit would be 0."""
+def limit_what_an_import_may_hold_to_1000_times_its_file(monkeypatch):
+    """Let an import hold 1000 bytes of memory for each byte of its file."""
     monkeypatch.setattr(
         read_in_sandbox, "limits_of", lambda size: limits_of(size)._replace(memory=1000 * size)
     )
+
+
+@contextmanager
+def pipe_that_holds(text: str) -> Iterator[Path]:
+    """Write a text into a pipe, close its writing end, and give the path of the other one."""
     read_end, write_end = os.pipe()
-    os.write(write_end, srt_of(n_cues=60).encode())
+    os.write(write_end, text.encode())
     os.close(write_end)
     try:
-        imported = import_spans([Path(f"/dev/fd/{read_end}")], tmp_path)
+        yield Path(f"/dev/fd/{read_end}")
     finally:
         os.close(read_end)
+
+
+def test_what_an_import_may_hold_grows_with_a_pipe_too(tmp_path, monkeypatch):
+    """An import may hold 1000 times the size of its file. Here the file is a pipe, with 60 subtitles.
+
+    A pipe has no size before it is read, by which the import could hold nothing.
+    """
+    limit_what_an_import_may_hold_to_1000_times_its_file(monkeypatch)
+
+    with pipe_that_holds(srt_of(n_cues=60)) as path_of_pipe:
+        imported = import_spans([path_of_pipe], tmp_path)
+
     assert len(imported.manifest) == 60
 
 
@@ -800,7 +833,10 @@ def test_a_text_as_long_as_a_book_is_left_out(tmp_path):
 
 @pytest.mark.parametrize("case", ["a long text", "languages", "headings", "spellings", "lines"])
 def test_each_message_of_an_import_is_shorter_than_1500_characters(tmp_path, case):
-    """`LONG_NOTICES` has files about which very much could be said: notices, or the reason of a refusal."""
+    """Very much could be said of these files, such as each of 1000 languages or 900 headings.
+
+    What an import says of them, in notices or as the reason of a refusal, is short.
+    """
     name, text = LONG_NOTICES[case]
     path = tmp_path / name
     path.write_text(text)

@@ -114,7 +114,10 @@ TEXTS = {
 
 @pytest.mark.parametrize(("suffix", "content", "text"), TEXTS.values(), ids=TEXTS)
 def test_a_text_is_read_without_the_marks_of_its_format(read_file, suffix, content, text):
-    """`TEXTS` has files of one subtitle, from 1 to 2.5 s, with tags, entities and settings, and its bare text."""
+    """A file has one subtitle, from 1 to 2.5 s, whose text has tags, entities or settings of its format.
+
+    Its bare text is read, and nothing is left out.
+    """
     subtitles, account = read_file(f"film.{suffix}", content)
 
     assert subtitles == [(1.0, 2.5, text)]
@@ -122,7 +125,10 @@ def test_a_text_is_read_without_the_marks_of_its_format(read_file, suffix, conte
 
 
 def test_a_bad_cue_is_left_out_by_its_line_and_costs_no_other(read_file):
-    """Three cues are good. Of 5 records seen, the cue with a bad time and the stray text are left out."""
+    """A file has five records: three good subtitles, one with a bad time on line 6, stray text on line 9.
+
+    The latter two are left out by their lines. A comment is no record.
+    """
     lines_of_file = [
         "WEBVTT",
         "",
@@ -209,7 +215,10 @@ def test_a_line_above_times_is_a_name_or_text_or_left_out(read_file, name, lines
     ],
 )
 def test_times_in_the_forms_that_programs_write_are_read(read_file, times):
-    """The times of the second of three cues are 3 to 4 s, written otherwise than 00:00:03,000 --> 00:00:04,000."""
+    """The second of three subtitles is from 3 to 4 s. Its times are in a form of another program.
+
+    As the format demands, they would be 00:00:03,000 --> 00:00:04,000.
+    """
     content = srt((at(start_s=1), "One"), (times, "Two"), (at(start_s=5), "Three"))
 
     subtitles, account = read_file("f.srt", content)
@@ -232,7 +241,10 @@ def test_times_in_the_forms_that_programs_write_are_read(read_file, times):
     ],
 )
 def test_a_cue_whose_times_cannot_be_read_is_left_out_with_its_text(read_file, times):
-    """The times are of the second of three cues. They do not become words of the cue before either."""
+    """The times of the second of three subtitles cannot be read, or it ends before it starts.
+
+    It is left out, and its times do not become words of the subtitle before either.
+    """
     content = srt((at(start_s=1), "One"), (times, "Two"), (at(start_s=5), "Three"))
 
     subtitles, account = read_file("f.srt", content)
@@ -273,7 +285,10 @@ def test_overlapping_cues_stay_in_the_order_of_the_file(read_file):
 
 
 def test_rolling_captions_are_noted(read_file):
-    """Rolling captions show each line twice: below the line before, then above the next."""
+    """Eight captions of a second show two lines each: "line 0" above "line 1", "line 1" above "line 2", ...
+
+    So they roll, and each text is there twice.
+    """
     cues = [(at(n), f"line {n}\nline {n + 1}") for n in range(8)]
 
     _, account = read_file("f.srt", srt(*cues))
