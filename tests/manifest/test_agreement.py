@@ -38,7 +38,10 @@ gamma = partial(gamma_of, codebook=OBYGAZE12)
 
 
 def test_the_distances_of_levels_are_those_of_the_paper():
-    """Tores et al. (CVPR 2024), equation 2; rows and columns are EN, HN, NS and S."""
+    """The paper of ObyGaze12, Tores et al. (CVPR 2024), says in equation 2 how far two levels are apart.
+
+    Rows and columns are EN, HN, NS and S.
+    """
     assert DISTANCES.tolist() == [
         [0, 0.3, 0.7, 1],
         [0.3, 0, 0.4, 0.7],
@@ -48,7 +51,7 @@ def test_the_distances_of_levels_are_those_of_the_paper():
 
 
 def test_gamma_is_1_for_agreement():
-    """Two annotators give each of four clips the same level."""
+    """Two annotators give each of four clips the same level, so that nothing is observed of disagreement."""
     levels_of_first = ["EN", "HN", "NS", "S"]
     levels_of_second = ["EN", "HN", "NS", "S"]
     assert gamma(levels_of_first, levels_of_second).value == 1
@@ -60,8 +63,14 @@ def test_gamma_is_0_for_agreement_as_by_chance():
     The first clip has EN twice, the second S and EN, whose distance is 1, so (0 + 1) / 2 is observed; it is
     also expected, as the second annotator's labels are alike in every order.
     """
-    result = gamma(["EN", "S"], ["EN", "EN"])
-    assert (result.observed, result.expected, result.value) == (0.5, 0.5, 0)
+    levels_of_first = ["EN", "S"]
+    levels_of_second = ["EN", "EN"]
+
+    result = gamma(levels_of_first, levels_of_second)
+
+    assert result.observed == 0.5
+    assert result.expected == 0.5
+    assert result.value == 0
 
 
 def test_gamma_is_less_than_0_for_opposition():
@@ -69,8 +78,14 @@ def test_gamma_is_less_than_0_for_opposition():
 
     Gamma is 1 - observed / expected disorder = 1 - 1 / .5.
     """
-    result = gamma(["EN", "S"], ["S", "EN"])
-    assert (result.observed, result.expected, result.value) == (1, 0.5, -1)
+    levels_of_first = ["EN", "S"]
+    levels_of_second = ["S", "EN"]
+
+    result = gamma(levels_of_first, levels_of_second)
+
+    assert result.observed == 1
+    assert result.expected == 0.5
+    assert result.value == -1
 
 
 @pytest.mark.parametrize("labels", [[], ["EN", "EN"], ["S"]])
@@ -80,8 +95,9 @@ def test_gamma_is_undefined_where_chance_has_no_disorder(labels):
 
 
 def test_the_mean_of_undefined_gammas_is_undefined():
-    """The only pair of annotators has no gamma (None)."""
-    assert mean_defined([None]) is None
+    """Gamma has no value for a pair that always gave the same level. Here it is the only pair."""
+    gammas_of_pairs = [None]
+    assert mean_defined(gammas_of_pairs) is None
 
 
 @given(

@@ -488,9 +488,9 @@ TWO_FILES = {
 
 @pytest.mark.parametrize(("name", "content", "note"), TWO_FILES.values(), ids=TWO_FILES)
 def test_two_files_in_one_are_reported_with_the_line(read_file, name, content, note):
-    """Subtitles of a film in two parts may be joined to one file, in which numbers or times begin again.
+    """Subtitles of a film in two parts were joined to one file, in which numbers or times begin again.
 
-    `TWO_FILES` has such files. B is a text of the second part.
+    B is a text of the second part: it is read, and a note says in which line another file may begin.
     """
     subtitles, account = read_file(name, content)
 

@@ -116,7 +116,7 @@ def test_an_error_in_a_column_of_notes_is_kept_as_its_text(import_files):
 
 
 def notices_of_format(import_files, code):
-    """Import `WORKBOOK_OF_TWO_CLIPS` with the end of its first span, 5, shown by a format of a number; return the notices."""
+    """Import two clips, the end of the first, 5, shown by a format of a number; return the notices."""
     pytest.importorskip("python_calamine")
     # Numbers from 164 on are formats that a workbook defines; style 1 of `sheet` uses it in place of 46.
     use_of_format = ('numFmtId="46"', 'numFmtId="164"')
@@ -258,7 +258,7 @@ def test_sheets_that_share_one_part_are_refused(import_files, target):
 
 
 OTHER_HEADINGS = [["film", "start_s", "end_s", "level"], ["a", 1, 5, "S"]]
-"""A table that is not read together with that of `WORKBOOK_OF_TWO_CLIPS`, as it has film in place of movie."""
+"""A table that is not read together with `WORKBOOK_OF_TWO_CLIPS`, as it has film in place of movie."""
 
 
 def test_ten_sheets_that_are_left_out_are_named(import_files):
