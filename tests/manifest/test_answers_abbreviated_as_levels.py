@@ -6,8 +6,8 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import builtin_codebook, import_spans
 
 
-def table(folder, heading_of_levels, concept, answers):
-    """Write a table of spans with a column of levels and one below a concept; return its path."""
+def table_of_levels_and_answers(folder, heading_of_levels, concept, answers):
+    """Write a table of five clips with the levels HN, EN, S, HN and HN, and answers below a concept."""
     rows = [f"movie,start_s,end_s,{heading_of_levels},{concept}"]
     levels = ("HN", "EN", "S", "HN", "HN")
     for number, (level, answer) in enumerate(zip(levels, answers, strict=True)):
@@ -25,37 +25,57 @@ def clips_of(path, **options):
 
 @pytest.mark.parametrize(
     ("answers", "yes"),
-    [
-        (("s", "n", "s", "n", "s"), "s"),  # Spanish, Italian, Portuguese
-        (("S", "N", "S", "N", "S"), "S"),  # spelled as the level of sure sexism
-        (("S", "n", "S", "S", "S"), "S"),
-    ],
+    [(("s", "n", "s", "n", "s"), "s"), (("S", "N", "S", "N", "S"), "S"), (("S", "n", "S", "S", "S"), "S")],
+    ids=["small letters", "capitals: S is a level too", "both, and one no"],
 )
 @pytest.mark.parametrize("heading_of_levels", ["level", "rating"])
 def test_they_are_asked_about_as_yes_and_no_of_the_concept(tmp_path, heading_of_levels, answers, yes):
-    path = table(tmp_path, heading_of_levels, "Body", answers)
+    """Somebody answered in Spanish, s and n, whether each of five clips has the concept Body.
+
+    A column "level", or "rating", holds the levels. Without options the import is refused, proposes to read s
+    as yes of a concept, and not that column Body has the levels of a further annotator (--wide).
+    """
+    table = table_of_levels_and_answers(tmp_path, heading_of_levels, "Body", answers)
+
+    with pytest.raises(ManifestError) as refusal:
+        clips_of(table)
+
+    assert f"--column concepts=Body --word {yes}=yes" in str(refusal.value)
+    assert "--wide" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("answers", "yes"),
+    [(("s", "n", "s", "n", "s"), "s"), (("S", "N", "S", "N", "S"), "S"), (("S", "n", "S", "S", "S"), "S")],
+    ids=["small letters", "capitals: S is a level too", "both, and one no"],
+)
+@pytest.mark.parametrize("heading_of_levels", ["level", "rating"])
+def test_they_are_read_as_answers_of_the_concept_where_the_person_says_so(
+    tmp_path, heading_of_levels, answers, yes
+):
+    """Somebody answered in Spanish, s and n, whether each of five clips has Body. They also have levels.
+
+    The options say which column holds the concept, which the levels if it is not called so, and what s means.
+    """
+    table = table_of_levels_and_answers(tmp_path, heading_of_levels, "Body", answers)
     columns = {"concepts": ["Body"]}
     if heading_of_levels != "level":
         columns["level"] = [heading_of_levels]
 
-    # given no option, the import asks
-    with pytest.raises(ManifestError) as refusal:
-        clips_of(path)
-    assert f"--column concepts=Body --word {yes}=yes" in str(refusal.value)
-    assert "--wide" not in str(refusal.value)
+    clips = clips_of(table, columns=columns, words={yes: "yes"})
 
-    # when the table is read as it proposes, then the answers are the concept's, and the levels stay
-    clips = clips_of(path, columns=columns, words={yes: "yes"})
-    assert [clip.concepts for clip in clips] == [("Body",) if answer == yes else () for answer in answers]
+    for clip, answer in zip(clips, answers, strict=True):
+        assert clip.concepts == (("Body",) if answer == yes else ())
     assert [clip.level for clip in clips] == ["HN", "EN", "S", "HN", "HN"]
 
 
 def test_levels_below_a_concept_are_no_answers(tmp_path):
     """S and HN are two levels: nobody abbreviates no as HN, and which column is the level is asked."""
-    path = table(tmp_path, "rating", "Body", ("S", "HN", "S", "HN", "S"))
+    levels_below_body = ("S", "HN", "S", "HN", "S")
+    table = table_of_levels_and_answers(tmp_path, "rating", "Body", levels_below_body)
 
     with pytest.raises(ManifestError) as refusal:
-        clips_of(path)
+        clips_of(table)
 
     assert "--column level=Body" in str(refusal.value)
     assert "--column level=rating" in str(refusal.value)

@@ -174,8 +174,8 @@ def test_segments_in_sight_of_a_score_are_counted_once_among_those_left_out():
 def test_a_machine_may_not_stand_in_by_judgements_that_were_made_in_sight_of_a_score():
     """AB, CD and the machine gpt judged 40 windows of each of four films. In 30 of them all copied a score.
 
-    In the other 10 AB and CD judged blindly, and never agree. Only these count, 4 * 10 of each person, and 4
-    * 30 * 2 = 240 judgements are in sight: people who never agree cannot tell whether a machine may stand in.
+    These are 4 * 30 * 2 = 240 judgements of people in sight. Only the other 10 of each film count, 4 * 10 of
+    each person, in which AB and CD never agree: so they can't tell whether a machine may stand in.
     """
     rows = []
     for film in ("a", "b", "c", "d"):

@@ -6,36 +6,41 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Codebook, Concept, Level, Manifest, Scale, import_spans
 
 
-def manifest_of(tmp_path, *annotators):
-    """A manifest with a row of one clip for each annotator."""
+def manifest_of_one_clip_by(tmp_path, *annotators):
+    """Make a manifest with a row of the same clip for each annotator."""
     rows = [Clip("c", "f", "", start_s=0.0, end_s=1.0, level="S", annotator=name) for name in annotators]
     return Manifest(tuple(rows), tmp_path)
 
 
 def test_clips_that_name_nobody_are_told_where_to_name_them(tmp_path):
+    """A clip has two rows, and neither says who labelled it."""
+    nobody = ""
     with pytest.raises(ManifestError, match="two people labelled it, name them in a column annotator"):
-        manifest_of(tmp_path, "", "")
+        manifest_of_one_clip_by(tmp_path, nobody, nobody)
 
 
 def test_an_annotator_who_has_a_clip_twice_is_not_told_so(tmp_path):
+    """A clip has two rows of AB: to name two people would be no help."""
     with pytest.raises(ManifestError, match="there twice, of AB") as refusal:
-        manifest_of(tmp_path, "AB", "AB")
+        manifest_of_one_clip_by(tmp_path, "AB", "AB")
 
     assert "two people" not in str(refusal.value)
 
 
 def test_two_annotators_may_have_one_clip(tmp_path):
-    assert len(manifest_of(tmp_path, "AB", "CD")) == 2
+    """A clip has a row of AB and a row of CD."""
+    assert len(manifest_of_one_clip_by(tmp_path, "AB", "CD")) == 2
 
 
 HEADER = "clip_id,movie,start_s,end_s,level,concepts,annotator,valence\n"
 MOODS = Codebook(
     "moods",
-    "1",
-    (Level("EN"), Level("S")),
-    (Concept("Body"),),
+    version="1",
+    levels=(Level("EN"), Level("S")),
+    concepts=(Concept("Body"),),
     scales=(Scale("valence", (Level("low"), Level("high"))),),
 )
+"""A codebook with levels, the concept Body, and the scale valence from low to high."""
 
 
 def import_rows(folder, *rows, **options):
@@ -48,7 +53,11 @@ def import_rows(folder, *rows, **options):
 
 
 def test_a_row_of_nobody_without_labels_is_a_list_of_clips_and_left_out_beside_an_annotators(tmp_path):
-    imported = import_rows(tmp_path, "c,f,0,5,,,,", "c,f,0,5,S,,AB,")
+    """Two tables have a row each of the clip c: one of nobody and without a label, the other of AB with S."""
+    row_of_nobody = "c,f,0,5,,,,"
+    row_of_ab = "c,f,0,5,S,,AB,"
+
+    imported = import_rows(tmp_path, row_of_nobody, row_of_ab)
 
     assert [clip.annotator for clip in imported.manifest] == ["AB"]
 
@@ -61,6 +70,9 @@ def test_what_nobody_says_by_concepts_or_a_rank_is_not_left_out_as_unlabelled(tm
 
 
 def test_ranks_of_a_table_that_names_nobody_are_those_of_the_annotator_who_is_given(tmp_path):
-    imported = import_rows(tmp_path, "c,f,0,5,,,,high", annotator="AB")
+    """A table has the rank high of the clip c, on the scale of valence, of nobody. The person gives AB."""
+    rank_of_nobody = "c,f,0,5,,,,high"
+
+    imported = import_rows(tmp_path, rank_of_nobody, annotator="AB")
 
     assert [clip.annotator for clip in imported.manifest] == ["AB"]

@@ -26,7 +26,7 @@ from obygaze_features.manifest import (
 from obygaze_features.manifest.codebook import codebook_parameters
 from obygaze_features.manifest.codebook_parts import POLICIES, Instance, plain
 from obygaze_models.protocol.targets import codebook_record
-from tests.violence import VIOLENCE
+from tests.violence import VIOLENCE as CODEBOOK_OF_VIOLENCE
 
 
 def test_every_codebook_of_the_package_is_listed():
@@ -54,11 +54,11 @@ def load_text_as_codebook(folder, text):
 
 
 def test_a_codebook_file_is_read(tmp_path):
-    """`VIOLENCE` is the text of a codebook with three levels, a concept and a task.
+    """A codebook of violence is a text of TOML, with three levels, one concept and one task.
 
-    The level "unsure", of label = false, can be given by annotators but is no label.
+    The level "unsure", of label = false, can be given by annotators but is in no task, and so is no label.
     """
-    codebook = load_text_as_codebook(tmp_path, VIOLENCE)
+    codebook = load_text_as_codebook(tmp_path, CODEBOOK_OF_VIOLENCE)
 
     assert codebook == Codebook(
         name="violence",
@@ -73,7 +73,7 @@ def test_a_codebook_file_is_read(tmp_path):
 def test_a_codebook_is_found_by_the_path_of_its_file(tmp_path):
     """Where a built-in codebook is named, such as mobygaze, the path of a file may stand."""
     path = tmp_path / "mine.codebook.toml"
-    path.write_text(VIOLENCE, encoding="utf-8")
+    path.write_text(CODEBOOK_OF_VIOLENCE, encoding="utf-8")
 
     codebook = find_codebook(str(path))
 
@@ -82,7 +82,7 @@ def test_a_codebook_is_found_by_the_path_of_its_file(tmp_path):
 
 def test_a_codebook_can_be_sent_to_another_process(tmp_path):
     """Workers, which are other processes, get manifests with their codebooks, as pickles."""
-    codebook = load_text_as_codebook(tmp_path, VIOLENCE)
+    codebook = load_text_as_codebook(tmp_path, CODEBOOK_OF_VIOLENCE)
     sent = pickle.loads(pickle.dumps(codebook))  # noqa: S301 - the pickle is our own
     assert sent == codebook
 
@@ -112,37 +112,41 @@ def test_a_codebook_can_be_sent_to_another_process(tmp_path):
     ],
 )
 def test_an_invalid_codebook_is_refused_with_file_and_key(tmp_path, old, new, key):
-    """In `VIOLENCE`, the text of a valid codebook, `old` is replaced by `new`.
+    """A valid codebook of violence, a text of TOML, becomes invalid as `old` is replaced in it by `new`.
 
-    The error is one line. It names the file, and the key of the codebook that is wrong (or the line, if the
-    text is no TOML).
+    The error is one line. It names the file, and the key of the codebook that is wrong, or the line if the
+    text is no TOML at all.
     """
-    assert old in VIOLENCE
-    invalid = VIOLENCE.replace(old, new, 1)
+    assert old in CODEBOOK_OF_VIOLENCE
+    invalid_codebook = CODEBOOK_OF_VIOLENCE.replace(old, new, 1)
 
-    with pytest.raises(ManifestError, match=key) as error:
-        load_text_as_codebook(tmp_path, invalid)
+    with pytest.raises(ManifestError, match=key) as refusal:
+        load_text_as_codebook(tmp_path, invalid_codebook)
 
-    message = str(error.value)
+    message = str(refusal.value)
     assert message.startswith(f"{tmp_path / 'mine.codebook.toml'}: ")
     assert "\n" not in message
 
 
-@given(st.data())
-def test_a_damaged_file_is_a_codebook_or_refused(data):
-    """Up to 12 characters of `VIOLENCE`, the text of a valid codebook, are replaced by something else.
-
-    Whatever comes out, it is read, or refused by a ManifestError; no other error is raised.
-    """
-    first = data.draw(st.integers(0, len(VIOLENCE)))
-    behind_last = data.draw(st.integers(first, min(len(VIOLENCE), first + 12)))
-    replacement = data.draw(
+@st.composite
+def damaged_codebooks(draw):
+    """Draw the text of a valid codebook, of which up to 12 characters are replaced by something else."""
+    first = draw(st.integers(0, len(CODEBOOK_OF_VIOLENCE)))
+    behind_last = draw(st.integers(first, min(len(CODEBOOK_OF_VIOLENCE), first + 12)))
+    replacement = draw(
         st.sampled_from(["", '"', "[", "]]", "=", "1", "1e999", "9" * 400, "9" * 5000, "[" * 3000, "nan"])
     )
-    damaged = VIOLENCE[:first] + replacement + VIOLENCE[behind_last:]
+    return CODEBOOK_OF_VIOLENCE[:first] + replacement + CODEBOOK_OF_VIOLENCE[behind_last:]
 
+
+@given(text_of_codebook=damaged_codebooks())
+def test_a_damaged_file_is_a_codebook_or_refused(text_of_codebook):
+    """Up to 12 characters of a valid codebook are replaced by something else.
+
+    Whatever comes out, it is read, or refused by a ManifestError: any other error fails the test.
+    """
     with suppress(ManifestError):
-        Codebook(**codebook_parameters(damaged))
+        Codebook(**codebook_parameters(text_of_codebook))
 
 
 @pytest.fixture
@@ -152,13 +156,15 @@ def explained_codebook():
         Concept("C", means="where C is", modality="visual"),
         Concept("D", visual=False, modality="told"),
     )
-    return Codebook("b", "1", (Level("a", means="as a"),), concepts, construct="a construct")
+    levels = (Level("a", means="as a"),)
+    return Codebook("b", version="1", levels=levels, concepts=concepts, construct="a construct")
 
 
 @pytest.fixture
 def unexplained_codebook():
     """The same codebook without explanations."""
-    return Codebook("b", "1", (Level("a"),), (Concept("C"), Concept("D", visual=False)))
+    concepts = (Concept("C"), Concept("D", visual=False))
+    return Codebook("b", version="1", levels=(Level("a"),), concepts=concepts)
 
 
 def test_explanations_for_people_change_no_digest(explained_codebook, unexplained_codebook):
@@ -171,16 +177,17 @@ def test_explanations_for_people_change_no_digest(explained_codebook, unexplaine
 
 
 def test_explanations_for_people_are_kept_in_the_codebooks_file(explained_codebook):
-    """The level a and the concept C have an explanation, what they mean."""
-    again = Codebook(**codebook_parameters(explained_codebook.to_toml()))
-    assert again == explained_codebook
-    assert again.means == {"a": "as a", "C": "where C is"}
+    """A codebook whose level a and concept C are explained is written as TOML and read again."""
+    read_back = Codebook(**codebook_parameters(explained_codebook.to_toml()))
+
+    assert read_back == explained_codebook
+    assert read_back.means == {"a": "as a", "C": "where C is"}
 
 
 def test_explanations_for_people_are_kept_in_the_record_of_a_model(explained_codebook, unexplained_codebook):
-    """A file of a model has a record of its codebook. The level a and the concept C are explained in one.
+    """A file of a model has a record of its codebook. One codebook explains its level a and concept C.
 
-    The other codebook is the same without explanations.
+    The other one is the same without explanations.
     """
     record = codebook_record(explained_codebook)
     record_without_explanations = codebook_record(unexplained_codebook)
@@ -190,9 +197,14 @@ def test_explanations_for_people_are_kept_in_the_record_of_a_model(explained_cod
 
 
 def test_a_visual_modality_of_a_non_visual_concept_is_refused():
-    """Concept D says that it is not visual, and that pictures convey it."""
+    """A concept says that it is not visual, and that pictures convey it (modality visual)."""
     with pytest.raises(ManifestError, match="D"):
-        Codebook("b", "1", (Level("a", means="as a"),), (Concept("D", visual=False, modality="visual"),))
+        Codebook(
+            "b",
+            version="1",
+            levels=(Level("a", means="as a"),),
+            concepts=(Concept("D", visual=False, modality="visual"),),
+        )
 
 
 @pytest.mark.parametrize("name", BUILTIN)
@@ -217,18 +229,21 @@ def test_visual_concepts_of_built_in_codebooks_are_those_of_the_visual_modality(
 
 
 def test_a_comment_in_a_codebooks_file_changes_no_digest(tmp_path):
-    """`VIOLENCE` is the text of a codebook. With a comment above, it says the same.
+    """A codebook of violence, a text of TOML, has a comment above or none, and says the same.
 
     A digest tells codebooks apart by what labels refer to: levels, concepts, tasks and policies.
     """
-    codebook = load_text_as_codebook(tmp_path, VIOLENCE)
-    with_comment = load_text_as_codebook(tmp_path, "# remark\n" + VIOLENCE)
+    codebook = load_text_as_codebook(tmp_path, CODEBOOK_OF_VIOLENCE)
+    with_comment = load_text_as_codebook(tmp_path, "# a comment\n" + CODEBOOK_OF_VIOLENCE)
     assert with_comment.digest() == codebook.digest()
 
 
 def test_the_digest_depends_on_everything_that_labels_refer_to(tmp_path):
-    """Of a codebook the version, concepts, levels, tasks or policies are changed: six different digests."""
-    codebook = load_text_as_codebook(tmp_path, VIOLENCE)
+    """Of a codebook of violence the version, concepts, levels, tasks or policies are changed.
+
+    With the unchanged one these are six codebooks, whose digests must all differ.
+    """
+    codebook = load_text_as_codebook(tmp_path, CODEBOOK_OF_VIOLENCE)
     codebooks = [
         codebook,
         replace(codebook, version="2"),
@@ -313,11 +328,11 @@ def codebooks(draw):
 @given(codebook=codebooks())
 def test_a_codebook_is_read_back_as_written(codebook):
     """A codebook of any levels, concepts, tasks, scales and texts is written as TOML and read again."""
-    again = Codebook(**codebook_parameters(codebook.to_toml()))
+    read_back = Codebook(**codebook_parameters(codebook.to_toml()))
 
-    assert again == codebook
-    assert again.to_toml() == codebook.to_toml()
-    assert again.digest() == codebook.digest()
+    assert read_back == codebook
+    assert read_back.to_toml() == codebook.to_toml()
+    assert read_back.digest() == codebook.digest()
 
 
 def test_a_key_of_thousands_of_parts_is_refused_unread(tmp_path):
@@ -355,7 +370,7 @@ def test_errors_do_not_quote_the_libraries(tmp_path, invalid):
         assert words_of_libraries not in message
 
 
-TRANSLATED = """
+CODEBOOK_IN_ENGLISH_AND_FRENCH = """
 name = "blows"
 version = "1"
 construct.en = "violence"
@@ -380,8 +395,8 @@ definition = "blood is seen"
 
 
 def test_texts_are_english_by_default():
-    """`TRANSLATED` is a codebook of violence, whose level V is titled and explained in English and French."""
-    codebook = codebook_of_text(TRANSLATED)
+    """In a codebook of violence the level V has a title and a meaning in English and in French."""
+    codebook = codebook_of_text(CODEBOOK_IN_ENGLISH_AND_FRENCH)
     violent, _ = codebook.levels
 
     assert (violent.title, violent.means) == ("Violent", "a blow is seen")
@@ -389,11 +404,11 @@ def test_texts_are_english_by_default():
 
 
 def test_texts_are_given_in_a_language_that_the_codebook_has():
-    """`TRANSLATED` is a codebook of violence. Its level V has a title and a meaning in English and in French.
+    """In a codebook of violence the level V has a title and a meaning in English and in French.
 
-    The concept Blood has a title in French, Sang.
+    The concept Blood has a title in French, Sang, and the construct, which levels are levels of, a name.
     """
-    codebook = codebook_of_text(TRANSLATED)
+    codebook = codebook_of_text(CODEBOOK_IN_ENGLISH_AND_FRENCH)
     violent, _ = codebook.levels
     (blood,) = codebook.concepts
 
@@ -405,11 +420,11 @@ def test_texts_are_given_in_a_language_that_the_codebook_has():
 
 
 def test_texts_that_are_not_translated_are_given_as_the_codebook_writes_them():
-    """In `TRANSLATED`, the level N and the definition of Blood have no French text, and nothing is in German.
+    """In a codebook of violence, the level N and the meaning of the concept Blood have no French text.
 
-    A title that is not written is the name.
+    Nothing is in German (de). A title that is not written at all is the name.
     """
-    codebook = codebook_of_text(TRANSLATED)
+    codebook = codebook_of_text(CODEBOOK_IN_ENGLISH_AND_FRENCH)
     _, not_violent = codebook.levels
     (blood,) = codebook.concepts
 
@@ -420,20 +435,21 @@ def test_texts_that_are_not_translated_are_given_as_the_codebook_writes_them():
 
 
 def test_translations_are_written_and_read_back():
-    """`TRANSLATED` is a codebook with titles and meanings in English and French."""
-    codebook = codebook_of_text(TRANSLATED)
+    """A codebook has titles and meanings in English and French."""
+    codebook = codebook_of_text(CODEBOOK_IN_ENGLISH_AND_FRENCH)
     assert codebook_of_text(codebook.to_toml()) == codebook
 
 
 def test_a_translation_changes_no_digest():
-    """Labels of a French and of an English annotator are about the same codebook.
+    """One codebook has texts in English and French, and another one the same English texts alone.
 
-    `TRANSLATED` is a codebook with texts in both languages. The other one has its English texts alone.
+    Labels of a French and of an English annotator are about the same codebook, so neither its digest nor its
+    definition (the digest of what annotators read) may differ.
     """
-    lines = TRANSLATED.replace(".en", "").splitlines()
+    lines = CODEBOOK_IN_ENGLISH_AND_FRENCH.replace(".en", "").splitlines()
     untranslated = codebook_of_text("\n".join(line for line in lines if ".fr" not in line))
 
-    translated = codebook_of_text(TRANSLATED)
+    translated = codebook_of_text(CODEBOOK_IN_ENGLISH_AND_FRENCH)
 
     assert translated != untranslated
     assert translated.digest() == untranslated.digest()
@@ -450,10 +466,10 @@ def test_a_translation_changes_no_digest():
     ids=["a word", "a letter", "a number for a text"],
 )
 def test_a_translation_into_no_language_or_that_is_no_text_is_refused(line, reason):
-    """In `TRANSLATED`, a codebook with French texts, the line stands in place of means.fr = "un coup est vu".
+    """In a codebook with French texts, the line stands in place of means.fr = "un coup est vu".
 
-    Languages are named by two small letters.
+    Languages are named by two small letters, and what is translated is a text.
     """
-    invalid = TRANSLATED.replace('means.fr = "un coup est vu"', line)
+    invalid = CODEBOOK_IN_ENGLISH_AND_FRENCH.replace('means.fr = "un coup est vu"', line)
     with pytest.raises(ManifestError, match=reason):
         codebook_of_text(invalid)

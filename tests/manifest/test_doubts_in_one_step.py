@@ -57,20 +57,19 @@ KNOWN_AND_OTHER_HEADING = pytest.mark.parametrize("heading", ["level", "Stufe"])
 def test_a_doubtful_level_is_asked_about_together_with_marks_in_other_words(
     tmp_path, heading, yes, no, proposed_for_yes
 ):
-    """A table has a level that the codebook lacks, `EN?`, and marks that are neither `x` nor `-`.
+    """A table of three clips has a doubtful level, `EN?`, and marks below two concepts that nobody explained.
 
     One refusal asks about both, so that nobody answers one and is refused for the other. It proposes options
-    `--word WORD=MEANING`. Where no meaning can be guessed, it has the placeholder LABEL for a level or
-    concept, and ANSWER for yes or no.
+    `--word WORD=MEANING`, with LABEL or ANSWER (yes or no) for a meaning that cannot be guessed.
     """
-    path = write_three_clips(tmp_path, yes=yes, no=no, heading=heading)
+    table = write_three_clips(tmp_path, yes=yes, no=no, heading=heading)
 
     with pytest.raises(ManifestError) as refusal:
-        labels_of(path, columns=columns_with_levels_below(heading))
+        labels_of(table, columns=columns_with_levels_below(heading))
 
-    proposed = proposed_words(refusal.value)
-    assert proposed["EN?"] == "LABEL"
-    assert proposed[yes] == proposed_for_yes
+    meaning_proposed_for = proposed_words(refusal.value)
+    assert meaning_proposed_for["EN?"] == "LABEL"
+    assert meaning_proposed_for[yes] == proposed_for_yes
 
 
 @KNOWN_AND_OTHER_HEADING

@@ -148,25 +148,32 @@ def test_annotations_survive_an_export_to_elan_and_back(two_annotators, tmp_path
         assert "seen_score" not in clip.extras
 
 
-def test_decisions_come_back_with_who_and_when(two_annotators, tmp_path):
-    """A document of the film that two people labelled has an empty tier for their common decisions.
-
-    They write S on it, from time slot ts5 to ts8, sign as "both", and save the document in ELAN, which sets
-    its date.
-    """
-    document = conflicts_document(two_annotators, "f")
+def with_level_decided_by_both(document, level, date_of_saving):
+    """Write a level on the empty tier for common decisions, as people do in ELAN, which sets the date."""
     empty_tier = f'TIER_ID="{DECIDED_LEVEL}" LINGUISTIC_TYPE_REF="level" />'
-    decision = alignable_annotation("d1", "ts5", "ts8", "S")
+    decision = alignable_annotation("d1", "ts5", "ts8", level)
     tier_with_decision = empty_tier.replace(" />", f' ANNOTATOR="both">{decision}</TIER>')
     date_of_export = "1970-01-01T00:00:00+00:00"
-    date_of_saving = "2026-11-23T10:00:00+01:00"
     assert empty_tier in document
     assert date_of_export in document
-    saved = document.replace(empty_tier, tier_with_decision).replace(date_of_export, date_of_saving)
+    return document.replace(empty_tier, tier_with_decision).replace(date_of_export, date_of_saving)
+
+
+def test_decisions_come_back_with_who_and_when(two_annotators, tmp_path):
+    """Ann and Ben labelled film f. A document of ELAN shows where they differ, with a tier for decisions.
+
+    They decide on S for a span, sign as "both", and save the document on 23 November: imported, it is a clip
+    by "both" with this date.
+    """
+    document = conflicts_document(two_annotators, "f")
     path = tmp_path / "f.eaf"
-    path.write_text(saved, encoding="utf-8")
+    path.write_text(
+        with_level_decided_by_both(document, level="S", date_of_saving="2026-11-23T10:00:00+01:00"),
+        encoding="utf-8",
+    )
 
     (clip,) = import_spans([path], tmp_path, tiers=dict(DECIDED)).manifest
 
-    assert (clip.annotator, clip.level) == ("both", "S")
-    assert clip.extras["decided_on"] == date_of_saving
+    assert clip.annotator == "both"
+    assert clip.level == "S"
+    assert clip.extras["decided_on"] == "2026-11-23T10:00:00+01:00"

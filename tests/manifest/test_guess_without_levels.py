@@ -6,7 +6,8 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import guess_codebook
 
 
-def guess_of(tmp_path, *levels):
+def codebook_guessed_of(tmp_path, *levels):
+    """Write a table of films with these levels, one each, and guess the codebook of its labels."""
     table = tmp_path / "ratings.csv"
     rows = [f"film{index},{level}" for index, level in enumerate(levels)]
     table.write_text("\n".join(["movie,level", *rows, ""]), encoding="utf-8")
@@ -15,7 +16,11 @@ def guess_of(tmp_path, *levels):
 
 @pytest.mark.parametrize("missing", ["n/a", "N/A", "-", "?", "NA"])
 def test_a_word_for_a_missing_level_is_no_level_and_is_counted(tmp_path, missing):
-    guessed = guess_of(tmp_path, "2", missing, "1", missing)
+    """Four films have the levels 2 and 1, and twice a word that says that there is none, such as n/a.
+
+    So the guessed codebook has the levels 1 and 2, in the order of numbers.
+    """
+    guessed = codebook_guessed_of(tmp_path, "2", missing, "1", missing)
 
     assert [level.name for level in guessed.levels] == ["1", "2"]
     assert guessed.is_in_order
@@ -26,10 +31,11 @@ def test_a_word_for_a_missing_level_is_no_level_and_is_counted(tmp_path, missing
 def test_a_minus_beside_a_plus_is_an_answer_and_not_left_out(tmp_path, minus):
     """No level may be called so: the person is told, and writes another word."""
     with pytest.raises(ManifestError, match="make no codebook"):
-        guess_of(tmp_path, "+", minus, "++", minus)
+        codebook_guessed_of(tmp_path, "+", minus, "++", minus)
 
 
 def test_none_may_be_the_lowest_level(tmp_path):
-    guessed = guess_of(tmp_path, "none", "some", "none")
+    """Two of three films have the level none, which is a word for a missing level too, and one has some."""
+    guessed = codebook_guessed_of(tmp_path, "none", "some", "none")
 
     assert {level.name for level in guessed.levels} == {"none", "some"}

@@ -170,9 +170,9 @@ def test_other_columns_of_annotations_are_left_out_and_named():
 
 
 def test_merged_rows_of_annotators_are_in_sight_whoever_comes_first():
-    """AB judged c1 blindly (seen_score 0), and CD in sight of a score (1). Both looked at c2 blindly.
+    """AB, whose row stands first, judged c1 blindly (seen_score 0), and CD in sight of a score (1).
 
-    The row of AB stands first. Both say S of c1, so the label of c1 is in part one that was given in sight.
+    Both say S, so the label of c1 is in part one that was given in sight. Both looked at c2 blindly.
     """
     rows = manifest(
         judged_clip("S", by="AB", clip_id="c1", start_s=0, end_s=10, seen_score="0", note="a"),

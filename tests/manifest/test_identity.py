@@ -41,9 +41,10 @@ ONE_NAME = {
 
 @pytest.mark.parametrize(("name", "other"), ONE_NAME.values(), ids=ONE_NAME)
 def test_names_that_look_alike_are_one_whoever_is_first(name, other):
-    """A film under two spellings would be two films, and could be in training and test.
+    """Two names of a film or a person differ in capitals, accents, blanks, or letters that look alike.
 
-    The order of the two names does not matter.
+    A film under two spellings would be two films, and could be in training and test. The order of the two
+    names does not matter.
     """
     assert is_one_name(name, other)
     assert is_one_name(other, name)
@@ -111,7 +112,10 @@ def test_different_names_of_plain_letters_are_different(names):
     ids=["an accent", "a Cyrillic C", "an elided article"],
 )
 def test_a_film_is_one_whatever_else_differs_when_its_article_stands_behind_it(name, other):
-    """It is refused beside itself, and found under either name."""
+    """An article may stand behind a title, as in "Castle, The". Here a letter or an accent differs too.
+
+    The film is refused beside itself, and found under either name.
+    """
     for first, second in ((name, other), (other, name)):
         assert same_films([first, second]) == [(second, first)]
         assert find_film(second, ["Psycho", first]) == first
@@ -265,7 +269,7 @@ def test_a_video_named_as_two_films_is_noted_by_every_command(
 
 
 @pytest.mark.parametrize(
-    "spans",
+    "films_with_times",
     [
         [("A", None, None), ("B", None, None)],
         [("A", 0, 10), ("B", 5, 15)],
@@ -274,9 +278,15 @@ def test_a_video_named_as_two_films_is_noted_by_every_command(
     ],
     ids=["both the whole video", "at the same time", "the whole video and a part", "in turns"],
 )
-def test_a_video_whose_times_are_of_two_films_at_once_or_in_turns_is_refused(spans):
-    """`spans` are (film, start, end) of clips of one video. A compilation has one film after the other."""
-    clips = [Clip(f"c{n}", movie, "a.mp4", start, end) for n, (movie, start, end) in enumerate(spans)]
+def test_a_video_whose_times_are_of_two_films_at_once_or_in_turns_is_refused(films_with_times):
+    """Clips of the video a.mp4 are of the films A and B, each with its start and end, or None for all of it.
+
+    A compilation may have one film after the other in one video, but not two at once or in turns.
+    """
+    clips = []
+    for number, (film, start_s, end_s) in enumerate(films_with_times):
+        clips.append(Clip(f"c{number}", film, "a.mp4", start_s=start_s, end_s=end_s))
+
     with pytest.raises(ManifestError, match="'A' and 'B'"):
         check_identity(clips)
 

@@ -214,11 +214,15 @@ def in_frames_of_pal(text):
 def test_a_document_that_cannot_be_read_is_refused_with_the_reason(
     tmp_path, untouched_export, change, message
 ):
-    """The export of a scored film gets annotations of AB, or is changed otherwise, as `change` says."""
-    path = tmp_path / "film.eaf"
-    path.write_text(change(untouched_export), encoding="utf-8")
+    """A film that a model scored was exported as a document of ELAN. People annotate it, and it is imported.
+
+    Here the levels S and HN of AB were written on it with a mistake, or it was damaged otherwise: `change`
+    says what is wrong.
+    """
+    document = tmp_path / "film.eaf"
+    document.write_text(change(untouched_export), encoding="utf-8")
     with pytest.raises(ManifestError, match=message):
-        import_spans([path], tmp_path, "eaf")
+        import_spans([document], tmp_path, kind="eaf")
 
 
 @pytest.mark.parametrize("column", ["", "seen_score"], ids=["not said", "in sight"])

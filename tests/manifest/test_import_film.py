@@ -135,21 +135,26 @@ def test_a_scene_that_begins_after_its_film_is_refused():
         import_scenes((0, 4), (10, 12))
 
 
-@given(end_s=st.floats(0.5, 300), window_s=st.floats(0.5, 60), share=st.floats(0.05, 1))
-def test_windows_have_one_length_and_leave_nothing_out(end_s, window_s, share):
-    """A film of any length has windows of any length, with a hop that is a share of the window.
+@given(
+    film_s=st.floats(min_value=0.5, max_value=300),
+    window_s=st.floats(min_value=0.5, max_value=60),
+    hop_share=st.floats(min_value=0.05, max_value=1),
+)
+def test_windows_have_one_length_and_leave_nothing_out(film_s, window_s, hop_share):
+    """A film of any length is cut into windows of any length; from one start to the next is a share of it.
 
-    A film that is shorter than a window is one window. Times are rounded to milliseconds.
+    A film that is shorter than a window is one window. Starts and ends are rounded to milliseconds, so that
+    lengths may differ by two of them.
     """
-    windows = windows_of(end_s, window_s, hop_s=window_s * share)
+    windows = windows_of(film_s, window_s, hop_s=hop_share * window_s)
 
-    starts = np.array([start for start, _ in windows])
-    ends = np.array([end for _, end in windows])
+    starts = np.array([start_s for start_s, _ in windows])
+    ends = np.array([end_s for _, end_s in windows])
     assert starts[0] == 0
-    assert ends[-1] == pytest.approx(end_s, abs=0.001)
+    assert ends[-1] == pytest.approx(film_s, abs=0.001)
     assert (starts[1:] <= ends[:-1]).all(), "there is no gap between windows"
     both_ends_rounded = 0.0021
-    np.testing.assert_allclose(ends - starts, min(window_s, end_s), atol=both_ends_rounded)
+    np.testing.assert_allclose(ends - starts, min(window_s, film_s), atol=both_ends_rounded)
     assert len(set(windows)) == len(windows), "no window comes twice"
 
 
@@ -157,22 +162,27 @@ def test_windows_have_one_length_and_leave_nothing_out(end_s, window_s, share):
 @pytest.mark.parametrize("rate", ["24", "29.97"])
 @pytest.mark.parametrize("is_rounded", [False, True], ids=["mp4", "mkv"])
 def test_windows_of_16_frames_hold_16_frames_each_for_two_hours(rate, is_rounded):
-    """Window k has the frames from 16 k to 16 k + 15. Matroska rounds the times of frames to milliseconds."""
+    """A film of two hours is cut into windows of 16 frames, one every 16: the first has frames 0 to 15.
+
+    The files of suffix mkv (Matroska) round the times of frames to milliseconds, those of mp4 do not. Errors
+    of rounding must not add up, so the last window too begins with a frame whose number is a multiple of 16.
+    """
     frames_per_second = frame_rate(rate)
     two_hours_s = 7200
     n_frames = int(two_hours_s * frames_per_second)
-    times = np.arange(n_frames) / float(frames_per_second)  # when each frame is shown
+    times_of_frames = np.arange(n_frames) / float(frames_per_second)
     if is_rounded:
-        times = np.round(times, 3)
-    end_s = times[-1] + 1 / float(frames_per_second)
-    film = Film(ROOT / "a.mkv", end_s, "", times)
+        times_of_frames = np.round(times_of_frames, 3)
+    end_s = times_of_frames[-1] + 1 / float(frames_per_second)
+    film = Film(ROOT / "a.mkv", end_s, damage="", frame_s=times_of_frames)
+    length_and_hop = (16, 16)
 
-    clips = import_film([film], ROOT, frames=(16, 16)).manifest.clips
+    windows = import_film([film], ROOT, frames=length_and_hop).manifest.clips
 
-    assert len(clips) == n_frames // 16
-    first_frames = np.searchsorted(times, [clip.start_s for clip in clips])
-    frames_after = np.searchsorted(times, [clip.end_s for clip in clips])
-    assert (first_frames == 16 * np.arange(len(clips))).all()
+    assert len(windows) == n_frames // 16
+    first_frames = np.searchsorted(times_of_frames, [window.start_s for window in windows])
+    frames_after = np.searchsorted(times_of_frames, [window.end_s for window in windows])
+    assert (first_frames == 16 * np.arange(len(windows))).all()
     assert (frames_after == first_frames + 16).all()
 
 
@@ -196,40 +206,46 @@ def write_film_of_one_picture(path, rate, n_frames):
 
 @pytest.mark.parametrize("suffix", [".mkv", ".mp4"])
 def test_windows_of_a_file_follow_its_own_frame_times(tmp_path, suffix):
-    """At 23.976 frames a second rounding errors add up over a minute.
+    """A film of a minute has 23.976 frames a second, a rate at which errors of rounding could add up.
 
-    Each window must still have its own 16 frames: the first 0 to 15, the second 16 to 31, and so on.
+    Each window must have its own 16 frames by the times that the file states for them: the first 0 to 15, the
+    second 16 to 31, and so on.
     """
     rate = frame_rate("23.976")
     n_frames = int(60 * rate)
-    path = tmp_path / f"film{suffix}"
-    write_film_of_one_picture(path, rate, n_frames)
+    film = tmp_path / f"film{suffix}"
+    write_film_of_one_picture(film, rate, n_frames)
 
     code, output = import_film_by_command(
-        path, "--frames", 16, "--shots", "none", "--out", tmp_path / "windows.csv"
+        film, "--frames", 16, "--shots", "none", "--out", tmp_path / "windows.csv"
     )
 
     assert code == 0, output
-    times = FrameTimes(np.arange(n_frames), frame_times(path), key=None)
+    times_in_file = FrameTimes(np.arange(n_frames), frame_times(film), key=None)
     windows = read_manifest(tmp_path / "windows.csv").clips
     assert len(windows) == n_frames // 16
     for number, window in enumerate(windows):
-        frames = times.within(window.start_s, window.end_s).index
-        assert list(frames) == list(range(16 * number, 16 * number + 16))
+        first_frame = 16 * number
+        frames = times_in_file.within(window.start_s, window.end_s).index
+        assert list(frames) == list(range(first_frame, first_frame + 16))
 
 
 def test_a_window_is_read_as_its_own_frames(wrestling, tmp_path):
-    """Windows of 16 frames every 8: window k has the frames from 8 k to 8 k + 15. Five are looked at."""
+    """A video is cut into windows of 16 frames, and one begins every 8 frames: 0 to 15, 8 to 23, and so on.
+
+    If 16 frames are read between the times of a window, these are its frames. The first five are looked at.
+    """
     code, output = import_film_by_command(
-        wrestling, "--frames", 16, "--stride", 8, "--shots", "none", "--out", tmp_path / "w.csv"
+        wrestling, "--frames", 16, "--stride", 8, "--shots", "none", "--out", tmp_path / "windows.csv"
     )
 
     assert code == 0, output
-    first_windows = read_manifest(tmp_path / "w.csv").clips[:5]
+    first_windows = read_manifest(tmp_path / "windows.csv").clips[:5]
     assert len(first_windows) == 5
-    for k, window in enumerate(first_windows):
+    for number, window in enumerate(first_windows):
+        first_frame = 8 * number
         frames = read_frames(wrestling, uniform(16), start_s=window.start_s, end_s=window.end_s)
-        assert list(frames.index) == list(range(8 * k, 8 * k + 16))
+        assert list(frames.index) == list(range(first_frame, first_frame + 16))
 
 
 @pytest.mark.parametrize(
@@ -275,10 +291,6 @@ def test_windows_of_frames_and_of_seconds_exclude_each_other(tmp_path, option):
     assert exit_code == 2
 
 
-TWELVE_SECONDS = Film(ROOT / "films" / "a.mkv", end_s=12.0)
-CUT_OFF_AT_4_S = Film(ROOT / "b.mp4", end_s=4.0, damage="the file is cut off: 3 of 9")
-
-
 def test_clips_are_named_by_film_and_number_and_point_to_the_file():
     """a.mkv, of 12 s, has two windows of 6 s, and b.mp4, of 4 s, is one clip."""
     films = [Film(ROOT / "films" / "a.mkv", end_s=12.0), Film(ROOT / "b.mp4", end_s=4.0)]
@@ -301,12 +313,16 @@ def test_clips_are_named_by_film_and_number_and_point_to_the_file():
     ids=["between windows", "at the end"],
 )
 def test_seconds_that_no_window_has_are_reported(window_s, hop_s, notice):
-    """The film of 12 s, a.mkv, is cut into windows of 2 s every 6 s: from 0 to 2 s, and from 6 to 8 s.
+    """The film a.mkv of 12 s is cut into windows of 2 s every 6 s: 0 to 2 s and 6 to 8 s, with 4 s between.
 
-    So 4 s lie between these. Or it is cut into two windows of 5 s, and 2 s are left over. Another film is of
-    4 s.
+    Or it is cut into two windows of 5 s, one after the other, and the last 2 s are left over. The other film,
+    b.mp4, is too short for a second window.
     """
-    notices = import_film([TWELVE_SECONDS, CUT_OFF_AT_4_S], ROOT, window_s, hop_s).notices
+    film_of_12_s = Film(ROOT / "films" / "a.mkv", end_s=12.0)
+    film_of_4_s = Film(ROOT / "b.mp4", end_s=4.0, damage="the file is cut off: 3 of 9")
+
+    notices = import_film([film_of_12_s, film_of_4_s], ROOT, window_s, hop_s).notices
+
     assert any(notice in text for text in notices)
 
 
@@ -404,10 +420,10 @@ def test_a_window_may_be_as_long_as_the_median_clip_of_a_store(wrestling, tmp_pa
     assert "windows of 5 s every 5 s" in output
 
 
-def test_a_clip_that_a_store_lacks_has_no_part_in_the_length_of_windows(wrestling, tmp_path):
-    """Clip x is 5 s long. Clip y was planned as a whole file, whose length nobody knows, and never made."""
+def store_of_a_clip_of_5_s_and_one_that_is_missing(folder: Path) -> Path:
+    """Write a store of the clip x of 5 s. Clip y was planned as a whole file, and nobody computed it."""
     values = np.zeros((1, 2), np.float32)
-    stage_folder = tmp_path / "s.staging"
+    stage_folder = folder / "s.staging"
     stage = Stage.open(
         stage_folder,
         [PlannedClip("x", "m", start_s=0, end_s=5), PlannedClip("y", "m")],
@@ -417,7 +433,15 @@ def test_a_clip_that_a_store_lacks_has_no_part_in_the_length_of_windows(wrestlin
     features = ClipFeatures(np.arange(2.0), np.arange(2), {"pooled": values[0]})
     with stage.writer() as writer:
         writer.commit([ClipResult("x", "ok", groups={"d": features})])
-    store = seal(stage_folder, tmp_path / "s", licence="CC0-1.0", allow_missing=True)
+    return seal(stage_folder, folder / "s", licence="CC0-1.0", allow_missing=True)
+
+
+def test_a_clip_that_a_store_lacks_has_no_part_in_the_length_of_windows(wrestling, tmp_path):
+    """Windows become as long as the median clip of a store. Its clip x is 5 s long.
+
+    Its clip y was planned as a whole file, whose length nobody knows, and has no features: x alone counts.
+    """
+    store = store_of_a_clip_of_5_s_and_one_that_is_missing(tmp_path)
 
     code, output = import_film_by_command(
         wrestling, "--store", store, "--shots", "none", "--out", tmp_path / "windows.csv"
@@ -453,7 +477,10 @@ def empty_folder(tmp_path) -> Path:
 
 
 def test_shots_are_written_with_their_manifest(wrestling, table_of_one_shot, empty_folder):
-    """A table of one shot, which is black and has bars, is given with the film."""
+    """The film arm_wrestling is imported with shots.csv, whose one shot, 0 to 3.5 s, is black and has bars.
+
+    Beside the manifest of its windows of 4 s stands a table of its shots, by the manifest's name.
+    """
     code, _ = import_film_by_command(
         wrestling, "--window", 4, "--shots", table_of_one_shot, "--out", empty_folder / "films.csv"
     )
@@ -480,9 +507,10 @@ def let_the_disk_be_full_for_manifests(monkeypatch) -> None:
 def test_no_shots_are_written_if_the_manifest_cannot_be(
     wrestling, table_of_one_shot, empty_folder, monkeypatch
 ):
-    """The table of shots could be written, and then the disk is full for the manifest.
+    """A film shall be imported with a table of its shots: two files, a table of shots and a manifest.
 
-    A table of shots without its manifest would be in the way, so that the folder stays empty.
+    The table can be written, and then the disk is full for the manifest. A table of shots without its
+    manifest would be in the way, so the folder stays empty.
     """
     let_the_disk_be_full_for_manifests(monkeypatch)
 
@@ -541,18 +569,24 @@ def test_a_broken_table_of_shots_or_scenes_is_refused_by_line(tmp_path, films, t
     assert message in str(refusal.value)
 
 
-@pytest.mark.parametrize("with_cuts", [True, False])
+@pytest.mark.parametrize("with_cuts", [True, False], ids=["with a row of cuts above", "scenes alone"])
 def test_the_list_of_scenes_that_pyscenedetect_writes_is_read(tmp_path, with_cuts):
-    """Two scenes begin at frames 0 and 50, and the second ends at frame 130, at 25 frames a second."""
+    """PySceneDetect, a program that finds cuts, writes a table of the scenes of a film.
+
+    At 25 frames a second, the first scene has the frames 0 to 49, which are 2 s, and the second 50 to 129, up
+    to 130 / 25 = 5.2 s. The program may write a row with all cuts above the table.
+    """
     from scenedetect import FrameTimecode
     from scenedetect.output import write_scene_list
 
-    start, cut, end = FrameTimecode(0, 25.0), FrameTimecode(50, 25.0), FrameTimecode(130, 25.0)
-    path = tmp_path / "film-Scenes.csv"
-    with path.open("w") as file:
+    start = FrameTimecode(0, fps=25.0)
+    cut = FrameTimecode(50, fps=25.0)
+    end = FrameTimecode(130, fps=25.0)
+    table = tmp_path / "film-Scenes.csv"
+    with table.open("w") as file:
         write_scene_list(file, [(start, cut), (cut, end)], include_cut_list=with_cuts)
 
-    (scenes,) = read_parts(path, ["film"]).values()
+    (scenes,) = read_parts(table, ["film"]).values()
 
     assert [(scene.start_s, scene.end_s) for scene in scenes] == [(0.0, 2.0), (2.0, 5.2)]
 

@@ -29,7 +29,10 @@ def folder_of_three_videos(tmp_path):
 
 
 def test_every_video_below_a_folder_becomes_a_clip(folder_of_three_videos, tmp_path):
-    """A film is named by the first folder below `films`, or by the file where it lies in none."""
+    """The folder `films` has the videos one.mp4, two/a.MKV and two/deep/b.avi, and other files.
+
+    A film is named by the first folder below `films`, or by the file where it lies in none.
+    """
     imported = import_folder(folder_of_three_videos, tmp_path)
 
     assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
@@ -40,7 +43,10 @@ def test_every_video_below_a_folder_becomes_a_clip(folder_of_three_videos, tmp_p
 
 
 def test_other_files_hidden_ones_and_linked_folders_are_left_out_and_counted(tmp_path):
-    """The hidden ones are a video, a folder and a link, whose names begin with a point."""
+    """The folder `films` has one video, two/a.mp4, two other files, and a link to the folder `two`.
+
+    Three names begin with a point, so that a video, a folder and a link are hidden.
+    """
     films = folder_of_empty_files(
         tmp_path / "films", "two/a.mp4", "README", "two/notes.txt", ".hidden.mp4", "two/.cache/c.mp4"
     )
@@ -133,7 +139,7 @@ def test_a_video_that_is_missing_and_videos_that_no_span_names_are_reported(fold
 
 
 def test_movies_that_differ_in_case_and_blanks_alone_are_refused(tmp_path):
-    """One film in two folders would be two films.
+    """The folders The_Birds and "the birds" are of one film, which would be two films.
 
     One of them could be in training and the other in the test.
     """
@@ -144,7 +150,7 @@ def test_movies_that_differ_in_case_and_blanks_alone_are_refused(tmp_path):
 
 @pytest.mark.parametrize("name_in_table", ["NASA_13013.MP4", "nasa_13013"])
 def test_a_video_is_found_by_its_name_in_capitals_or_without_its_suffix(tmp_path, name_in_table):
-    """The folder has nasa_13013.mp4."""
+    """A table names a video in capitals or without .mp4. The folder has nasa_13013.mp4."""
     films = folder_of_empty_files(tmp_path / "films", "nasa_13013.mp4")
     table = tmp_path / "spans.csv"
     table.write_text(f"video,start_s,end_s\n{name_in_table},0,2\n", encoding="utf-8")
@@ -157,7 +163,7 @@ def test_a_video_is_found_by_its_name_in_capitals_or_without_its_suffix(tmp_path
 
 
 def test_a_video_of_almost_the_name_in_the_table_is_proposed_but_not_taken(tmp_path):
-    """A hyphen in place of an underscore may mean another file."""
+    """A table names nasa-13013.mp4. The folder has nasa_13013.mp4, which may be another file."""
     films = folder_of_empty_files(tmp_path / "films", "nasa_13013.mp4")
     table = tmp_path / "spans.csv"
     table.write_text("video,start_s,end_s\nfilms/nasa-13013.mp4,0,2\n", encoding="utf-8")
@@ -217,9 +223,10 @@ Old Macs, and archives made on them, write the second form; keyboards write the 
     ids=["the disk has é as one sign", "the table has é as one sign"],
 )
 def test_a_video_is_found_in_either_form_of_unicode_and_named_in_one(tmp_path, name_on_disk, name_in_table):
-    """The table and the disk write the é of Amélie differently: as one sign, or as e with an accent.
+    """Unicode can write the é of Amélie as one sign, or as e and an accent; table and disk do it differently.
 
-    Names of clips and films are stored with one sign. The path of a video is left as it is on the disk.
+    The video is found all the same. Names of clips and films, which the second row states, are stored with
+    one sign, and the path of the video as it is on the disk.
     """
     films = folder_of_empty_files(tmp_path / "films", f"{name_on_disk}/one.mp4")
     table = tmp_path / "spans.csv"

@@ -83,7 +83,7 @@ def whole_obygaze12(shared_data, tmp_path_factory):
 
 @pytest.mark.long
 def test_the_real_obygaze12_has_1914_clips(whole_obygaze12):
-    """The numbers are those of the published table; Juno is a film of 2007."""
+    """The published table has 1914 rows with an id. The scene tt0467406-001 is of Juno, a film of 2007."""
     manifest = whole_obygaze12.manifest
 
     assert len(manifest) == 1914
@@ -108,16 +108,21 @@ def test_what_the_real_obygaze12_lacks_is_reported(whole_obygaze12):
 
 @pytest.mark.parametrize("column", PUBLISHED["splits"])
 def test_a_split_file_becomes_a_column_of_folds_in_the_same_order(whole_obygaze12, shared_data, column):
-    """A split file divides clips into folds, and its order matters to the original code.
+    """ObyGaze12 was published with split files: lists of clips with their folds, whose order its code uses.
 
-    In the same order, the manifest alone gives the same folds. Clips that are in no fold have an empty cell.
+    Imported, each split is a column of the manifest, empty for clips that are in no fold. The others stand in
+    the order of the file, with the same folds.
     """
-    path = shared_data / "obygaze12" / PUBLISHED["splits"][column]["path"]
-    released = [(row["id"], row["fold"]) for row in rows_of(path, ";")]
+    split_file = shared_data / "obygaze12" / PUBLISHED["splits"][column]["path"]
+    published_folds = [(row["id"], row["fold"]) for row in rows_of(split_file, delimiter=";")]
 
-    imported = [(clip.clip_id, clip.extras[column]) for clip in whole_obygaze12.manifest]
+    imported_folds = []
+    for clip in whole_obygaze12.manifest:
+        fold = clip.extras[column]
+        if fold:
+            imported_folds.append((clip.clip_id, fold))
 
-    assert [(clip_id, fold) for clip_id, fold in imported if fold] == released
+    assert imported_folds == published_folds
 
 
 def test_the_real_obygaze12_is_read_back_as_written(whole_obygaze12):
@@ -183,7 +188,9 @@ def test_a_clip_that_no_split_file_names_has_no_fold(tmp_path):
 def test_split_files_that_are_missing_are_named(tmp_path):
     """ObyGaze12 is released with files that divide its clips into folds. None is here."""
     obygaze_table(tmp_path, obygaze_row())
+
     imported = import_obygaze12(tmp_path, tmp_path)
+
     assert "no balanced_level/02_EN_S.csv: no column fold_en_s" in imported.notices
 
 
@@ -236,7 +243,10 @@ def mobygaze_row(index=0, first_frame="24", last_frame="47", frames_per_second="
 
 
 def test_a_row_of_mobygaze_becomes_a_clip(tmp_path):
-    """Its comments are a list, of which one is empty."""
+    """A table of MObyGaze has one segment, of film tt9 by ann1: frames 24 to 47, Hard Negative, Clothing.
+
+    Its comments are a list of two, of which one is empty.
+    """
     row = mobygaze_row(index=0, last_frame="47", label="Hard Negative")
 
     imported = import_mobygaze(mobygaze_table(tmp_path, row), tmp_path)
@@ -254,8 +264,8 @@ def test_frames_become_seconds_with_the_last_frame_inside(tmp_path):
 
     The next segment, of frames 48 to 71, begins there.
     """
-    first_row = mobygaze_row(0, first_frame="24", last_frame="47", frames_per_second="24.0")
-    second_row = mobygaze_row(1, first_frame="48", last_frame="71", frames_per_second="24.0")
+    first_row = mobygaze_row(index=0, first_frame="24", last_frame="47", frames_per_second="24.0")
+    second_row = mobygaze_row(index=1, first_frame="48", last_frame="71", frames_per_second="24.0")
 
     imported = import_mobygaze(mobygaze_table(tmp_path, first_row, second_row), tmp_path)
 
@@ -303,15 +313,24 @@ def test_a_film_of_which_there_are_two_videos_is_refused(tmp_path, empty_folder)
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        pytest.param(mobygaze_row(1, first_frame="-3"), "line 3, column start_frame", id="before the film"),
-        pytest.param(mobygaze_row(1, frames_per_second="0"), "line 3, column framerate", id="no frames"),
-        pytest.param(mobygaze_row(1, label="Maybe"), "line 3, column label", id="no level"),
-        pytest.param(mobygaze_row(0), "line 3, column clip_index", id="the index of line 2"),
+        pytest.param(
+            mobygaze_row(index=1, first_frame="-3"), "line 3, column start_frame", id="before the film"
+        ),
+        pytest.param(
+            mobygaze_row(index=1, frames_per_second="0"), "line 3, column framerate", id="no frames"
+        ),
+        pytest.param(mobygaze_row(index=1, label="Maybe"), "line 3, column label", id="no level"),
+        pytest.param(mobygaze_row(index=0), "line 3, column clip_index", id="the index of line 2"),
     ],
 )
 def test_a_broken_segment_is_refused_with_its_line(tmp_path, row, message):
-    """Line 1 is the heading, and line 2 a good row, of index 0."""
-    table = mobygaze_table(tmp_path, mobygaze_row(0), row)
+    """A table of MObyGaze has a heading, a good segment of index 0 on line 2, and a broken one on line 3.
+
+    Its first frame lies before the film, a second has no frames, its label is no level, or its index is that
+    of line 2.
+    """
+    good_row = mobygaze_row(index=0)
+    table = mobygaze_table(tmp_path, good_row, row)
     with pytest.raises(ManifestError, match=message):
         import_mobygaze(table, tmp_path)
 
@@ -353,9 +372,10 @@ def test_the_record_sets_are_named_in_mobygazes_metadata(mobygaze):
 
 @pytest.mark.long  # reads the whole of it
 def test_record_sets_hold_the_rows_that_their_columns_say(record_sets, rows_of_mobygaze):
-    """The rows of each record set are counted here from the table.
+    """MObyGaze, 6072 segments, can be imported in part, as a record set. Rows are counted here in its table.
 
-    "speech" has the segments with a subtitle, "vision" those with a visual concept, "EN" those of that level.
+    "speech" has the segments with a subtitle, "vision" those with a visual concept, and "EN" those of this
+    level.
     """
     not_visual = {"Speech", "Voice", "Soundtrack", "Narratology"}
     n_with_subtitle = 0
@@ -420,23 +440,25 @@ def test_segments_of_mobygaze_have_the_year_and_the_genres_of_their_film(record_
 
 
 def test_the_codebook_has_every_concept_and_instance_of_mobygazes_thesaurus(shared_data):
-    """In its words, but for an "etc." and three slips that the codebook corrects.
+    """The thesaurus that MObyGaze published lists the instances of each concept in a text, its tool-tip.
 
-    The released thesaurus lists the instances of a concept in a text with semicolons, its tool-tip.
+    Semicolons stand between them. The codebook "mobygaze" has them in the same words and order, but for an
+    "etc." and three misspelt words, which it corrects.
     """
     thesaurus = json.loads((shared_data / "mobygaze" / "objectification-thesaurus.json").read_text())
     (group,) = thesaurus["dictionaries"][0]["values"]
     codebook = builtin_codebook("mobygaze")
-    concepts = {concept.name: concept for concept in codebook.concepts}
+    concept_of_name = {concept.name: concept for concept in codebook.concepts}
     corrections = {"acion": "action", "Discreprency": "Discrepancy", "Voyerism": "Voyeurism"}
 
     for entry in group["values"]:
         tool_tip = entry["tool-tip"].replace(", etc.", "")
         for wrong, right in corrections.items():
             tool_tip = tool_tip.replace(wrong, right)
-        released_instances = [part.strip() for part in tool_tip.split(";") if part.strip()]
+        published_instances = [part.strip() for part in tool_tip.split(";") if part.strip()]
         name = codebook.concept_spelled(entry["name"].strip())
-        assert [instance.name for instance in concepts[name].instances] == released_instances, name
+        concept = concept_of_name[name]
+        assert [instance.name for instance in concept.instances] == published_instances, name
 
 
 @pytest.fixture(scope="module")

@@ -99,10 +99,10 @@ def alpha_by_pairs(table, metric):
 
 @given(labels=LABELS_OF_FOUR_OF_NINE_CLIPS, metric=st.sampled_from(METRICS))
 def test_alpha_compares_pairs_within_clips_with_all_pairs(labels, metric):
-    """The definition is computed here pair by pair, slowly, from labels [annotators, clips].
+    """Four annotators labelled nine clips, but not all of them. The metric says how far labels are apart.
 
-    It knows no order of annotators, and no clips of one label. Alpha is None where no disagreement is
-    expected.
+    Alpha is 1 - (disagreement of labels of one clip) / (disagreement of any two labels), here computed so,
+    pair by pair; it is None where all labels are the same, or no clip has two.
     """
     alpha = krippendorff_alpha(labels, metric)
     if alpha is not None:
@@ -141,7 +141,7 @@ As read from its figure: where value 6 is cut into segments is not legible to a 
 def test_unitised_alpha_gives_the_values_of_the_published_example():
     """Three annotators marked segments in a continuum of 60: the example of Krippendorff et al. 2016.
 
-    Printed: .510 of all segments, .413 of what is marked, .724 of values where two marked, on 46 %. The
+    It prints .510 of all segments, .413 of what is marked, .724 of values where two marked, on 46 %. Its
     figure does not show exactly where value 6 is cut into segments, so two numbers may differ a little.
     """
     annotations = [[Segment(*segment) for segment in segments] for segments in EXAMPLE]
@@ -223,11 +223,13 @@ def free_segments(draw):
 
 @given(free_segments())
 def test_unitised_alpha_is_that_of_all_pairs_of_pieces(annotations):
-    """The definition is computed here over all pairs of pieces of length 1 that are not of one segment.
+    """Two or three annotators marked segments in a continuum of 12: alpha says how far they agree.
 
-    `segments` compares values, `marked` whether a piece lies in a segment.
+    It is 1 - observed / expected disagreement, computed here from all pairs of pieces of length 1, as it is
+    defined. `segments` compares the values of the pieces, and `marked` whether they lie in a segment at all.
     """
     alphas = unitised_alpha(annotations, start=0, end=12)
+
     pieces = pieces_of(annotations, length=12)
     assert alphas.segments == approx_or_none(alpha_of_pieces(pieces, is_another_value))
     assert alphas.marked == approx_or_none(alpha_of_pieces(pieces, is_marked_by_one_alone))
@@ -253,17 +255,30 @@ def values_at(position, segments):
     return [segment.value for segment in segments if segment.start <= position < segment.end]
 
 
-@given(spans=st.lists(st.tuples(st.integers(0, 10), st.integers(1, 5), st.integers(1, 3)), max_size=6))
-def test_where_segments_overlap_the_highest_value_stays(spans):
-    """Up to six segments, (start, length, value), lie between 0 and 15. Positions without one stay empty."""
-    segments = [Segment(start, start + length, value) for start, length, value in spans]
+@st.composite
+def segments_between_0_and_15(draw):
+    """Draw a segment of the length 1 to 5 and of the value 1, 2 or 3, which begins at 0 to 10."""
+    start = draw(st.integers(min_value=0, max_value=10))
+    length = draw(st.integers(min_value=1, max_value=5))
+    value = draw(st.integers(min_value=1, max_value=3))
+    return Segment(start, start + length, value)
 
+
+@given(segments=st.lists(segments_between_0_and_15(), max_size=6))
+def test_where_segments_overlap_the_highest_value_stays(segments):
+    """An annotator marked up to six segments between 0 and 15, each with a value, and some may overlap.
+
+    Afterwards each position that had values has the highest of them, once, and the others have none.
+    """
     without = without_overlaps(segments)
 
     for position in range(16):
         values_before = values_at(position, segments)
-        highest = [max(values_before)] if values_before else []
-        assert values_at(position, without.segments) == highest
+        values_after = values_at(position, without.segments)
+        if values_before:
+            assert values_after == [max(values_before)]
+        else:
+            assert values_after == []
 
 
 def test_segments_of_one_annotator_that_overlap_are_refused():
@@ -288,9 +303,10 @@ def manifest_of(*labels):
 
 
 def test_annotators_of_a_manifest_are_compared_despite_missing_labels():
-    """Of four clips, three have two labels or more; the one at 30 s has one and is left out.
+    """Three annotators judged clips of 10 s. Three clips have 3, 2 and 2 labels; that at 30 s has one.
 
-    The other result leaves out the level that is no label (NS, not sure): the clip at 20 s has one then.
+    A clip with one label does not count. The other result leaves out NS (not sure) too, so that the clip at
+    20 s has one label, and two clips with 3 + 2 = 5 labels stay.
     """
     labels = [
         ("AB", 0, 10, "EN"), ("CD", 0, 10, "EN"), ("EF", 0, 10, "S"),
@@ -301,7 +317,9 @@ def test_annotators_of_a_manifest_are_compared_despite_missing_labels():
 
     of_all_levels, of_labels_only = level_alphas(manifest_of(*labels))
 
-    assert (of_all_levels.annotators, of_all_levels.n_clips, of_all_levels.n_labels) == (3, 3, 7)
+    assert of_all_levels.annotators == 3
+    assert of_all_levels.n_clips == 3
+    assert of_all_levels.n_labels == 7
     rank = {"EN": 0, "HN": 1, "NS": 2, "S": 3}
     table = [
         [rank["EN"], rank["S"], rank["NS"]],  # AB
@@ -310,7 +328,8 @@ def test_annotators_of_a_manifest_are_compared_despite_missing_labels():
     ]
     assert of_all_levels.nominal == pytest.approx(krippendorff_alpha(table))
     assert of_all_levels.ordinal == pytest.approx(krippendorff_alpha(table, "ordinal"))
-    assert (of_labels_only.n_clips, of_labels_only.n_labels) == (2, 5)
+    assert of_labels_only.n_clips == 2
+    assert of_labels_only.n_labels == 5
 
 
 SAME_SEGMENTS_OF_THREE = [

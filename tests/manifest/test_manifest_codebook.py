@@ -81,22 +81,26 @@ def test_a_manifest_and_its_codebook_are_written_again_byte_for_byte(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("codebook_name", "content_of_file"),
     [
         ("mobygaze", f"{HEADER},codebook\na,a,,,,S,,,mobygaze\n"),
         ("obygaze12", f"{HEADER}\na,a,,,,S,,\n"),
     ],
 )
-def test_a_built_in_codebook_is_named_unless_it_is_obygaze12(tmp_path, name, content):
-    """obygaze12 is the default. Built-in codebooks need no file beside the manifest."""
-    path = tmp_path / "films.csv"
-    manifest = Manifest((Clip("a", "a", level="S"),), tmp_path, builtin_codebook(name))
+def test_a_built_in_codebook_is_named_unless_it_is_obygaze12(tmp_path, codebook_name, content_of_file):
+    """A manifest has one clip with the level S of a built-in codebook, of which no file stands beside it.
 
-    write_manifest(manifest, path)
+    The codebook's name stands in a further column, codebook. The codebook obygaze12 is the default and has no
+    such column.
+    """
+    films = tmp_path / "films.csv"
+    manifest = Manifest((Clip("a", "a", level="S"),), tmp_path, builtin_codebook(codebook_name))
 
-    assert path.read_text() == content
-    assert read_manifest(path).codebook.name == name
-    assert list(tmp_path.iterdir()) == [path]
+    write_manifest(manifest, films)
+
+    assert films.read_text() == content_of_file
+    assert read_manifest(films).codebook.name == codebook_name
+    assert list(tmp_path.iterdir()) == [films]
 
 
 @pytest.mark.parametrize("first_row", [",,,,,,,,", " ,,,,,,,, "], ids=["empty cells", "blanks"])
@@ -139,16 +143,20 @@ def test_an_empty_row_says_nothing_of_the_codebook(tmp_path, first_row):
     ],
 )
 def test_contradictions_with_the_codebook_are_refused_in_one_line(tmp_path, rows, text_of_codebook, message):
-    """Rows name the codebook in their last column. Its text is in a file beside them, or there is none."""
-    path = tmp_path / "films.csv"
-    path.write_text("\n".join([f"{HEADER},codebook", *rows]) + "\n", encoding="utf-8")
+    """Rows of films.csv name their codebook in the last column, such as "violence", which a lab made itself.
+
+    The text of such a codebook must be in films.codebook.toml beside them (None: there is no such file).
+    Rows, file and codebook contradict each other, and the error says in one line which name or cell is wrong.
+    """
+    table_of_clips = tmp_path / "films.csv"
+    table_of_clips.write_text("\n".join([f"{HEADER},codebook", *rows]) + "\n", encoding="utf-8")
     if text_of_codebook is not None:
         (tmp_path / "films.codebook.toml").write_text(text_of_codebook, encoding="utf-8")
 
-    with pytest.raises(ManifestError, match=message) as error:
-        read_manifest(path)
+    with pytest.raises(ManifestError, match=message) as refusal:
+        read_manifest(table_of_clips)
 
-    assert "\n" not in str(error.value)
+    assert "\n" not in str(refusal.value)
 
 
 def test_a_manifest_is_not_written_beside_a_codebook_that_is_not_its_own(tmp_path):

@@ -114,37 +114,49 @@ def are_apart(clips):
 @pytest.mark.long
 @given(clips=manifests())
 def test_a_manifest_is_read_back_and_written_again_byte_for_byte(clips):
-    """A manifest of any names, times and labels survives writing and reading."""
+    """A manifest of up to six clips, with any names, times and labels, survives writing and reading.
+
+    Left out are clips of which two have the same name, spelled otherwise: they would be refused.
+    """
     assume(are_apart(clips))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         manifest = Manifest(tuple(clips), folder)
 
         write_manifest(manifest, folder / "first.csv")
-        again = read_manifest(folder / "first.csv")
-        write_manifest(again, folder / "second.csv")
+        read_back = read_manifest(folder / "first.csv")
+        write_manifest(read_back, folder / "second.csv")
 
-        assert again.clips == manifest.clips
-        assert again.digest() == manifest.digest()
+        assert read_back.clips == manifest.clips
+        assert read_back.digest() == manifest.digest()
         assert (folder / "first.csv").read_bytes() == (folder / "second.csv").read_bytes()
 
 
 @pytest.mark.long
 @given(clips=manifests())
 def test_a_manifest_in_its_form_for_spreadsheets_is_read_back(clips):
-    """In this form no cell can be taken for a formula, whatever names, times and labels there are."""
+    """A manifest has up to six clips with any names, times and labels, such as =A1, which is a formula.
+
+    It is written in a form in which no cell can be taken for a formula, and read in that form. Left out are
+    clips of which two have the same name, spelled otherwise: they would be refused.
+    """
     assume(are_apart(clips))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         manifest = Manifest(tuple(clips), folder)
 
         write_manifest(manifest, folder / "sheet.csv", spreadsheet_safe=True)
+        read_back = read_manifest(folder / "sheet.csv", spreadsheet_safe=True)
 
-        assert read_manifest(folder / "sheet.csv", spreadsheet_safe=True).clips == manifest.clips
+        assert read_back.clips == manifest.clips
 
 
 def test_the_digest_is_that_of_the_canonical_file(tmp_path):
-    """Runs record the digest of their manifest. It is the SHA-256 of the file as we write it."""
+    """A manifest of two clips has a further column, a note. Runs record the digest of their manifest.
+
+    It is the SHA-256 of the file as we write it: times with decimals, concepts in the order of the codebook,
+    and a quote within a cell twice.
+    """
     first = Clip(
         "a-1",
         "a",
@@ -171,7 +183,7 @@ def test_the_digest_is_that_of_the_canonical_file(tmp_path):
 
 
 def test_unknown_columns_are_kept_as_they_are(tmp_path):
-    """In CSV, a quote within a cell is written twice."""
+    """A manifest has two columns of a person's own, note and other. In CSV, a quote in a cell is doubled."""
     path = manifest_file(tmp_path, 'a-1,a,,0,1,S,,, spaced ,"a, ""b"""', header=f"{HEADER},note,other")
 
     (clip,) = read_manifest(path).clips
@@ -180,9 +192,13 @@ def test_unknown_columns_are_kept_as_they_are(tmp_path):
 
 
 def test_times_may_be_clocks(tmp_path):
-    """1:10.5 is a minute and 10.5 s."""
-    (clip,) = read_manifest(manifest_file(tmp_path, "a-1,a,,00:00:40,1:10.5,S,,")).clips
-    assert (clip.start_s, clip.end_s) == (40.0, 70.5)
+    """A clip is from 00:00:40 to 1:10.5, which is a minute and 10.5 s."""
+    path = manifest_file(tmp_path, "a-1,a,,00:00:40,1:10.5,S,,")
+
+    (clip,) = read_manifest(path).clips
+
+    assert clip.start_s == 40.0
+    assert clip.end_s == 60 + 10.5
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
@@ -265,32 +281,32 @@ def test_blanks_around_cells_are_ignored_in_a_sheet_filled_in_by_a_person(tmp_pa
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        pytest.param(b"", None, id="an empty file"),
-        pytest.param(b"clip_id,movie\n", None, id="two columns alone"),
+        pytest.param(b"", "the file is empty", id="an empty file"),
+        pytest.param(b"clip_id,movie\n", "no column video", id="two columns alone"),
         pytest.param("clip_id,movie\n".encode("utf-16-le"), "utf-16-le without its mark", id="UTF-16"),
-        pytest.param(HEADER.encode() + b",movie\n", "'movie'", id="a column twice"),
+        pytest.param(HEADER.encode() + b",movie\n", "'movie'", id="the column movie twice"),
         pytest.param(HEADER.encode() + b"\na-1,\xe9,,,,,,\n", "line 2", id="a name in Latin-1"),
         pytest.param(b"PK\x03\x04" + bytes(26) + b"[Content_Types].xml", "Excel", id="a workbook"),
         pytest.param(
-            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git-lfs", id="a pointer"
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git-lfs", id="a pointer to a file"
         ),
         pytest.param(b"<!DOCTYPE html>\n<html>", "HTML", id="a web page"),
     ],
 )
 def test_a_file_that_is_no_manifest_is_refused(tmp_path, content, message):
-    """A manifest is a table in UTF-8 with the columns of `HEADER`. Common mistakes are given in its place.
+    """A manifest is a table in UTF-8 with eight columns, clip_id, movie, and so on. This file is none.
 
-    Where the content tells what it is, the error says so.
+    The error says what the file is by its content, or which column or line of it is wrong.
     """
-    path = tmp_path / "films.csv"
-    path.write_bytes(content)
+    no_manifest = tmp_path / "films.csv"
+    no_manifest.write_bytes(content)
     with pytest.raises(ManifestError, match=message):
-        read_manifest(path)
+        read_manifest(no_manifest)
 
 
 @pytest.mark.parametrize("name", ["~$films.xlsx", ".~lock.films.csv#"])
 def test_the_lock_file_of_an_open_spreadsheet_is_named_as_such(tmp_path, name):
-    """Excel and LibreOffice put such a file beside a table while it is open."""
+    """Excel and LibreOffice put a file of such a name beside a table while it is open in them."""
     (tmp_path / name).write_bytes(b"\x02AB" + bytes(162))
     with pytest.raises(ManifestError, match="open"):
         read_manifest(tmp_path / name)
@@ -319,7 +335,7 @@ def test_ids_that_differ_in_their_form_of_unicode_are_one_id_twice(tmp_path):
 
 
 def test_a_clip_made_in_code_must_end_after_its_start():
-    """The clip would last from 2 to 1 s."""
+    """A clip would last from 2 to 1 s. The error names it."""
     with pytest.raises(ManifestError, match="clip 'a'"):
         Clip("a", "a", start_s=2, end_s=1)
 
@@ -337,7 +353,7 @@ def test_a_manifest_made_in_code_has_concepts_of_its_codebook_alone():
 
 
 def test_all_clips_of_a_manifest_made_in_code_have_the_same_further_columns():
-    """The second clip alone has a column x."""
+    """Of two clips, the second alone has a further column, x."""
     with pytest.raises(ManifestError):
         Manifest((Clip("a", "a"), Clip("b", "b", extras={"x": ""})), Path())
 
@@ -372,12 +388,12 @@ def test_a_manifest_written_elsewhere_still_finds_its_videos(tmp_path):
     written = write_manifest(manifest, tmp_path / "two" / "films.csv")
 
     assert [clip.video for clip in written] == ["../one/a.mp4", ""]
-    again = read_manifest(tmp_path / "two" / "films.csv")
-    path = again.video_path(again.by_id["a"])
+    read_back = read_manifest(tmp_path / "two" / "films.csv")
+    path = read_back.video_path(read_back.by_id["a"])
     assert path is not None
     assert path.is_file()
-    assert again.video_path(again.by_id["b"]) is None
-    assert again.digest() == written.digest()
+    assert read_back.video_path(read_back.by_id["b"]) is None
+    assert read_back.digest() == written.digest()
 
 
 @pytest.mark.parametrize("form_on_disk", ["NFC", "NFD"])

@@ -8,6 +8,11 @@ from obygaze_features.manifest.spans.instant import instants
 
 @pytest.mark.parametrize("number", ["59.30", "59,30"])
 def test_a_number_beside_a_clock_with_dots_is_refused_with_what_to_type(number):
+    """In a column of times 0.10.00 and 1.00.10 are clocks with dots: hours, minutes and seconds.
+
+    So 59.30 beside them may be minutes and seconds, or a number of seconds. The refusal says how to write
+    either.
+    """
     with pytest.raises(ManifestError) as refusal:
         instants(["0.10.00", number, "1.00.10"], usual_sign="")
 
@@ -18,9 +23,11 @@ def test_a_number_beside_a_clock_with_dots_is_refused_with_what_to_type(number):
 
 
 def test_what_the_message_proposes_is_read():
+    """Beside a clock with dots, 59.30 may be written as 0.59.30, which is 59 * 60 + 30 s, or as 59.30 s."""
     assert instants(["0.59.30", "59.30 s", "1.00.10"]) == [3570, 59.3, 3610]
 
 
 def test_numbers_alone_and_numbers_that_are_no_minutes_stay_seconds():
+    """Without a clock in its column .30 is a decimal. Beside one, .75 is too, as no minute has 75 s."""
     assert instants(["0.30", "59.30"]) == [0.3, 59.3]
     assert instants(["0.00.30", "59.75"]) == [30, 59.75]

@@ -21,6 +21,7 @@ def test_a_number_in_place_of_a_name_is_refused_with_what_to_type(key, codebook)
 
 
 def test_numbers_in_quotes_are_names():
+    """TOML takes "0" in quotes for a text, and a text may be the name of a level."""
     codebook = codebook_of_text('name = "v"\nversion = "1"\nlevels = ["0", "1", "2"]\n')
 
     assert codebook.level_names == ("0", "1", "2")

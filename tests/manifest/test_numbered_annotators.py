@@ -56,7 +56,7 @@ def test_different_numbers_are_different_people(first, second):
 
 @pytest.mark.parametrize(("first", "second"), [("R1", "R01"), ("coder 3", "coder 03")])
 def test_names_with_letters_that_differ_in_zeros_alone_are_noted_and_not_refused(first, second):
-    """Somebody may have numbered two people so on purpose, but hardly."""
+    """Two clips were labelled by R1 and R01, or coder 3 and coder 03: two people perhaps, but hardly."""
     clips = clips_labelled_by(first, second)
 
     notes = check_identity(clips)

@@ -31,12 +31,18 @@ def times_of(path, columns=COLUMNS, **options):
         ([("0,05", "1,05"), ("2,30", "105,12")], ";", "105.12"),
         ([("٠.٠٥", "١.٠٥"), ("٢.٣٠", "١٠.٥٩")], ",", "10.59"),
     ],
+    ids=["points", "commas", "Arabic digits"],
 )
 def test_both_readings_are_named_and_what_to_type_for_either(tmp_path, spans, delimiter, highest):
-    path = write_table(tmp_path, *spans, delimiter=delimiter)
+    """All times of a table, starts and ends of spans, are numbers with two decimals, of .59 at most.
+
+    So 10.59 may be seconds, or 10 minutes and 59 seconds. The refusal says for the highest number of the
+    table, in digits of ASCII and with a point, what to type in either case.
+    """
+    table = write_table(tmp_path, *spans, delimiter=delimiter)
 
     with pytest.raises(ManifestError) as refusal:
-        times_of(path)
+        times_of(table)
 
     message = str(refusal.value)
     assert "the numbers in 'Start', 'End' have two decimals, none of them .60 or more" in message
@@ -53,6 +59,7 @@ def test_it_is_asked_together_with_the_columns(tmp_path):
 
 
 def test_what_the_message_says_is_read(tmp_path):
+    """Where 1.05 may be seconds or minutes, a person is told to give --unit s, or to write 1:05."""
     in_seconds = write_table(tmp_path, ("0.05", "1.05"), ("1.12", "2.30"))
     assert times_of(in_seconds, unit="s") == [(0.05, 1.05), (1.12, 2.3)]
 
@@ -63,10 +70,19 @@ def test_what_the_message_says_is_read(tmp_path):
 @pytest.mark.parametrize(
     "last_span",
     [("2.30", "10.60"), ("2.30", "10"), ("2.30", "10.5"), ("2.30", "10.590"), ("2.30", "0:12")],
+    ids=["60 seconds", "no decimals", "one decimal", "three decimals", "a clock"],
 )
 def test_a_time_that_is_no_minutes_and_seconds_says_that_they_are_seconds(tmp_path, last_span):
-    path = write_table(tmp_path, ("0.05", "1.05"), ("1.05", "2.30"), last_span)
-    assert times_of(path)[:2] == [(0.05, 1.05), (1.05, 2.3)]
+    """The times of two spans, 0.05 to 1.05 and 1.05 to 2.30, may be seconds, or minutes and seconds.
+
+    The end of the last span cannot be minutes and seconds with a point between, so all numbers are seconds.
+    """
+    table = write_table(tmp_path, ("0.05", "1.05"), ("1.05", "2.30"), last_span)
+
+    first, second, _ = times_of(table)
+
+    assert first == (0.05, 1.05)
+    assert second == (1.05, 2.3)
 
 
 def test_steps_of_half_a_second_are_seconds(tmp_path):
@@ -75,8 +91,15 @@ def test_steps_of_half_a_second_are_seconds(tmp_path):
     assert times_of(path) == [(0, 2.5), (2.5, 5), (5, 7.5)]
 
 
-@pytest.mark.parametrize("start", ["Start (s)", "Start in seconds", "start_s"])
-def test_a_unit_in_a_heading_says_which(tmp_path, start):
-    path = write_table(tmp_path, ("0.05", "1.05"), ("1.12", "2.30"), start=start)
-    columns = {**COLUMNS, "start_s": [start]}
-    assert times_of(path, columns=columns) == [(0.05, 1.05), (1.12, 2.3)]
+@pytest.mark.parametrize("heading_of_starts", ["Start (s)", "Start in seconds", "start_s"])
+def test_a_unit_in_a_heading_says_which(tmp_path, heading_of_starts):
+    """The times of two spans may be seconds, or minutes and seconds: 1.05 may be a minute and 5 seconds.
+
+    The heading of their starts says that they are seconds.
+    """
+    table = write_table(tmp_path, ("0.05", "1.05"), ("1.12", "2.30"), start=heading_of_starts)
+    columns = {"movie": ["Film"], "start_s": [heading_of_starts], "end_s": ["End"]}
+
+    times = times_of(table, columns=columns)
+
+    assert times == [(0.05, 1.05), (1.12, 2.3)]

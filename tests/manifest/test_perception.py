@@ -26,19 +26,18 @@ SETS_OF_MODALITIES = [some for n in range(1, len(MODALITIES) + 1) for some in co
 
 @given(modality=st.sampled_from(MODALITIES), perceives=st.sampled_from(SETS_OF_MODALITIES))
 def test_a_concept_is_perceived_by_its_modality_and_speech_also_by_hearing(modality, perceives):
-    """A concept is conveyed by one modality, and a source perceives some: both are any.
+    """A concept is conveyed by one modality, such as said or heard, and a source perceives one or more.
 
-    Whoever hears a film hears what is said in it, so "heard" includes "said".
+    Whoever hears a film hears what is said in it, so "heard" includes "said". The reason why a concept is not
+    perceived is empty where it is.
     """
     concept = Concept("C", visual=modality in {"visual", "moving"}, modality=modality)
-    is_perceived = modality in perceives or (modality == "said" and "heard" in perceives)
 
     reason = why_unperceived(concept, perceives)
 
-    if is_perceived:
-        assert reason == ""
-    else:
-        assert reason != ""
+    is_perceived_as_such = modality in perceives
+    is_speech_that_is_heard = modality == "said" and "heard" in perceives
+    assert (reason == "") == (is_perceived_as_such or is_speech_that_is_heard)
 
 
 def test_a_source_that_states_no_modality_may_perceive_every_concept():
@@ -62,24 +61,25 @@ def test_a_non_visual_concept_needs_more_than_pictures():
     perceives=st.sampled_from(SETS_OF_MODALITIES),
 )
 def test_each_concept_is_either_asked_about_or_absent_with_a_reason(modalities, perceives):
-    """The codebook has the levels a and z, and up to six concepts c0, c1, ... of any modality.
+    """A codebook has the levels low and high, and up to six concepts c0, c1, ..., conveyed by any modality.
 
-    Questions to a source, called level:a or concept:c0, cover the levels and the concepts that the source can
-    perceive. The other concepts are listed as absent, {concept: reason}.
+    A source is asked level:low, level:high, and concept:c0 if it can perceive c0. The concepts that it cannot
+    perceive have each a reason instead.
     """
     concepts = []
-    for n, modality in enumerate(modalities):
-        concepts.append(Concept(f"c{n}", visual=modality in {"visual", "moving"}, modality=modality))
-    codebook = Codebook("b", "1", (Level("a"), Level("z")), tuple(concepts))
+    for number, modality in enumerate(modalities):
+        is_visual = modality in {"visual", "moving"}
+        concepts.append(Concept(f"c{number}", visual=is_visual, modality=modality))
+    codebook = Codebook("b", version="1", levels=(Level("low"), Level("high")), concepts=tuple(concepts))
 
     questions = codebook_questions(codebook, perceives)
-    reasons = unperceived(codebook, perceives)
+    reason_of_absent_concept = unperceived(codebook, perceives)
 
     asked = {question.removeprefix("level:").removeprefix("concept:") for question in questions}
-    absent = set(reasons)
+    absent = set(reason_of_absent_concept)
     assert asked & absent == set()
-    assert asked | absent == {"a", "z", *codebook.concept_names}
-    assert all(reason != "" for reason in reasons.values())
+    assert asked | absent == {"low", "high", *codebook.concept_names}
+    assert all(reason != "" for reason in reason_of_absent_concept.values())
 
 
 @pytest.mark.parametrize("names", [[], ["smell"], ["visual", "Heard"]])

@@ -10,7 +10,7 @@ from obygaze_features.manifest import Clip, LabelPolicy, Manifest, apply_policy
 from obygaze_studies.obygaze12.statistics import count_table, printed_count_table, statistics
 from tests.files import rows_of
 
-CLIPS = Manifest(
+FIVE_CLIPS = Manifest(
     (
         Clip("none", "m", level="EN"),
         Clip("heard", "m", level="HN", concepts=("Speech",)),
@@ -20,8 +20,6 @@ CLIPS = Manifest(
     ),
     Path(),
 )
-
-
 """Five clips: "heard" has a concept that is not visual, "seen" a visual one, and "unlabelled" no level."""
 
 
@@ -31,11 +29,11 @@ def level_by_clip(manifest):
 
 
 def test_raw_keeps_every_level_as_it_was_given():
-    """`CLIPS` are five clips with these levels, of which "heard" and "unmarked" have no visual concept.
+    """Five clips have these levels. "heard" and "unmarked" have no visual concept.
 
     Other policies change or leave out such clips.
     """
-    raw = apply_policy(CLIPS, LabelPolicy.RAW)
+    raw = apply_policy(FIVE_CLIPS, LabelPolicy.RAW)
 
     assert level_by_clip(raw) == {
         "none": "EN",
@@ -47,34 +45,37 @@ def test_raw_keeps_every_level_as_it_was_given():
 
 
 def test_paper_makes_clips_without_a_visual_concept_easy_negatives():
-    """Of the five clips of `CLIPS`, "heard" was HN and has Speech alone; "unmarked" was S and has no concept.
+    """Of five clips, "heard" was HN and has Speech alone, "unmarked" was S without a concept: both become EN.
 
     Only "seen", with Body, has a visual concept, and stays S. A clip without a level gets none.
     """
-    paper = apply_policy(CLIPS, LabelPolicy.PAPER)
+    paper = apply_policy(FIVE_CLIPS, LabelPolicy.PAPER)
 
     levels = level_by_clip(paper)
     assert levels == {"none": "EN", "heard": "EN", "seen": "S", "unmarked": "EN", "unlabelled": None}
 
 
 def test_released_leaves_out_clips_that_have_concepts_but_no_visual_one():
-    """Of the five clips of `CLIPS`, "heard" has Speech alone, which is not visual, and is left out.
+    """Of five clips, "heard" has Speech alone, which is not visual, and is left out.
 
     Clips without any concept, such as "unmarked", or without a level, stay.
     """
-    released = apply_policy(CLIPS, LabelPolicy.RELEASED)
+    released = apply_policy(FIVE_CLIPS, LabelPolicy.RELEASED)
 
     assert level_by_clip(released) == {"none": "EN", "seen": "S", "unmarked": "S", "unlabelled": None}
 
 
 @pytest.mark.parametrize("policy", LabelPolicy)
 def test_a_policy_changes_no_concepts_and_nothing_where_it_is_applied_twice(policy):
-    """`CLIPS` are five clips with levels and concepts. A policy changes levels, or leaves clips out."""
-    once = apply_policy(CLIPS, policy)
+    """A policy changes levels of the five clips, or leaves clips out. Their concepts are as before.
+
+    Applied to what it gave, it changes nothing more.
+    """
+    once = apply_policy(FIVE_CLIPS, policy)
     twice = apply_policy(once, policy)
 
     for clip in once:
-        assert clip.concepts == CLIPS.by_id[clip.clip_id].concepts
+        assert clip.concepts == FIVE_CLIPS.by_id[clip.clip_id].concepts
     assert twice == once
 
 
@@ -87,13 +88,20 @@ def test_a_policy_changes_no_concepts_and_nothing_where_it_is_applied_twice(poli
     ],
 )
 def test_obygaze12_has_its_counts_under_each_policy(obygaze12, policy, counts):
-    """The numbers of clips of each level are published by the paper, and by the released files."""
+    """The paper of ObyGaze12 prints the clips of each level, and the released files give other numbers.
+
+    Each policy is a way to read the labels: by it the numbers are those of the paper, of the files, or of
+    the annotations as they are (raw).
+    """
     with_policy = apply_policy(obygaze12, LabelPolicy(policy))
     assert list(statistics(with_policy).clips.items()) == list(counts.items())
 
 
 def test_released_keeps_the_clips_of_the_released_split_files(obygaze12, shared_data):
-    """The file compared has the levels EN, HN and S, so that not-sure clips (NS) do not count here."""
+    """A released file lists clips of the levels EN, HN and S; not-sure clips (NS) are not in it.
+
+    But for these, the policy "released" keeps exactly the clips of the file.
+    """
     path = shared_data / "obygaze12" / "balanced_level" / "02_EN_HN_S.csv"
     ids_in_file = {row["id"] for row in rows_of(path, ";")}
 
@@ -103,32 +111,35 @@ def test_released_keeps_the_clips_of_the_released_split_files(obygaze12, shared_
 
 
 def test_the_papers_numbers_are_reproduced_under_its_policy(obygaze12):
-    """Of the 12 numbers that the paper prints about its clips, 11 are ours.
+    """The paper of ObyGaze12 prints 12 numbers about its clips, shares as whole per cents. 11 equal ours.
 
-    The paper prints shares as whole per cents. It prints 23 % where ours is 23.6 %: it cut and did not round.
+    The other one is the share of S among EN and S, of which the paper prints 23 % and ours is 23.6 %: it cut
+    and did not round.
     """
-    printed_numbers = printed_count_table(obygaze12)  # {name: as it is printed}
+    printed_numbers = printed_count_table(obygaze12)
     counted = statistics(apply_policy(obygaze12, LabelPolicy.PAPER))
     our_numbers = {number.name: number for number in count_table(counted)}
 
-    differing = []
+    names_that_differ = []
     for name, printed in printed_numbers.items():
-        number = our_numbers[name]
-        ours = f"{number.value:.0%}" if "%" in printed else number.formatted
-        if printed != ours:
-            differing.append((name, printed, number.formatted))
+        ours = our_numbers[name]
+        ours_as_printed = f"{ours.value:.0%}" if "%" in printed else ours.formatted
+        if ours_as_printed != printed:
+            names_that_differ.append(name)
 
     assert len(printed_numbers) == 12
-    ((name, printed, ours),) = differing
-    assert name == "S of EN and S"
-    assert printed.replace(" ", "") == "23%"
-    assert ours == "23.6%"
+    assert names_that_differ == ["S of EN and S"]
+    assert printed_numbers["S of EN and S"].replace(" ", "") == "23%"
+    assert our_numbers["S of EN and S"].formatted == "23.6%"
 
 
 def test_a_policy_that_a_codebook_does_not_list_is_refused():
-    """Labels of another codebook, whose concepts may all be visual or none, are read as annotated alone."""
-    levels_of_ours = replace(CLIPS.codebook, policies=())
-    clips = replace(CLIPS, codebook=levels_of_ours)
+    """The codebook of five clips lists no policy: its concepts may all be visual, or none.
+
+    So its labels are read as they were annotated (raw) alone.
+    """
+    levels_of_ours = replace(FIVE_CLIPS.codebook, policies=())
+    clips = replace(FIVE_CLIPS, codebook=levels_of_ours)
 
     assert apply_policy(clips, LabelPolicy.RAW) == clips
     for policy in (LabelPolicy.PAPER, LabelPolicy.RELEASED):

@@ -13,7 +13,10 @@ SEGMENTS = HEADER + "a,f,,0,10,S,Body,AB\nb,f,,0,20,HN,,CD\nc,g,,0,10,HN,,CD\n"
 
 @pytest.fixture
 def run_projection(tmp_path, monkeypatch, capsys):
-    """Return a function that projects the segments by `--merge`: exit code, what is printed."""
+    """Return a function that projects the segments of AB and CD by `--merge` onto the clips, to out.csv.
+
+    It returns the exit code and what is printed.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "clips.csv").write_text(CLIPS)
     (tmp_path / "segments.csv").write_text(SEGMENTS)
@@ -28,7 +31,11 @@ def run_projection(tmp_path, monkeypatch, capsys):
 
 
 def test_a_film_that_the_annotator_did_not_annotate_keeps_its_clips_without_a_level(run_projection):
-    code, printed = run_projection("AB")
+    """The clips one and two are of film f, in which AB said S of the first, and three is of film g.
+
+    AB did not annotate g, though CD did: its clip gets no level, as AB's labels alone are asked for.
+    """
+    code, printed = run_projection(merge="AB")
 
     assert code == 0
     rows = [(clip.clip_id, clip.level, clip.annotator) for clip in read_manifest("out.csv")]
@@ -37,7 +44,8 @@ def test_a_film_that_the_annotator_did_not_annotate_keeps_its_clips_without_a_le
 
 
 def test_an_unknown_annotator_is_told_the_nearest_name(run_projection):
-    code, printed = run_projection("ab")
+    """The annotators are AB and CD."""
+    code, printed = run_projection(merge="ab")
 
     assert code == 1
     assert "no annotator 'ab' (did you mean 'AB'?)" in printed

@@ -49,10 +49,10 @@ def labels_of(projection):
 
 
 def test_an_annotation_counts_from_a_fifth_of_the_clip_on():
-    """An annotation counts for a clip if it covers at least 20% of it.
+    """A film has three clips of 10 s. An annotation counts for a clip if it covers at least 20 % of it.
 
-    From 8 to 11.9 s it covers 2.0 of the 10 s of c1 (20%) and 1.9 of the 10 s of c2 (19%). Clips without
-    annotation are EN.
+    From 8 to 11.9 s it covers 2.0 of the 10 s of c1 (20 %), and 1.9 of the 10 s of c2 (19 %), so that c2 and
+    c3 are EN, the lowest level.
     """
     clips = manifest_of(
         Clip("c1", "m", "", start_s=0, end_s=10),
@@ -60,7 +60,9 @@ def test_an_annotation_counts_from_a_fifth_of_the_clip_on():
         Clip("c3", "m", "", start_s=20, end_s=30),
     )
 
-    projection = project(manifest_of(annotation(8.0, 11.9, "S", "Body")), clips)
+    from_8_to_11_9_s = annotation(8.0, 11.9, "S", "Body")
+
+    projection = project(manifest_of(from_8_to_11_9_s), clips)
 
     assert labels_of(projection) == [("S", ("Body",)), ("EN", ()), ("EN", ())]
 
@@ -78,16 +80,15 @@ def test_a_share_of_exactly_a_fifth_counts_despite_rounding():
 def test_the_highest_level_wins_with_its_own_concepts():
     """A clip gets the highest level of its annotations, and the concepts of those annotations alone.
 
-    The clip is HN, S and S in parts of it. Look was given at HN, so it does not count for S.
+    In parts of this clip of 10 s, one annotator says HN with Look and S with Body, and another says S with
+    Posture. Look was given at HN, so it does not count.
     """
-    annotations = manifest_of(
-        annotation(0, 5, "HN", "Look"),
-        annotation(2, 6, "S", "Body"),
-        annotation(5, 10, "S", "Posture", annotator="other"),
-    )
-    clip = Clip("c", "m", "", start_s=0, end_s=10)
+    lower = annotation(0, 5, "HN", "Look")
+    higher = annotation(2, 6, "S", "Body")
+    higher_by_another = annotation(5, 10, "S", "Posture", annotator="other")
+    clip = Clip("c", "m", start_s=0, end_s=10)
 
-    projection = project(annotations, manifest_of(clip))
+    projection = project(manifest_of(lower, higher, higher_by_another), manifest_of(clip))
 
     assert labels_of(projection) == [("S", ("Body", "Posture"))]
 
@@ -120,9 +121,10 @@ def test_a_movie_that_nobody_annotated_gets_no_level_and_is_named():
     ids=["number", "capital", "path", "without accent", "path without accent", "Cyrillic o"],
 )
 def test_a_movie_may_be_spelled_differently_in_annotations(movie_of_annotation, movie_of_clip):
-    """An IMDb number, other capitals and a path of the video mean the same film.
+    """The annotation of S spells the film otherwise than the clip does: 54215 is the IMDb id tt0054215.
 
-    So do names without accents, or with a letter that looks alike: one manifest of both would be refused.
+    Other capitals, a path of the video, a name without accents, or a letter that looks alike mean the same
+    film too. So the clip gets the level, and no annotation is of a film elsewhere.
     """
     annotations = manifest_of(annotation(start_s=0, end_s=10, level="S", movie=movie_of_annotation))
     clips = manifest_of(Clip("c1", movie_of_clip, "", start_s=0, end_s=10))
@@ -240,12 +242,16 @@ CLIP_TO_LABEL = annotation(start_s=0, end_s=1, level=None, annotator="")
 
 @given(given_labels=st.lists(labels(), max_size=6), random=st.randoms(use_true_random=False))
 def test_merged_labels_do_not_depend_on_order(given_labels, random):
-    """Up to six labels of one clip, each a level and concepts, become one: the highest level."""
+    """Up to six labels of one clip, each a level and concepts of ObyGaze12, are merged into one label.
+
+    It is the same if they are merged in another order, drawn by Hypothesis.
+    """
     merged = merge(CLIP_TO_LABEL, given_labels, OBYGAZE12)
 
-    shuffled = random.sample(given_labels, len(given_labels))
+    in_another_order = random.sample(given_labels, len(given_labels))
+    merged_in_another_order = merge(CLIP_TO_LABEL, in_another_order, OBYGAZE12)
 
-    assert merge(CLIP_TO_LABEL, shuffled, OBYGAZE12) == merged
+    assert merged_in_another_order == merged
 
 
 @given(given_labels=st.lists(labels(), max_size=6))
@@ -283,31 +289,39 @@ def annotations_of_two_people(draw):
     return manifest_of(*clips)
 
 
-@given(annotations=annotations_of_two_people(), thresholds=st.tuples(st.floats(0, 1), st.floats(0, 1)))
-def test_a_level_never_rises_as_the_threshold_grows(annotations, thresholds):
-    """A higher threshold lets fewer annotations count, and a clip has the highest level that counts.
+@given(
+    annotations=annotations_of_two_people(),
+    two_thresholds=st.tuples(st.floats(min_value=0, max_value=1), st.floats(min_value=0, max_value=1)),
+)
+def test_a_level_never_rises_as_the_threshold_grows(annotations, two_thresholds):
+    """Two people annotated 30 s of a film, of which three clips of 10 s get the highest level that counts.
 
-    A clip that nobody answered for, which has no level, is below all others. The clips are three of 10 s, and
-    a threshold is the share of a clip that an annotation must cover to count.
+    The threshold is the share of a clip that an annotation must cover to count, so a higher one lets fewer
+    count. A clip for which none counts has no level: it has not risen.
     """
-    lower, higher = sorted(thresholds)
-    with_lower = project(annotations, THREE_CLIPS, threshold=lower).manifest
-    with_higher = project(annotations, THREE_CLIPS, threshold=higher).manifest
+    lower_threshold, higher_threshold = sorted(two_thresholds)
 
-    for clip, same_clip in zip(with_lower, with_higher, strict=True):
-        if same_clip.level is not None:
-            assert OBYGAZE12.rank(same_clip.level) <= OBYGAZE12.rank(clip.level)
+    with_lower = project(annotations, THREE_CLIPS, threshold=lower_threshold).manifest
+    with_higher = project(annotations, THREE_CLIPS, threshold=higher_threshold).manifest
+
+    for clip_with_lower, clip_with_higher in zip(with_lower, with_higher, strict=True):
+        if clip_with_higher.level is not None:
+            assert OBYGAZE12.rank(clip_with_higher.level) <= OBYGAZE12.rank(clip_with_lower.level)
 
 
 @given(annotations=annotations_of_two_people(), threshold=st.floats(0, 1))
 def test_projecting_together_equals_projecting_each_annotator_and_merging(annotations, threshold):
-    """Two annotators marked 30 s of a film, which has three clips of 10 s."""
-    together = project(annotations, THREE_CLIPS, threshold).manifest
-    of_each_annotator = project(annotations, THREE_CLIPS, threshold, per_annotator=True).manifest
+    """Two annotators marked 30 s of a film with three clips of 10 s. A clip's label is of both together.
 
-    for clip in together:
-        labels_of_clip = [row for row in of_each_annotator if row.clip_id == clip.clip_id]
-        if clip.level is None:  # nobody answered for it
-            assert labels_of_clip == [clip]
+    If each annotator has a row of each clip instead, these rows merge into the same label; a clip that
+    nobody answered for has one row without a level.
+    """
+    projected_together = project(annotations, THREE_CLIPS, threshold).manifest
+    rows_of_annotators = project(annotations, THREE_CLIPS, threshold, per_annotator=True).manifest
+
+    for clip in projected_together:
+        rows_of_clip = [row for row in rows_of_annotators if row.clip_id == clip.clip_id]
+        if clip.level is None:
+            assert rows_of_clip == [clip]
         else:
-            assert merge(clip, labels_of_clip, OBYGAZE12) == clip
+            assert merge(clip, rows_of_clip, OBYGAZE12) == clip

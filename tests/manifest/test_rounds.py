@@ -67,18 +67,23 @@ FOR_THREE_ROUNDS = pytest.mark.parametrize(
 def test_films_for_calibration_are_of_all_four_annotators_and_others_of_as_many_as_asked(
     annotators_per_film, n_calibration
 ):
-    """Of 20 films, those for calibration are annotated by everybody, so that people can be compared."""
+    """Twenty films are assigned to four annotators, each film to as many of them as asked.
+
+    But some are for calibration: everybody annotates them, so that people can be compared. They have a 1 in
+    the column "calibration", and no clip has a level yet.
+    """
     assignment = assign_twenty_films(annotators_per_film, n_calibration)
 
-    annotators = annotators_by_film(assignment)
-    assert annotators.keys() == set(twenty_films().movies)
-    films_by_number_of_annotators = Counter(len(names) for names in annotators.values())
+    annotators_of = annotators_by_film(assignment)
+    assert annotators_of.keys() == set(twenty_films().movies)
+    n_films_by_number_of_annotators = Counter(len(names) for names in annotators_of.values())
     for_calibration = Counter({4: n_calibration})
     other_films = Counter({annotators_per_film: 20 - n_calibration})
-    assert films_by_number_of_annotators == for_calibration + other_films
+    assert n_films_by_number_of_annotators == for_calibration + other_films
+    for clip_of_film in films_by_annotator(assignment).values():
+        n_marked_for_calibration = sum(clip.extras["calibration"] == "1" for clip in clip_of_film.values())
+        assert n_marked_for_calibration == n_calibration
     assert all(clip.level is None for clip in assignment)
-    for films in films_by_annotator(assignment).values():
-        assert sum(clip.extras["calibration"] == "1" for clip in films.values()) == n_calibration
 
 
 @FOR_THREE_ROUNDS
@@ -89,10 +94,10 @@ def test_annotators_have_about_as_many_films_and_clips(annotators_per_film, n_ca
     """
     assignment = assign_twenty_films(annotators_per_film, n_calibration)
 
-    n_films = [len(films) for films in films_by_annotator(assignment).values()]
-    assert max(n_films) - min(n_films) <= 1
-    n_clips = Counter(clip.annotator for clip in assignment).values()
-    assert max(n_clips) / min(n_clips) < 1.15
+    n_films_of_each = [len(films) for films in films_by_annotator(assignment).values()]
+    assert max(n_films_of_each) - min(n_films_of_each) <= 1
+    n_clips_of_each = Counter(clip.annotator for clip in assignment).values()
+    assert max(n_clips_of_each) / min(n_clips_of_each) < 1.15
 
 
 @FOR_THREE_ROUNDS
@@ -161,10 +166,10 @@ def test_existing_columns_are_not_replaced():
 
 @pytest.mark.long
 def test_the_films_of_mobygaze_are_assigned_evenly(segments):
-    """MObyGaze has 20 films; four people annotate its windows of 46 s.
+    """MObyGaze has 20 films, whose windows of 46 s four people annotate: all of them 2 films for calibration.
 
-    2 films are for calibration, by all. The other 18 by two people each are 36, or 9 for each of four people.
-    So each has 2 + 9 = 11 films, and the minutes of one exceed those of another by less than 10%.
+    The other 18 by two people each are 36, or 9 for each of four people. So each has 2 + 9 = 11 films, and
+    the minutes of one exceed those of another by less than 10 %.
     """
     annotators = ("AB", "CD", "EF", "GH")
     windows_of_46_s = windows(segments, seconds=46)
@@ -196,14 +201,18 @@ def test_sixty_annotators_have_four_films_each_if_thirty_annotate_each_of_eight_
 @pytest.mark.parametrize(
     ("annotators", "annotators_per_film", "n_calibration"),
     [
-        pytest.param(("AB", "ab "), 1, 0, id="one name twice"),
-        pytest.param(("AB",), 2, 0, id="fewer annotators than asked"),
+        pytest.param(("AB", "ab "), 1, 0, id="one name twice, in capitals and small letters"),
+        pytest.param(("AB",), 2, 0, id="one annotator, and two for each film"),
         pytest.param(("AB", "CD", "EF", "GH"), 2, 4, id="4 of 3 films for calibration"),
         pytest.param(("AB", ""), 1, 0, id="an empty name"),
     ],
 )
 def test_impossible_rounds_are_refused(annotators, annotators_per_film, n_calibration):
-    """Three films shall be assigned to the annotators, some of them, for calibration, to all."""
+    """Three films shall be assigned to so many annotators each, and those for calibration to everybody.
+
+    That can't be done for a film by two people of one, for four of three films, or for people without a name
+    of their own.
+    """
     three_films = make_corpus(n_films=3)
     with pytest.raises(ManifestError):
         assign(three_films, annotators, annotators_per_film, calibration=n_calibration)

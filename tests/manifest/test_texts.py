@@ -42,6 +42,7 @@ def test_rows_of_blanks_are_skipped(tmp_path):
 
 
 def test_rows_of_blanks_between_texts_are_skipped_and_an_error_in_another_column_does_not_matter(tmp_path):
+    """A table has one text, between two rows of blanks. Its column of notes, which is not read, has #N/A."""
     path = written(tmp_path / "t.csv", "text_id,text,note\n,,\na,a man,#N/A\n , ,\n")
 
     assert read_texts(path).rows == (("a", "a man"),)
@@ -81,7 +82,7 @@ def test_the_digest_is_of_the_rows_and_not_of_the_file(tmp_path):
             "p.csv", 'text_id,text\na,"x\ny"\nb, \n', "line 4", id="a blank text below one of 2 lines"
         ),
         pytest.param("p.csv", "text_id,text\na,x,y\n", "line 2", id="a cell too many"),
-        pytest.param("p.csv", "id,words\na,x\n", None, id="other columns"),
+        pytest.param("p.csv", "id,words\na,x\n", None, id="other columns than text_id and text"),
         pytest.param("p.csv", "text_id,text,caption_id,caption\na,x,b,y\n", None, id="texts and captions"),
         pytest.param("p.csv", "", None, id="nothing"),
         pytest.param("p.csv", "\n\n", "nothing but empty lines", id="empty lines"),
@@ -94,15 +95,23 @@ def test_the_digest_is_of_the_rows_and_not_of_the_file(tmp_path):
     ],
 )
 def test_an_invalid_list_of_texts_is_refused_with_the_line(tmp_path, name, content, reason):
-    """Texts need different ids and must not be empty. The error names the line, where one line is wrong."""
-    path = written(tmp_path / name, content)
+    """Texts are a table with the columns text_id and text, p.csv, or a text on each line of t.txt.
+
+    Texts need ids of their own and must not be empty. The error names the line where one line is wrong (None:
+    the whole file is).
+    """
+    invalid_list = written(tmp_path / name, content)
     with pytest.raises(ManifestError, match=reason):
-        read_texts(path)
+        read_texts(invalid_list)
 
 
 @pytest.mark.parametrize("n_blanks", [1, 2, 3])
 def test_blank_cells_beyond_the_header_do_not_count(tmp_path, n_blanks):
     """Spreadsheets write rows that are longer than the header, with blanks at their ends."""
-    content = f"start_s,end_s,x\n0,1,a{',' * n_blanks}\n"
-    (row,) = read_table(written(tmp_path / "t.csv", content), ()).timed()
+    row_with_blanks = f"0,1,a{',' * n_blanks}"
+    path = written(tmp_path / "t.csv", f"start_s,end_s,x\n{row_with_blanks}\n")
+    no_required_columns = ()
+
+    (row,) = read_table(path, no_required_columns).timed()
+
     assert row.cells["x"] == "a"

@@ -5,7 +5,7 @@ import pytest
 from obygaze_features.manifest import builtin_codebook, import_spans
 
 
-def note_of_clip(folder, *notes):
+def note_of_joined_rows(folder, *notes):
     """Import a table with a row for each concept of one span, each with a note; return the clip's note."""
     concepts = ["Look", "Body", "Speech", "Voice"]
     rows = ["movie;start_s;end_s;level;concepts;annotator;note"]
@@ -31,7 +31,11 @@ def note_of_clip(folder, *notes):
     ],
 )
 def test_a_text_that_is_repeated_stands_once(tmp_path, notes, joined):
-    assert note_of_clip(tmp_path, *notes) == joined
+    """A span has a row for each of its concepts, and each row a note. The rows are joined to one clip.
+
+    The clip has each of the notes once, in their order; blanks around them and empty notes do not count.
+    """
+    assert note_of_joined_rows(tmp_path, *notes) == joined
 
 
 @pytest.mark.parametrize(

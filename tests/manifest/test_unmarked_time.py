@@ -63,18 +63,18 @@ def levels_of_windows(projection):
 @pytest.mark.parametrize(
     ("marks", "is_every_answer_marked"),
     [
-        ([mark(0, 10, "S")], False),
-        ([mark(0, 10, "S"), mark(20, 30, "NS")], False),
-        ([mark(0, 10, "S"), mark(20, 30, "EN")], True),
-        ([mark(0, 10, "S", place=1)], True),
+        ([mark(start_s=0, end_s=10, level="S")], False),
+        ([mark(start_s=0, end_s=10, level="S"), mark(start_s=20, end_s=30, level="NS")], False),
+        ([mark(start_s=0, end_s=10, level="S"), mark(start_s=20, end_s=30, level="EN")], True),
+        ([mark(start_s=0, end_s=10, level="S", place=1)], True),
     ],
     ids=["only what is found", "and what is not sure", "the lowest level too", "a window that was drawn"],
 )
 def test_who_marks_the_lowest_level_or_drawn_windows_marks_every_answer(marks, is_every_answer_marked):
-    """Somebody who also marks EN (nothing there), or judges drawn windows, says nothing of unmarked time.
+    """AB's marks are all answers of AB if AB also marks the lowest level of ObyGaze12, EN: nothing is there.
 
-    Somebody who marks only what they find (S, or NS for not sure) says that it is nowhere else. A drawn
-    window is told by its place in the draw, here the first.
+    So they are if AB judged windows that were drawn for it, which have their place in the draw, here 1.
+    Whoever marks only what they find, S or the doubtful NS, answers for unmarked time too: nothing is there.
     """
     assert marks_every_answer(marks, OBYGAZE12) == is_every_answer_marked
 
@@ -103,18 +103,18 @@ def test_clips_that_nobody_answered_for_have_no_level():
 
 
 def test_marks_that_cover_a_clip_together_answer_for_it():
-    """AB's six marks of 1.5 s cover 9 of the 10 s of the first of four windows.
+    """AB's six marks of 1.5 s, HN and EN in turn, cover 9 of the 10 s of the first of four windows.
 
-    A mark gives a clip its level if it covers a fifth of it, here 2 s: none of the six does, so HN is not the
-    level. All of them together cover more than a fifth, so AB has looked, and the level is the lowest, EN.
+    A mark gives a window its level if it covers a fifth of it, 2 s. None does, so HN is not the level, but
+    together they show that AB judged the window: it has the lowest level, EN, and the others have none.
     """
     short_marks = manifest(
-        mark(0.0, 1.5, "HN"),
-        mark(1.5, 3.0, "EN"),
-        mark(3.0, 4.5, "HN"),
-        mark(4.5, 6.0, "EN"),
-        mark(6.0, 7.5, "HN"),
-        mark(7.5, 9.0, "EN"),
+        mark(start_s=0.0, end_s=1.5, level="HN"),
+        mark(start_s=1.5, end_s=3.0, level="EN"),
+        mark(start_s=3.0, end_s=4.5, level="HN"),
+        mark(start_s=4.5, end_s=6.0, level="EN"),
+        mark(start_s=6.0, end_s=7.5, level="HN"),
+        mark(start_s=7.5, end_s=9.0, level="EN"),
     )
 
     projection = project(short_marks, FOUR_WINDOWS_OF_10_S)
@@ -123,7 +123,7 @@ def test_marks_that_cover_a_clip_together_answer_for_it():
 
 
 def test_each_annotator_answers_for_what_they_marked():
-    """AB marks only S, and so says of the other windows, w1 to w3, that they are EN.
+    """There are four windows of 10 s, w0 to w3. AB marks only S in w0, and so says EN of the other three.
 
     CD marks EN too, and so answers for the two marked windows alone: of w2 and w3 CD has no row.
     """
@@ -135,8 +135,8 @@ def test_each_annotator_answers_for_what_they_marked():
 
     projection = project(marks, FOUR_WINDOWS_OF_10_S, per_annotator=True)
 
-    levels = {(row.clip_id, row.annotator): row.level for row in projection.manifest}
-    assert levels == {
+    level_of_row = {(row.clip_id, row.annotator): row.level for row in projection.manifest}
+    assert level_of_row == {
         ("w0", "AB"): "S",
         ("w0", "CD"): "S",
         ("w1", "AB"): "EN",
@@ -144,7 +144,8 @@ def test_each_annotator_answers_for_what_they_marked():
         ("w2", "AB"): "EN",
         ("w3", "AB"): "EN",
     }
-    assert projection.without_row == {"CD": 2}
+    windows_without_a_row = projection.without_row
+    assert windows_without_a_row == {"CD": 2}
 
 
 def test_agreement_is_of_what_both_answered_for():
@@ -162,7 +163,7 @@ def test_agreement_is_of_what_both_answered_for():
 
 
 def test_free_segments_are_compared_where_both_annotators_answered():
-    """AB marks eight segments of 10 s in turn, to 80 s. CD marks the first four of them half a second later.
+    """AB marks eight segments of 10 s in turn, and CD the first four of them, half a second later.
 
     They are compared from .5 to 40.5 s, where they are nearly the same. Over the whole film, half of AB's
     segments would have no partner.

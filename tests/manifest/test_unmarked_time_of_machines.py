@@ -21,16 +21,23 @@ def free_segment(start_s, end_s):
 
 
 def test_a_machine_marks_every_answer_and_a_person_who_delimits_what_they_find_does_not():
-    codebook = builtin_codebook("obygaze12")
+    """A machine answered S about a clip: of clips that it was not asked about, it says nothing.
 
-    assert marks_every_answer([answer(FIRST, "S")], codebook)
-    assert not marks_every_answer([free_segment(start_s=0.0, end_s=30.0)], codebook)
+    AB, a person, delimited a segment of S, and so says that the rest of the film is not S.
+    """
+    codebook = builtin_codebook("obygaze12")
+    answers_of_machine = [answer(FIRST, "S")]
+    segments_of_person = [free_segment(start_s=0.0, end_s=30.0)]
+
+    assert marks_every_answer(answers_of_machine, codebook)
+    assert not marks_every_answer(segments_of_person, codebook)
 
 
 def test_a_clip_that_a_machine_refused_is_not_the_lowest_level():
-    """It called the first clip S, and refused the second, in which AB found nothing.
+    """A machine called the first of two clips S, and gave no answer about the second. AB found nothing in it.
 
-    Taken for EN, its refusals would agree with AB wherever AB found nothing.
+    So AB's level of the second is the lowest, EN, and the machine has no row: taken for EN, its refusals
+    would agree with AB wherever AB found nothing.
     """
     clips = Manifest((FIRST, SECOND), Path())
     annotations = clips.with_clips([free_segment(start_s=0.0, end_s=38.0), answer(FIRST, "S")])

@@ -4,12 +4,12 @@ import pytest
 
 from obygaze_features.manifest import import_spans
 
-ALONE = "f,1,2,S,AB\nf,1,2,EN,CD\n"
-"""Rows of AB and of CD, each alone."""
+ROWS_OF_AB_AND_CD = "f,1,2,S,AB\nf,1,2,EN,CD\n"
+"""Two rows, one of AB and one of CD."""
 
 
-def notes_on(tmp_path, annotator, rows=ALONE):
-    """Import a row of `annotator`, and others; return what the import says of names."""
+def notices_of_names(tmp_path, annotator, rows=ROWS_OF_AB_AND_CD):
+    """Import a row of `annotator` above those of AB and CD; return notices of what is taken as one name."""
     table = tmp_path / "table.csv"
     table.write_text(f'movie,start_s,end_s,level,annotator\nf,0,1,S,"{annotator}"\n{rows}', encoding="utf-8")
     imported = import_spans([table], tmp_path)
@@ -18,7 +18,11 @@ def notes_on(tmp_path, annotator, rows=ALONE):
 
 @pytest.mark.parametrize("annotator", ["AB;CD", "AB, CD", "AB/CD", "AB + CD", "AB and CD"])
 def test_annotators_of_other_rows_in_one_cell_are_named(tmp_path, annotator):
-    (notice,) = notes_on(tmp_path, annotator)
+    """AB and CD have a row each, and a third row names both in one cell, with a sign between them.
+
+    The cell is taken as the name of one annotator, which a notice says.
+    """
+    (notice,) = notices_of_names(tmp_path, annotator)
 
     sentence = f"annotator {annotator!r} taken as one name beside 'AB' and 'CD': write a row for each of them"
     assert sentence in notice
@@ -26,9 +30,11 @@ def test_annotators_of_other_rows_in_one_cell_are_named(tmp_path, annotator):
 
 @pytest.mark.parametrize("annotator", ["O'Brien, J", "AB, EF", "Sand"])
 def test_a_name_with_a_comma_is_a_name(tmp_path, annotator):
-    assert notes_on(tmp_path, annotator) == []
+    """The others are AB and CD. The cell does not list two of them, so there is nothing to notice."""
+    assert notices_of_names(tmp_path, annotator) == []
 
 
 def test_a_name_with_a_sign_behind_it_lists_no_one_else(tmp_path):
-    """A row without an annotator is none of somebody called ''."""
-    assert notes_on(tmp_path, "AB;", rows=f"{ALONE}f,2,3,S,\n") == []
+    """A row names "AB;", and another row nobody: its empty cell is no name that the first could list."""
+    row_of_nobody = "f,2,3,S,\n"
+    assert notices_of_names(tmp_path, "AB;", rows=ROWS_OF_AB_AND_CD + row_of_nobody) == []

@@ -13,7 +13,11 @@ def table_of(first, second):
 
 
 def test_whether_columns_of_one_round_are_of_two_people_is_asked(import_files):
-    """The first column alone was proposed, as levels of nobody."""
+    """Two columns of levels are called Round 1 AB and Round 1 CD: they may be of two people, AB and CD.
+
+    Round says that a column is of no annotator, but the names differ. So the refusal asks, and names the
+    option that reads both columns.
+    """
     table = table_of("Round 1 AB", "Round 1 CD")
 
     with pytest.raises(ManifestError, match="different people, give --wide 'Round 1 AB,Round 1 CD'"):
@@ -27,7 +31,7 @@ def test_whether_columns_of_one_round_are_of_two_people_is_asked(import_files):
     ("first", "second"), [("Pass 1", "Pass 2"), ("old level", "new level"), ("final", "gold")]
 )
 def test_columns_that_name_no_person_are_not_asked_about(refusal_of, first, second):
-    """Two times, or two words for what was decided together, are no two people."""
+    """A table has two columns of levels, whose headings name two times or ways to decide, and no person."""
     refusal = refusal_of({"t.csv": table_of(first, second)})
 
     assert "different people" not in str(refusal)

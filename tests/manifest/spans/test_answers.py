@@ -49,34 +49,51 @@ def test_questions_are_of_each_level_and_visual_concept_and_say_what_it_means():
         assert OBYGAZE12.means[level_or_concept] in question
 
 
-def answered_by_tiny(questions_of_clip):
-    """Answer the questions about a clip as a machine does: the level EN (see `ALL_NO`), and Body at 0.9."""
-    answered = {key: value for key, value in questions_of_clip.items() if key != "questions"}
-    answers = ALL_NO | {"concept:Body": 0.9}
-    return answered | {"answers": answers, "model": "tiny", "date": "2026-11-25"}
+def write_three_clips_judged_by_ab(path):
+    """Write a manifest of the clips c0 to c2, of 4 s each, of which AB says S and Body."""
+    clips = []
+    for number in range(3):
+        start_s = 4 * number
+        clips.append(Clip(f"c{number}", "m", "m.mp4", start_s, start_s + 4, "S", ("Body",), "AB"))
+    write_manifest(Manifest(tuple(clips), path.parent), path)
+
+
+def answer_by_tiny(asked, answered):
+    """Answer a file of questions as the model "tiny" does: of each clip EN (see `ALL_NO`), and Body at 0.9.
+
+    It returns the prompt of the questions.
+    """
+    answers = {"answers": ALL_NO | {"concept:Body": 0.9}, "model": "tiny", "date": "2026-11-25"}
+    lines = []
+    prompts = set()
+    for line in asked.read_text("utf-8").splitlines():
+        asked_of_clip = json.loads(line)
+        del asked_of_clip["questions"]
+        prompts.add(asked_of_clip["prompt"])
+        lines.append(json.dumps(asked_of_clip | answers) + "\n")
+    answered.write_text("".join(lines), "utf-8")
+    (prompt,) = prompts
+    return prompt
 
 
 def test_answers_stand_beside_people_on_the_same_clips(tmp_path, monkeypatch):
-    """AB says S and Body of three clips; the machine, which a person names vlm, says EN and Body.
+    """AB says S and Body of the clips c0 to c2. A machine, the model tiny, says EN and Body of each.
 
-    One command writes the questions to ask of each clip, and another imports the labels of both.
+    One command writes the questions to ask of each clip, and another imports the labels of both: the person
+    who gives it calls the machine vlm.
     """
     monkeypatch.chdir(tmp_path)
-    clips = [Clip(f"c{k}", "m", "m.mp4", 4 * k, 4 * k + 4, "S", ("Body",), "AB") for k in range(3)]
-    write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "people.csv")
+    write_three_clips_judged_by_ab(tmp_path / "people.csv")
 
     assert obygaze("codebook", "questions", "people.csv", "--out", "asked.jsonl") == 0
-    asked = [json.loads(line) for line in (tmp_path / "asked.jsonl").read_text("utf-8").splitlines()]
-    (prompt,) = {questions_of_clip["prompt"] for questions_of_clip in asked}
-    answered = [json.dumps(answered_by_tiny(questions_of_clip)) + "\n" for questions_of_clip in asked]
-    (tmp_path / "answered.jsonl").write_text("".join(answered), "utf-8")
-    command = "manifest import spans people.csv answered.jsonl --annotator vlm --out both.csv"
-    assert obygaze(*command.split()) == 0
+    prompt = answer_by_tiny(tmp_path / "asked.jsonl", tmp_path / "answered.jsonl")
+    import_both = "manifest import spans people.csv answered.jsonl --annotator vlm --out both.csv"
+    assert obygaze(*import_both.split()) == 0
 
     manifest = read_manifest(tmp_path / "both.csv")
     assert manifest.is_per_annotator
     of_machine = [clip for clip in manifest if clip.annotator == "vlm"]
-    assert [(c.clip_id, c.video, c.level, c.concepts) for c in of_machine] == [
+    assert [(clip.clip_id, clip.video, clip.level, clip.concepts) for clip in of_machine] == [
         ("c0", "m.mp4", "EN", ("Body",)),
         ("c1", "m.mp4", "EN", ("Body",)),
         ("c2", "m.mp4", "EN", ("Body",)),
@@ -87,7 +104,8 @@ def test_answers_stand_beside_people_on_the_same_clips(tmp_path, monkeypatch):
         "answered_on": "2026-11-25",
         "perceives": "visual",
     }
-    assert all(clip.extras["model"] == "" for clip in manifest if clip.annotator == "AB")
+    of_ab = [clip for clip in manifest if clip.annotator == "AB"]
+    assert all(clip.extras["model"] == "" for clip in of_ab)
 
 
 def test_a_manifest_without_clips_has_no_questions(tmp_path, monkeypatch):

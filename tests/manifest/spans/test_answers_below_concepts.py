@@ -6,8 +6,6 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 
-BODY = {"concepts": ["Body"]}
-
 
 def table_below_body(*cells):
     """Write a table of clips with the level HN, whose cells below the heading Body are these."""
@@ -25,22 +23,30 @@ def proposed_words(message):
 
 @pytest.mark.parametrize(("yes", "no"), [("s", "n"), ("S", "N"), ("o", "n"), ("t", "f"), ("sì", "non")])
 def test_obeying_the_proposal_reads_the_table(import_files, yes, no):
-    """`s` is the Spanish yes here, and no level: a level below a concept would be asked about again."""
-    files = {"t.csv": table_below_body(yes, no, yes)}
-    words = {}
-    try:
-        import_files(files, columns=BODY)
-    except ManifestError as refusal:
-        words = proposed_words(str(refusal))
+    """Below the heading Body stand yes, no and yes in words of a language. The Spanish s is no level S here.
 
-    clips, _ = import_files(files, columns=BODY, words=words)
+    If the import is refused, it proposes with options --word what the words mean, and reads the table with
+    them.
+    """
+    files = {"t.csv": table_below_body(yes, no, yes)}
+    meaning_of_words = {}
+    try:
+        import_files(files, columns={"concepts": ["Body"]})
+    except ManifestError as refusal:
+        meaning_of_words = proposed_words(str(refusal))
+
+    clips, _ = import_files(files, columns={"concepts": ["Body"]}, words=meaning_of_words)
 
     assert [clip.concepts for clip in clips] == [("Body",), (), ("Body",)]
 
 
 def test_an_abbreviation_is_proposed_with_the_condition_that_it_is_one(import_files):
+    """Below the heading Body stand s and n, which may abbreviate yes and no in Spanish, or something else.
+
+    So the option that says that s means yes is proposed with the condition that it is abbreviated.
+    """
     with pytest.raises(ManifestError, match="abbreviated: 's' as yes; else change --word") as refusal:
-        import_files({"t.csv": table_below_body("s", "n")}, columns=BODY)
+        import_files({"t.csv": table_below_body("s", "n")}, columns={"concepts": ["Body"]})
 
     assert proposed_words(str(refusal.value)) == {"s": "yes"}
 
@@ -48,7 +54,7 @@ def test_an_abbreviation_is_proposed_with_the_condition_that_it_is_one(import_fi
 def test_which_of_two_unknown_words_means_yes_is_asked(import_files):
     """A proposal of either would turn the answers round for whoever takes it."""
     with pytest.raises(ManifestError, match="in place of ANSWER type yes if") as refusal:
-        import_files({"t.csv": table_below_body("是", "否")}, columns=BODY)
+        import_files({"t.csv": table_below_body("是", "否")}, columns={"concepts": ["Body"]})
 
     assert proposed_words(str(refusal.value)) == {"是": "ANSWER", "否": "ANSWER"}
 

@@ -28,12 +28,18 @@ def labels_in_table(import_files, level, concepts):
     ],
 )
 def test_tiers_say_what_a_table_says(import_files, kind, level, concepts):
-    """A span has a level and concepts, in words as people write them."""
+    """A span has the level S and concepts such as Look, in words as people write them.
+
+    They stand on two tiers of a tool's file, or in two columns of a table, and mean the same in both.
+    """
     marks = [Mark("level", start=1, end=5, text=level), Mark("concepts", start=1, end=5, text=concepts)]
-    (clip,), _ = import_files({"tt1.x": WITH_TIERS[kind](marks)})
-    table_level, table_concepts = labels_in_table(import_files, level, concepts)
-    assert clip.level == table_level == "S"
-    assert set(clip.concepts) == set(table_concepts)
+
+    (on_tiers,), _ = import_files({"tt1.x": WITH_TIERS[kind](marks)})
+    level_in_table, concepts_in_table = labels_in_table(import_files, level, concepts)
+
+    assert on_tiers.level == "S"
+    assert level_in_table == "S"
+    assert set(on_tiers.concepts) == set(concepts_in_table)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,11 +9,13 @@ from obygaze_features.manifest.spans.label_words import LabelWords
 
 @pytest.fixture
 def words():
+    """The words for the labels of ObyGaze12, of which S has the title Sure."""
     return LabelWords(builtin_codebook("obygaze12"))
 
 
 @pytest.mark.parametrize("text", ["3 – Sure", "a) sure", "S: sure", "S - S", "sure (clearly)"])
 def test_a_code_that_is_no_other_label_is_left_out(words, text):
+    """Each text means the level S, whose title is Sure, with a number, a letter or a remark beside it."""
     assert label_like(text, words) == "S"
 
 

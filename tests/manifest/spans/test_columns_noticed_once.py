@@ -10,7 +10,11 @@ TWO_LEVELS_BY_AB = (
 
 @pytest.mark.parametrize("heading", ["speaker", "Remarks AB", "Level of the model", "second opinion"])
 def test_a_column_whose_cells_are_like_labels_is_noticed_once(import_files, heading):
-    """What people say below it may be labels, or initials that are spelled like them."""
+    """Beside AB's levels, S, EN and S, the same words stand below another heading, such as speaker.
+
+    They may be labels, or initials that are spelled like them, so the column is not read, and noticed in one
+    notice.
+    """
     clips, notices = import_files({"t.csv": TWO_LEVELS_BY_AB.format(heading=heading)})
 
     assert [clip.level for clip in clips] == ["S", "EN", "S"]
@@ -19,7 +23,11 @@ def test_a_column_whose_cells_are_like_labels_is_noticed_once(import_files, head
 
 
 def test_a_column_that_no_option_is_proposed_for_is_noticed_as_well(import_files):
-    """The notice on the column of speakers leaves the one on the column of remarks as it is."""
+    """A table has levels, a column of speakers spelled like levels, and AB's remarks in other words.
+
+    Of the speakers a notice proposes the option that reads them as levels. That must not hide the notice on
+    the remarks.
+    """
     table = "movie,start_s,end_s,level,speaker,Remarks AB\nf,0,1,S,S,see\nf,1,2,EN,EN,hear\nf,2,3,S,S,fine\n"
 
     _, notices = import_files({"t.csv": table})
@@ -29,7 +37,11 @@ def test_a_column_that_no_option_is_proposed_for_is_noticed_as_well(import_files
 
 
 def test_columns_of_annotators_beside_one_of_remarks_are_read_and_the_remarks_noticed_once(import_files):
-    """AB and CD have a column each; the remarks of AB repeat the levels."""
+    """AB and CD have a column of levels each, and a third column has AB's remarks, which repeat the levels.
+
+    Three rows of two annotators are six clips. One notice names the remarks twice: the column, and the
+    option that reads it.
+    """
     table = "movie,start_s,end_s,AB,CD,Remarks AB\nf,0,1,S,S,S\nf,1,2,EN,EN,EN\nf,2,3,S,S,S\n"
 
     clips, notices = import_files({"t.csv": table}, wide=["AB", "CD"])

@@ -56,6 +56,7 @@ def test_how_sure_an_annotator_is_is_no_label(import_files, refusal_of, headings
 def test_a_second_column_of_levels_is_no_second_person(import_files):
     """The columns level and rating both hold levels, and neither heading names anybody."""
     clips, notices = import_files({"t.csv": table("level,rating", "S,EN", "EN,EN")})
+
     assert [(clip.level, clip.annotator) for clip in clips] == [("S", ""), ("EN", "")]
     assert "--column level=rating" in notices
 
@@ -72,7 +73,11 @@ def test_alone_a_models_column_is_asked_about(refusal_of):
 
 
 def test_remarks_of_an_annotator_are_no_levels(import_files, refusal_of):
-    """Each annotator has a column of levels and one of remarks, and both headings hold the name."""
+    """Annotator 1 has a column of levels and one of remarks, and Annotator 2 a column of levels.
+
+    Both headings of Annotator 1 hold the name, but only the column of levels is read as theirs: two rows of
+    two people are four clips.
+    """
     content = table("Annotator 1 level,Annotator 1 remark,Annotator 2 level", "S,clear,EN", "EN,,EN")
     assert refusal_of({"t.csv": content}).options == ("--wide 'Annotator 1,Annotator 2'",)
 
@@ -99,8 +104,13 @@ def test_times_of_one_annotator_are_not_read_as_those_of_another(import_files, r
 
 
 def test_an_annotator_without_a_heading_for_levels_keeps_the_columns(import_files):
-    """No heading of Ann's says that it is of levels: what stands below her name and a number still is."""
+    """The heading Ann 1 does not say that the column is of levels, but the person says that Ann has a column.
+
+    So what stands below her name and a number is hers. Where there is a column called level too, one of the
+    two must be left out.
+    """
     clips, _ = import_files({"t.csv": table("Ann 1", "S", "EN")}, wide=["Ann"])
     assert [clip.level for clip in clips] == ["S", "EN"]
+
     with pytest.raises(ManifestError, match="leave one of them out"):
         import_files({"t.csv": table("level,Ann 1", "S,S", "EN,EN")}, wide=["Ann"])

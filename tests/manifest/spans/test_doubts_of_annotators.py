@@ -49,13 +49,16 @@ def test_a_question_mark_that_a_label_has_itself_is_no_doubt():
 
 
 def test_a_slip_is_still_proposed_as_the_label_that_is_meant(import_files):
+    """The fourth clip has the level "S!". An exclamation mark is no doubt, so S is proposed."""
     with pytest.raises(ManifestError, match="'S!' as S"):
         import_files({"t.csv": own_table("S!")})
 
 
 def test_a_person_may_say_what_a_doubt_means(import_files):
+    """The fourth of seven clips has the level "S?". The person says that it means NS, not sure."""
     columns = {"movie": ["film"], "start_s": ["from"], "end_s": ["to"], "level": ["rating"]}
 
     clips, _ = import_files({"t.csv": own_table("S?")}, columns=columns, words={"S?": "NS"})
 
-    assert clips[3].level == "NS"
+    fourth = clips[3]
+    assert fourth.level == "NS"

@@ -113,9 +113,11 @@ def test_the_mode_of_sources_is_noted_and_not_applied(import_files):
 
 @pytest.mark.parametrize("rate", [Fraction(25), Fraction(24_000, 1001), Fraction(30)])
 def test_a_rate_without_drop_frame_is_refused(import_files, rate):
-    """The list says drop frame, and `rate` is 25, 23.976 or 30 frames a second.
+    """A list says that its time codes are drop frame, and the person that its rate is 25, 23.976 or 30.
 
-    Only rates a little below 30 or 60 need numbers left out, so that time codes keep up with the clock.
+    In drop frame some numbers of frames are left out, so that time codes keep up with the clock. Only rates
+    a little below 30 or 60 frames a second need that, so one of the two is wrong.
     """
+    list_in_drop_frame = edl("01:00:00:00", mode="DROP FRAME")
     with pytest.raises(ManifestError, match=r"drop frame, which 29\.97 and 59\.94 fps alone have, not"):
-        import_files({"f.edl": edl("01:00:00:00", mode="DROP FRAME")}, rate=rate)
+        import_files({"f.edl": list_in_drop_frame}, rate=rate)

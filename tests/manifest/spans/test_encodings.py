@@ -76,21 +76,22 @@ def test_a_text_is_read_in_the_likeliest_encoding(encoding, text):
 
 @pytest.mark.parametrize(("encoding", "text"), SAVED)
 def test_the_next_encodings_are_shown_with_a_line_that_differs(encoding, text):
-    """The notice has the likeliest encoding, and then "give --encoding, of" a few others, each with its line.
+    """The bytes of a text do not say their encoding, so it is read in the likeliest, and a notice says so.
 
-    By the option, the text is read in the other encoding, without a further notice.
+    The notice goes on "give --encoding, of" and a few other encodings, each with the line that it would give.
+    By this option the text is read in the other encoding, which gives another text, and there is no notice.
     """
     content = text.encode(encoding, "replace")
 
     likeliest_text, notice = decoded(content)
 
     _, _, part_of_others = notice.partition("give --encoding, of ")
-    others = [name for name in ENCODINGS if f"{name} (line 1 " in part_of_others]
+    other_encodings = [name for name in ENCODINGS if f"{name} (line 1 " in part_of_others]
     n_shown_besides_the_likeliest = SHOWN_ENCODINGS - 1
-    assert len(others) <= n_shown_besides_the_likeliest
-    for name in others:
-        text_by_option, notice_by_option = decoded(content, name)
-        assert text_by_option == content.decode(name)
+    assert len(other_encodings) <= n_shown_besides_the_likeliest
+    for other_encoding in other_encodings:
+        text_by_option, notice_by_option = decoded(content, other_encoding)
+        assert text_by_option == content.decode(other_encoding)
         assert text_by_option != likeliest_text
         assert notice_by_option == ""
 

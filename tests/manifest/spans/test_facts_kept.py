@@ -64,9 +64,9 @@ def source_of(clip):
 
 @pytest.mark.parametrize("content", OF_TWO.values(), ids=OF_TWO)
 def test_labels_of_one_span_are_joined_only_within_one_source(import_files, content):
-    """In each file of `OF_TWO`, S and Body are of one person, subject or observation, EN is of another.
+    """A tool's file gives one span S, Body and EN. S and Body are of one person, subject or observation.
 
-    All three have the same times. Only labels of the same source are joined to one clip.
+    EN is of another. Only labels of the same source are joined to one clip, though all have the same times.
     """
     clips, _ = import_files({"a.x": content})
 

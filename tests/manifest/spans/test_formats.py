@@ -44,6 +44,7 @@ def test_there_is_a_sample_of_each_format():
 
 
 def test_each_format_is_in_the_table_once():
+    """Each format has one entry in the table of formats, by its name."""
     assert len(NAMES_OF_FORMATS) == len(set(NAMES_OF_FORMATS))
 
 
@@ -91,7 +92,11 @@ def test_a_file_that_is_not_read_is_refused_in_one_line_with_the_way_out(refusal
 
 @pytest.mark.parametrize("name", [name for name, content in UNREAD.items() if isinstance(content, str)])
 def test_a_format_is_recognised_however_its_text_is_saved(tmp_path, name):
-    """A byte order mark, line ends of Windows and empty lines above change nothing."""
+    """The sample of a format that is not read is told by its content, so that a person gets advice for it.
+
+    A byte order mark (three bytes by which Windows marks UTF-8), line ends of Windows, or empty lines above
+    change nothing.
+    """
     content = sample(name)
     with_mark = b"\xef\xbb\xbf" + content
     with_line_ends_of_windows = content.replace(b"\n", b"\r\n")

@@ -122,7 +122,10 @@ def test_the_offset_of_the_video_moves_all_times(import_file, media_of_document,
 
 
 def test_of_two_videos_the_offset_of_the_one_named_like_the_film_counts(import_file):
-    """The document begins at 2000 ms of tt1.mp4, and with other.mp4."""
+    """A document of ELAN has S from 1 to 5 s. It begins at 2000 ms of tt1.mp4, and with other.mp4.
+
+    The film is tt1, so S is from 3 to 7 s of it.
+    """
     level = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
     slots = {"t1": 1000, "t2": 5000}
     two_videos = media("tt1.mp4", origin_ms=2000) + media("other.mp4", origin_ms=0)
@@ -133,15 +136,16 @@ def test_of_two_videos_the_offset_of_the_one_named_like_the_film_counts(import_f
 
 
 def test_two_videos_with_different_offsets_are_refused_where_neither_is_named_like_the_film(import_file):
-    """The document begins at 2000 ms of tt1.mp4, and with other.mp4. The film is tt2."""
+    """A document begins at 2000 ms of tt1.mp4, and with other.mp4. The film is tt2, so neither counts."""
+    level = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
     two_videos = media("tt1.mp4", origin_ms=2000) + media("other.mp4", origin_ms=0)
     with pytest.raises(ManifestError, match=r"film.eaf.*--movie"):
-        read_elan(import_file, LEVEL, header=two_videos, movie="tt2")
+        read_elan(import_file, level, header=two_videos, movie="tt2")
 
 
 @pytest.mark.parametrize("place", ['MEDIA_URL="file:///C:/f/m%20x.mp4"', 'RELATIVE_MEDIA_URL="./m x.mp4"'])
 def test_a_document_names_its_film_by_any_place_of_the_media(import_file, place):
-    """The film is called "m x" in both. In a URL, %20 is a blank."""
+    """A document of ELAN names its film "m x" by a URL, in which %20 is a blank, or by a relative path."""
     document = eaf(SLOTS, LEVEL, f'<MEDIA_DESCRIPTOR {place} MIME_TYPE="video/mp4"/>')
 
     clips, _ = import_file(document, annotator="AB")
@@ -160,7 +164,6 @@ def test_an_old_document_names_its_film_by_its_media_file(import_file):
 
 REFERRING = 'PARENT_REF="human: level"'
 """The attribute of a tier whose annotations refer to those of the tier of levels."""
-CLOTHES_BY_CD = tier("human: concepts@CD", ref_annotation("a4", "a1", "Clothes"), REFERRING)
 LEVEL_BY_AB = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"), 'ANNOTATOR="AB"')
 
 
@@ -203,7 +206,11 @@ def test_concepts_of_another_annotator_than_their_levels_are_noted(import_file):
 
     So a clip has the level of one annotator and a concept of another, which is noted.
     """
-    _, account = read_elan(import_file, LEVEL_BY_AB, CLOTHES_BY_CD)
+    level_by_ab = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"), 'ANNOTATOR="AB"')
+    clothes_by_cd = tier("human: concepts@CD", ref_annotation("a4", "a1", "Clothes"), REFERRING)
+
+    _, account = read_elan(import_file, level_by_ab, clothes_by_cd)
+
     assert any("signed CD" in note for note in account.notes)
 
 
@@ -279,8 +286,11 @@ def test_an_unreadable_time_on_an_unread_tier_is_no_error(import_file):
 
 @pytest.mark.parametrize("name", ["human:level", "Human: level", "human: level ", "HUMAN:  LEVEL@AB"])
 def test_a_tier_is_found_whatever_its_blanks_and_case(import_file, name):
-    """Our tier of levels is called "human: level"."""
-    clips, _ = read_elan(import_file, tier(name, alignable_annotation("a1", "t1", "t2", "S")))
+    """The tier of levels is called "human: level", and here spelled otherwise. S is from 1 to 5 s."""
+    level = tier(name, alignable_annotation("a1", "t1", "t2", "S"))
+
+    clips, _ = read_elan(import_file, level)
+
     assert clips == [(1.0, 5.0, "S", ())]
 
 
@@ -289,7 +299,7 @@ LEVEL_ON_A_COPIED_TIER = tier("human: level-cp", alignable_annotation("a1", "t1"
 
 
 def test_a_tier_almost_named_like_one_of_ours_is_not_read_but_noted(import_file):
-    """The tier "human: level-cp" has the level S."""
+    """ELAN copied a tier "human: level", with the level S, to "human: level-cp", which is none of ours."""
     clips, account = read_elan(import_file, LEVEL_ON_A_COPIED_TIER)
 
     assert clips == []
@@ -297,8 +307,9 @@ def test_a_tier_almost_named_like_one_of_ours_is_not_read_but_noted(import_file)
 
 
 def test_a_tier_of_any_name_is_read_where_the_user_says_what_it_holds(import_file):
-    """The tier "human: level-cp" has the level S."""
+    """The tier "human: level-cp" has the level S from 1 to 5 s, and the user says that it holds levels."""
     clips, _ = read_elan(import_file, LEVEL_ON_A_COPIED_TIER, tiers={"human: level-cp": "levels"})
+
     assert clips == [(1.0, 5.0, "S", ())]
 
 
@@ -486,7 +497,7 @@ def rttm(*turns):
 
 
 def test_names_of_speakers_are_labels_where_the_person_says_so(import_file):
-    """RTTM names the speakers of turns of speech. The person says that these names are labels.
+    """RTTM names the speakers of turns of speech, and the person says that these names are labels.
 
     A level and a concept at the same times are of one clip, and so are two concepts. Ann is no label.
     """
@@ -761,7 +772,8 @@ def test_windows_of_a_scored_film_may_overlap(seen):
 def test_levels_that_overlap_are_counted_and_named(spans, overlaps):
     """AB gave levels to spans of the film a, and in the time that two spans share they differ: S and HN, or EN.
 
-    Only one of two levels can be meant, so the notice says how many spans contradict an earlier one, and which.
+    Only one of two levels can be meant, so the notice says how many spans contradict an earlier one, and
+    which.
     """
     (notice,) = overlapping_levels(spans)
 
@@ -794,7 +806,11 @@ def test_of_nobody_overlapping_levels_are_named_without_an_annotator():
 def test_a_tier_of_people_that_was_renamed_a_little_says_how_they_judged_as_it_says_its_role(
     tmp_path, name, usual_name
 ):
-    """It is read as labels in each spelling: were its second half lost, what was agreed would be AB's."""
+    """A tier of a document of ELAN says in its name that AB judged blindly, in sight, or agreed with others.
+
+    In another spelling of blanks, capitals or the colon it says the same: otherwise what was agreed on, for
+    example, would be AB's label.
+    """
     clips = []
     for tier_name in (name, usual_name):
         path = tmp_path / "a.eaf"
@@ -850,7 +866,10 @@ LEVEL_OF_FRAMES = {"level": ("0.4166667", "0.8333333", "S")}
 
 @pytest.mark.parametrize("are_in_two_files", [False, True])
 def test_a_span_is_the_same_to_the_millisecond_in_one_file_and_in_two(import_files, are_in_two_files):
-    """The concept was marked in a tool that writes milliseconds."""
+    """AB's level is at 0.4166667 to 0.8333333 s, as Praat writes frames, and the concept at 0.417 to 0.833 s.
+
+    To the millisecond both spans are one, so that level and concept are of one clip.
+    """
     concepts = {"concepts": ("0.417", "0.833", "Look")}
     contents = [LEVEL_OF_FRAMES, concepts] if are_in_two_files else [LEVEL_OF_FRAMES | concepts]
     files = {f"{n}/m.TextGrid": textgrid_of_ab(tiers) for n, tiers in enumerate(contents)}
@@ -861,7 +880,10 @@ def test_a_span_is_the_same_to_the_millisecond_in_one_file_and_in_two(import_fil
 
 
 def test_two_levels_of_one_span_contradict_each_other_in_two_tools_too(refusal_of):
-    """In one file AB says S, in the other HN, of a span that one tool writes in milliseconds."""
+    """AB says S at 0.4166667 to 0.8333333 s in one file, and HN at 0.417 to 0.833 s in the other.
+
+    To the millisecond both spans are one, so that the levels contradict each other.
+    """
     other = {"level": ("0.417", "0.833", "HN")}
     files = {"0/m.TextGrid": textgrid_of_ab(LEVEL_OF_FRAMES), "1/m.TextGrid": textgrid_of_ab(other)}
     refusal = refusal_of(files)

@@ -64,21 +64,23 @@ def labels_of(imported):
     [("German", ", "), ("German", "|"), ("French", "; "), ("Italian", " + "), ("Spanish", " / ")],
 )
 def test_lists_of_concepts_are_read_in_every_language(tmp_path, language, sign):
-    """Eight clips have levels and lists of concepts in words of a language, with a sign between concepts.
+    """Each of eight clips has a level and a list of concepts in words of a language, with a sign between.
 
-    The refusal proposes what each word means, and with that the table is read.
+    The import is refused and proposes what each word means, such as Blick for Look. Read with that, no label
+    is lost.
     """
     word_of_level = dict(zip(["EN", "HN", "NS", "S"], LEVELS[language], strict=True))
     word_of_concept = dict(zip(FOUR_CONCEPTS, CONCEPTS[language], strict=True))
-    labels = [*LABELS_OF_FOUR_CLIPS, *LABELS_OF_FOUR_CLIPS]
+    labels_of_eight_clips = [*LABELS_OF_FOUR_CLIPS, *LABELS_OF_FOUR_CLIPS]
     rows = [["Film", "Start", "End", "Niveau", "Concetti"]]
-    for number, (level, concepts) in enumerate(labels):
-        cell = sign.join(word_of_concept[concept] for concept in concepts)
-        rows.append(["Vertigo", 100 * number, 100 * number + 10, word_of_level[level], cell])
+    for number, (level, concepts) in enumerate(labels_of_eight_clips):
+        start_s = 100 * number
+        list_of_concepts = sign.join(word_of_concept[concept] for concept in concepts)
+        rows.append(["Vertigo", start_s, start_s + 10, word_of_level[level], list_of_concepts])
 
     imported = import_with_proposed_words(tmp_path / "t.tsv", rows)
 
-    assert labels_of(imported) == labels
+    assert labels_of(imported) == labels_of_eight_clips
 
 
 @pytest.mark.parametrize(
@@ -92,16 +94,21 @@ def test_lists_of_concepts_are_read_in_every_language(tmp_path, language, sign):
     ],
 )
 def test_marks_are_read_below_headings_of_every_language(tmp_path, language, yes, no):
-    """Each concept has a column, headed by its name in a language, with a mark for yes in eight clips."""
-    labels = [*LABELS_OF_FOUR_CLIPS, *LABELS_OF_FOUR_CLIPS]
+    """A table of eight clips has a column for each of four concepts, headed by its name in a language.
+
+    A mark in it says whether a clip has the concept, such as "ja" or "nein". The import is refused and
+    proposes which columns are concepts and what their headings mean; read with that, no label is lost.
+    """
+    labels_of_eight_clips = [*LABELS_OF_FOUR_CLIPS, *LABELS_OF_FOUR_CLIPS]
     rows = [["Film", "Start", "End", "Level", *CONCEPTS[language], "Notes"]]
-    for number, (level, concepts) in enumerate(labels):
+    for number, (level, concepts) in enumerate(labels_of_eight_clips):
+        start_s = 100 * number
         marks = [yes if concept in concepts else no for concept in FOUR_CONCEPTS]
-        rows.append(["Vertigo", 100 * number, 100 * number + 10, level, *marks, ""])
+        rows.append(["Vertigo", start_s, start_s + 10, level, *marks, ""])
 
     imported = import_with_proposed_words(tmp_path / "t.tsv", rows)
 
-    assert labels_of(imported) == labels
+    assert labels_of(imported) == labels_of_eight_clips
 
 
 @pytest.mark.parametrize("heading", ["concepts", "Concepten", "What do you see? (tick all that apply)"])
@@ -287,24 +294,25 @@ title.it = "Arma"
 
 
 def test_translated_titles_of_an_own_codebook_are_proposed(tmp_path):
-    """The table uses the French titles of a lab's codebook of violence.
+    """A lab's codebook of violence has French titles, such as "brutal" for its level violent.
 
-    They are proposed as words, and read after the person agrees.
+    A table of eight clips is labelled by these titles, paisible with Lame and brutal with Arme in turn. The
+    import is refused and proposes what they mean, and with these options it reads the table.
     """
     codebook = codebook_of_text(OWN_CODEBOOK)
     rows = ["movie,start_s,end_s,level,concepts"]
-    for number in range(0, 8, 2):
-        rows.append(f"Vertigo,{100 * number},{100 * number + 10},paisible,Lame")
-        rows.append(f"Vertigo,{100 * number + 100},{100 * number + 110},brutal,Arme")
-    path = tmp_path / "t.csv"
-    path.write_text("\n".join(rows), encoding="utf-8")
+    for start_s in range(0, 800, 200):
+        rows.append(f"Vertigo,{start_s},{start_s + 10},paisible,Lame")
+        rows.append(f"Vertigo,{start_s + 100},{start_s + 110},brutal,Arme")
+    table = tmp_path / "t.csv"
+    table.write_text("\n".join(rows), encoding="utf-8")
 
     with pytest.raises(UnreadColumnsError) as refusal:
-        import_spans([path], tmp_path, codebook=codebook)
+        import_spans([table], tmp_path, codebook=codebook)
     options = options_of(refusal.value)
     assert options["words"] == {"paisible": "calm", "brutal": "violent", "Arme": "Gun", "Lame": "Blade"}
 
-    imported = import_spans([path], tmp_path, codebook=codebook, **options)
+    imported = import_spans([table], tmp_path, codebook=codebook, **options)
     assert labels_of(imported) == [("calm", ["Blade"]), ("violent", ["Gun"])] * 4
 
 
@@ -370,6 +378,7 @@ def test_a_concept_of_one_letter_is_read_in_any_case_and_not_lost(tmp_path, text
 
 
 def test_a_level_whose_synonym_is_one_letter_is_read_in_any_case_and_not_lost(tmp_path):
+    """The codebook's level "sure" may also be called Y. The first clip has y."""
     levels = '[[levels]]\nname = "EN"\n[[levels]]\nname = "sure"\nsynonyms = ["Y"]\n'
     codebook = codebook_of_text(f'name = "mine"\nversion = "1"\n{levels}')
     path = tmp_path / "a.tsv"

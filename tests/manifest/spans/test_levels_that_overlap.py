@@ -26,7 +26,10 @@ ELAN = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 def test_levels_that_overlap_in_a_file_of_elan_are_noticed(import_files):
-    """Spans of such files have a cell `seen_score`, but AB delimited them: one level is a slip."""
+    """AB marked 1 to 5 s of a film as S on one tier of ELAN, and 4 to 9 s as HN on another.
+
+    From 4 to 5 s both are said, and as AB chose where spans begin and end, one is a slip.
+    """
     clips, notices = import_files({"film.eaf": ELAN}, movie="film")
 
     assert {clip.level for clip in clips} == {"S", "HN"}
@@ -36,6 +39,11 @@ def test_levels_that_overlap_in_a_file_of_elan_are_noticed(import_files):
 
 @pytest.mark.parametrize("seen_score", ["0", "1"])
 def test_spans_of_a_table_that_says_whether_a_score_was_seen_are_noticed(import_files, seen_score):
+    """AB says S of 1 to 5 s of a film and HN of 4 to 9 s: of 4 to 5 s, one of the two is a slip.
+
+    The table says whether AB saw a model's score (seen_score 1) or judged blindly (0): it's a slip either
+    way.
+    """
     table = (
         "movie,start_s,end_s,level,annotator,seen_score\n"
         f"film,1,5,S,AB,{seen_score}\n"
@@ -58,7 +66,11 @@ def test_spans_of_a_table_that_says_whether_a_score_was_seen_are_noticed(import_
     ids=["film next --blind", "a table of places alone", "film next", "the mode Read of film open"],
 )
 def test_judged_windows_may_overlap(import_files, headings, first, second):
-    """Their judge was shown one window after the other, and did not choose where they begin or end."""
+    """AB judged two windows of a film, 1 to 5 s as S and 4 to 9 s as HN, whose tables have these columns.
+
+    The columns say that windows were drawn, or shown one after the other. AB did not choose where they begin
+    or end, so that no level is a slip.
+    """
     table = (
         f"movie,start_s,end_s,level,annotator,{headings}\nfilm,1,5,S,AB,{first}\nfilm,4,9,HN,AB,{second}\n"
     )
@@ -70,7 +82,11 @@ def test_judged_windows_may_overlap(import_files, headings, first, second):
 
 
 def test_a_judgement_that_was_exported_to_a_tier_of_a_film_is_not_noticed(import_files):
-    """An export names a tier by how its judgements were made, and writes no place."""
+    """Two judgements of AB, S of 1 to 5 s and HN of 4 to 9 s, were exported to tiers of ELAN.
+
+    The tiers' names say that they were made blindly, as is done with windows that are drawn: no level is a
+    slip.
+    """
     exported = ELAN.replace('TIER_ID="level"', 'TIER_ID="human: level, blind@AB"')
     exported = exported.replace('TIER_ID="levels"', 'TIER_ID="human: level, blind (2)@AB"')
 

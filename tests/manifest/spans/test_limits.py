@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
@@ -181,9 +182,9 @@ def answer_of(child: Child, work, path: Path) -> bytes:
 def test_a_child_that_exceeds_its_limits_or_crashes_is_an_error_of_one_line_about_the_file(
     child, work, message, tmp_path
 ):
-    """A child process reads a file for us, within a second and 64 MB. `work` takes more, or crashes.
+    """A file is read by a child process, which may take a second and 64 MB. Here it takes more, or crashes.
 
-    The error names the limit that was exceeded. After a child is lost, there is another one.
+    The error names the file and the limit, and the next file is read by another child.
     """
     path = tmp_path / "a.eaf"
 
@@ -192,13 +193,17 @@ def test_a_child_that_exceeds_its_limits_or_crashes_is_an_error_of_one_line_abou
 
     assert str(error.value).startswith(str(path))
     assert "\n" not in str(error.value)
-    assert answer_of(child, process_id, path) != b""
+    answer_of_next_child = answer_of(child, process_id, path)
+    assert answer_of_next_child != b""
 
 
 @pytest.mark.long
 @pytest.mark.nightly
 def test_all_tests_of_a_child_hold_for_forks_of_a_process_without_other_threads():
-    """The tests of this file that ask a child run again, in a pytest of their own, with forks as children."""
+    """A child process is a new Python, or a fork of this one if that has no other threads.
+
+    So the ten tests of this file that ask a child run again in a pytest of their own, with forks.
+    """
     with_id_a_fork = "fork and not forked and not forks"  # the id of a parameter, not the name of a test
     options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-W", "error", "-k", with_id_a_fork]
     # What this pytest has in PYTEST_... is not for that one.
@@ -212,8 +217,10 @@ def test_all_tests_of_a_child_hold_for_forks_of_a_process_without_other_threads(
         check=False,
     )
     assert process.returncode == 0, process.stdout[-3000:]
-    # 5 works that take more than their limits, and 5 tests of one child each.
-    assert re.search(r"(\d+) passed", process.stdout)[1] == "10"
+    of_work_that_exceeds_limits = 5
+    others_of_one_child = 5
+    n_passed = int(re.search(r"(\d+) passed", process.stdout)[1])
+    assert n_passed == of_work_that_exceeds_limits + others_of_one_child
 
 
 WATCHED = """
@@ -242,10 +249,10 @@ The child has a second and 64 MB, which the system does not enforce. The program
 @pytest.mark.nightly
 @pytest.mark.parametrize("system", ["windows", "macos"])
 def test_the_parent_watches_where_the_system_keeps_no_limits(system):
-    """Both systems are simulated: which calls they have, what these say, and what the system does itself.
+    """Windows and macOS, which are simulated here, don't stop a process that takes too much time or memory.
 
-    A program has a child compute without end, then take a gigabyte, and then say which process it is. The
-    child may have a second and 64 MB, so the parent stops it twice; for the third task there is a new one.
+    A program has a child compute without end, then take a gigabyte, and then say which process it is. A
+    child may have a second and 64 MB, so the parent stops it twice, and a new one does the third task.
     """
     folders_of_modules = os.pathsep.join([str(ROOT / "tests" / "simulated"), str(ROOT)])
     process = subprocess.run(
@@ -266,7 +273,7 @@ def test_the_parent_watches_where_the_system_keeps_no_limits(system):
 
 
 def test_a_child_has_no_network(child):
-    """A child is a process that reads files of strangers for us. It may not even make a socket."""
+    """A child is a process that reads files of strangers for us. It may not make a socket to a network."""
     with pytest.raises(PermissionError):
         answer_of(child, make_a_socket, Path())
 
@@ -284,10 +291,10 @@ def test_a_child_is_kept_for_the_files_of_an_import(child):
 
 
 def test_what_a_reader_raises_in_a_child_is_raised_here(child):
-    """A child is a process that reads files for us, and its work may raise an error.
+    """A child is a process that reads files for us, and what its work raises is raised in this process.
 
-    Errors for users keep their facts, here the column. An error of the system stays one. An error of a bug,
-    here a KeyError, becomes a RuntimeError.
+    Errors for users keep their facts, here the column, and an error of the system stays one. An error of a
+    bug, here a KeyError, becomes a RuntimeError.
     """
     with pytest.raises(ManifestError, match="line 3") as error:
         answer_of(child, refuse_line_3, Path())
@@ -333,21 +340,35 @@ def test_limits_grow_with_the_file():
     assert of_large_file == Limits(cpu_s=60 + 2 * 20, memory=2**28 + 30 * twenty_megabytes)
 
 
-@pytest.mark.parametrize("n_threads", [0, 1], ids=["may be forked", "another thread waits"])
-def test_a_file_reads_the_same_whether_this_process_may_be_forked(tmp_path, n_threads):
-    """Python does not fork safely beside other threads: the file is then read in a new Python."""
-    path = tmp_path / "a.srt"
-    path.write_text("1\n00:00:01,000 --> 00:00:02,000\nHello\n")
-    account = Account(path)
+@contextmanager
+def waiting_threads(n_threads: int) -> Iterator[None]:
+    """Let so many threads of this process wait meanwhile."""
     stop = threading.Event()
     for _ in range(n_threads):
         threading.Thread(target=stop.wait, daemon=True).start()
+    try:
+        yield
+    finally:
+        stop.set()
 
-    subtitles = read_subtitles(path, account=account)
-    stop.set()
+
+@pytest.mark.parametrize("n_threads", [0, 1], ids=["may be forked", "another thread waits"])
+def test_a_file_reads_the_same_whether_this_process_may_be_forked(tmp_path, n_threads):
+    """A file of subtitles is read by a child process, which is a fork of this one, or a new Python.
+
+    It is a new Python if this process has another thread, beside which Python does not fork safely.
+    """
+    path = tmp_path / "a.srt"
+    path.write_text("1\n00:00:01,000 --> 00:00:02,000\nHello\n")
+    account = Account(path)
+
+    with waiting_threads(n_threads):
+        subtitles = read_subtitles(path, account=account)
 
     assert [subtitle.text for subtitle in subtitles] == ["Hello"]
-    assert (account.kind, account.seen, account.used) == ("srt", 1, 1)
+    assert account.kind == "srt"
+    assert account.seen == 1
+    assert account.used == 1
 
 
 def let_reading_in_this_process_fail(monkeypatch):
@@ -502,13 +523,15 @@ NO_SPANS = {
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read as Linux says it")
 @pytest.mark.parametrize("case", NO_SPANS)
 def test_records_that_are_no_spans_are_counted_and_take_no_memory_here(tmp_path, case):
-    """The child counts them, so that this process takes no more than 24 MB for twice as many either.
+    """A file has 200,000 records that are no spans, such as turns without length, or twice as many.
 
-    Objects for 200,000 records would take far more.
+    The child process that reads it counts them. So this process never takes more than 24 MB, where objects
+    for 200,000 records would take far more.
     """
     name, write_text = NO_SPANS[case]
+    n_good_spans = N_GOOD_SPANS.get(name, 0)
+    path = tmp_path / name
     for n_records in (200_000, 400_000):
-        path = tmp_path / name
         path.write_text(write_text(n_records))
 
         result = measured_import(tmp_path, path)
@@ -516,7 +539,7 @@ def test_records_that_are_no_spans_are_counted_and_take_no_memory_here(tmp_path,
         assert result.peak_mb < 24
         if not result.refusal:
             assert result.seen == result.left_out + result.used
-            assert result.used == N_GOOD_SPANS.get(name, 0)
+            assert result.used == n_good_spans
             assert result.left_out >= n_records
 
 
@@ -548,9 +571,10 @@ SPANS_OF_LITTLE = {
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read as Linux says it")
 @pytest.mark.parametrize("case", SPANS_OF_LITTLE)
 def test_spans_take_memory_within_the_limits_here_or_are_refused_in_a_line(tmp_path, case):
-    """`SPANS_OF_LITTLE` has files whose spans take much more memory than their bytes.
+    """A file has 160,000 spans, or twice as many, which take much more memory than its bytes.
 
-    The larger file of each case is refused, with the advice to divide it, but for two cases that fit.
+    This process takes no more than the limit for the file's size, or the file is refused with the advice to
+    divide it. The larger file is refused, but for two cases that fit.
     """
     name, write_text = SPANS_OF_LITTLE[case]
     for n_spans in (160_000, 320_000):
@@ -584,24 +608,41 @@ def test_what_an_import_may_hold_is_counted_over_all_its_files(tmp_path, monkeyp
         import_spans([first, second], tmp_path)
 
 
-def test_what_an_import_may_hold_grows_with_a_pipe_too(tmp_path, monkeypatch):
-    """The limit is 1000 times the size of a file. A pipe has none before it is read: its limit would be 0."""
+def limit_what_an_import_may_hold_to_1000_times_its_file(monkeypatch):
+    """Let an import hold 1000 bytes of memory for each byte of its file."""
     monkeypatch.setattr(
         read_in_sandbox, "limits_of", lambda size: limits_of(size)._replace(memory=1000 * size)
     )
+
+
+@contextmanager
+def pipe_that_holds(text: str) -> Iterator[Path]:
+    """Write a text into a pipe, close its writing end, and give the path of the other one."""
     read_end, write_end = os.pipe()
-    os.write(write_end, srt_of(n_cues=60).encode())
+    os.write(write_end, text.encode())
     os.close(write_end)
     try:
-        imported = import_spans([Path(f"/dev/fd/{read_end}")], tmp_path)
+        yield Path(f"/dev/fd/{read_end}")
     finally:
         os.close(read_end)
+
+
+def test_what_an_import_may_hold_grows_with_a_pipe_too(tmp_path, monkeypatch):
+    """An import may hold 1000 times the size of its file. Here the file is a pipe, with 60 subtitles.
+
+    A pipe has no size before it is read, by which the import could hold nothing.
+    """
+    limit_what_an_import_may_hold_to_1000_times_its_file(monkeypatch)
+
+    with pipe_that_holds(srt_of(n_cues=60)) as path_of_pipe:
+        imported = import_spans([path_of_pipe], tmp_path)
+
     assert len(imported.manifest) == 60
 
 
 @pytest.mark.long
 def test_columns_that_other_files_give_to_all_clips_count(tmp_path, monkeypatch):
-    """All clips of an import have the same columns. One of two files has 500, and the other 100 clips.
+    """All clips of an import have the same columns: here one file has 500, and another one 100 clips.
 
     Each can be held with 1 MB. Together they would be 101 clips of 500 columns, which cannot.
     """
@@ -619,19 +660,20 @@ def test_columns_that_other_files_give_to_all_clips_count(tmp_path, monkeypatch)
 
 
 def test_annotators_with_columns_of_their_own_count_each(tmp_path, monkeypatch):
-    """A table of 100 rows has a column of levels for each of 20 people, so it has 2000 clips.
+    """A table of 100 rows has a column of levels for each of 20 people: if all are read, it has 2000 clips.
 
-    They cannot be held with 800,000 bytes. The 200 clips of two people can.
+    They cannot be held in 800,000 bytes of memory. The 200 clips of two people can.
     """
     limit_what_an_import_may_hold(monkeypatch, memory=800_000)
-    people = [f"P{k}" for k in range(20)]
-    columns = ",".join(f"{name} level" for name in people)
+    twenty_people = [f"P{number}" for number in range(20)]
+    columns = ",".join(f"{name} level" for name in twenty_people)
     path = tmp_path / "a.csv"
     path.write_text(rows(f"movie,start_s,end_s,{columns}", 100, "m,{0},{0}.5" + ",S" * 20))
 
     with pytest.raises(InputError, match="divide it"):
-        import_spans([path], tmp_path, wide=people)
-    import_spans([path], tmp_path, wide=people[:2])
+        import_spans([path], tmp_path, wide=twenty_people)
+    of_two_people = import_spans([path], tmp_path, wide=twenty_people[:2])
+    assert len(of_two_people.manifest) == 200
 
 
 def test_rows_of_a_table_that_is_refused_for_its_headings_are_not_sent(tmp_path, monkeypatch):
@@ -760,14 +802,17 @@ def test_what_a_table_is_proposed_to_be_counts_as_what_this_process_holds(tmp_pa
 
 
 def test_what_an_annotation_refers_to_counts_as_what_this_process_holds(tmp_path, monkeypatch):
-    """Each of 90 annotations refers to the one before, and so to all before.
+    """In a document of ELAN each of 90 annotations refers to the one before, and so to all before.
 
-    Their 90 * 89 / 2 = 4005 references can't be held with 400,000 bytes.
+    This process keeps 90 * 89 / 2 = 4005 references, which can't be held in 400,000 bytes of memory.
     """
-    first = tier("T", alignable_annotation("a0", "t0", "t1", "w"))
-    others = "".join(ref_annotation(f"a{k}", f"a{k - 1}", "w") for k in range(1, 90))
+    first = alignable_annotation("a0", "t0", "t1", "w")
+    others = ""
+    for number in range(1, 90):
+        others += ref_annotation(f"a{number}", above=f"a{number - 1}", text="w")
     path = tmp_path / "a.eaf"
-    path.write_text(eaf({"t0": 0, "t1": 1000}, first + tier("U", others)))
+    path.write_text(eaf({"t0": 0, "t1": 1000}, tier("T", first) + tier("U", others)))
+
     limit_what_an_import_may_hold(monkeypatch, memory=400_000)
     with pytest.raises(InputError, match=r"a\.eaf.*divide it"):
         import_spans([path], tmp_path)
@@ -788,7 +833,10 @@ def test_a_text_as_long_as_a_book_is_left_out(tmp_path):
 
 @pytest.mark.parametrize("case", ["a long text", "languages", "headings", "spellings", "lines"])
 def test_each_message_of_an_import_is_shorter_than_1500_characters(tmp_path, case):
-    """`LONG_NOTICES` has files about which very much could be said: notices, or the reason of a refusal."""
+    """Very much could be said of these files, such as each of 1000 languages or 900 headings.
+
+    What an import says of them, in notices or as the reason of a refusal, is short.
+    """
     name, text = LONG_NOTICES[case]
     path = tmp_path / name
     path.write_text(text)
@@ -971,24 +1019,25 @@ HOSTILE = {
 def test_files_that_are_made_to_take_long_are_read_in_5_s_or_refused_in_a_short_message(
     tmp_path, monkeypatch, case
 ):
-    """`HOSTILE` has files in which something is very long, or comes very often: about 200,000 characters.
+    """In each of these files something is very long, or comes very often: about 200,000 characters.
 
-    Neither the child that reads the file nor this process takes 5 s. A child is stopped then, which is an
-    error of another class and fails the test. A refusal has fewer than 10,000 characters.
+    Neither the child process that reads it nor this one takes 5 s: after that the child would be stopped with
+    an error of another class, which fails the test. If the file is refused, the message is below 10,000
+    characters.
     """
     limit_a_childs_time(monkeypatch, cpu_s=5)
     name, write_text = HOSTILE[case]
     path = tmp_path / name
     path.write_text(write_text(200_000))
-    message = ""
 
+    message_of_refusal = ""
     with within_cpu_s(limit_s=5):
         try:
             import_spans([path], tmp_path, annotator="a")
         except ManifestError as refusal:
-            message = str(refusal)
+            message_of_refusal = str(refusal)
 
-    assert len(message) < 10_000
+    assert len(message_of_refusal) < 10_000
 
 
 def test_a_few_labels_of_one_span_are_joined(tmp_path):

@@ -4,7 +4,8 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 
-COLUMNS = {"concepts": ["Body", "Look"]}
+BODY_AND_LOOK_ARE_CONCEPTS = {"concepts": ["Body", "Look"]}
+"""The option that says of the columns Body and Look that they hold marks: whether a clip has the concept."""
 
 
 def table_of_marks(yes, no):
@@ -17,18 +18,31 @@ OTHER_WORDS = [("是", "否"), ("Jawohl", "nö"), ("s", "n"), ("2", "0"), ("+++"
 
 
 @pytest.mark.parametrize(("yes", "no"), OTHER_WORDS)
-@pytest.mark.parametrize("answer", ["no", ""], ids=["no", "no label"])
-def test_marks_are_what_the_person_says(import_files, yes, no, answer):
-    clips, said = import_files(
-        {"t.csv": table_of_marks(yes, no)}, columns=COLUMNS, words={yes: "yes", no: answer}
+@pytest.mark.parametrize("meaning_of_no", ["no", ""], ids=["no", "no label"])
+def test_marks_are_what_the_person_says(import_files, yes, no, meaning_of_no):
+    """Below the headings Body and Look stand marks in words of the annotator's own, such as 是 and 否.
+
+    The first clip has Body, the second Look, and the third neither. The person says which word means yes;
+    that the other means "no", or "" for no label, comes to the same.
+    """
+    table = table_of_marks(yes, no)
+
+    clips, notices = import_files(
+        {"t.csv": table}, columns=BODY_AND_LOOK_ARE_CONCEPTS, words={yes: "yes", no: meaning_of_no}
     )
 
     assert [clip.concepts for clip in clips] == [("Body",), ("Look",), ()]
-    assert "no label in the files" not in said
+    assert "no label in the files" not in notices
 
 
 def test_a_mark_that_stands_alone_is_what_the_person_says(import_files):
-    clips, _ = import_files({"t.csv": table_of_marks("是", "")}, columns=COLUMNS, words={"是": "yes"})
+    """The first clip is marked 是 below Body, the second below Look. Other cells are empty.
+
+    The person says that 是 means yes.
+    """
+    table = table_of_marks(yes="是", no="")
+
+    clips, _ = import_files({"t.csv": table}, columns=BODY_AND_LOOK_ARE_CONCEPTS, words={"是": "yes"})
 
     assert [clip.concepts for clip in clips] == [("Body",), ("Look",), ()]
 
@@ -40,6 +54,7 @@ def test_explained_marks_of_columns_that_are_not_named_are_asked_for_as_concepts
 
 
 def test_a_column_whose_cells_are_no_marks_says_what_to_type(import_files):
+    """Below the headings Body and Look stands 是 or 否, and nobody said what these words mean."""
     _, said = import_files({"t.csv": table_of_marks("是", "否")})
 
     assert "column 'Body' is headed as Body and not read: its cells are no marks ('否', '是')" in said

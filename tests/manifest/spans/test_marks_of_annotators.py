@@ -17,7 +17,11 @@ def labels_by_annotator(clips):
     ],
 )
 def test_each_annotator_has_a_column_of_marks_for_each_level(import_files, refusal_of, headings):
-    """AB and CD have a column for each of two levels: these are two annotators, not four."""
+    """AB and CD have a column for each of two levels, S and EN, with a 1 where they gave it.
+
+    These are two annotators, and not four: the refusal proposes to read them so, and each has a level in
+    each of two rows.
+    """
     content = f"movie,start_s,end_s,{headings}\nf,1,2,1,0,0,1\nf,3,4,0,1,0,1\n"
     assert refusal_of({"t.csv": content}).options == ("--wide AB,CD",)
 
@@ -31,16 +35,21 @@ def test_each_annotator_has_a_column_of_marks_for_each_level(import_files, refus
 
 
 def test_the_concepts_of_two_annotators_are_not_put_together(import_files, refusal_of):
-    """Each annotator has a column of marks for each concept: AB saw Look where CD saw Body."""
+    """AB and CD have a column of marks for each of two concepts. In the first row AB saw Look, CD Body."""
     content = "movie,start_s,end_s,Look (AB),Body (AB),Look (CD),Body (CD)\nf,1,2,1,0,0,1\nf,3,4,0,1,0,1\n"
     assert refusal_of({"t.csv": content}).options == ("--wide AB,CD",)
 
     clips, _ = import_files({"t.csv": content}, wide=["AB", "CD"])
-    assert labels_by_annotator(clips)[:2] == [("AB", None, ("Look",)), ("CD", None, ("Body",))]
+    of_first_row = labels_by_annotator(clips)[:2]
+    assert of_first_row == [("AB", None, ("Look",)), ("CD", None, ("Body",))]
 
 
 def test_marks_and_concepts_beside_a_column_with_the_name_alone_are_the_annotators(import_files, refusal_of):
-    """AB and CD head levels, and with a concept behind them marks of it, or all concepts."""
+    """AB has columns of levels, of marks of Look and of comments; CD has levels and lists of concepts.
+
+    The columns of levels have the name alone as heading, the others the name and what they hold. All are
+    read as the annotator's.
+    """
     content = (
         "movie,start_s,end_s,AB,AB Look,AB comment,CD,CD concepts\nf,1,2,S,1,clear,EN,\nf,3,4,EN,0,,EN,Body\n"
     )
@@ -64,7 +73,10 @@ def test_it_is_asked_whether_other_words_beside_a_label_are_annotators(refusal_o
 
 
 def test_counts_of_votes_below_levels_are_no_annotators(import_files):
-    """Below each level stands how many people gave it: neither S nor EN is a person, and 2 is no level."""
+    """Below the headings S and EN stands how many people gave this level: 2 and 1, and 0 and 3.
+
+    S and EN are no annotators, and a number is no level, so that no row has one, which is said.
+    """
     content = "movie,start_s,end_s,S,EN\nf,1,2,2,1\nf,3,4,0,3\n"
     clips, notices = import_files({"t.csv": content})
     assert {clip.level for clip in clips} == {None}
@@ -73,7 +85,11 @@ def test_counts_of_votes_below_levels_are_no_annotators(import_files):
 
 
 def test_mechanical_turks_columns_of_answers(import_files, refusal_of):
-    """Mechanical Turk writes a column of true and false for each label, and marks of who approved."""
+    """Mechanical Turk writes a table with a column of true and false for each label, and who answered.
+
+    The refusal proposes the column of annotators. With the columns of labels named too, each row has its
+    worker's labels; the marks of who approved are none.
+    """
     content = (
         "WorkerId,Input.video,Answer.level.S,Answer.level.EN,Answer.concept.Look,Approve\n"
         "W1,f1.mp4,true,false,true,x\n"

@@ -27,16 +27,17 @@ def test_a_sign_written_twice_is_another_degree(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "names", "name"),
+    ("misspelt", "names", "meant"),
     [
-        ("ENN", LEVELS, "EN"),
-        ("SS", LEVELS, "S"),
-        ("ns?", LEVELS, "NS"),
+        ("ENN", ["EN", "HN", "NS", "S"], "EN"),
+        ("SS", ["EN", "HN", "NS", "S"], "S"),
+        ("ns?", ["EN", "HN", "NS", "S"], "NS"),
         ("vilent", ["calm", "violent"], "violent"),
-        ("2.0", LIKERT, "2"),
+        ("2.0", ["1", "2", "3", "4", "5"], "2"),
         ("1990", ["1980s", "1990s"], "1990s"),
         ("54215", ["tt0054215"], "tt0054215"),
     ],
 )
-def test_a_misspelt_name_is_proposed(text, names, name):
-    assert nearest(text, names) == name
+def test_a_misspelt_name_is_proposed(misspelt, names, meant):
+    """A table has a word that is none of the names of levels or films, and one of the names is near it."""
+    assert nearest(misspelt, names) == meant

@@ -65,7 +65,10 @@ def import_with_proposed_options(path, codebook=None):
     ids=["words", "floats beside an empty cell"],
 )
 def test_a_table_of_words_of_its_own_is_read_with_the_codebook_that_is_guessed_of_it(tmp_path, rows, levels):
-    """The levels are called "high" and "low", or 1 and 2, which spreadsheets write as 1.0 and 2.0."""
+    """The levels of a table are called "high" and "low", or 1 and 2, which spreadsheets write as 1.0 and 2.0.
+
+    A codebook is guessed from them. With it, and the columns that the refusal proposes, the table is read.
+    """
     table = tmp_path / "t.csv"
     table.write_text(f"film,start,end,rating\n{rows}", encoding="utf-8")
     codebook = tmp_path / "own.toml"
@@ -96,7 +99,10 @@ def test_a_column_that_says_what_a_row_holds_is_not_proposed_as_films(import_fil
     ["rating", "class", "category", "objectification", "Stufe", "code", "niveau", "tags", "x", "lvl", "AB"],
 )
 def test_a_column_of_labels_is_proposed_whatever_its_heading(import_files, heading):
-    """Cells that are levels or concepts of the codebook tell that a column holds labels."""
+    """A table has a column whose heading says little or nothing, and whose two cells are labels.
+
+    Cells that are levels or concepts of the codebook tell that a column holds labels, so it is proposed.
+    """
     for first, second in (("S", "EN"), ("Body", "Look; Body"), ("Sure", "")):
         table = f"movie,start_s,end_s,{heading}\na,0,1,{first}\na,1,2,{second}\n"
         options = proposed_options(import_files, table)
@@ -159,14 +165,17 @@ def test_levels_in_the_column_of_annotators_are_reported(import_files):
 def test_a_column_replaced_by_another_is_reported(import_files):
     """The person reads "rating" as the level and "Film" as the movie, so the columns of these names go."""
     table = "movie,Film,start_s,end_s,level,rating\nf,g,1,2,7,S\n"
+
     (clip,), notices = import_files({"t.csv": table}, columns={"level": ["rating"], "movie": ["Film"]})
-    assert (clip.movie, clip.level) == ("g", "S")
+
+    assert clip.movie == "g"
+    assert clip.level == "S"
     assert "'level' left out" in notices
     assert "column 'movie' left out: 'Film' is read as movie" in notices
 
 
 def test_two_columns_of_ours_that_were_exchanged_are_exchanged_back(import_files):
-    """In the table, a span from 1 to 2 s has its end below start_s and its start below end_s."""
+    """A span from 1 to 2 s has its end below start_s and its start below end_s, which the person says."""
     table = "movie,start_s,end_s,level\nf,2,1,S\n"
 
     (clip,), _ = import_files({"t.csv": table}, columns={"start_s": ["end_s"], "end_s": ["start_s"]})
@@ -226,7 +235,7 @@ def test_a_row_of_a_wide_table_that_nobody_labelled_stays_a_clip(import_files):
     assert [(c.start_s, c.level, c.annotator) for c in clips] == [(1.0, "S", "AB"), (3.0, None, "")]
 
 
-ROW_FOR_EACH_CONCEPT = """clip_id,movie,start_s,end_s,annotator,level,concepts,remark
+TABLE_WITH_A_ROW_FOR_EACH_CONCEPT = """clip_id,movie,start_s,end_s,annotator,level,concepts,remark
 a1,f,0,10,AB,S,Body,slow
 a1,f,0,10,AB,S,Look,pan
 a1,f,0,10,CD,EN,Look,
@@ -236,8 +245,8 @@ a2,f,10,20,AB,HN,Clothing,
 
 
 def test_rows_of_one_concept_each_about_one_clip_and_annotator_are_joined(import_files):
-    """In `ROW_FOR_EACH_CONCEPT`, AB has two rows about clip a1: of Body, "slow", and of Look, "pan"."""
-    clips, notices = import_files({"t.csv": ROW_FOR_EACH_CONCEPT})
+    """A table has a row for each concept: AB has two rows about clip a1, of Body, "slow", and of Look, "pan"."""
+    clips, notices = import_files({"t.csv": TABLE_WITH_A_ROW_FOR_EACH_CONCEPT})
 
     labels = [(clip.clip_id, clip.annotator, clip.level, set(clip.concepts)) for clip in clips]
     assert labels == [
@@ -255,11 +264,11 @@ def test_rows_of_one_concept_each_about_one_clip_and_annotator_are_joined(import
     ids=["says nothing new", "another level", "another span"],
 )
 def test_a_second_row_of_a_clip_that_adds_no_label_is_refused(import_files, row):
-    """Line 5, the last of `ROW_FOR_EACH_CONCEPT`, is "a2,f,10,20,AB,HN,Clothing,": AB's row about a2.
+    """Line 5, the last of a table, is AB's row about a2: HN and Clothing from 10 to 20 s. A row is added.
 
     A further row about a2 may add a concept to the same level and span, and these three do not.
     """
-    table = f"{ROW_FOR_EACH_CONCEPT}{row}\n"
+    table = f"{TABLE_WITH_A_ROW_FOR_EACH_CONCEPT}{row}\n"
     with pytest.raises(ManifestError, match=r"line 6, .*line 5"):
         import_files({"t.csv": table})
 
@@ -412,7 +421,10 @@ def table_with_rows_without_times(untimed_rows, *, n_timed, n_untimed):
 
 @pytest.mark.parametrize("untimed_rows", ROWS_WITH_AND_WITHOUT_TIMES)
 def test_a_row_that_lacks_times_which_most_have_is_left_out(import_files, untimed_rows):
-    """Four rows have times and one has not, so its times were forgotten. It is no label of the whole film."""
+    """Four rows of a table have times and one, on line 6, has none: they were forgotten.
+
+    It is no label of the whole film, and is left out.
+    """
     table = table_with_rows_without_times(untimed_rows, n_timed=4, n_untimed=1)
 
     clips, notices = import_files({"t.csv": table})
@@ -475,7 +487,7 @@ def test_annotators_whose_names_differ_in_the_dot_of_an_i_are_refused_as_one_nam
 
 
 def test_overlapping_levels_of_one_annotator_are_reported(import_files):
-    """AB gave S from 1 to 10 s, and EN within it."""
+    """AB gave S from 1 to 10 s, and EN from 3 to 4 s within it: only one can be meant there."""
     table = "movie,start_s,end_s,level,annotator\nf,1,10,S,AB\nf,3,4,EN,AB\n"
 
     clips, notices = import_files({"t.csv": table})
@@ -534,45 +546,50 @@ READ_BY_PASTING = {
 
 @pytest.mark.parametrize("shape", READ_BY_PASTING)
 def test_a_table_as_people_make_it_is_read_with_the_options_that_its_refusal_proposes(tmp_path, shape):
-    """`READ_BY_PASTING` has tables of shapes that people really use, and what each says.
+    """Tables have shapes that people really use: times in frames, a column for each person, and so on.
 
-    That is the start, end, level, concepts and annotator of each clip.
+    If the import is refused, the options that the refusal names are pasted. Then the clips have the times,
+    level, concepts and annotator that the table says, in any order.
     """
-    table, expected = READ_BY_PASTING[shape]
+    table, labels_in_table = READ_BY_PASTING[shape]
     path = tmp_path / "t.csv"
     path.write_text(table, encoding="utf-8")
 
-    labels = [
-        (clip.start_s, clip.end_s, clip.level or "", set(clip.concepts), clip.annotator)
-        for clip in import_with_proposed_options(path)
-    ]
+    clips = import_with_proposed_options(path)
 
-    assert len(labels) == len(expected)
-    for label in expected:
-        assert label in labels
+    labels_read = []
+    for clip in clips:
+        level = clip.level or ""
+        labels_read.append((clip.start_s, clip.end_s, level, set(clip.concepts), clip.annotator))
+    assert len(labels_read) == len(labels_in_table)
+    for label in labels_in_table:
+        assert label in labels_read
 
 
-OWN_WORDS = "Film,Start,End,Objectification\nG,1,3,ja klar\nG,5,8,gar nicht\nG,9,10,gar nicht\n"
+TABLE_OF_TWO_OWN_WORDS = "Film,Start,End,Objectification\nG,1,3,ja klar\nG,5,8,gar nicht\nG,9,10,gar nicht\n"
 """A table whose levels are called "ja klar" and "gar nicht", which no codebook has."""
 
 
 def test_words_that_only_a_person_can_explain_are_asked_for(import_files):
-    """Nothing tells which levels "ja klar" and "gar nicht" are. The proposal has LABEL in their place."""
-    options = proposed_options(import_files, OWN_WORDS)
+    """The levels of a table are called "ja klar" and "gar nicht", which no codebook knows.
+
+    The proposal has LABEL in place of their meanings. The person types Sure and EN, and the table is read.
+    """
+    options = proposed_options(import_files, TABLE_OF_TWO_OWN_WORDS)
     assert options["words"] == {"gar nicht": "LABEL", "ja klar": "LABEL"}
 
     options["words"] = {"gar nicht": "EN", "ja klar": "Sure"}
-    clips, _ = import_files({"t.csv": OWN_WORDS}, **options)
+    clips, _ = import_files({"t.csv": TABLE_OF_TWO_OWN_WORDS}, **options)
 
     assert [clip.level for clip in clips] == ["S", "EN", "EN"]
 
 
 def test_a_word_may_not_be_explained_by_what_is_no_level_or_concept(import_files):
-    """The person mistyped EM for EN."""
-    options = proposed_options(import_files, OWN_WORDS)
+    """A table has the level "gar nicht". The person explains it as EM, and mistyped it for EN."""
+    options = proposed_options(import_files, TABLE_OF_TWO_OWN_WORDS)
     options["words"] = {"gar nicht": "EM"}
     with pytest.raises(ManifestError, match="'EM' is no level or concept"):
-        import_files({"t.csv": OWN_WORDS}, **options)
+        import_files({"t.csv": TABLE_OF_TWO_OWN_WORDS}, **options)
 
 
 def test_what_a_person_named_is_kept_in_what_is_proposed(import_files):
@@ -591,7 +608,10 @@ def test_what_a_person_named_is_kept_in_what_is_proposed(import_files):
 
 
 def test_tables_that_need_other_options_than_the_first_are_named(import_files):
-    """The first and the third table have the same headings. The second says Anfang in place of Beginn."""
+    """Three tables need options to be read. The first and the third have the same headings.
+
+    The second says Anfang in place of Beginn, so that the options of the first do not read it.
+    """
     files = {
         "a.csv": "Film;Beginn;Ende;Stufe\nG;1;3;S\n",
         "b.csv": "Film;Anfang;Ende;Stufe\nG;1;3;S\n",
@@ -624,9 +644,15 @@ def test_a_column_that_says_yes_in_some_rows_only_is_proposed_as_a_concept(
 
 
 def test_a_table_with_tabs_and_a_heading_row_is_no_text_of_elan(import_files):
-    """ELAN exports rows with tabs and two times too, often without headings. "Début" is a heading here."""
+    """ELAN exports rows with tabs and two times too, often without headings.
+
+    This table has headings, in French, and is read as a person's: "Début" is proposed as the start.
+    """
     table = "Film\tPlan\tDébut\tFin\tNiveau\nC\t12\t00:02:10.500\t00:02:16.000\tHN\n"
-    assert proposed_options(import_files, table)["columns"]["start_s"] == ["Début"]
+
+    options = proposed_options(import_files, table)
+
+    assert options["columns"]["start_s"] == ["Début"]
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-8-sig", "utf-8"])
@@ -712,14 +738,16 @@ def test_of_a_table_without_levels_and_concepts_the_column_that_may_hold_levels_
     """Besides the film and its times there is only the column "Ort", of the words in and out."""
     table = tmp_path / "tags.csv"
     table.write_text("Film,Beginn,Ende,Ort\na,0,4,in\na,5,9,out\nb,0,4,in\n", encoding="utf-8")
+
     with pytest.raises(ManifestError, match=r"levels or concepts: give --column level=Ort$"):
         guess_codebook(table)
 
 
 def test_levels_and_concepts_are_guessed_with_their_counts_and_likely_slips(tmp_path):
-    """Here "Low " is low, "hihg" may be a slip of its twin high, and "Moon" is moon.
+    """A codebook is guessed from a table of eight clips: its levels are the words of "rating".
 
-    Levels that are words get an order by chance, so a notice asks the person to order them.
+    There "Low " is low, and "hihg" may be a slip of its twin high. Words don't say their order, so a notice
+    asks the person to order the levels.
     """
     table = tmp_path / "t.csv"
     table.write_text(
@@ -736,8 +764,10 @@ def test_levels_and_concepts_are_guessed_with_their_counts_and_likely_slips(tmp_
 
     guessed = guess_codebook(table)
 
-    levels = [(word.name, word.frequency, word.twin) for word in guessed.levels]
-    assert levels == [("high", 3, ""), ("hihg", 1, "high"), ("low", 4, "")]
+    high, hihg, low = guessed.levels
+    assert (high.name, high.frequency, high.twin) == ("high", 3, "")
+    assert (hihg.name, hihg.frequency, hihg.twin) == ("hihg", 1, "high")
+    assert (low.name, low.frequency, low.twin) == ("low", 4, "")
     assert [(word.name, word.frequency) for word in guessed.concepts] == [("sun", 4), ("moon", 4)]
     assert any("order" in notice for notice in guessed.notices())
 
@@ -858,9 +888,15 @@ def test_two_columns_of_the_same_few_words_of_no_codebook_are_levels_of_two_anno
 def test_lists_of_a_few_words_are_asked_for_as_concepts_and_other_lists_are_kept(
     import_files, cells, are_concepts
 ):
-    """A question about every column of notes would stop a person whose table is read well without it."""
-    rows = [f'a,{n},{n + 1},{"S" if n else "EN"},"{cell}"' for n, cell in enumerate(cells)]
-    table = "movie,start_s,end_s,level,parts\n" + "\n".join(rows)
+    """The column "parts" of a table may hold lists of a few words, which may be concepts: it is asked about.
+
+    Files, sentences or times are kept as they are, without a question, and are no concepts of a clip.
+    """
+    rows = ["movie,start_s,end_s,level,parts"]
+    for number, cell in enumerate(cells):
+        level = "EN" if number == 0 else "S"
+        rows.append(f'a,{number},{number + 1},{level},"{cell}"')
+    table = "\n".join(rows)
 
     if are_concepts:
         assert proposed_options(import_files, table)["columns"] == {"concepts": ["parts"]}

@@ -365,7 +365,7 @@ def damaged(record, data):
 @pytest.mark.parametrize("kind", EXAMPLES)
 @given(number=st.integers(min_value=0, max_value=5), data=st.data())
 def test_a_damaged_record_costs_itself_alone_or_is_reported(tmp_path, kind, number, data):
-    """A file of a tool has six records between a head and a tail. In one of them some signs are replaced.
+    """A file of a tool has six records between a head and a tail, and some signs of one are replaced.
 
     The file may then be refused. If it is read, the other five records are read as before, or the account of
     the import says what has changed: more records are left out, or there is another note.

@@ -53,14 +53,18 @@ def labels_of(clips):
 
 
 def test_selections_of_video_and_sound_are_spans_by_their_coders(import_files):
-    """Ann (U1) made both selections, of 1000 to 5000 ms of the film and of 6000 to 7500 ms of the song.
+    """In a project, Ann selected 1 to 5 s of film.mp4 and 6 to 7.5 s of song.wav, and gave both the code S.
 
-    Bob (U2) added the code EN (E) to the first. Identifiers are the same in capitals: s is S.
+    Bob added the code EN to the first. The document names coders and codes by identifiers (bob is U2, EN is
+    E), which are the same in capitals: s is S.
     """
     by_ann = coding("S")
-    by_bob = coding("E", "U2")
-    video = f'<VideoSource name="film.mp4">{selection(1000, 5000, by_ann, by_bob)}</VideoSource>'
-    sound = f'<AudioSource name="song.wav">{selection(6000, 7500, coding("s"), kind="Audio")}</AudioSource>'
+    by_bob = coding("E", user="U2")
+    by_ann_in_small_letters = coding("s")
+    of_film = selection(1000, 5000, by_ann, by_bob)
+    of_song = selection(6000, 7500, by_ann_in_small_letters, kind="Audio")
+    video = f'<VideoSource name="film.mp4">{of_film}</VideoSource>'
+    sound = f'<AudioSource name="song.wav">{of_song}</AudioSource>'
 
     clips, _ = import_files({"a.qde": project(video + sound)})
 
@@ -72,13 +76,15 @@ def test_selections_of_video_and_sound_are_spans_by_their_coders(import_files):
 
 
 def test_an_archive_is_read_by_its_document_whatever_media_it_holds(import_files):
-    """The medium in the archive is no video at all: 1000 letters x."""
-    video = (
-        f'<VideoSource name="film" path="internal://0.mp4">{selection(1000, 5000, coding("S"))}</VideoSource>'
-    )
+    """A project may be an archive of its document and its films. Here the film 0.mp4 is 1000 letters x, no video.
+
+    The document alone is read: Ann gave the code S to 1000 to 5000 ms of the film.
+    """
+    coded = selection(1000, 5000, coding("S"))
+    document = project(f'<VideoSource name="film" path="internal://0.mp4">{coded}</VideoSource>')
     media = {"Sources/0.mp4": "x" * 1000}
 
-    clips, _ = import_files({"a.qdpx": archive(project(video), **media)})
+    clips, _ = import_files({"a.qdpx": archive(document, **media)})
 
     assert labels_of(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
 
@@ -130,10 +136,10 @@ def test_a_project_cut_short_is_told_as_one_though_it_holds_an_office_file(impor
 
 
 def test_top_level_codes_are_text_unless_read_as_labels(import_files):
-    """A code below "level" is a level.
+    """Codes below "level" are levels. Body (B) and kiss (K) stand above all others, and so are texts.
 
-    Body (B) and kiss (K) are at the top of the codebook, so nothing says that they are labels. Where the user
-    says that codes are labels, Body is one; kiss is neither a level nor a concept, and stays a text.
+    Where the person says that codes are labels, Body is a concept; kiss is neither a level nor a concept,
+    and stays a text.
     """
     video = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("B"), coding("K"))}</VideoSource>'
 
@@ -146,9 +152,10 @@ def test_top_level_codes_are_text_unless_read_as_labels(import_files):
 
 
 def test_codes_without_a_time_are_left_out_and_counted(import_files):
-    """Codes of texts, pictures and PDFs are at no time of a film.
+    """Ann coded a text and a picture, which have no time, and made two selections of film.mp4.
 
-    Of the film's two selections, one has no code; the other has S, and a code that the codebook does not have.
+    One of these has no code. The other has S, which alone is read, and a code that the codebook does not
+    have; for all that is left out the notices say why.
     """
     coded_text = f'<PlainTextSelection startPosition="1" endPosition="2">{coding("S")}</PlainTextSelection>'
     text = f'<TextSource name="notes">{coded_text}</TextSource>'

@@ -2,12 +2,16 @@
 
 import pytest
 
-HEADER = "movie,start_s,end_s,level\n"
-
 
 @pytest.mark.parametrize("name", ["Mode", "Modus", "Median:", "Moda", "众数"])
 def test_last_row_called_like_a_sum_of_labels_is_told(import_files, name):
-    clips, messages = import_files({"a.csv": f"{HEADER}f,0,5,EN\nf,5,10,S\n{name},2,3,EN\n"})
+    """The last of three rows has the median or mode of the levels above it, or is a film of this name.
+
+    It is read as a clip, and a message says which row may be none.
+    """
+    table = f"movie,start_s,end_s,level\nf,0,5,EN\nf,5,10,S\n{name},2,3,EN\n"
+
+    clips, messages = import_files({"a.csv": table})
 
     assert len(clips) == 3
     assert f"called like a sum or an example, and read as a clip (line 4, '{name}')" in messages
@@ -17,19 +21,31 @@ def test_last_row_called_like_a_sum_of_labels_is_told(import_files, name):
     "name", ["Example", "e.g. Titanic", "z. B. Titanic", "Beispiel: Titanic", "(ejemplo)"]
 )
 def test_row_called_like_an_example_is_told(import_files, name):
-    _, messages = import_files({"a.csv": f"{HEADER}{name},0,5,EN\nf,0,5,EN\nf,5,10,S\n"})
+    """The first row below the headings may be an example of how to fill in the table, or a film of this name.
+
+    It is read as a clip, and a message says that it should be deleted if it is none.
+    """
+    table = f"movie,start_s,end_s,level\n{name},0,5,EN\nf,0,5,EN\nf,5,10,S\n"
+
+    _, messages = import_files({"a.csv": table})
 
     assert f"(line 2, '{name}'): delete what is none" in messages
 
 
 def test_film_of_several_rows_is_a_film_whatever_its_name(import_files):
-    _, messages = import_files({"a.csv": f"{HEADER}Max,0,5,EN\nMax,5,9,S\nExample,0,5,EN\nExample,5,9,S\n"})
+    """Two rows are called Max, and two Example. A sum, or an example, would be one row."""
+    table = "movie,start_s,end_s,level\nMax,0,5,EN\nMax,5,9,S\nExample,0,5,EN\nExample,5,9,S\n"
+
+    _, messages = import_files({"a.csv": table})
 
     assert "called like" not in messages
 
 
 def test_first_row_is_no_sum(import_files):
-    _, messages = import_files({"a.csv": f"{HEADER}Max,0,5,EN\nf,5,9,S\n"})
+    """The first row is called Max. The maximum of a column would stand below it."""
+    table = "movie,start_s,end_s,level\nMax,0,5,EN\nf,5,9,S\n"
+
+    _, messages = import_files({"a.csv": table})
 
     assert "called like" not in messages
 

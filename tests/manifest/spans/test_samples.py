@@ -37,19 +37,25 @@ def test_a_sample_is_read_as_its_kind_in_every_marked_encoding_and_line_end(tmp_
         assert [(c.movie, c.start_s, c.end_s) for c in imported.manifest] == [("tt0000042", 1.0, 5.0)]
 
 
+def damaged(text, data):
+    """Put another sign, or none, in place of one sign or more of a text. Hypothesis draws which by `data`."""
+    first = data.draw(st.integers(0, len(text) - 1))
+    n_replaced = data.draw(st.one_of(st.just(1), st.integers(0, len(text) - first)))
+    other_sign = data.draw(st.sampled_from(SIGNS))
+    return text[:first] + other_sign + text[first + n_replaced :]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
 def test_a_damaged_sample_is_read_with_each_record_counted_or_refused_with_its_path(tmp_path, kind, data):
-    """In a file as the tool writes it another sign, or none, is put in place of one sign or more.
+    """A sample is a small file as a tool writes it. In it some signs are replaced by another one, or none.
 
-    Of all records that are seen, the account says whether they are used or left out.
+    Either it is refused by its path, or it is read, and the account of the import says of all records that it
+    has seen whether they are used or left out.
     """
     sample = KINDS[kind]["sample"]
-    first = data.draw(st.integers(0, len(sample) - 1))
-    n_replaced = data.draw(st.one_of(st.just(1), st.integers(0, len(sample) - first)))
-    sign = data.draw(st.sampled_from(SIGNS))
     path = tmp_path / "tt0000042.x"
-    path.write_text(sample[:first] + sign + sample[first + n_replaced :], encoding="latin-1", newline="")
+    path.write_text(damaged(sample, data), encoding="latin-1", newline="")
 
     try:
         imported = import_file(path, kind)

@@ -49,13 +49,19 @@ def words_proposed(import_files, content):
 
 
 def test_the_ends_of_a_scale_in_its_heading_say_in_which_direction_it_goes(import_files):
-    """The scale goes from 1, sure, to 4, easy negative; a cell says 2, which the heading does not explain."""
+    """The heading of levels says that 1 is sure and 4 easy negative: the scale goes from S down to EN.
+
+    A cell has 2, which the heading does not explain. By the direction, 2 is NS (not sure), and 3 is HN.
+    """
     content = table_with_levels("level (1=sure, 4=easy negative)", "1", "4", "2")
     assert words_proposed(import_files, content) == ["1=S", "2=NS", "3=HN", "4=EN"]
 
 
 def test_a_scale_in_the_usual_direction_stays_so(import_files):
-    """The lowest number is the lowest level, as the heading says."""
+    """The heading of levels says that 1 is easy negative and 4 sure: the scale goes from EN up to S.
+
+    So the refusal proposes 2 as HN and 3 as NS, which the heading does not explain.
+    """
     content = table_with_levels("level (1=easy negative, 4=sure)", "1", "4", "2")
     assert words_proposed(import_files, content) == ["1=EN", "2=HN", "3=NS", "4=S"]
 
@@ -67,9 +73,13 @@ def test_where_neither_direction_fits_the_other_numbers_are_asked_about(import_f
 
 
 def test_sheets_of_two_annotators_are_refused_with_how_to_tell_them_apart(import_files):
-    """Two sheets of one header hold rows of one span, a sheet by each annotator."""
+    """The sheets AB and CD of a workbook have the same headings, and a row each of the same span.
+
+    Neither says who annotated. The refusal names the option by which the annotator is the sheet.
+    """
     header = ["movie", "start_s", "end_s", "level"]
     book = sheets_ab_and_cd([header, ["f", 1, 2, "S"]], [header, ["f", 1, 2, "EN"]])
+
     with pytest.raises(ManifestError, match="--column annotator=sheet"):
         import_files({"t.xlsx": book})
 
@@ -79,9 +89,13 @@ def test_sheets_of_two_annotators_are_refused_with_how_to_tell_them_apart(import
 
 @pytest.mark.parametrize("heading", ["valence", "Valence", " VALENCE"])
 def test_a_column_of_a_scale_is_read_as_such_in_any_case_of_its_heading(import_files, heading):
-    """As every other column of ours is: else its ranks are no labels, and a mistyped one is no error."""
+    """The codebook has a scale valence from low to high, and the table a column of it in other capitals.
+
+    Its cells are ranks of the clips. A mistyped rank is refused, as it would not be if the column were not
+    read.
+    """
     scale = Scale("valence", (Level("low"), Level("high")))
-    codebook = Codebook("moods", "1", (Level("EN"), Level("S")), scales=(scale,))
+    codebook = Codebook("moods", version="1", levels=(Level("EN"), Level("S")), scales=(scale,))
     header = f"movie,start_s,end_s,level,{heading}"
 
     clips, _ = import_files({"t.csv": f"{header}\nf,0,5,S,high\nf,5,9,EN,low\n"}, codebook=codebook)

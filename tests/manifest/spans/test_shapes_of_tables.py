@@ -7,7 +7,7 @@ import pytest
 from tests.manifest.spans.tables import FILES, LANGUAGES, SHAPES, TIMES, Span
 from tests.manifest.spans.test_people_tables import import_with_proposed_options
 
-SPANS = [
+SPANS_OF_ANNA_AND_JOERG = [
     Span("Vertigo", 65.5, 80.5, "S", ("Look", "Body"), "Anna"),
     Span("Vertigo", 65.5, 80.5, "HN", ("Look",), "Jörg"),
     Span("Vertigo", 300.0, 312.5, "EN", (), "Anna"),
@@ -53,20 +53,23 @@ def labels_of_spans(spans):
 def test_a_table_is_read_with_the_options_that_its_refusal_proposes(
     tmp_path, shape, file, language, form_of_times
 ):
-    """Two people labelled the same spans of two films. Their labels are written as tables of many shapes.
+    """Anna and Jörg labelled the same four spans of two films. Their labels are written as a table.
 
-    Such are a row for each label, a column for each person, or one for each concept; the headings are in six
-    languages, and times are seconds or clocks. In each, the table says the same as the spans.
+    It may have a row for each label, a column for each person, and so on, and headings in six languages: if
+    the import is refused, the options that the refusal names read all that the table says.
     """
     write_table = SHAPES[shape]
-    table = write_table(SPANS, LANGUAGES[language], TIMES[form_of_times])
+    words_of_headings = LANGUAGES[language]
+    write_time = TIMES[form_of_times]
+    table = write_table(SPANS_OF_ANNA_AND_JOERG, words_of_headings, write_time)
     name, encode = FILES[file]
     path = tmp_path / name
     path.write_bytes(encode(table.rows))
 
     clips = import_with_proposed_options(path)
 
-    assert labels_of_clips(clips) == labels_of_spans(table.spans)
+    what_the_table_says = labels_of_spans(table.spans)
+    assert labels_of_clips(clips) == what_the_table_says
 
 
 def test_a_film_that_stands_alone_in_a_row_is_that_of_the_rows_below(import_files):

@@ -114,7 +114,10 @@ TEXTS = {
 
 @pytest.mark.parametrize(("suffix", "content", "text"), TEXTS.values(), ids=TEXTS)
 def test_a_text_is_read_without_the_marks_of_its_format(read_file, suffix, content, text):
-    """`TEXTS` has files of one subtitle, from 1 to 2.5 s, with tags, entities and settings, and its bare text."""
+    """A file has one subtitle, from 1 to 2.5 s, whose text has tags, entities or settings of its format.
+
+    Its bare text is read, and nothing is left out.
+    """
     subtitles, account = read_file(f"film.{suffix}", content)
 
     assert subtitles == [(1.0, 2.5, text)]
@@ -122,7 +125,10 @@ def test_a_text_is_read_without_the_marks_of_its_format(read_file, suffix, conte
 
 
 def test_a_bad_cue_is_left_out_by_its_line_and_costs_no_other(read_file):
-    """Three cues are good. Of 5 records seen, the cue with a bad time and the stray text are left out."""
+    """A file has five records: three good subtitles, one with a bad time on line 6, stray text on line 9.
+
+    The latter two are left out by their lines. A comment is no record.
+    """
     lines_of_file = [
         "WEBVTT",
         "",
@@ -184,17 +190,17 @@ ABOVE_TIMES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "lines", "texts", "places"), ABOVE_TIMES.values(), ids=ABOVE_TIMES)
-def test_a_line_above_times_is_a_name_or_text_or_left_out(read_file, name, lines, texts, places):
-    """A cue may have a name above its times.
+@pytest.mark.parametrize(("name", "lines", "texts", "places_left_out"), ABOVE_TIMES.values(), ids=ABOVE_TIMES)
+def test_a_line_above_times_is_a_name_or_text_or_left_out(read_file, name, lines, texts, places_left_out):
+    """Each subtitle of a file has times and a text below them. A line above its times may be its name.
 
-    Without an empty line between, the line belongs to the text of the cue before; a line that belongs to
-    neither is left out, at a place such as "line 3". `ABOVE_TIMES` has a file for each case.
+    If no empty line is before it, it is the last line of the subtitle before; a line that is neither is left
+    out, and its place is said.
     """
-    subtitles, account = read_file(name, "\n".join(lines) + "\n")
+    cues, account = read_file(name, "\n".join(lines) + "\n")
 
-    assert [text for *_, text in subtitles] == texts
-    assert [place for place, _ in account.left_out] == places
+    assert [text for _, _, text in cues] == texts
+    assert [place for place, _ in account.left_out] == places_left_out
 
 
 @pytest.mark.parametrize(
@@ -209,7 +215,10 @@ def test_a_line_above_times_is_a_name_or_text_or_left_out(read_file, name, lines
     ],
 )
 def test_times_in_the_forms_that_programs_write_are_read(read_file, times):
-    """The times of the second of three cues are 3 to 4 s, written otherwise than 00:00:03,000 --> 00:00:04,000."""
+    """The second of three subtitles is from 3 to 4 s. Its times are in a form of another program.
+
+    As the format demands, they would be 00:00:03,000 --> 00:00:04,000.
+    """
     content = srt((at(start_s=1), "One"), (times, "Two"), (at(start_s=5), "Three"))
 
     subtitles, account = read_file("f.srt", content)
@@ -232,7 +241,10 @@ def test_times_in_the_forms_that_programs_write_are_read(read_file, times):
     ],
 )
 def test_a_cue_whose_times_cannot_be_read_is_left_out_with_its_text(read_file, times):
-    """The times are of the second of three cues. They do not become words of the cue before either."""
+    """The times of the second of three subtitles cannot be read, or it ends before it starts.
+
+    It is left out, and its times do not become words of the subtitle before either.
+    """
     content = srt((at(start_s=1), "One"), (times, "Two"), (at(start_s=5), "Three"))
 
     subtitles, account = read_file("f.srt", content)
@@ -273,7 +285,10 @@ def test_overlapping_cues_stay_in_the_order_of_the_file(read_file):
 
 
 def test_rolling_captions_are_noted(read_file):
-    """Rolling captions show each line twice: below the line before, then above the next."""
+    """Eight captions of a second show two lines each: "line 0" above "line 1", "line 1" above "line 2", ...
+
+    So they roll, and each text is there twice.
+    """
     cues = [(at(n), f"line {n}\nline {n + 1}") for n in range(8)]
 
     _, account = read_file("f.srt", srt(*cues))
@@ -412,13 +427,14 @@ def sorted_by_times(subtitles):
 @given(subtitles=subtitles_of_any_text())
 @example(ARROW_IN_A_TEXT)
 def test_webvtt_that_is_written_is_read_back(tmp_path_factory, subtitles):
-    """Writers sort by time. An arrow in a text must not be taken for a line of times.
+    """Subtitles of any texts are written as WebVTT, in order of their times. They are read back as they were.
 
-    The library webvtt reads as many subtitles.
+    The sign of a line of times is an arrow, -->, which may be in a text too and must not be taken for times:
+    the library webvtt finds as many subtitles.
     """
     path = tmp_path_factory.mktemp("written") / "f.vtt"
 
-    path.write_text(write_vtt(subtitles, "a title", ["a note"]), encoding="utf-8", newline="")
+    path.write_text(write_vtt(subtitles, title="a title", notes=["a note"]), encoding="utf-8", newline="")
 
     assert read_subtitles(path) == sorted_by_times(subtitles)
     assert len(webvtt.read(path)) == len(subtitles)
@@ -429,18 +445,22 @@ def test_webvtt_that_is_written_is_read_back(tmp_path_factory, subtitles):
 def test_srt_that_is_written_is_read_back_with_other_signs_for_arrows_and_brackets(
     tmp_path_factory, subtitles
 ):
-    """SRT has no entities, as WebVTT has: what players would take for times or tags is written otherwise."""
+    """Subtitles of any texts are written as SRT, in which no sign can be escaped, as < can by &lt; elsewhere.
+
+    So what players would take for a line of times, -->, or for a tag, <b> or {b}, is written with signs that
+    look alike. All else is read back as it was.
+    """
     path = tmp_path_factory.mktemp("written") / "f.srt"
 
     path.write_text(write_srt(subtitles), encoding="utf-8", newline="")
 
-    expected = []
+    with_other_signs = []
     for subtitle in sorted_by_times(subtitles):
         text = subtitle.text.replace("-->", "→")
-        for sign, other_sign in zip("<>{}", "‹›()", strict=True):
-            text = text.replace(sign, other_sign)
-        expected.append(Subtitle(subtitle.start_s, subtitle.end_s, text))
-    assert read_subtitles(path) == expected
+        for sign, sign_alike in (("<", "‹"), (">", "›"), ("{", "("), ("}", ")")):
+            text = text.replace(sign, sign_alike)
+        with_other_signs.append(Subtitle(subtitle.start_s, subtitle.end_s, text))
+    assert read_subtitles(path) == with_other_signs
 
 
 TWO_CUES = srt((at(start_s=1), "\u65e5\u672c"), (at(start_s=3), "B"))
@@ -468,9 +488,9 @@ TWO_FILES = {
 
 @pytest.mark.parametrize(("name", "content", "note"), TWO_FILES.values(), ids=TWO_FILES)
 def test_two_files_in_one_are_reported_with_the_line(read_file, name, content, note):
-    """Subtitles of a film in two parts may be joined to one file, in which numbers or times begin again.
+    """Subtitles of a film in two parts were joined to one file, in which numbers or times begin again.
 
-    `TWO_FILES` has such files. B is a text of the second part.
+    B is a text of the second part: it is read, and a note says in which line another file may begin.
     """
     subtitles, account = read_file(name, content)
 

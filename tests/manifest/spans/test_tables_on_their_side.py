@@ -22,5 +22,6 @@ def test_films_as_columns_do_not_become_annotators(import_files, table):
 
 
 def test_annotators_as_columns_are_proposed_as_before(import_files):
+    """The columns AB and CD of a table of two films hold levels: they are those of two annotators."""
     with pytest.raises(ManifestError, match=r"levels of 2 annotators \('AB', 'CD'\)"):
         import_files({"a.csv": "movie,AB,CD\nf1,EN,S\nf2,EN,S\n"})

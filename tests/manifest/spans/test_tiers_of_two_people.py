@@ -18,26 +18,33 @@ KINDS_WITHOUT_ANNOTATORS = ["textgrid", "elan-text", "boris"]
 
 @pytest.mark.parametrize("kind", KINDS_WITHOUT_ANNOTATORS)
 def test_what_two_people_agree_on_is_not_left_out_as_a_repetition(import_files, kind):
-    """AB and CD marked the same on a tier each.
+    """The tiers AB and CD of a file have the same levels at the same times. The file names no annotator.
 
-    Left out as a repetition, the agreement of two people would be gone, while where they differ the import is
-    refused.
+    CD's tier may be a copy, or what a second person said. Left out as a copy, the agreement of two people
+    would be gone, so the person is asked.
     """
     with pytest.raises(ManifestError, match=r"tier 'CD', as .* on tier 'AB', and neither says by whom"):
         import_files({"tt1.x": WITH_TIERS[kind](BOTH_SAY_THE_SAME)})
 
 
 def test_each_persons_tier_is_imported_apart(import_files):
-    """The tier and its annotator are named, as the refusal says."""
+    """The tiers AB and CD of a file have the same levels, S and EN. The file names no annotator.
+
+    The person says that the tier CD has levels, and that its annotator is CD.
+    """
     content = as_textgrid(BOTH_SAY_THE_SAME)
+
     clips, _ = import_files({"tt1.x": content}, tiers={"CD": "levels"}, annotator="CD")
+
     assert [(clip.level, clip.annotator) for clip in clips] == [("S", "CD"), ("EN", "CD")]
 
 
 def test_tiers_that_name_their_annotators_are_read_together(import_files):
-    """The same tiers, called gaze@AB and gaze@CD."""
+    """Two tiers have the same levels. They are called gaze@AB and gaze@CD: behind @ stands the annotator."""
     marks = [mark._replace(tier=f"gaze@{mark.tier}") for mark in BOTH_SAY_THE_SAME]
+
     clips, _ = import_files({"tt1.x": as_textgrid(marks)})
+
     assert [clip.annotator for clip in clips] == ["AB", "AB", "CD", "CD"]
 
 
@@ -47,9 +54,11 @@ def test_a_copy_of_a_signed_tier_is_left_out(import_files):
         Mark("level", start=1, end=5, text="S"),
         Mark("level", start=6, end=9, text="EN"),
         Mark("level-cp", start=1, end=5, text="S"),
+        Mark("level-cp", start=6, end=9, text="EN"),
     ]
-    marks.append(Mark("level-cp", start=6, end=9, text="EN"))
+
     clips, notices = import_files({"tt1.x": WITH_TIERS["eaf"](marks)})
+
     assert [(clip.level, clip.annotator) for clip in clips] == [("S", "AB"), ("EN", "AB")]
     assert "the same as" in notices
 

@@ -19,16 +19,16 @@ def file_read_with(**by_person):
 
 
 @pytest.mark.parametrize(
-    ("by_person", "in_file", "expected"),
+    ("by_person", "in_file", "rate", "start_s"),
     [
-        ({}, {}, (None, 0.0)),
-        ({}, {"rate": "25"}, (PAL, 0.0)),
-        ({"rate": Fraction(50)}, {"rate": "25"}, (Fraction(50), 0.0)),
-        ({"rate": PAL}, {"start": "00:00:02:00"}, (PAL, 2.0)),
-        ({"rate": PAL, "start": "00:00:03:00"}, {"start": "00:00:02:00"}, (PAL, 3.0)),
-        ({"start": "1.5"}, {}, (None, 1.5)),
-        ({"start": "00:00:00.000"}, {"start": "00:00:02.000"}, (None, 0.0)),
-        ({"start": "00:00:01:05"}, {"rate": "25"}, (PAL, 1.2)),
+        ({}, {}, None, 0.0),
+        ({}, {"rate": "25"}, 25, 0.0),
+        ({"rate": Fraction(50)}, {"rate": "25"}, 50, 0.0),
+        ({"rate": Fraction(25)}, {"start": "00:00:02:00"}, 25, 2.0),
+        ({"rate": Fraction(25), "start": "00:00:03:00"}, {"start": "00:00:02:00"}, 25, 3.0),
+        ({"start": "1.5"}, {}, None, 1.5),
+        ({"start": "00:00:00.000"}, {"start": "00:00:02.000"}, None, 0.0),
+        ({"start": "00:00:01:05"}, {"rate": "25"}, 25, 1.2),
     ],
     ids=[
         "nobody says",
@@ -41,10 +41,19 @@ def file_read_with(**by_person):
         "the person's start at the file's rate",
     ],
 )
-def test_what_a_person_says_of_rate_and_start_counts_before_the_file(by_person, in_file, expected):
-    """A wrong start moves all spans, by an hour where a film begins at 01:00:00:00."""
-    times = time_line(file_read_with(**by_person), ["00:00:10.000"], **in_file)
-    assert (times.rate, times.start_s) == expected
+def test_what_a_person_says_of_rate_and_start_counts_before_the_file(by_person, in_file, rate, start_s):
+    """A file of time codes may say its rate, in frames a second, and at which code the film starts.
+
+    The person may say both too, and then that counts: a wrong start would move all spans. Where nobody says
+    it, the rate is unknown and the start is 0 s.
+    """
+    file = file_read_with(**by_person)
+    time_codes = ["00:00:10.000"]
+
+    times = time_line(file, time_codes, **in_file)
+
+    assert times.rate == rate
+    assert times.start_s == start_s
 
 
 @pytest.mark.parametrize(
@@ -138,9 +147,10 @@ def test_time_codes_that_mean_one_time_are_read(codes, options):
     ],
 )
 def test_an_hour_is_as_long_as_its_codes_and_its_start_say(codes, is_dropping, counts_as_drop_frame):
-    """The film starts at 01:00:00:00. Drop frame leaves 108 numbers out of an hour of 29.97 frames a second.
+    """The film starts at 01:00:00:00, and the code is 300 frames later, at 29.97 frames a second.
 
-    So the start is 108,000 frames of 1001 / 30,000 s, or 107,892. The code is 300 frames later by both.
+    Drop frame leaves 108 of the 108,000 numbers of an hour out. So the start is 108,000 frames of 1001 /
+    30,000 s, or 107,892.
     """
     n_frames = 107_892 if counts_as_drop_frame else 108_000
 

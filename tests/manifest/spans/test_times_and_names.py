@@ -49,10 +49,10 @@ FILMS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
     ],
 )
 def test_the_whole_column_decides_the_decimal_sign(cells, usual_sign, expected):
-    """The cells of a column are times, of which seconds are made. Clocks are hours, minutes and seconds.
+    """The cells of a column are times: numbers of seconds, or clocks of hours, minutes and seconds.
 
-    A comma or a point may separate decimals or thousands, and other cells of the column tell which. Where no
-    cell tells, the usual sign of a kind of tables counts; "" is of no kind.
+    A comma or a point may separate decimals or thousands, and other cells of the column tell which; where
+    none does, it is the usual sign of this kind of tables, if there is one.
     """
     assert instants(cells, usual_sign) == expected
 
@@ -61,7 +61,7 @@ def test_the_whole_column_decides_the_decimal_sign(cells, usual_sign, expected):
     ("cells", "usual_sign"), [(["1,234", "1,280"], "."), (["1.234", "1.280"], "")], ids=["commas", "points"]
 )
 def test_an_ambiguous_decimal_sign_is_refused(cells, usual_sign):
-    """1,234 may be 1.234 s or 1,234 s, and no other cell of the column tells."""
+    """The cell 1,234 may be 1.234 s or 1234 s, and no other cell of the column tells which."""
     with pytest.raises(ManifestError, match=r"could be 1\.234 or 1234"):
         instants(cells, usual_sign)
 
@@ -83,7 +83,10 @@ def test_a_column_of_two_decimal_signs_is_refused():
     ids=["alone", "with a comma", "beside a clock and seconds", "with an exponent"],
 )
 def test_shares_of_a_day_are_refused(cells, usual_sign):
-    """Spreadsheets keep 1 min 30 s as 0.00104166666666667, its share of the 86,400 s of a day."""
+    """Spreadsheets keep a clock of 1 min 30 s as 0.00104166666666667, its share of the 86,400 s of a day.
+
+    Numbers below 1 with so many digits are such shares, and would be wrong as seconds.
+    """
     with pytest.raises(ManifestError, match="as shares of a day have"):
         instants(cells, usual_sign)
 
@@ -169,16 +172,23 @@ def test_cells_of_half_a_million_digits_are_errors_with_short_messages():
 
 
 @given(
-    hours=st.integers(0, 10**6),
-    minutes=st.integers(0, 59),
-    seconds=st.integers(0, 59),
+    hours=st.integers(min_value=0, max_value=10**6),
+    minutes=st.integers(min_value=0, max_value=59),
+    seconds=st.integers(min_value=0, max_value=59),
     decimals=st.text("0123456789", max_size=30),
 )
 def test_a_clock_is_rounded_once_however_many_digits_it_has(hours, minutes, seconds, decimals):
-    """The nearest float of the exact sum is returned, without adding up rounding errors."""
-    exact_seconds = Fraction(f"{seconds}.{decimals}".rstrip("."))
-    exact = hours * 3600 + minutes * 60 + exact_seconds
-    assert time_code(f"{hours}:{minutes}:{seconds:02}.{decimals}") == float(exact)
+    """A clock such as 1:02:03.45, with up to 30 decimals or none, is read as seconds, a float.
+
+    A sum of floats would be rounded at each step. Here the exact sum, a fraction, is rounded once.
+    """
+    clock = f"{hours}:{minutes}:{seconds:02}.{decimals}"
+
+    read_s = time_code(clock)
+
+    seconds_with_decimals = Fraction(f"{seconds}.{decimals}".rstrip("."))
+    exact_sum_s = hours * 3600 + minutes * 60 + seconds_with_decimals
+    assert read_s == float(exact_sum_s)
 
 
 WHOLE_RATES = [Fraction(rate) for rate in (24, 25, 30, 50, 60)]
@@ -188,16 +198,18 @@ FRAMES_OF_A_DAY = 24 * 60 * 60 * 24
 
 @given(
     rate=st.sampled_from([*WHOLE_RATES, *NTSC_RATES]),
-    n_frames=st.integers(0, FRAMES_OF_A_DAY),
-    drops_labels=st.booleans(),
+    number_of_frame=st.integers(min_value=0, max_value=FRAMES_OF_A_DAY),
+    drops_numbers=st.booleans(),
 )
-def test_the_time_code_of_a_frame_is_read_as_its_time(rate, n_frames, drops_labels):
-    """A time code counts frames.
+def test_the_time_code_of_a_frame_is_read_as_its_time(rate, number_of_frame, drops_numbers):
+    """A time code such as 01:00:00:12 names a frame: the last number counts frames within a second.
 
-    Rates such as 29.97 may drop some labels, so that the clock stays near real time.
+    At rates a little below 30 or 60 frames a second, time codes may leave numbers out, so that they keep up
+    with the clock. Read back, a frame's code is the frame's number divided by the rate, in seconds.
     """
-    label = frame_label(n_frames, rate, drop=drops_labels and rate in DROPPING)
-    assert time_code(label, rate) == float(n_frames / rate)
+    may_drop_numbers = rate in DROPPING
+    code = frame_label(number_of_frame, rate, drop=drops_numbers and may_drop_numbers)
+    assert time_code(code, rate) == float(number_of_frame / rate)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +236,7 @@ def test_time_codes_that_cannot_exist_are_refused(text, rate):
 
 
 def test_a_film_is_found_by_its_name_in_letters_and_digits_of_full_width():
-    """Keyboards of East Asia write ＦＩＬＭ０ for film0."""
+    """One of the films is called film0. Keyboards of East Asia write ＦＩＬＭ０ for it."""
     assert find_film("ＦＩＬＭ０", FILMS) == "film0"
 
 
@@ -296,9 +308,9 @@ def test_a_bare_number_is_no_imdb_id_where_films_are_found_by_title():
 
 
 def test_a_title_of_two_films_is_refused():
-    """tt0054215 and tt0155975 are both called Psycho."""
+    """The films tt0054215 and tt0155975 are both called Psycho."""
     with pytest.raises(ManifestError, match=r"tt0054215.*tt0155975"):
-        find_film("psycho", FILMS, FILMS)
+        find_film("psycho", FILMS, titles=FILMS)
 
 
 @pytest.mark.parametrize("twin", ["ab", "ＡＢ"], ids=["in small letters", "in letters of full width"])

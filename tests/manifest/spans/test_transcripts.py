@@ -88,6 +88,14 @@ def punctuation(sign):
     return {"type": "punctuation", "alternatives": [{"confidence": "0.9", "content": sign}]}
 
 
+def amazon_speakers(**starts_of_words):
+    """Write who says which words, {speaker: the times at which words begin}, as Amazon Transcribe does."""
+    turns = []
+    for speaker, starts in starts_of_words.items():
+        turns.append({"items": [{"start_time": start, "speaker_label": speaker} for start in starts]})
+    return {"speakers": len(starts_of_words), "segments": turns}
+
+
 def amazon_document(**results):
     """Write a transcript of Amazon Transcribe with these results."""
     return json.dumps(
@@ -96,23 +104,23 @@ def amazon_document(**results):
 
 
 def test_words_of_amazon_are_joined_to_sentences(import_files):
-    """A sentence ends with a full stop, before a long pause (2.2 to 9 s), or where another speaker begins.
+    """A transcript of Amazon has single words with times, and elsewhere who says the word that begins at a time.
 
-    Speakers are told by the times of their words: spk_0 says all up to 9.2 s, and spk_1 the last word.
+    A sentence ends with a full stop, before a long pause (2.2 to 9.0 s), or where another speaker begins. The
+    first speaker, spk_0, says all words but the last, which begins at 9.3 s.
     """
-    items = [
-        spoken_word("Hello", 1.0, 1.4), punctuation(","), spoken_word("you", 1.5, 1.9), punctuation("."),
-        spoken_word("Well", 2.0, 2.2), spoken_word("then", 9.0, 9.2), spoken_word("no", 9.3, 9.5),
-    ]  # fmt: skip
-    words_of_first = [
-        {"start_time": start, "speaker_label": "spk_0"} for start in ("1.0", "1.5", "2.0", "9.0")
+    words = [
+        spoken_word("Hello", start_s=1.0, end_s=1.4),
+        punctuation(","),
+        spoken_word("you", start_s=1.5, end_s=1.9),
+        punctuation("."),
+        spoken_word("Well", start_s=2.0, end_s=2.2),
+        spoken_word("then", start_s=9.0, end_s=9.2),
+        spoken_word("no", start_s=9.3, end_s=9.5),
     ]
-    words_of_second = [{"start_time": "9.3", "speaker_label": "spk_1"}]
-    speakers = {"speakers": 2, "segments": [
-        {"start_time": "1.0", "end_time": "9.2", "speaker_label": "spk_0", "items": words_of_first},
-        {"items": words_of_second}]}  # fmt: skip
+    speakers = amazon_speakers(spk_0=["1.0", "1.5", "2.0", "9.0"], spk_1=["9.3"])
 
-    clips, notices = import_files({"film.json": amazon_document(items=items, speaker_labels=speakers)})
+    clips, notices = import_files({"film.json": amazon_document(items=words, speaker_labels=speakers)})
 
     assert spoken_texts_of(clips) == [
         (1.0, 1.9, "Hello, you.", "spk_0"),

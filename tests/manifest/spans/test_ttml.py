@@ -31,7 +31,7 @@ def texts_with_times(clips):
 
 
 @pytest.mark.parametrize(
-    ("begin", "end", "parameters", "expected"),
+    ("begin", "end", "parameters", "expected_s"),
     [
         ("00:00:01.5", "00:00:05", "", (1.5, 5.0)),
         ("100:00:00", "100:00:01.25", "", (360_000.0, 360_001.25)),
@@ -51,16 +51,17 @@ def texts_with_times(clips):
         ("00:01:00:02", "00:10:00:00", f'{NTSC} ttp:timeBase="smpte" ttp:dropMode="dropNTSC"', (60.06, 600.0 - 0.0006)),
     ],
 )  # fmt: skip
-def test_a_time_is_read_by_the_clock_of_the_document(import_files, begin, end, parameters, expected):
-    """A time counts hours, minutes, seconds, frames (f) or ticks (t), as the parameters of the document say.
+def test_a_time_is_read_by_the_clock_of_the_document(import_files, begin, end, parameters, expected_s):
+    """A document of TTML has one subtitle, whose times count hours, seconds, frames (f) or ticks (t).
 
-    `NTSC` stands for the parameters of 30 * 1000 / 1001 = 29.97 frames a second.
+    How long a frame or a tick is, the parameters of the document say; those in `NTSC` say 29.97 frames a
+    second. Expected are the seconds of its start and its end.
     """
     document = ttml(f'<div><p begin="{begin}" end="{end}">x</p></div>', parameters)
 
     clips, _ = import_files({"a.ttml": document}, rate=None)
 
-    assert times_of(clips) == [pytest.approx(expected, abs=1e-6)]
+    assert times_of(clips) == [pytest.approx(expected_s, abs=1e-6)]
 
 
 def test_times_count_from_their_container_and_end_with_it(import_files):
@@ -111,7 +112,7 @@ TEXTS = {
 
 @pytest.mark.parametrize(("paragraph", "texts"), TEXTS.values(), ids=TEXTS)
 def test_a_paragraph_is_read_with_the_times_of_its_parts(import_files, paragraph, texts):
-    """`TEXTS` has paragraphs whose parts have times, and what is read of each: (start, end, text).
+    """A paragraph of subtitles has parts with times of their own. Expected is (start, end, text) of each.
 
     The title of the document is not read, and text beside the parts of a sequence is left out and said.
     """
@@ -125,7 +126,7 @@ def test_a_paragraph_is_read_with_the_times_of_its_parts(import_files, paragraph
 
 
 def test_an_agent_of_a_text_is_its_speaker(import_files):
-    """The head of the document says that the agent m is Mary."""
+    """The head of the document names an agent m, Mary, and a text says that it is of the agent m."""
     mary = '<ttm:agent xml:id="m" type="person"><ttm:name>Mary</ttm:name></ttm:agent>'
     head = f"<head><metadata>{mary}</metadata></head>"
     text = '<div><p begin="1s" end="2s" ttm:agent="m">a</p></div>'
@@ -186,14 +187,14 @@ def test_containers_nested_500_deep_are_refused_in_our_words(import_files):
 
 
 def test_subtitles_that_are_written_are_read_back(tmp_path):
-    """The first text, and the note, have signs that mean something in XML."""
+    """Two subtitles, which overlap, are written as TTML. Signs of the first mean something in XML."""
     subtitles = [
         Subtitle(start_s=1.0, end_s=2.5, text="a < b & c"),
         Subtitle(start_s=2.0, end_s=4.001, text="é"),
     ]
     path = tmp_path / "a.ttml"
 
-    path.write_text(write_ttml(subtitles, "title", ["note <1>"]), encoding="utf-8")
+    path.write_text(write_ttml(subtitles, title="title", notes=["note <1>"]), encoding="utf-8")
 
     assert read_subtitles(path) == subtitles
 
@@ -218,6 +219,7 @@ def test_a_text_is_shown_while_its_region_is(import_files):
         '<tt xmlns="http://www.w3.org/ns/ttml" xml:lang="en"><head><layout>'
         f'{regions}</layout></head><body region="r"><div begin="1s">{texts}</div></body></tt>'
     )
+
     clips, notices = import_files({"a.ttml": content})
 
     assert texts_with_times(clips) == [
@@ -297,9 +299,9 @@ def test_a_container_in_a_sequence_ends_with_its_last_text(import_files):
     first = '<div><p begin="1s" end="4s">a</p><p dur="2s">b</p></div>'
     second = '<div timeContainer="seq"><p begin="1s" dur="2s">c</p><p begin="1s" dur="2s">d</p></div>'
     third = '<p begin="1s" dur="1s">e</p>'
-    clips, _ = import_files(
-        {"a.ttml": ttml(f'<div timeContainer="seq" dur="40s">{first}{second}{third}</div>')}
-    )
+    sequence = f'<div timeContainer="seq" dur="40s">{first}{second}{third}</div>'
+
+    clips, _ = import_files({"a.ttml": ttml(sequence)})
 
     assert [(clip.extras["text"], clip.start_s, clip.end_s) for clip in clips] == [
         ("a", 1.0, 4.0),

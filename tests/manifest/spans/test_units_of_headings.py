@@ -73,7 +73,7 @@ def test_words_for_a_unit_count_wherever_they_stand(heading, unit):
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "begin_s", "end_s"),
+    ("heading_of_starts", "heading_of_ends", "start_s", "end_s"),
     [
         ("Image début", "Image fin", 10, 20),
         ("Minute début", "Minute fin", 15_000, 30_000),
@@ -81,16 +81,19 @@ def test_words_for_a_unit_count_wherever_they_stand(heading, unit):
     ],
     ids=["frames", "minutes", "no unit: seconds"],
 )
-def test_times_are_in_the_unit_of_their_heading(import_files, start, end, begin_s, end_s):
-    """The numbers are 250 and 500 frames at 25 a second, 250 and 500 minutes, and 250 and 500 seconds.
+def test_times_are_in_the_unit_of_their_heading(
+    import_files, heading_of_starts, heading_of_ends, start_s, end_s
+):
+    """A span is from 250 to 500, which are frames, minutes or seconds, as its headings say in their language.
 
-    A spreadsheet may write the frame 500 as 500.0.
+    At 25 frames a second, 250 frames are 10 s. A spreadsheet may write 500 as 500.0.
     """
-    content = table_of_times(start, end, (250, "500.0"))
+    table = table_of_times(heading_of_starts, heading_of_ends, (250, "500.0"))
+    columns = columns_of(heading_of_starts, heading_of_ends)
 
-    clips, _ = import_files({"t.csv": content}, columns=columns_of(start, end), rate=Fraction(25))
+    clips, _ = import_files({"t.csv": table}, columns=columns, rate=Fraction(25))
 
-    assert times_of(clips) == [(begin_s, end_s)]
+    assert times_of(clips) == [(start_s, end_s)]
 
 
 def test_both_times_in_one_cell_have_the_unit_of_their_heading(import_files):
@@ -166,18 +169,18 @@ def test_clocks_with_points_are_refused(refusal_of):
     "heading", ["Start (%)", "Start %", "Start (beats)", "Start (ab)", "Hora de inicio", "Start (mm:ss)"]
 )
 def test_numbers_whose_unit_is_open_are_refused_until_the_person_says_it(import_files, refusal_of, heading):
-    """The heading of starts does not say seconds, minutes or frames: the first number, 10, is asked about.
+    """The heading of starts says a unit that is none of time, or one of several, and that of ends says none.
 
-    Once the person says minutes, 10 is 600 s. The heading of ends, "Ende", names no unit at all.
+    The first start, 10, is asked about. Once the person says that the numbers are minutes, 10 is 600 s.
     """
-    content = table_of_times(heading, "Ende", (10, 20), (30, 40))
+    table = table_of_times(heading, "Ende", (10, 20), (30, 40))
     columns = columns_of(heading, "Ende")
 
-    message = str(refusal_of({"t.csv": content}, columns=columns))
-    clips, notices = import_files({"t.csv": content}, columns=columns, unit="min")
-
+    message = str(refusal_of({"t.csv": table}, columns=columns))
     assert f"line 2, column {heading!r}: " in message
     assert "is no known unit of numbers such as 10: give --unit s; or ms" in message
+
+    clips, notices = import_files({"t.csv": table}, columns=columns, unit="min")
     assert times_of(clips) == [(600.0, 1200.0), (1800.0, 2400.0)]
     assert f"numbers in column {heading!r} are times of 60 s" in notices
 

@@ -119,23 +119,23 @@ def test_a_person_is_asked_for_the_unit_of_times_that_may_be_seconds_or_millisec
 
 @IN_EVERY_SHAPE
 @pytest.mark.parametrize(
-    ("unit", "times"),
+    ("unit", "times_s"),
     [
         ("s", [(250.0, 2650.0), (3250.0, 4650.0)]),
         ("ms", [(0.25, 2.65), (3.25, 4.65)]),
         ("frames", [(10.0, 106.0), (130.0, 186.0)]),
     ],
 )
-def test_times_are_in_the_unit_that_a_person_gives(import_files, write, unit, times):
-    """Two texts are from 250 to 2650 and from 3250 to 4650, in a unit that only the person knows.
+def test_times_are_in_the_unit_that_a_person_gives(import_files, write, unit, times_s):
+    """A transcript has two texts, from 250 to 2650 and from 3250 to 4650, in a unit that a person knows.
 
     The files are imported at 25 frames a second, so that frame 250 is at 10 s.
     """
-    transcript = write(*SECONDS_OR_MILLISECONDS)
+    transcript = write((250, 2650, "Hello there."), (3250, 4650, "Hi."))
 
     clips, notices = import_files({"film.txt": transcript}, kind="transcript", unit=unit)
 
-    assert times_of(clips) == times
+    assert times_of(clips) == times_s
     assert "--unit" not in notices
 
 

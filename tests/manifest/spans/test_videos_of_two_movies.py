@@ -45,6 +45,10 @@ def test_whole_films_of_one_video_are_refused_as_a_video_of_two_movies(import_fi
 
 
 def test_a_clip_that_is_given_twice_for_one_movie_is_refused_as_before(import_files, videos):
+    """AB's two rows are of the same second of Alien, whose video is b.mp4. One says S, the other EN.
+
+    The video is of one movie, so the refusal is about the clip.
+    """
     table = "movie,video,start_s,end_s,level,annotator\nAlien,b.mp4,0,1,S,AB\nAlien,b.mp4,0,1,EN,AB\n"
 
     with pytest.raises(ManifestError, match="is already on line 2: one row says all of a clip"):

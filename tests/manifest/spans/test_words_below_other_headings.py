@@ -16,9 +16,15 @@ HEADER = "movie,start_s,end_s"
     ],
 )
 def test_what_is_said_and_who_speaks_are_no_labels(import_files, heading, cells):
-    """English is not easy negative, the speaker S is not sure, and the word look is no concept."""
+    """A table has languages, speakers or spoken words, whose cells are spelled like labels: EN, S, look.
+
+    English is not easy negative, the speaker S is not sure, and the word look is no concept. So they are
+    kept as they are, and a notice names the option that reads them as labels.
+    """
     rows = [f"f,{n},{n}.5,{cell}" for n, cell in enumerate(cells, start=1)]
+
     clips, notices = import_files({"t.csv": "\n".join([f"{HEADER},{heading}", *rows])})
+
     assert [(clip.level, clip.concepts) for clip in clips] == [(None, ())] * 3
     assert [clip.extras[heading] for clip in clips] == list(cells)
     assert f"--column level={heading} if they are labels" in notices
@@ -28,12 +34,16 @@ def test_what_is_said_and_who_speaks_are_no_labels(import_files, heading, cells)
 def test_beside_a_column_of_levels_they_are_no_second_annotator(import_files, heading):
     """The table has levels, and a further column with words that are levels too."""
     content = f"{HEADER},level,{heading}\nf,1,2,S,EN\nf,3,4,EN,EN\nf,5,6,HN,S\n"
+
     clips, _ = import_files({"t.csv": content})
+
     assert [(clip.level, clip.annotator) for clip in clips] == [("S", ""), ("EN", ""), ("HN", "")]
 
 
 def test_the_person_may_say_that_they_are_labels(import_files):
-    """Below `text` are the levels of the table."""
+    """Below the heading "text", which usually is of what is said, are the levels of the table."""
     content = f"{HEADER},text\nf,1,2,S\nf,3,4,EN\n"
+
     clips, _ = import_files({"t.csv": content}, columns={"level": ["text"]})
+
     assert [clip.level for clip in clips] == ["S", "EN"]

@@ -12,7 +12,7 @@ from obygaze_features.manifest.text_tables import FIELDS, read_table
 from tests.cpu_time import within_cpu_s
 from tests.manifest.spans.files import patched, sheet
 
-BOOK = sheet([["movie", "start_s", "end_s", "level"], ["a", 1, 5, "S"], ["a", 6, 7, "EN"]])
+WORKBOOK_OF_TWO_CLIPS = sheet([["movie", "start_s", "end_s", "level"], ["a", 1, 5, "S"], ["a", 6, 7, "EN"]])
 """A workbook of two clips: S from 1 to 5 s of film a in row 2, and EN from 6 to 7 s in row 3."""
 
 
@@ -22,13 +22,13 @@ def test_merged_cells_are_noted_by_their_places(import_files):
     Of merged cells people see the text of the first alone, and the file may have texts in all.
     """
     merged = ("</sheetData>", '</sheetData><mergeCells><mergeCell ref="C2:D2"/></mergeCells>')
-    _, notices = import_files({"a.xlsx": patched(BOOK, merged)})
+    _, notices = import_files({"a.xlsx": patched(WORKBOOK_OF_TWO_CLIPS, merged)})
     assert "C2:D2" in notices
 
 
 def test_hidden_rows_are_noted(import_files):
     """Row 3 of the workbook, its second clip, is hidden. People do not see it, and it is read as others."""
-    with_hidden_row = patched(BOOK, ('<row r="3">', '<row r="3" hidden="1">'))
+    with_hidden_row = patched(WORKBOOK_OF_TWO_CLIPS, ('<row r="3">', '<row r="3" hidden="1">'))
     _, notices = import_files({"a.xlsx": with_hidden_row})
     assert "hidden" in notices
 
@@ -54,7 +54,7 @@ def test_a_cell_of_131072_characters_is_read_and_a_longer_one_refused_with_its_l
 
 LEVEL = '<c r="D2" t="inlineStr"><is><t>S</t></is></c>'
 START = '<c r="B2"><v>1</v></c>'
-"""The cells of the first clip's level and start in `BOOK`, as the workbook has them."""
+"""The cells of the first clip's level and start in `WORKBOOK_OF_TWO_CLIPS`, as the workbook has them."""
 UNREADABLE = {
     "an error": '<c r="{}" t="e"><v>#N/A</v></c>',
     "an error of a formula": '<c r="{}" s="1" t="e"><f>VLOOKUP(A1,B1:C9,2,0)</f><v>#REF!</v></c>',
@@ -72,20 +72,21 @@ UNREADABLE = {
 def test_a_cell_that_cannot_be_read_is_refused_with_its_place(
     import_files, unreadable_cell, cell, place, column
 ):
-    """An error, or a formula without a computed value, has no level or time to read.
+    """In a workbook of two clips the cell of the first one's level, D2, or start, B2, cannot be read.
 
-    In a workbook of two clips, it takes the place of the level or the start of the first, on line 2.
+    It holds an error, such as #N/A, or a formula of which no value was computed. The refusal names its line
+    and column.
     """
-    book = patched(BOOK, (cell, unreadable_cell.format(place)))
+    with_unreadable_cell = patched(WORKBOOK_OF_TWO_CLIPS, (cell, unreadable_cell.format(place)))
     with pytest.raises(ManifestError, match=rf"a\.xlsx: line 2, column {column}: "):
-        import_files({"a.xlsx": book})
+        import_files({"a.xlsx": with_unreadable_cell})
 
 
 def test_an_empty_text_that_a_formula_gives_is_an_empty_cell(import_files):
     """A formula such as IF(A1="x","S","") gives an empty text, here for the level of the first clip."""
     formula_of_empty_text = '<c r="D2" t="str"><f>A1</f><v></v></c>'
 
-    (first, _), _ = import_files({"a.xlsx": patched(BOOK, (LEVEL, formula_of_empty_text))})
+    (first, _), _ = import_files({"a.xlsx": patched(WORKBOOK_OF_TWO_CLIPS, (LEVEL, formula_of_empty_text))})
 
     assert first.level is None
 
@@ -115,7 +116,7 @@ def test_an_error_in_a_column_of_notes_is_kept_as_its_text(import_files):
 
 
 def notices_of_format(import_files, code):
-    """Import `BOOK` with the end of its first span, 5, shown by a format of a number; return the notices."""
+    """Import two clips, the end of the first, 5, shown by a format of a number; return the notices."""
     pytest.importorskip("python_calamine")
     # Numbers from 164 on are formats that a workbook defines; style 1 of `sheet` uses it in place of 46.
     use_of_format = ('numFmtId="46"', 'numFmtId="164"')
@@ -123,7 +124,7 @@ def notices_of_format(import_files, code):
     definition_before_styles = ("<cellXfs", f"{definition}<cellXfs")
     style_of_end = ('<c r="C2">', '<c r="C2" s="1">')
     _, notices = import_files(
-        {"a.xlsx": patched(BOOK, use_of_format, definition_before_styles, style_of_end)}
+        {"a.xlsx": patched(WORKBOOK_OF_TWO_CLIPS, use_of_format, definition_before_styles, style_of_end)}
     )
     return notices
 
@@ -171,7 +172,7 @@ def test_a_column_of_clocks_with_seconds_needs_no_note(import_files):
 def test_a_sheet_whose_bytes_are_damaged_is_refused(import_files):
     """A workbook is a zip archive. The first bytes of the compressed data of its sheet are overwritten."""
     with pytest.raises(ManifestError, match=r"a\.xlsx.*damaged"):
-        import_files({"a.xlsx": with_damaged_sheet(BOOK)})
+        import_files({"a.xlsx": with_damaged_sheet(WORKBOOK_OF_TWO_CLIPS)})
 
 
 @pytest.mark.parametrize(
@@ -226,7 +227,7 @@ def test_the_sheet_with_the_header_is_read_though_it_is_not_the_first(import_fil
 
     It is left out, and a notice names it. The second sheet has two clips, of S and EN.
     """
-    workbook = with_sheet(BOOK, "Read me", [["S", "Sure"]])
+    workbook = with_sheet(WORKBOOK_OF_TWO_CLIPS, "Read me", [["S", "Sure"]])
 
     clips, notices = import_files({"a.xlsx": workbook})
 
@@ -251,25 +252,25 @@ def test_sheets_that_share_one_part_are_refused(import_files, target):
 
     Here the second of two sheets is the part of the first one again.
     """
-    workbook = patched(with_sheet(BOOK, "Again", [["S"]]), ("worksheets/sheet2.xml", target))
+    workbook = patched(with_sheet(WORKBOOK_OF_TWO_CLIPS, "Again", [["S"]]), ("worksheets/sheet2.xml", target))
     with pytest.raises(ManifestError, match="damaged"):
         import_files({"a.xlsx": workbook})
 
 
 OTHER_HEADINGS = [["film", "start_s", "end_s", "level"], ["a", 1, 5, "S"]]
-"""A table that is not read together with that of `BOOK`, as it has film in place of movie."""
+"""A table that is not read together with `WORKBOOK_OF_TWO_CLIPS`, as it has film in place of movie."""
 
 
 def test_ten_sheets_that_are_left_out_are_named(import_files):
     """Behind the first sheet, which is read, are ten with other headings. A notice names each of them."""
-    _, notices = import_files({"a.xlsx": with_further_sheets(BOOK, 10, OTHER_HEADINGS)})
+    _, notices = import_files({"a.xlsx": with_further_sheets(WORKBOOK_OF_TWO_CLIPS, 10, OTHER_HEADINGS)})
     assert notices.count("left out") == 10
     assert "more sheets left out" not in notices
 
 
 def test_of_more_sheets_that_are_left_out_ten_are_named_and_the_others_counted(import_files):
     """Of 38 sheets with other headings, 10 have a line each, and one line more counts the other 28."""
-    _, notices = import_files({"a.xlsx": with_further_sheets(BOOK, 38, OTHER_HEADINGS)})
+    _, notices = import_files({"a.xlsx": with_further_sheets(WORKBOOK_OF_TWO_CLIPS, 38, OTHER_HEADINGS)})
     assert notices.count("left out") == 10 + 1
     assert "28 more sheets left out" in notices
 
@@ -394,29 +395,35 @@ HOSTILE_SHEETS = {
 @pytest.mark.long
 @pytest.mark.parametrize(("before", "after"), HOSTILE_SHEETS.values(), ids=HOSTILE_SHEETS)
 def test_sheets_that_are_made_to_take_long_are_refused_in_3_s(import_files, before, after):
-    """In the XML of a workbook's sheet, `before` is replaced by something that is very long or far away."""
-    workbook = packed(patched(BOOK, (before, after)))
+    """In the XML of a workbook's sheet, `before` is replaced by something that takes long to read.
+
+    Such are 60,000 attributes, a text of 80 million letters, or a cell in a row so far below that a table up
+    to there would fill the memory. Each must be refused by the file's name within 3 s of CPU.
+    """
+    hostile_workbook = packed(patched(WORKBOOK_OF_TWO_CLIPS, (before, after)))
 
     with within_cpu_s(limit_s=3), pytest.raises(ManifestError, match=r"a\.xlsx"):
-        import_files({"a.xlsx": workbook})
+        import_files({"a.xlsx": hostile_workbook})
 
 
 def test_a_sheet_outside_of_its_usual_folder_is_refused_for_its_size_too(import_files):
     """The sheet has a cell in row 400,000. Its XML does not lie in the folder xl/worksheets."""
     cell_in_row_400_000 = '<row r="400000"><c r="AW400000"><v>1</v></c></row>'
-    workbook = patched(BOOK, ("</sheetData>", f"{cell_in_row_400_000}</sheetData>"))
+    workbook = patched(WORKBOOK_OF_TWO_CLIPS, ("</sheetData>", f"{cell_in_row_400_000}</sheetData>"))
     with pytest.raises(ManifestError, match="400,000 rows"):
         import_files({"a.xlsx": with_sheet_elsewhere(workbook)})
 
 
 @pytest.mark.long
 def test_many_errors_in_a_sheet_take_time_in_proportion(import_files):
-    """The rows 4 to 9999 of the sheet have an error each. If each looked at the others, 3 s were not enough.
+    """A sheet has nearly 10,000 rows with an error, #N/A, each. It is read, or refused, within 3 s of CPU.
 
-    Whether such a sheet is read or refused does not matter here.
+    If each error were compared with all others, that would take longer.
     """
-    rows = "".join(f'<row r="{n}"><c r="A{n}" t="e"><v>#N/A</v></c></row>' for n in range(4, 10_000))
-    workbook = packed(patched(BOOK, ("</sheetData>", f"{rows}</sheetData>")))
+    rows_with_errors = ""
+    for number in range(4, 10_000):
+        rows_with_errors += f'<row r="{number}"><c r="A{number}" t="e"><v>#N/A</v></c></row>'
+    workbook = packed(patched(WORKBOOK_OF_TWO_CLIPS, ("</sheetData>", f"{rows_with_errors}</sheetData>")))
 
     with within_cpu_s(limit_s=3), suppress(ManifestError):
         import_files({"a.xlsx": workbook})
@@ -459,15 +466,15 @@ def test_one_long_row_of_a_sheet_does_not_lengthen_the_rows_of_others(import_fil
 
 @pytest.mark.long
 def test_many_styles_and_many_parts_take_time_in_proportion_to_their_sum(import_files):
-    """The workbook has 50,000 styles and 3000 parts.
+    """A workbook is an archive of parts, of which one lists the styles of cells: here 50,000 in 3000 parts.
 
-    The formats of cells are worked out once, not again for each part, for which 2 s were not enough.
+    Styles are worked out once. Once for each part would take longer than the 2 s of CPU that are allowed.
     """
-    with zipfile.ZipFile(io.BytesIO(BOOK)) as book:
+    with zipfile.ZipFile(io.BytesIO(WORKBOOK_OF_TWO_CLIPS)) as book:
         styles = book.read("xl/styles.xml").decode()
     many_styles = styles.replace("</cellXfs>", '<xf numFmtId="0"/>' * 50_000 + "</cellXfs>")
     many_parts = {f"xl/part{number}.xml": "<part/>" for number in range(3_000)}
-    workbook = repacked(BOOK, {"xl/styles.xml": many_styles, **many_parts})
+    workbook = repacked(WORKBOOK_OF_TWO_CLIPS, {"xl/styles.xml": many_styles, **many_parts})
 
     with within_cpu_s(limit_s=2):
         clips, _ = import_files({"a.xlsx": workbook})
