@@ -10,7 +10,8 @@ import pytest
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import PLANTED, Clip, Manifest, builtin_codebook
 from obygaze_film.cells import cells_by
-from obygaze_film.claims import LANGUAGES, Words, film_claims, kinds, phrases, rate_claims, sentences
+from obygaze_film.claims import LANGUAGES, Words, film_claims, phrases, rate_claims, sentences
+from obygaze_film.claims import kinds as claim_kinds
 from obygaze_film.claims.of_film import corpus_experts
 from obygaze_film.evaluation import answers_of, count_unlabelled, evaluate_films, evaluation_report
 from obygaze_film.exchange import export
@@ -216,11 +217,11 @@ def test_a_concepts_share_counts_windows_in_which_it_is_named(seed):
 
     rates = correct_rates(FILM_OF_BODY, judged(AB=windows.labels))
 
-    (share,) = [claim for claim in rate_claims(rates) if isinstance(claim, kinds.JudgedShare)]
+    (share,) = [claim for claim in rate_claims(rates) if isinstance(claim, claim_kinds.JudgedShare)]
     (in_english,) = sentences([share], "en")
     (in_french,) = sentences([share], "fr")
     assert share.what == "Body"
-    assert share.has(kinds.OF_CONCEPT)
+    assert share.has(claim_kinds.OF_CONCEPT)
     assert share.positives == (windows.n_body,)
     assert share.n == len(WINDOWS)
     assert share.n_unsure == 0
