@@ -275,7 +275,7 @@ class FilmAndStore(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def film(tmp_path_factory, trained_models):
+def film_and_store(tmp_path_factory, trained_models):
     """A scored film of ten minutes and the store of its windows."""
     folder, timeline = scored_film(
         tmp_path_factory.mktemp("film"), trained_models, models=("linear",), with_shots=False
@@ -294,18 +294,22 @@ def judged_by(trained_models, *spans, movie="tt0000001", level="violent"):
 
 
 @pytest.mark.long
-def test_a_clip_has_the_features_of_the_windows_in_it(trained_models, film):
+def test_a_clip_has_the_features_of_the_windows_in_it(trained_models, film_and_store):
     """Windows last 8 s and begin every 4 s. Those that lie in the clip by more than half are averaged.
 
     They are weighed by their seconds in it. A clip shorter than half a window has the mean of the windows
     that reach into it.
     """
     starts_s = range(0, 600, 4)
-    window_at = dict(zip(starts_s, film.store["descriptors"].pooled(), strict=False))
+    window_at = dict(zip(starts_s, film_and_store.store["descriptors"].pooled(), strict=False))
     judgements = judged_by(trained_models, (8, 16), (9, 23), (17, 18))
 
     learning_result = learn_from_judgements(
-        [film.timeline], judgements, [film.store], trained_models.manifest, trained_models.store
+        [film_and_store.timeline],
+        judgements,
+        [film_and_store.store],
+        trained_models.manifest,
+        trained_models.store,
     )
 
     n_clips_of_corpus = len(trained_models.data)
@@ -318,7 +322,7 @@ def test_a_clip_has_the_features_of_the_windows_in_it(trained_models, film):
 
 
 @pytest.mark.long
-def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained_models, film):
+def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained_models, film_and_store):
     """Of four judgements one is learnt from: the others are of another film, unsure, or after the film's end.
 
     The film lasts 600 s.
@@ -332,7 +336,7 @@ def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained_
     corpus = trained_models.manifest.with_clips([*trained_models.manifest, unlabelled])
 
     learning_result = learn_from_judgements(
-        [film.timeline], judgements, [film.store], corpus, trained_models.store
+        [film_and_store.timeline], judgements, [film_and_store.store], corpus, trained_models.store
     )
     assert len(learning_result.manifest) == len(corpus) + 1
     assert learning_result.notes == (
@@ -404,41 +408,43 @@ def refusal(trained_models, film, *, films=None, spans=((8, 16),), windows=None,
     return str(error.value)
 
 
-def test_learning_without_judgements_of_the_films_is_refused(trained_models, film):
+def test_learning_without_judgements_of_the_films_is_refused(trained_models, film_and_store):
     """There are no judgements, or one of another film."""
-    assert "0 judgements" in refusal(trained_models, film, spans=())
-    assert "1 judgement" in refusal(trained_models, film, movie="tt2")
+    assert "0 judgements" in refusal(trained_models, film_and_store, spans=())
+    assert "1 judgement" in refusal(trained_models, film_and_store, movie="tt2")
 
 
-def test_other_windows_than_those_scored_are_refused(trained_models, film, tmp_path):
+def test_other_windows_than_those_scored_are_refused(trained_models, film_and_store, tmp_path):
     """A film was scored from one store of windows; judgements of it are to be learnt from another store."""
     other_windows = film_store(tmp_path, "tt0000001", seed=2)
-    assert "tt0000001 was scored from store" in refusal(trained_models, film, windows=[other_windows])
+    assert "tt0000001 was scored from store" in refusal(
+        trained_models, film_and_store, windows=[other_windows]
+    )
 
 
 @pytest.mark.parametrize(
     ("field", "value"), [("codebook", "obygaze12"), ("backbone", "xclip"), ("task", "concept:Gun")]
 )
-def test_films_scored_by_two_kinds_of_models_are_refused(trained_models, film, field, value):
+def test_films_scored_by_two_kinds_of_models_are_refused(trained_models, film_and_store, field, value):
     """One model is learnt for all films, so that codebook, backbone and task must be the same."""
-    timeline, _ = film
+    timeline, _ = film_and_store
     other = with_model(timeline, **{field: value})
-    assert value in refusal(trained_models, film, films=[timeline, other])
+    assert value in refusal(trained_models, film_and_store, films=[timeline, other])
 
 
 @pytest.mark.parametrize("movie", ["f0", "F0", "Ｆ0"])
-def test_a_film_of_the_corpus_is_refused_however_its_name_is_spelled(trained_models, film, movie):
+def test_a_film_of_the_corpus_is_refused_however_its_name_is_spelled(trained_models, film_and_store, movie):
     """Clips of f0, a film of the corpus, would be there twice, and what tests them would have learnt them."""
-    timeline, _ = film
+    timeline, _ = film_and_store
     of_corpus = replace(timeline, record=structs.replace(timeline.record, movie=movie))
-    assert f"{movie} is in the corpus" in refusal(trained_models, film, films=[of_corpus])
+    assert f"{movie} is in the corpus" in refusal(trained_models, film_and_store, films=[of_corpus])
 
 
 def test_a_film_of_a_corpus_that_names_concepts_alone_is_refused_for_a_model_of_a_concept(
-    trained_models, film
+    trained_models, film_and_store
 ):
     """Its clips have no level, and are labels of the concept all the same."""
-    timeline, store = film
+    timeline, store = film_and_store
     of_concept = with_model(timeline, concept="Gun", positive=[], negative=[])
     of_corpus = replace(of_concept, record=structs.replace(of_concept.record, movie="f0"))
     corpus = trained_models.manifest
@@ -450,16 +456,16 @@ def test_a_film_of_a_corpus_that_names_concepts_alone_is_refused_for_a_model_of_
         )
 
 
-def test_a_film_scored_by_a_model_of_frames_is_refused(trained_models, film):
+def test_a_film_scored_by_a_model_of_frames_is_refused(trained_models, film_and_store):
     """A judgement has the mean of its windows' vectors, and no frames, which a model of attention reads."""
-    timeline, _ = film
+    timeline, _ = film_and_store
     by_attention = with_model(timeline, model="attention")
-    assert "attention reads" in refusal(trained_models, film, films=[by_attention])
+    assert "attention reads" in refusal(trained_models, film_and_store, films=[by_attention])
 
 
-def test_features_that_were_made_otherwise_are_refused(trained_models, film, tmp_path):
+def test_features_that_were_made_otherwise_are_refused(trained_models, film_and_store, tmp_path):
     """The film's windows were read from another layer of the network than the corpus."""
-    timeline, store = film
+    timeline, store = film_and_store
     movie_of = {clip.clip_id: clip.movie for clip in store.clips}
     spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in store.clips}
     features = {"descriptors": {"pooled": store["descriptors"].pooled()}}
@@ -467,12 +473,12 @@ def test_features_that_were_made_otherwise_are_refused(trained_models, film, tmp
     scored_from = structs.replace(timeline.record.store, fingerprint=other.fingerprint)
     scored = replace(timeline, record=structs.replace(timeline.record, store=scored_from))
 
-    assert "layer" in refusal(trained_models, film, films=[scored], windows=[other])
+    assert "layer" in refusal(trained_models, film_and_store, films=[scored], windows=[other])
 
 
-def test_levels_of_another_codebook_are_refused(tmp_path, trained_models, film):
+def test_levels_of_another_codebook_are_refused(tmp_path, trained_models, film_and_store):
     """HN is no level of the corpus's codebook, which has calm and violent."""
-    timeline, _ = film
+    timeline, _ = film_and_store
     timeline.write(tmp_path / "scored")
     write_manifest(trained_models.manifest, tmp_path / "films.csv")
     (tmp_path / "judged.csv").write_text(f"{HEAD}\na,tt0000001,,8,16,HN,,AB,0\n", encoding="utf-8")
@@ -497,12 +503,12 @@ def judgements_under(trained_models, definition):
     return judgements.with_clips(clips)
 
 
-def test_judgements_under_another_wording_are_refused(trained_models, film):
+def test_judgements_under_another_wording_are_refused(trained_models, film_and_store):
     """The corpus was labelled under one wording and the film judged under another.
 
     Levels may differ in meaning.
     """
-    timeline, store = film
+    timeline, store = film_and_store
     judgements = judgements_under(trained_models, REWORDED)
     with pytest.raises(FilmError, match=r"11 judgements .*dddddddddddd"):
         learn_from_judgements([timeline], judgements, [store], trained_models.manifest, trained_models.store)
@@ -532,12 +538,12 @@ def test_only_definitions_that_mean_the_same_as_the_corpus_are_accepted(
 
 
 @pytest.mark.long
-def test_judgements_under_a_wording_of_the_same_meaning_are_learnt(trained_models, film):
+def test_judgements_under_a_wording_of_the_same_meaning_are_learnt(trained_models, film_and_store):
     """The user declares that the other wording means the same.
 
     The judgements get the definition of the corpus.
     """
-    timeline, store = film
+    timeline, store = film_and_store
     judgements = judgements_under(trained_models, REWORDED)
     learning_result = learn_from_judgements(
         [timeline],
@@ -555,9 +561,9 @@ def test_judgements_under_a_wording_of_the_same_meaning_are_learnt(trained_model
 
 
 @pytest.fixture(scope="module")
-def learning_result(trained_models, film):
+def learning_result(trained_models, film_and_store):
     """What is learnt of one film of which eleven windows are judged, calm and violent in turn."""
-    timeline, store = film
+    timeline, store = film_and_store
     judgements = judged_by(trained_models, *((8 * index, 8 * index + 8) for index in range(1, 12)))
     in_turn = [replace(clip, level=("calm", "violent")[index % 2]) for index, clip in enumerate(judgements)]
     return learn_from_judgements(
