@@ -624,7 +624,7 @@ def sketches_of(*clips):
     return np.stack([sketches(_kept_views(mean)) for mean in planted_clips(*clips)])
 
 
-NEW = (91, 0), (92, 0), (93, 0), (94, 0)
+CLIPS_OF_NO_FILM = (91, 0), (92, 0), (93, 0), (94, 0)
 """Clips that are in no training film."""
 
 AS_IT_WAS, LIKE_BY_60, LIKE_BY_48 = 0, 52, 68
@@ -691,7 +691,7 @@ def test_pictures_in_common_are_a_share_of_the_shorter_film(
         ([(1, 0), (2, 0), (3, 0)], (0, 1)),
         ([(11, 0), (12, 0), (13, 0)], (2, 1)),
         ([(1, 0), (11, 0), (12, 0)], (2, 2 / 3)),
-        ([*NEW], (0, 0)),
+        ([*CLIPS_OF_NO_FILM], (0, 0)),
     ],
     ids=["the first", "the last", "two of the last", "none"],
 )
