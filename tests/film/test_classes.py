@@ -184,9 +184,9 @@ def test_a_page_names_the_classes_that_are_seen_in_a_passage(film, language):
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_a_page_on_a_film_without_a_classifiers_answers_names_no_classes(timeline, language):
+def test_a_page_on_a_film_without_a_classifiers_answers_names_no_classes(planted_timeline, language):
     """The film has guns, and no classifier was asked, which would have named a revolver."""
-    assert "revolver" not in film_page([timeline], language=language)
+    assert "revolver" not in film_page([planted_timeline], language=language)
     assert phrases.classes_sentence([], Words(language)) == ""
 
 

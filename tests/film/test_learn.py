@@ -635,14 +635,14 @@ NO_MORE, FOUND_NOW = (40.0, 72.0), (220.0, 250.0)
 
 
 @pytest.fixture
-def scored_anew(timeline, tmp_path):
+def scored_anew(planted_timeline, tmp_path):
     """A film as a new model scores it, beside the former curve, as it is read back from its folder.
 
     The former film has subtitles, which stay.
     """
     subtitles = pd.DataFrame({"start_s": [1.0], "end_s": [2.0], "text": ["Stop"]})
-    former = replace(timeline, subtitles=subtitles)
-    new = with_probability(timeline, NO_MORE, p=0.02)
+    former = replace(planted_timeline, subtitles=subtitles)
+    new = with_probability(planted_timeline, NO_MORE, p=0.02)
     new = with_probability(new, FOUND_NOW, p=0.9)
     beside_former(scored=new, film=former).write(tmp_path / "scored")
     return Timeline.read(tmp_path / "scored")
@@ -659,11 +659,11 @@ def with_probability(timeline, span, p):
 
 
 @pytest.mark.long
-def test_a_film_scored_anew_keeps_its_former_curve_and_subtitles(timeline, scored_anew):
+def test_a_film_scored_anew_keeps_its_former_curve_and_subtitles(planted_timeline, scored_anew):
     """People see both curves beside each other, and so what has changed."""
-    assert scored_anew.keys == (*timeline.keys, f"{timeline.model().key}-before")
+    assert scored_anew.keys == (*planted_timeline.keys, f"{planted_timeline.model().key}-before")
     former = FilmView(scored_anew, "f", Words("en"), top=5).rows_before_learning
-    assert former["p"].tolist() == pytest.approx(timeline.rows()["p"].tolist(), nan_ok=True)
+    assert former["p"].tolist() == pytest.approx(planted_timeline.rows()["p"].tolist(), nan_ok=True)
     assert scored_anew.subtitles["text"].tolist() == ["Stop"]
 
 
@@ -680,40 +680,42 @@ def test_a_film_that_is_scored_anew_says_which_passages_moved(scored_anew):
     assert found_now.number > 0.5
 
 
-def test_only_the_last_former_curve_is_kept(timeline):
+def test_only_the_last_former_curve_is_kept(planted_timeline):
     """A film that was scored anew twice has no curve of the first time.
 
     `keys` names the models whose probabilities a film has: after each time, the new model and the former one.
     """
-    scored_anew = beside_former(scored=timeline, film=timeline)
+    scored_anew = beside_former(scored=planted_timeline, film=planted_timeline)
     scored_anew_again = beside_former(scored=scored_anew, film=scored_anew)
     assert scored_anew_again.keys == scored_anew.keys
 
 
-def test_a_former_curve_of_other_rows_is_not_kept(timeline):
+def test_a_former_curve_of_other_rows_is_not_kept(planted_timeline):
     """A film scored by a new model keeps the former model's curve of probabilities beside the new one.
 
     Curves are compared row by row. Here the former one lacks the rows of the first 100 s, so that it cannot
     be compared and is left out: the film has the curve of the new model alone. `keys` names the models whose
     curves a film has.
     """
-    is_after_100_s = timeline.table["start_s"] > 100
-    without_first_100_s = replace(timeline, table=timeline.table[is_after_100_s])
+    is_after_100_s = planted_timeline.table["start_s"] > 100
+    without_first_100_s = replace(planted_timeline, table=planted_timeline.table[is_after_100_s])
 
-    scored_anew = beside_former(scored=timeline, film=without_first_100_s)
+    scored_anew = beside_former(scored=planted_timeline, film=without_first_100_s)
 
-    assert scored_anew.keys == timeline.keys
+    assert scored_anew.keys == planted_timeline.keys
 
 
 @pytest.fixture(scope="module")
-def halved_beside_former(timeline):
+def halved_beside_former(planted_timeline):
     """A film whose probabilities are halved by a new model, beside the former curve."""
-    halved = timeline.table.assign(p=timeline.table["p"] * 0.5)
-    scored_anew = replace(timeline, table=halved)
-    return beside_former(scored=scored_anew, film=timeline)
+    halved = planted_timeline.table.assign(p=planted_timeline.table["p"] * 0.5)
+    scored_anew = replace(planted_timeline, table=halved)
+    return beside_former(scored=scored_anew, film=planted_timeline)
 
 
-def test_the_desk_has_the_former_curve_and_links_to_moved_passages(timeline, halved_beside_former, tmp_path):
+def test_the_desk_has_the_former_curve_and_links_to_moved_passages(
+    planted_timeline, halved_beside_former, tmp_path
+):
     """A new model halves all probabilities of a film, so that at least its four planted passages moved.
 
     The desk has the former probability of each row, for a curve (`former` in the data of its script), and a
@@ -727,7 +729,7 @@ def test_the_desk_has_the_former_curve_and_links_to_moved_passages(timeline, hal
     desk = desk_page([opened], opened, mode="read", language="en")
 
     data_of_script = json.loads(re.search('id="state">(.*?)</script>', desk, re.DOTALL)[1])
-    assert data_of_script["rows"]["former"] == packed_shares(timeline.rows()["p"])
+    assert data_of_script["rows"]["former"] == packed_shares(planted_timeline.rows()["p"])
     n_links = desk.count("data-span=")
     assert n_links >= 4
     for passage in moved_passages:
@@ -736,9 +738,9 @@ def test_the_desk_has_the_former_curve_and_links_to_moved_passages(timeline, hal
         assert f"{before} → {now}" in desk
 
 
-def test_the_desk_without_a_former_curve_lists_nothing_moved(timeline, tmp_path):
+def test_the_desk_without_a_former_curve_lists_nothing_moved(planted_timeline, tmp_path):
     """The film was scored once, so that the desk has no list of passages that moved."""
-    opened = OpenFilm(0, timeline, Decisions(tmp_path, timeline, codebook(tmp_path)))
+    opened = OpenFilm(0, planted_timeline, Decisions(tmp_path, planted_timeline, codebook(tmp_path)))
 
     _head, body = desk_page([opened], opened, "read", "en").split("<body")
 
