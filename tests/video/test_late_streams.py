@@ -475,7 +475,7 @@ def test_an_error_that_is_raised_again_is_not_taken_for_the_end_of_a_file():
         list(demux(AlwaysFails()))
 
 
-def test_only_errors_of_ffmpeg_are_called_damage(films, monkeypatch):
+def test_only_errors_of_ffmpeg_are_called_damage(numbered_films, monkeypatch):
     """A mistake in our own code must not look like damage of the file.
 
     The mistake is planted in a function that runs whenever the packets of a film are listed.
@@ -487,7 +487,7 @@ def test_only_errors_of_ffmpeg_are_called_damage(films, monkeypatch):
     monkeypatch.setattr(index, "note_side_data", mistaken)
 
     with pytest.raises(AttributeError, match="planted mistake"):
-        probe(films["b1.mp4"])
+        probe(numbered_films["b1.mp4"])
 
 
 TIME_OF_MPEG1 = bytes.fromhex("21 00 01 00 01")

@@ -51,12 +51,12 @@ def test_an_mp4_without_times_of_display_is_in_the_decoders_order(tmp_path, kind
 
 
 @pytest.mark.parametrize("name", ["asp.avi", "h264.avi"])
-def test_times_of_avi_with_b_frames_begin_at_zero_and_that_is_noted(films, name):
+def test_times_of_avi_with_b_frames_begin_at_zero_and_that_is_noted(numbered_films, name):
     """A decoder gives pictures out one or two frames behind the file's entries, whose times begin at 0.
 
     The film has 25 pictures a second.
     """
-    frames = read_frames(films[name], at(range(10)))
+    frames = read_frames(numbered_films[name], at(range(10)))
 
     np.testing.assert_allclose(frames.time_s, np.arange(10) / 25, atol=0.0015)
     assert any("AVI" in note for note in frames.notes)
