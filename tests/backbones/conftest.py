@@ -20,7 +20,7 @@ def checkpoints(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def folder_of(tmp_path_factory):
+def folder_of_tiny_checkpoint(tmp_path_factory):
     """Tiny checkpoints of every type of CONFIGS in test_encoders.py: type -> folder."""
     from tests.backbones.test_encoders import save_encoders
 
