@@ -12,7 +12,7 @@ constants = lazy_import("huggingface_hub", "constants")
 
 
 @pytest.fixture(scope="session")
-def checkpoints(tmp_path_factory):
+def tiny_checkpoints(tmp_path_factory):
     """Tiny checkpoints: name of a backbone -> path, as `load_backbone(name, weights=path)` takes it."""
     folder = tmp_path_factory.mktemp("checkpoints")
     names = ("xclip", "vivit", "clip", "siglip", "xclip-lsmdc")

@@ -244,13 +244,13 @@ def save_videoprism(folder):
 
 
 @without_gradients
-def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_inside(checkpoints, clips):
+def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_inside(tiny_checkpoints, clips):
     """The X-CLIP of LSMDC has a CLIP that sees the 12 frames of a clip one by one, and relates them then.
 
     Its layer 1 is what the first block of that CLIP gives, averaged over the patches of a frame.
     """
     one_clip = clips[:1, :12]
-    weights = str(checkpoints["xclip-lsmdc"])
+    weights = str(tiny_checkpoints["xclip-lsmdc"])
     backbone = load_backbone("xclip-lsmdc", weights=weights, layers=Layers((1,), frames=True), compute=cpu())
 
     arrays = backbone.encode(one_clip)

@@ -216,10 +216,10 @@ def test_a_file_of_numbers_that_are_no_tensors_is_no_checkpoint(tmp_path):
         load_backbone("xclip-lsmdc", weights=weights)
 
 
-def test_weights_of_a_clip_are_refused(checkpoints):
+def test_weights_of_a_clip_are_refused(tiny_checkpoints):
     """There is a CLIP inside this X-CLIP, but with a prefix before the names of its tensors."""
     with pytest.raises(BackboneError, match=r"missing: clip\.positional_embedding"):
-        load_backbone("xclip-lsmdc", weights=str(checkpoints["clip"]))
+        load_backbone("xclip-lsmdc", weights=str(tiny_checkpoints["clip"]))
 
 
 def test_weights_must_be_given():
