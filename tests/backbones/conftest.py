@@ -28,7 +28,7 @@ def folder_of_tiny_checkpoint(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def clips():
+def two_clips_of_32_frames():
     """Two clips of 32 frames, uint8 [2, 32, 224, 224, 3]."""
     return np.random.default_rng(0).integers(0, 256, (2, 32, 224, 224, 3), dtype=np.uint8)
 

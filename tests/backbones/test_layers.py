@@ -244,12 +244,12 @@ def save_videoprism(folder):
 
 
 @without_gradients
-def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_inside(tiny_checkpoints, clips):
+def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_inside(tiny_checkpoints, two_clips_of_32_frames):
     """The X-CLIP of LSMDC has a CLIP that sees the 12 frames of a clip one by one, and relates them then.
 
     Its layer 1 is what the first block of that CLIP gives, averaged over the patches of a frame.
     """
-    one_clip = clips[:1, :12]
+    one_clip = two_clips_of_32_frames[:1, :12]
     weights = str(tiny_checkpoints["xclip-lsmdc"])
     backbone = load_backbone("xclip-lsmdc", weights=weights, layers=Layers((1,), frames=True), compute=cpu())
 

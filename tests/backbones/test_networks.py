@@ -27,15 +27,15 @@ def load_with_transformers(cls, folder):
 
 
 @without_gradients
-def test_the_mean_of_xclips_frames_is_its_published_video_vector(tiny_checkpoints, clips):
+def test_the_mean_of_xclips_frames_is_its_published_video_vector(tiny_checkpoints, two_clips_of_32_frames):
     """The video vector is what X-CLIP's class in transformers calls the features of a video."""
     folder = tiny_checkpoints["xclip"]
     backbone = load_backbone("xclip", weights=str(folder))
 
-    arrays = backbone.encode(clips)
+    arrays = backbone.encode(two_clips_of_32_frames)
 
     model = load_with_transformers(XCLIPModel, folder)
-    video_vector = model.get_video_features(normalised_pixels(backbone, clips)).pooler_output
+    video_vector = model.get_video_features(normalised_pixels(backbone, two_clips_of_32_frames)).pooler_output
     assert_close(arrays["pooled"], video_vector, NETWORK_ROUNDING)
     assert_close(arrays["frames"].mean(axis=1), video_vector, NETWORK_ROUNDING)
 
@@ -47,31 +47,31 @@ def run_vision_model_of_xclip(folder, backbone, clip):
 
 
 @without_gradients
-def test_tokens_frames_of_xclip_are_vectors_of_single_frames(tiny_checkpoints, clips):
+def test_tokens_frames_of_xclip_are_vectors_of_single_frames(tiny_checkpoints, two_clips_of_32_frames):
     """With tokens="frames", each frame has the vector it has before X-CLIP's transformer relates frames."""
     backbone = load_backbone("xclip", weights=str(tiny_checkpoints["xclip"]), tokens="frames")
 
-    tokens = backbone.encode(clips[:1])["tokens"][0]
+    tokens = backbone.encode(two_clips_of_32_frames[:1])["tokens"][0]
 
-    model, output = run_vision_model_of_xclip(tiny_checkpoints["xclip"], backbone, clips[0])
+    model, output = run_vision_model_of_xclip(tiny_checkpoints["xclip"], backbone, two_clips_of_32_frames[0])
     expected = model.visual_projection(output.pooler_output)
     assert_close(tokens, expected, FLOAT16_ROUNDING)
 
 
 @without_gradients
-def test_tokens_patches_of_xclip_are_all_patches_in_half_precision(tiny_checkpoints, clips):
+def test_tokens_patches_of_xclip_are_all_patches_in_half_precision(tiny_checkpoints, two_clips_of_32_frames):
     """X-CLIP gives for each frame a class token and a vector for each patch of the picture.
 
     With tokens="patches", the patches of all frames are stored, one frame after the other, as float16. The
     expected ones are those of transformers.
     """
     backbone = load_backbone("xclip", weights=str(tiny_checkpoints["xclip"]), tokens="patches")
-    one_clip = clips[:1]
+    one_clip = two_clips_of_32_frames[:1]
 
     tokens = backbone.encode(one_clip)["tokens"][0]
 
     assert tokens.dtype == np.float16
-    _model, output = run_vision_model_of_xclip(tiny_checkpoints["xclip"], backbone, clips[0])
+    _model, output = run_vision_model_of_xclip(tiny_checkpoints["xclip"], backbone, two_clips_of_32_frames[0])
     patches = output.last_hidden_state[:, 1:]  # behind the class token: [frames, patches, width]
     assert_close(tokens, patches.flatten(0, 1), FLOAT16_ROUNDING)
 
@@ -101,14 +101,16 @@ def test_clip_gives_the_vector_of_transformers_for_a_jpeg_file(tiny_checkpoints,
 
 @pytest.mark.parametrize("name", ["xclip", "vivit", "xclip-lsmdc"])
 @pytest.mark.parametrize("clips_at_once", [1, 2])
-def test_the_bytes_of_a_clip_do_not_depend_on_its_neighbour(tiny_checkpoints, clips, name, clips_at_once):
+def test_the_bytes_of_a_clip_do_not_depend_on_its_neighbour(
+    tiny_checkpoints, two_clips_of_32_frames, name, clips_at_once
+):
     """The network takes one clip, or two, in a call; a call of fewer is filled up.
 
     The second clip is encoded behind the first, beside itself, and alone.
     """
     compute = Compute(device="cpu", clips_at_once=clips_at_once)
     backbone = load_backbone(name, weights=str(tiny_checkpoints[name]), compute=compute)
-    first, second = clips[:, : backbone.n_frames]
+    first, second = two_clips_of_32_frames[:, : backbone.n_frames]
 
     behind_the_first = backbone.encode(np.stack([first, second]))
     beside_itself = backbone.encode(np.stack([second, second]))
@@ -120,10 +122,12 @@ def test_the_bytes_of_a_clip_do_not_depend_on_its_neighbour(tiny_checkpoints, cl
 
 
 @pytest.mark.parametrize("name", ["xclip", "vivit", "xclip-lsmdc", "clip"])
-def test_arrays_have_the_stated_shapes_and_types_and_a_description(tiny_checkpoints, clips, name):
+def test_arrays_have_the_stated_shapes_and_types_and_a_description(
+    tiny_checkpoints, two_clips_of_32_frames, name
+):
     """A backbone states the shape of one clip's array, without the dimension of clips."""
     backbone = load_backbone(name, weights=str(tiny_checkpoints[name]), compute=Compute(device="cpu"))
-    one_clip = clips[:1, : backbone.n_frames]
+    one_clip = two_clips_of_32_frames[:1, : backbone.n_frames]
 
     arrays = backbone.encode(one_clip)
 
