@@ -1,8 +1,20 @@
 """A command of obygaze, in this process."""
 
+from typing import NamedTuple
+
 import pytest
 
 from obygaze.cli import main
+
+
+class EndedCommand(NamedTuple):
+    """What is left of a command."""
+
+    exit_code: int
+    out: str
+    """Its output."""
+    err: str
+    """Its messages."""
 
 
 def obygaze(*words: object) -> int:

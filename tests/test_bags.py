@@ -28,7 +28,7 @@ class StoreAndManifest(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def windows(tmp_path_factory):
+def windows_of_noise(tmp_path_factory):
     """A store of films f0 to f3, 240 windows of one second each, six numbers a window, which are noise.
 
     The manifest has clips of 10 s, of the levels S and EN in turn; the eighth window of each clip S has an
@@ -61,7 +61,7 @@ def vectors_of(store, film, numbers):
     return store["toy"].pooled()[[row_of[f"{film}-w{number:03}"] for number in numbers]]
 
 
-def test_a_bag_has_the_windows_whose_middles_lie_in_the_clip(windows):
+def test_a_bag_has_the_windows_whose_middles_lie_in_the_clip(windows_of_noise):
     """Windows last a second. The middles 2.5, 3.5 and 4.5 lie between 2.4 and 4.6 s.
 
     The dataset's vector of a bag is the maximum over its windows; its frames are the windows. Of the store's
@@ -69,9 +69,9 @@ def test_a_bag_has_the_windows_whose_middles_lie_in_the_clip(windows):
     """
     clips = [segment("f1", start_s=2.4, end_s=4.6)]
 
-    data = om.load_bags(windows.store, windows.manifest.with_clips(clips))
+    data = om.load_bags(windows_of_noise.store, windows_of_noise.manifest.with_clips(clips))
 
-    vectors = vectors_of(windows.store, "f1", [2, 3, 4])
+    vectors = vectors_of(windows_of_noise.store, "f1", [2, 3, 4])
     assert np.array_equal(data.X[0], vectors.max(axis=0))
     (frames,) = data.read("frames")
     assert np.array_equal(frames, vectors)
@@ -79,38 +79,38 @@ def test_a_bag_has_the_windows_whose_middles_lie_in_the_clip(windows):
     assert data.counts["in_store_only"] == 4 * 240 - 3
 
 
-def test_clips_in_which_no_window_has_its_middle_are_excluded(windows):
+def test_clips_in_which_no_window_has_its_middle_are_excluded(windows_of_noise):
     """Windows last a second, with middles at 0.5, 1.5, 2.5 s and so on; the films are f0 to f3."""
     with_three_middles = segment("f1", start_s=2.4, end_s=4.6)
     between_two_middles = segment("f1", start_s=3.6, end_s=3.9, level="S")
     of_no_film_in_store = segment("f9", start_s=0, end_s=9)
     clips = [with_three_middles, between_two_middles, of_no_film_in_store]
 
-    data = om.load_bags(windows.store, windows.manifest.with_clips(clips))
+    data = om.load_bags(windows_of_noise.store, windows_of_noise.manifest.with_clips(clips))
 
     assert data.clip_ids.tolist() == ["f1-2.4-4.6"]
     assert [exclusion.clip_id for exclusion in data.excluded] == ["f1-3.6-3.9", "f9-0-9"]
 
 
-def test_a_clip_of_many_windows_is_read_as_32_frames_and_a_shorter_one_is_padded(windows):
+def test_a_clip_of_many_windows_is_read_as_32_frames_and_a_shorter_one_is_padded(windows_of_noise):
     """One clip has 3 windows, the other 200, of which 32 are read, from the first to the last.
 
     What the shorter clip lacks is NaN.
     """
     short, long = segment("f1", start_s=2.4, end_s=4.6), segment("f2", start_s=0, end_s=200)
 
-    data = om.load_bags(windows.store, windows.manifest.with_clips([short, long]))
+    data = om.load_bags(windows_of_noise.store, windows_of_noise.manifest.with_clips([short, long]))
     frames_of_short, frames_of_long = data.read("frames")
 
     n_frames, width = 32, 6
     assert frames_of_short.shape == (n_frames, width)
-    assert np.array_equal(frames_of_short[:3], vectors_of(windows.store, "f1", [2, 3, 4]))
+    assert np.array_equal(frames_of_short[:3], vectors_of(windows_of_noise.store, "f1", [2, 3, 4]))
     assert np.isnan(frames_of_short[3:]).all()
     assert frames_of_long.shape == (n_frames, width)
-    assert np.array_equal(frames_of_long[[0, -1]], vectors_of(windows.store, "f2", [0, 199]))
+    assert np.array_equal(frames_of_long[[0, -1]], vectors_of(windows_of_noise.store, "f2", [0, 199]))
 
 
-def test_segments_without_a_level_of_a_task_are_counted_apart(windows):
+def test_segments_without_a_level_of_a_task_are_counted_apart(windows_of_noise):
     """The level NS, not sure, is in no task; the third segment has no level at all."""
     clips = [
         segment("f1", start_s=0, end_s=5, level="EN"),
@@ -118,7 +118,7 @@ def test_segments_without_a_level_of_a_task_are_counted_apart(windows):
         segment("f1", start_s=9, end_s=12, level=None),
     ]
 
-    data = om.load_bags(windows.store, windows.manifest.with_clips(clips))
+    data = om.load_bags(windows_of_noise.store, windows_of_noise.manifest.with_clips(clips))
 
     assert len(data) == 1
     assert data.counts["manifest"] == 3
@@ -127,7 +127,7 @@ def test_segments_without_a_level_of_a_task_are_counted_apart(windows):
     assert data.counts["unlabelled"] == 1
 
 
-def test_a_bag_with_a_window_that_was_read_in_part_is_counted(windows, tmp_path):
+def test_a_bag_with_a_window_that_was_read_in_part_is_counted(windows_of_noise, tmp_path):
     """Two films have four windows of a second each. Window 2 of f1, from 2 to 3 s, is partial.
 
     It is in one of the three clips: the second, from 1 to 4 s of f1.
@@ -143,18 +143,18 @@ def test_a_bag_with_a_window_that_was_read_in_part_is_counted(windows, tmp_path)
         segment("f2", start_s=0, end_s=4),
     ]
 
-    data = om.load_bags(of.open_store(sealed), windows.manifest.with_clips(clips))
+    data = om.load_bags(of.open_store(sealed), windows_of_noise.manifest.with_clips(clips))
 
     assert data.counts["partial"] == 1
 
 
 @pytest.mark.long
-def test_an_event_in_one_window_of_a_bag_is_found_by_attention_over_windows(windows):
+def test_an_event_in_one_window_of_a_bag_is_found_by_attention_over_windows(windows_of_noise):
     """A bag has ten windows; in those of the level S one window has an event, the rest is noise.
 
     `linear` reads the maximum over the windows and finds the event too; `mean_frames`, their mean, is worse.
     """
-    data = om.load_bags(windows.store, windows.manifest)
+    data = om.load_bags(windows_of_noise.store, windows_of_noise.manifest)
 
     run = om.evaluate(data, ["linear", "attention"], "en_s")
 
@@ -164,34 +164,34 @@ def test_an_event_in_one_window_of_a_bag_is_found_by_attention_over_windows(wind
     assert auc["mean_frames"] < auc["attention"]
 
 
-def test_a_clip_without_times_is_refused_by_its_name(windows):
+def test_a_clip_without_times_is_refused_by_its_name(windows_of_noise):
     """A whole video has neither start nor end: which windows lie in it can't be told."""
     whole_video = of.Clip("f0", "f0", "f0.mp4", level="S")
 
     with pytest.raises(DatasetError, match="f0"):
-        om.load_bags(windows.store, windows.manifest.with_clips([whole_video]))
+        om.load_bags(windows_of_noise.store, windows_of_noise.manifest.with_clips([whole_video]))
 
 
-def test_a_store_whose_windows_have_no_times_is_refused(windows, tmp_path):
+def test_a_store_whose_windows_have_no_times_is_refused(windows_of_noise, tmp_path):
     """A bag has the windows whose middles lie in a clip of the manifest: without times none does."""
     vectors = np.zeros((1, 2), np.float32)
     without_times = seal_arrays(tmp_path / "t", {"c": "f0"}, {"toy": {"pooled": vectors}})
 
     with pytest.raises(DatasetError, match="no window"):
-        om.load_bags(of.open_store(without_times), windows.manifest)
+        om.load_bags(of.open_store(without_times), windows_of_noise.manifest)
 
 
-def test_a_store_of_failed_windows_alone_is_refused(windows, tmp_path):
+def test_a_store_of_failed_windows_alone_is_refused(windows_of_noise, tmp_path):
     """Its one window, from 0 to 1 s of f0, has no features, and so has no clip of the manifest."""
     vectors = {"toy": {"pooled": np.zeros((1, 2), np.float32)}}
     spans = {"c": (0.0, 1.0)}
     failed = seal_arrays(tmp_path / "f", {"c": "f0"}, vectors, spans=spans, failed={"c": "empty"})
 
     with pytest.raises(DatasetError, match="no clip with features of toy"):
-        om.load_bags(of.open_store(failed), windows.manifest)
+        om.load_bags(of.open_store(failed), windows_of_noise.manifest)
 
 
-def test_a_failed_window_is_in_no_bag(windows, tmp_path):
+def test_a_failed_window_is_in_no_bag(windows_of_noise, tmp_path):
     """A clip of two windows of a second, whose second one failed, has the features of the first alone."""
     vectors = {"toy": {"pooled": np.array([[3, 4], [8, 9]], np.float32)}}
     spans = {"w0": (0.0, 1.0), "w1": (1.0, 2.0)}
@@ -201,21 +201,21 @@ def test_a_failed_window_is_in_no_bag(windows, tmp_path):
     )
     clip_of_both = segment("f0", start_s=0, end_s=2)
 
-    data = om.load_bags(store, windows.manifest.with_clips([clip_of_both]))
+    data = om.load_bags(store, windows_of_noise.manifest.with_clips([clip_of_both]))
 
     assert data.X.tolist() == [[3, 4]]
 
 
-def test_clips_without_a_window_are_refused(windows):
+def test_clips_without_a_window_are_refused(windows_of_noise):
     """The windows of a film end at 240 s, so that a clip behind them has no features."""
     behind_all_windows = segment("f0", start_s=300, end_s=310)
 
     with pytest.raises(DatasetError, match="middle of a window"):
-        om.load_bags(windows.store, windows.manifest.with_clips([behind_all_windows]))
+        om.load_bags(windows_of_noise.store, windows_of_noise.manifest.with_clips([behind_all_windows]))
 
 
 @pytest.fixture(scope="module")
-def run_of_two_annotators(windows):
+def run_of_two_annotators(windows_of_noise):
     """An evaluation of `linear` where annotators A and B each cut all films into segments of their own.
 
     A segment of the level S lasts 20 to 24 s, one of EN 5 to 9 s.
@@ -231,7 +231,7 @@ def run_of_two_annotators(windows):
                 clip_id = f"{film}-{annotator}{start_s}"
                 clips.append(of.Clip(clip_id, film, "", start_s, end_s, level, (), annotator))
                 start_s = end_s
-    data = om.load_bags(windows.store, windows.manifest.with_clips(clips))
+    data = om.load_bags(windows_of_noise.store, windows_of_noise.manifest.with_clips(clips))
     return om.evaluate(data, ["linear"], "en_s", experts="each")
 
 

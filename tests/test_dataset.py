@@ -22,7 +22,7 @@ ROW_IN_ARRAYS = {clip_id: row for row, clip_id in enumerate(MOVIE_OF_STORED_CLIP
 
 
 @pytest.fixture(scope="module")
-def store(make_store, tmp_path_factory):
+def store_of_six_clips(make_store, tmp_path_factory):
     """Six clips: b1, a1, a2 (partial), c1 (failed), c2, and `stranger`, which is not in the manifest.
 
     The group `one` has pooled vectors and frames, `two` has tokens alone.
@@ -40,7 +40,7 @@ def store(make_store, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def manifest(tmp_path_factory):
+def manifest_of_seven_clips(tmp_path_factory):
     """Seven clips with their levels: a1, a2, b1, c1, c2, and two that are not in the store.
 
     NS, the level of c2, is in no task, and the clip `unlabelled` has no level.
@@ -54,52 +54,54 @@ def manifest(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def data(store, manifest):
+def dataset_of_three_clips(store_of_six_clips, manifest_of_seven_clips):
     """The clips of the manifest that have a level of a task, and features of the group `one`: a1, a2, b1."""
-    return load_dataset(store, manifest, backbone="one")
+    return load_dataset(store_of_six_clips, manifest_of_seven_clips, backbone="one")
 
 
-def test_annotated_clips_come_in_the_order_of_the_manifest_with_their_features(store, data):
+def test_annotated_clips_come_in_the_order_of_the_manifest_with_their_features(
+    store_of_six_clips, dataset_of_three_clips
+):
     """The manifest begins with a1, a2 and b1; the arrays that were stored begin with b1.
 
     Of the manifest's other clips c1 has failed, c2 and `unlabelled` have no level of a task, and `elsewhere`
     is not in the store.
     """
-    assert data.clip_ids.tolist() == ["a1", "a2", "b1"]
-    assert data.movies.tolist() == ["a", "a", "b"]
-    assert data.levels.tolist() == ["S", "HN", "EN"]
+    assert dataset_of_three_clips.clip_ids.tolist() == ["a1", "a2", "b1"]
+    assert dataset_of_three_clips.movies.tolist() == ["a", "a", "b"]
+    assert dataset_of_three_clips.levels.tolist() == ["S", "HN", "EN"]
     rows = [ROW_IN_ARRAYS["a1"], ROW_IN_ARRAYS["a2"], ROW_IN_ARRAYS["b1"]]
-    np.testing.assert_array_equal(data.X, POOLED[rows])
-    assert data.X.dtype == np.float32
-    assert data.X.flags.c_contiguous
-    assert data.store == store.fingerprint
+    np.testing.assert_array_equal(dataset_of_three_clips.X, POOLED[rows])
+    assert dataset_of_three_clips.X.dtype == np.float32
+    assert dataset_of_three_clips.X.flags.c_contiguous
+    assert dataset_of_three_clips.store == store_of_six_clips.fingerprint
 
 
-def test_a_task_has_the_labels_1_and_0_and_minus_1_for_clips_that_are_not_in_it(data):
+def test_a_task_has_the_labels_1_and_0_and_minus_1_for_clips_that_are_not_in_it(dataset_of_three_clips):
     """The task HN vs S: of the clips a1, a2 and b1 the first has the level S, the second HN, the third EN."""
-    labels = find_target("hn_s", data.codebook).of(data.labels)
+    labels = find_target("hn_s", dataset_of_three_clips.codebook).of(dataset_of_three_clips.labels)
 
     assert labels.tolist() == [1, 0, -1]
 
 
-def test_a_clip_without_features_is_excluded_with_its_reason(data):
+def test_a_clip_without_features_is_excluded_with_its_reason(dataset_of_three_clips):
     """Of the manifest's clips with a level of a task, c1 has failed, and `elsewhere` is not in the store.
 
     Their levels are S and HN; the others have features.
     """
-    assert data.excluded == (
+    assert dataset_of_three_clips.excluded == (
         Exclusion("c1", "S", "failed: the file is empty (0 bytes)"),
         Exclusion("elsewhere", "HN", "not in the store"),
     )
 
 
-def test_every_clip_of_manifest_and_store_is_accounted_for(data):
+def test_every_clip_of_manifest_and_store_is_accounted_for(dataset_of_three_clips):
     """The manifest has seven clips. One has no level, and one has NS, a level that is in no task.
 
     Of the other five, three have features, of which one is partial; two have none. One clip is in the store
     alone.
     """
-    assert data.counts == {
+    assert dataset_of_three_clips.counts == {
         "manifest": 7,
         "unlabelled": 1,
         "in_no_task": 1,
@@ -107,12 +109,12 @@ def test_every_clip_of_manifest_and_store_is_accounted_for(data):
         "partial": 1,
         "in_store_only": 1,
     }
-    assert len(data) == 3
-    assert len(data.excluded) == 2
+    assert len(dataset_of_three_clips) == 3
+    assert len(dataset_of_three_clips.excluded) == 2
 
 
 def test_clips_whose_film_or_times_differ_between_manifest_and_store_are_listed(
-    make_store, manifest, tmp_path
+    make_store, manifest_of_seven_clips, tmp_path
 ):
     """In the store all six clips are from 10 to 20 s, and a2 is of the film a.
 
@@ -121,8 +123,8 @@ def test_clips_whose_film_or_times_differ_between_manifest_and_store_are_listed(
     spans = dict.fromkeys(MOVIE_OF_STORED_CLIP, (10.0, 20.0))
     groups = {"one": {"pooled": POOLED}}
     store = open_store(make_store(tmp_path / "films", MOVIE_OF_STORED_CLIP, groups, spans=spans))
-    a1, a2, b1, c1 = manifest.clips[:4]
-    changed_manifest = manifest.with_clips(
+    a1, a2, b1, c1 = manifest_of_seven_clips.clips[:4]
+    changed_manifest = manifest_of_seven_clips.with_clips(
         [
             replace(a1, start_s=10.9, end_s=20.4),
             replace(a2, movie="new"),
@@ -141,41 +143,45 @@ def test_clips_whose_film_or_times_differ_between_manifest_and_store_are_listed(
     ]
 
 
-def test_a_film_that_the_manifest_spells_otherwise_is_not_another_film(tmp_path, make_store, manifest):
+def test_a_film_that_the_manifest_spells_otherwise_is_not_another_film(
+    tmp_path, make_store, manifest_of_seven_clips
+):
     store = open_store(make_store(tmp_path / "films", MOVIE_OF_STORED_CLIP, {"one": {"pooled": POOLED}}))
-    respelled = manifest.with_clips([replace(clip, movie=clip.movie.upper()) for clip in manifest])
+    respelled = manifest_of_seven_clips.with_clips(
+        [replace(clip, movie=clip.movie.upper()) for clip in manifest_of_seven_clips]
+    )
 
     differing = differing_clips([store], respelled, load_dataset(store, respelled).row_of)
 
     assert differing.films == []
 
 
-def test_rows_of_a_dataset_are_found_by_clip(data):
+def test_rows_of_a_dataset_are_found_by_clip(dataset_of_three_clips):
     """The dataset has the clips a1, a2 and b1; one that it does not have is left out."""
-    rows = data.rows(["b1", "elsewhere", "a1"])
+    rows = dataset_of_three_clips.rows(["b1", "elsewhere", "a1"])
 
     assert rows.tolist() == [2, 0]
 
 
-def test_rows_that_are_taken_make_a_dataset_in_their_order(data):
+def test_rows_that_are_taken_make_a_dataset_in_their_order(dataset_of_three_clips):
     """The dataset has the clips a1, a2 and b1, in the rows 0, 1 and 2."""
-    taken = data.take(np.array([2, 0]))
+    taken = dataset_of_three_clips.take(np.array([2, 0]))
 
     assert taken.clip_ids.tolist() == ["b1", "a1"]
     assert taken.rows(["a1"]).tolist() == [1]
-    np.testing.assert_array_equal(taken.X, data.X[[2, 0]])
+    np.testing.assert_array_equal(taken.X, dataset_of_three_clips.X[[2, 0]])
     assert taken.present.index.tolist() == [0, 1]
 
 
-def test_models_that_read_frames_get_the_rows_of_the_same_clips(data):
+def test_models_that_read_frames_get_the_rows_of_the_same_clips(dataset_of_three_clips):
     """The dataset has the clips a1, a2 and b1. The group has vectors and frames, no tokens."""
     frames = FRAMES[[ROW_IN_ARRAYS["a1"], ROW_IN_ARRAYS["a2"], ROW_IN_ARRAYS["b1"]]]
 
-    assert data.read("pooled") is data.X
-    np.testing.assert_array_equal(data.read("frames"), frames)
-    np.testing.assert_array_equal(data.take(np.array([2])).read("frames"), frames[2:])
+    assert dataset_of_three_clips.read("pooled") is dataset_of_three_clips.X
+    np.testing.assert_array_equal(dataset_of_three_clips.read("frames"), frames)
+    np.testing.assert_array_equal(dataset_of_three_clips.take(np.array([2])).read("frames"), frames[2:])
     with pytest.raises(DatasetError):
-        data.read("tokens")
+        dataset_of_three_clips.read("tokens")
 
 
 @pytest.fixture
@@ -185,9 +191,11 @@ def store_of_two_clips(make_store, tmp_path):
     return open_store(make_store(tmp_path / "more", {"b1": "b", "a1": "a"}, groups))
 
 
-def test_several_backbones_are_loaded_for_the_clips_that_all_have(store, store_of_two_clips, manifest):
+def test_several_backbones_are_loaded_for_the_clips_that_all_have(
+    store_of_six_clips, store_of_two_clips, manifest_of_seven_clips
+):
     """The first store has the backbones `one` and `two`, the second `one`, of b1 and a1 alone."""
-    loaded = load_datasets([store, store_of_two_clips], manifest)
+    loaded = load_datasets([store_of_six_clips, store_of_two_clips], manifest_of_seven_clips)
 
     labels = [data.label for data in loaded]
     assert [label.split("-")[-1] for label in labels] == ["one", "two", "one"]
@@ -197,10 +205,12 @@ def test_several_backbones_are_loaded_for_the_clips_that_all_have(store, store_o
         assert [exclusion.clip_id for exclusion in data.excluded] == ["a2", "c1", "elsewhere"]
 
 
-def test_a_store_that_is_given_twice_is_named(store, store_of_two_clips, manifest):
+def test_a_store_that_is_given_twice_is_named(
+    store_of_six_clips, store_of_two_clips, manifest_of_seven_clips
+):
     """Its backbones would be compared with themselves."""
-    with pytest.raises(DatasetError, match=rf"store {re.escape(store.name)} is given twice"):
-        load_datasets([store, store, store_of_two_clips], manifest)
+    with pytest.raises(DatasetError, match=rf"store {re.escape(store_of_six_clips.name)} is given twice"):
+        load_datasets([store_of_six_clips, store_of_six_clips, store_of_two_clips], manifest_of_seven_clips)
 
 
 @pytest.fixture
@@ -211,10 +221,12 @@ def store_with_a_silent_clip(make_store, tmp_path):
     return open_store(make_store(tmp_path / "films", MOVIE_OF_STORED_CLIP, groups, absent=absent))
 
 
-def test_a_clip_absent_in_a_group_is_excluded_from_its_datasets_alone(store_with_a_silent_clip, manifest):
+def test_a_clip_absent_in_a_group_is_excluded_from_its_datasets_alone(
+    store_with_a_silent_clip, manifest_of_seven_clips
+):
     """The clip a1 has features in the group `one`, and none in `two`, as its file has no sound."""
-    one = load_dataset(store_with_a_silent_clip, manifest, backbone="one")
-    two = load_dataset(store_with_a_silent_clip, manifest, backbone="two")
+    one = load_dataset(store_with_a_silent_clip, manifest_of_seven_clips, backbone="one")
+    two = load_dataset(store_with_a_silent_clip, manifest_of_seven_clips, backbone="two")
 
     assert one.clip_ids.tolist() == ["a1", "a2", "b1", "c1"]
     assert two.clip_ids.tolist() == ["a2", "b1", "c1"]
@@ -222,22 +234,26 @@ def test_a_clip_absent_in_a_group_is_excluded_from_its_datasets_alone(store_with
     np.testing.assert_array_equal(two.X, TOKENS[[ROW_IN_ARRAYS[clip] for clip in two.clip_ids]].max(axis=1))
 
 
-def test_a_clip_absent_in_a_group_is_counted_as_one_without_features(store_with_a_silent_clip, manifest):
+def test_a_clip_absent_in_a_group_is_counted_as_one_without_features(
+    store_with_a_silent_clip, manifest_of_seven_clips
+):
     """The clip a1 has features in the group `one`, and none in `two`, as its file has no sound.
 
     Every clip of the manifest is in the dataset, is excluded, or has no level of a task.
     """
-    one = load_dataset(store_with_a_silent_clip, manifest, backbone="one")
-    two = load_dataset(store_with_a_silent_clip, manifest, backbone="two")
+    one = load_dataset(store_with_a_silent_clip, manifest_of_seven_clips, backbone="one")
+    two = load_dataset(store_with_a_silent_clip, manifest_of_seven_clips, backbone="two")
 
     assert two.counts["with_features"] == one.counts["with_features"] - 1
     n_without_label = two.counts["unlabelled"] + two.counts["in_no_task"]
     assert two.counts["manifest"] == len(two) + len(two.excluded) + n_without_label
 
 
-def test_datasets_that_are_compared_have_the_clips_of_all_groups(store_with_a_silent_clip, manifest):
+def test_datasets_that_are_compared_have_the_clips_of_all_groups(
+    store_with_a_silent_clip, manifest_of_seven_clips
+):
     """The clip a1 has features in the group `one` alone, so that it is in no dataset."""
-    for data in load_datasets([store_with_a_silent_clip], manifest):
+    for data in load_datasets([store_with_a_silent_clip], manifest_of_seven_clips):
         assert data.clip_ids.tolist() == ["a2", "b1", "c1"]
         assert [exclusion.clip_id for exclusion in data.excluded] == ["a1", "elsewhere"]
 
@@ -246,12 +262,16 @@ def test_datasets_that_are_compared_have_the_clips_of_all_groups(store_with_a_si
 @pytest.mark.parametrize(
     ("backbone", "features", "stored"), [("one", "frames", FRAMES), ("two", "tokens", TOKENS)]
 )
-def test_frames_and_tokens_are_pooled_over_time(store, manifest, backbone, features, stored, pool):
+def test_frames_and_tokens_are_pooled_over_time(
+    store_of_six_clips, manifest_of_seven_clips, backbone, features, stored, pool
+):
     """A store has frames of the backbone "one" and tokens of "two": several vectors of each clip in time.
 
     A data set has one vector of each clip: the maximum, or the mean, of these, number by number.
     """
-    data = load_dataset(store, manifest, backbone=backbone, features=features, pool=pool)
+    data = load_dataset(
+        store_of_six_clips, manifest_of_seven_clips, backbone=backbone, features=features, pool=pool
+    )
 
     pool_by_numpy = {"max": np.max, "mean": np.mean}[pool]
     for clip_id, vector in zip(data.clip_ids, data.X, strict=True):
@@ -261,19 +281,21 @@ def test_frames_and_tokens_are_pooled_over_time(store, manifest, backbone, featu
     assert data.pool == pool
 
 
-def test_by_default_the_smallest_stored_array_is_read(store, manifest):
+def test_by_default_the_smallest_stored_array_is_read(store_of_six_clips, manifest_of_seven_clips):
     """The group `one` has pooled vectors and frames, `two` tokens alone."""
-    assert load_dataset(store, manifest, backbone="one").features == "pooled"
-    assert load_dataset(store, manifest, backbone="two").features == "tokens"
+    assert load_dataset(store_of_six_clips, manifest_of_seven_clips, backbone="one").features == "pooled"
+    assert load_dataset(store_of_six_clips, manifest_of_seven_clips, backbone="two").features == "tokens"
 
 
-def test_a_feature_that_is_not_finite_names_its_clip(store, manifest, monkeypatch):
+def test_a_feature_that_is_not_finite_names_its_clip(
+    store_of_six_clips, manifest_of_seven_clips, monkeypatch
+):
     """Sealing refuses infinity; other software may have written the store.
 
     A step by which all features pass when they are read gives infinity for a feature of a2.
     """
-    spoilt = store["one"].pooled()
-    row_of_a2 = store["one"].clip_ids.index("a2")
+    spoilt = store_of_six_clips["one"].pooled()
+    row_of_a2 = store_of_six_clips["one"].clip_ids.index("a2")
     spoilt[row_of_a2, 1] = np.inf
 
     def spoil_features(_group, _array, start, values):
@@ -281,7 +303,7 @@ def test_a_feature_that_is_not_finite_names_its_clip(store, manifest, monkeypatc
 
     monkeypatch.setattr(Group, "_refuse_lost_rows", spoil_features)
     with pytest.raises(DatasetError, match="a2"):
-        load_dataset(store, manifest, backbone="one")
+        load_dataset(store_of_six_clips, manifest_of_seven_clips, backbone="one")
 
 
 @pytest.mark.parametrize(
@@ -290,11 +312,11 @@ def test_a_feature_that_is_not_finite_names_its_clip(store, manifest, monkeypatc
     ids=["one of two backbones is not chosen", "no such array", "no such backbone"],
 )
 def test_features_that_are_not_in_the_store_or_not_chosen_are_refused_by_name(
-    store, manifest, options, named
+    store_of_six_clips, manifest_of_seven_clips, options, named
 ):
     """The store has the backbones `one`, with pooled vectors and frames, and `two`, with tokens alone."""
     with pytest.raises(DatasetError, match=named):
-        load_dataset(store, manifest, **options)
+        load_dataset(store_of_six_clips, manifest_of_seven_clips, **options)
 
 
 @pytest.mark.parametrize(
@@ -302,13 +324,13 @@ def test_features_that_are_not_in_the_store_or_not_chosen_are_refused_by_name(
     [(Clip("x", "x", level="S"), Clip("y", "y", level="EN")), (Clip("a1", "a"),)],
     ids=["no clip is in the store", "no clip has a level"],
 )
-def test_a_manifest_without_an_annotated_clip_of_the_store_is_refused(store, tmp_path, clips):
+def test_a_manifest_without_an_annotated_clip_of_the_store_is_refused(store_of_six_clips, tmp_path, clips):
     """The store has the clips a1, a2, b1, c1, c2 and `stranger`; a dataset needs one that has a level."""
     with pytest.raises(DatasetError):
-        load_dataset(store, Manifest(clips, tmp_path), backbone="one")
+        load_dataset(store_of_six_clips, Manifest(clips, tmp_path), backbone="one")
 
 
-def test_a_clip_is_annotated_by_a_value_on_a_scale_also_by_the_lowest(store, tmp_path):
+def test_a_clip_is_annotated_by_a_value_on_a_scale_also_by_the_lowest(store_of_six_clips, tmp_path):
     """Values of joy below 0 are low, the others high. Of the four clips b1 has no value; none has a level.
 
     Without the clips of the lowest rank, a model would learn the scale from the others alone.
@@ -318,6 +340,6 @@ def test_a_clip_is_annotated_by_a_value_on_a_scale_also_by_the_lowest(store, tmp
     values = {"a1": ("a", "-1"), "a2": ("a", "0"), "b1": ("b", ""), "elsewhere": ("c", "1")}
     clips = [Clip(clip_id, movie, extras={"joy": value}) for clip_id, (movie, value) in values.items()]
 
-    data = load_dataset(store, Manifest(tuple(clips), tmp_path, codebook), backbone="one")
+    data = load_dataset(store_of_six_clips, Manifest(tuple(clips), tmp_path, codebook), backbone="one")
 
     assert data.clip_ids.tolist() == ["a1", "a2"]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="needs POSIX shared 
 
 
 @pytest.fixture
-def ends():
+def packer_and_unpacker():
     """Both ends of a worker, in this process: what packs its messages, and what unpacks them.
 
     Arrays travel in blocks of shared memory, of which none may be left in the end.
@@ -28,9 +28,9 @@ def ends():
     assert not list(SHARED.glob(f"{name}*"))
 
 
-def test_an_object_comes_out_as_it_went_in(ends):
+def test_an_object_comes_out_as_it_went_in(packer_and_unpacker):
     """Large arrays are not in the message, which stays small: they travel in shared memory."""
-    packer, unpacker = ends
+    packer, unpacker = packer_and_unpacker
     every_second = FRAMES[::2].copy()
     times = np.arange(8) / 24.0
 
@@ -44,18 +44,18 @@ def test_an_object_comes_out_as_it_went_in(ends):
     assert unpacked["frames"].flags.writeable
 
 
-def test_an_array_that_stands_twice_in_an_object_comes_out_as_one(ends):
+def test_an_array_that_stands_twice_in_an_object_comes_out_as_one(packer_and_unpacker):
     """A worker packs messages, and the main process unpacks them; large arrays are in shared memory."""
-    packer, unpacker = ends
+    packer, unpacker = packer_and_unpacker
 
     unpacked = unpacker.unpack(packer.pack({"one": FRAMES, "two": FRAMES}))
 
     assert unpacked["one"] is unpacked["two"]
 
 
-def test_a_block_is_free_once_the_last_view_of_its_array_is_forgotten(ends):
+def test_a_block_is_free_once_the_last_view_of_its_array_is_forgotten(packer_and_unpacker):
     """The array lies in block 0. One of its frames is still looked at when the array is forgotten."""
-    packer, unpacker = ends
+    packer, unpacker = packer_and_unpacker
     frames = unpacker.unpack(packer.pack(FRAMES))
     second_frame = frames[1]
 
@@ -67,9 +67,9 @@ def test_a_block_is_free_once_the_last_view_of_its_array_is_forgotten(ends):
     assert unpacker.take_free() == [0]
 
 
-def test_a_free_block_is_used_again_and_one_in_use_is_not(ends):
+def test_a_free_block_is_used_again_and_one_in_use_is_not(packer_and_unpacker):
     """Two arrays are in two blocks; the first is forgotten, and a third array takes its block."""
-    packer, unpacker = ends
+    packer, unpacker = packer_and_unpacker
     reversed_frames = FRAMES[::-1].copy()
     in_first_block = unpacker.unpack(packer.pack(FRAMES))
     in_second_block = unpacker.unpack(packer.pack(reversed_frames))
@@ -85,9 +85,9 @@ def test_a_free_block_is_used_again_and_one_in_use_is_not(ends):
     assert n_blocks == 2
 
 
-def test_an_array_larger_than_a_free_block_gets_a_block_of_its_own(ends):
+def test_an_array_larger_than_a_free_block_gets_a_block_of_its_own(packer_and_unpacker):
     """The first array is forgotten at once, so that its block is free, but too small for the second."""
-    packer, unpacker = ends
+    packer, unpacker = packer_and_unpacker
     unpacker.unpack(packer.pack(FRAMES))
     packer.take_back(unpacker.take_free())
 
@@ -99,9 +99,9 @@ def test_an_array_larger_than_a_free_block_gets_a_block_of_its_own(ends):
     assert n_blocks == 2
 
 
-def test_without_shared_memory_arrays_are_in_the_message(ends, monkeypatch, tmp_path):
+def test_without_shared_memory_arrays_are_in_the_message(packer_and_unpacker, monkeypatch, tmp_path):
     """The system's folder of shared memory, /dev/shm, is not there."""
-    packer, unpacker = ends
+    packer, unpacker = packer_and_unpacker
     monkeypatch.setattr(messages, "SHARED", tmp_path / "none")
 
     frames, one = unpacker.unpack(packer.pack([FRAMES, 1]))
@@ -110,9 +110,11 @@ def test_without_shared_memory_arrays_are_in_the_message(ends, monkeypatch, tmp_
     assert one == 1
 
 
-def test_with_full_shared_memory_arrays_are_in_the_message_until_there_is_space(ends, monkeypatch):
+def test_with_full_shared_memory_arrays_are_in_the_message_until_there_is_space(
+    packer_and_unpacker, monkeypatch
+):
     """Shared memory is a folder of the system, /dev/shm, in which a write fails like on a full disk."""
-    packer, unpacker = ends
+    packer, unpacker = packer_and_unpacker
 
     def write_to_full_memory(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -126,9 +128,9 @@ def test_with_full_shared_memory_arrays_are_in_the_message_until_there_is_space(
     assert np.array_equal(frames_afterwards, FRAMES)
 
 
-def test_more_blocks_are_unpacked_than_files_may_be_open(ends):
+def test_more_blocks_are_unpacked_than_files_may_be_open(packer_and_unpacker):
     """Twenty arrays lie in blocks of their own, and only five more files may be open in this process."""
-    packer, unpacker = ends
+    packer, unpacker = packer_and_unpacker
     packed = [packer.pack(FRAMES) for _ in range(20)]
     soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     n_open = len(os.listdir("/dev/fd"))  # noqa: PTH208
@@ -143,9 +145,9 @@ def test_more_blocks_are_unpacked_than_files_may_be_open(ends):
         assert np.array_equal(frames, FRAMES)
 
 
-def test_a_block_may_be_read_by_its_user_alone(ends):
+def test_a_block_may_be_read_by_its_user_alone(packer_and_unpacker):
     """Other users of the machine can list the folder of shared memory, and must not see the frames."""
-    packer, _ = ends
+    packer, _ = packer_and_unpacker
 
     packer.pack(FRAMES)
 
@@ -155,9 +157,9 @@ def test_a_block_may_be_read_by_its_user_alone(ends):
     assert mode == 0o600
 
 
-def test_a_worker_that_ends_removes_a_block_that_nobody_has_unpacked(ends):
+def test_a_worker_that_ends_removes_a_block_that_nobody_has_unpacked(packer_and_unpacker):
     """A block of shared memory is a file, which would stay in memory until the machine is restarted."""
-    packer, _ = ends
+    packer, _ = packer_and_unpacker
     packer.pack(FRAMES)
     (block,) = SHARED.glob(f"{packer._name}-*")
 

@@ -28,7 +28,7 @@ LONGEST = 12
 
 
 @pytest.fixture(scope="module")
-def films(tmp_path_factory):
+def ragged_films(tmp_path_factory):
     """Films whose clips have 4 to 12 frames, with an event in the positive ones; the last has no labels.
 
     `store` and `manifest` hold them, `frames` and `times` are clip id -> its array. The frames of the clip of
@@ -74,35 +74,35 @@ POOLS = {
 
 
 @pytest.mark.parametrize("pool", POOLS)
-def test_frames_become_one_vector_of_the_clips_own_frames_alone(films, pool):
+def test_frames_become_one_vector_of_the_clips_own_frames_alone(ragged_films, pool):
     """Clips have 4 to 12 frames; what a shorter clip lacks of the longest has no part in its vector."""
-    data = load_dataset(films.store, films.manifest, pool=pool)
+    data = load_dataset(ragged_films.store, ragged_films.manifest, pool=pool)
 
     pool_by_numpy = POOLS[pool]
     for clip_id, vector in zip(data.clip_ids, data.X, strict=True):
-        frames_of_clip = films.frames[clip_id]
+        frames_of_clip = ragged_films.frames[clip_id]
         np.testing.assert_allclose(vector, pool_by_numpy(frames_of_clip), rtol=1e-6)
     assert data.features == "frames"
     assert data.pool == pool
 
 
 @pytest.fixture
-def padded_frames(films):
+def padded_frames(ragged_films):
     """The frames of the dataset's clips, filled by hand with NaN to the 12 of the longest [clips, 12, 8]."""
-    data = load_dataset(films.store, films.manifest)
-    return padded_by_hand([films.frames[clip_id] for clip_id in data.clip_ids])
+    data = load_dataset(ragged_films.store, ragged_films.manifest)
+    return padded_by_hand([ragged_films.frames[clip_id] for clip_id in data.clip_ids])
 
 
-def test_frames_are_read_with_nan_for_what_a_clip_lacks_of_the_longest(films, padded_frames):
+def test_frames_are_read_with_nan_for_what_a_clip_lacks_of_the_longest(ragged_films, padded_frames):
     """Clips have 4 to 12 frames; `padded_frames` has 12 of each, those that are not there filled by hand."""
-    data = load_dataset(films.store, films.manifest)
+    data = load_dataset(ragged_films.store, ragged_films.manifest)
 
     assert np.array_equal(data.read("frames"), padded_frames, equal_nan=True)
 
 
-def test_streamed_frames_are_those_in_memory_in_any_order_of_clips(films, padded_frames):
+def test_streamed_frames_are_those_in_memory_in_any_order_of_clips(ragged_films, padded_frames):
     """A stream reads clips from the store only when they are asked for."""
-    data = load_dataset(films.store, films.manifest)
+    data = load_dataset(ragged_films.store, ragged_films.manifest)
     stream = data.read("frames", stream=True)
 
     assert stream.shape == padded_frames.shape
@@ -111,54 +111,54 @@ def test_streamed_frames_are_those_in_memory_in_any_order_of_clips(films, padded
     assert np.array_equal(np.asarray(stream[3:9], np.float64), padded_frames[3:9], equal_nan=True)
 
 
-def test_times_of_frames_are_read_for_the_rows_that_are_asked_for(films):
+def test_times_of_frames_are_read_for_the_rows_that_are_asked_for(ragged_films):
     """The frames of the clip in row r begin at 100 r s: in row 9 at 900 s, in row 1 at 100 s."""
-    times = read_padded(films.store["toy"], "time_s", np.array([9, 1]))
+    times = read_padded(ragged_films.store["toy"], "time_s", np.array([9, 1]))
 
     assert times[:, 0].tolist() == [900.0, 100.0]
 
 
 @pytest.fixture(scope="module")
-def saved_models(films):
+def saved_models(ragged_films):
     """Models of frames that were trained on clips of any number of frames, as files, by their names."""
-    data = load_dataset(films.store, films.manifest)
+    data = load_dataset(ragged_films.store, ragged_films.manifest)
     specs = [
         replace(BUILTIN_MODELS[name], compared_with=()) for name in ("attention", "mean_frames", "pcbm_time")
     ]
     run = evaluate(data, specs, "hn_s")
     names = [spec.name for spec in specs]
-    return save_models(run, data, names, films.folder / "models", models=specs)
+    return save_models(run, data, names, ragged_films.folder / "models", models=specs)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["attention", "mean_frames", "pcbm_time"])
-def test_a_saved_model_scores_a_clip_as_if_it_were_alone(films, saved_models, name):
+def test_a_saved_model_scores_a_clip_as_if_it_were_alone(ragged_films, saved_models, name):
     """In the store the clip stands among longer ones, alone it has no padding: its logit is the same.
 
     Some clips get no logit, as they are unlike the training clips; more than half have one.
     """
     model = load_model(saved_models[name])
 
-    table = predict(model, [films.store]).table.set_index("clip_id")
+    table = predict(model, [ragged_films.store]).table.set_index("clip_id")
 
-    assert set(table.index) == set(films.frames)
+    assert set(table.index) == set(ragged_films.frames)
     with_logit = table["logit"].dropna()
     assert len(with_logit) > len(table) / 2
     for clip_id, logit in with_logit.items():
-        frames = films.frames[clip_id]
+        frames = ragged_films.frames[clip_id]
         (logit_alone,) = model.logits(frames[np.newaxis])
         np.testing.assert_allclose(logit, logit_alone, atol=1e-5)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["attention", "pcbm_time"])
-def test_predictions_have_each_frame_of_a_clip_with_its_time_and_no_padding(films, saved_models, name):
+def test_predictions_have_each_frame_of_a_clip_with_its_time_and_no_padding(ragged_films, saved_models, name):
     """The table has a row for each frame that a clip has: 4 to 12."""
-    table = predict_frames(load_model(saved_models[name]), films.store)
+    table = predict_frames(load_model(saved_models[name]), ragged_films.store)
 
     for clip_id, rows in table.groupby("clip_id"):
-        assert rows["time_s"].tolist() == films.times[clip_id].tolist()
-    n_frames_of_all_clips = sum(len(frames) for frames in films.frames.values())
+        assert rows["time_s"].tolist() == ragged_films.times[clip_id].tolist()
+    n_frames_of_all_clips = sum(len(frames) for frames in ragged_films.frames.values())
     assert len(table) == n_frames_of_all_clips
 
 
@@ -168,9 +168,11 @@ def fit_attentive_probe(X, data):
     return BUILTIN_MODELS["attentive"].estimator(0).fit(X, is_positive, groups=data.movies)
 
 
-def test_the_attentive_probe_learns_the_same_from_a_stream_of_the_store_as_from_memory(films, padded_frames):
+def test_the_attentive_probe_learns_the_same_from_a_stream_of_the_store_as_from_memory(
+    ragged_films, padded_frames
+):
     """A stream reads clips only when they are asked for; in memory are all, filled with NaN to 12 frames."""
-    data = load_dataset(films.store, films.manifest)
+    data = load_dataset(ragged_films.store, ragged_films.manifest)
     stream = data.read("frames", stream=True)
 
     scores_by_stream = fit_attentive_probe(stream, data).decision_function(stream)
@@ -179,22 +181,22 @@ def test_the_attentive_probe_learns_the_same_from_a_stream_of_the_store_as_from_
     np.testing.assert_allclose(scores_by_stream, scores_by_memory, rtol=1e-6)
 
 
-def test_the_attentive_probe_scores_a_clip_as_if_it_were_alone(films, padded_frames):
+def test_the_attentive_probe_scores_a_clip_as_if_it_were_alone(ragged_films, padded_frames):
     """What a clip lacks of the longest is NaN among others; alone it has no padding."""
-    data = load_dataset(films.store, films.manifest)
+    data = load_dataset(ragged_films.store, ragged_films.manifest)
     model = fit_attentive_probe(padded_frames, data)
 
     scores = model.decision_function(padded_frames)
 
     for clip_id, score in zip(data.clip_ids, scores, strict=True):
-        frames = films.frames[clip_id]
+        frames = ragged_films.frames[clip_id]
         (score_alone,) = model.decision_function(frames[np.newaxis])
         np.testing.assert_allclose(score, score_alone, atol=1e-4)
 
 
-def test_units_have_a_score_for_each_frame_that_a_clip_has_and_for_no_other(films):
+def test_units_have_a_score_for_each_frame_that_a_clip_has_and_for_no_other(ragged_films):
     """A clip's scores are the same alone, without padding, as among longer clips."""
-    group = films.store["toy"]
+    group = ragged_films.store["toy"]
     frames_of_all_clips = np.asarray(StoredClips(group, "frames", np.flatnonzero(group.usable)))
     bank = UnitBank(n_units=6, n_active=2, n_epochs=2).fit(frames_of_all_clips)
 
@@ -209,22 +211,22 @@ def test_units_have_a_score_for_each_frame_that_a_clip_has_and_for_no_other(film
 
 
 @pytest.fixture(scope="module")
-def folder_of_units(films):
+def folder_of_units(ragged_films):
     """The folder of six units, two of them active, that the command learnt on the store of films."""
-    folder = films.folder / "units"
+    folder = ragged_films.folder / "units"
     options = ["--units", 6, "--active", 2, "--out", folder]
-    assert obygaze("model", "units", films.store.path, *options) == 0
+    assert obygaze("model", "units", ragged_films.store.path, *options) == 0
     return folder
 
 
 @pytest.mark.long
-def test_the_command_learns_units_of_the_frames_that_clips_have(films, folder_of_units):
+def test_the_command_learns_units_of_the_frames_that_clips_have(ragged_films, folder_of_units):
     """The command learnt six units, two of them active, from the store.
 
     They are those that are learnt of the clips' frames in memory: what a clip lacks is no frame.
     """
-    clip_ids = films.store["toy"].clip_ids
-    clips = [films.frames[clip_id] for clip_id in clip_ids if clip_id in films.frames]
+    clip_ids = ragged_films.store["toy"].clip_ids
+    clips = [ragged_films.frames[clip_id] for clip_id in clip_ids if clip_id in ragged_films.frames]
 
     def frames_of(rows):
         return np.concatenate([clips[row] for row in rows])
@@ -241,7 +243,7 @@ def test_the_command_learns_units_of_the_frames_that_clips_have(films, folder_of
 
 
 @pytest.mark.long
-def test_the_strongest_frames_of_units_are_frames_that_clips_have(films, folder_of_units):
+def test_the_strongest_frames_of_units_are_frames_that_clips_have(ragged_films, folder_of_units):
     """The table of units names their strongest frames, such as "film0-c003 301.5 s; film1-c030 3000.0 s"."""
     table = pd.read_csv(folder_of_units / "units.csv")
 
@@ -249,6 +251,6 @@ def test_the_strongest_frames_of_units_are_frames_that_clips_have(films, folder_
     for frames_of_unit in table["frames"].dropna():
         for frame in frames_of_unit.split("; "):
             clip_id, time, _ = frame.rsplit(" ", 2)
-            assert float(time) in films.times[clip_id]
+            assert float(time) in ragged_films.times[clip_id]
             n_frames += 1
     assert n_frames > 0

@@ -44,7 +44,7 @@ def draw_tokens(n_clips, *, class_token=True, seed=0):
     return rng.normal(size=(n_clips, n_tokens, WIDTH)).astype(np.float16)
 
 
-def store_of(folder, tokens, *, frames=True, name="films", **changes):
+def store_of_tokens(folder, tokens, *, frames=True, name="films", **changes):
     """Seal clips film0-c000, film0-c001, ... with tokens of the backbone `toy`, in FOLDER/films-1.0.0.
 
     A clip has 8 frames, one a second, and stored vectors of four times, each of two frames; by these a
@@ -100,7 +100,7 @@ def test_the_mean_is_that_of_each_times_patches_without_the_class_token(tmp_path
     150 clips are more than two chunks of a store.
     """
     tokens = draw_tokens(n_clips=150)
-    store = store_of(tmp_path, tokens)
+    store = store_of_tokens(tmp_path, tokens)
 
     reduced = reduce_tokens(store, "toy", "mean")
 
@@ -110,7 +110,7 @@ def test_the_mean_is_that_of_each_times_patches_without_the_class_token(tmp_path
 
 def test_reduced_tokens_have_the_middle_of_their_two_frames_as_time(tmp_path):
     """A clip has 8 frames, one a second from 0 s; a time is that of two frames, so the first is 0.5 s."""
-    store = store_of(tmp_path, draw_tokens(n_clips=150))
+    store = store_of_tokens(tmp_path, draw_tokens(n_clips=150))
 
     reduced = reduce_tokens(store, "toy", "mean")
 
@@ -125,7 +125,7 @@ def test_the_largest_tokens_are_kept_in_their_order_with_their_time(tmp_path):
     The 24 patches are six for each time: the first six are at 0.5 s, the next six at 2.5 s, and so on.
     """
     tokens = draw_tokens(n_clips=150)
-    store = store_of(tmp_path, tokens)
+    store = store_of_tokens(tmp_path, tokens)
 
     reduced = reduce_tokens(store, "toy", "top:3")
     kept = reduced.read(all_rows(store))
@@ -143,7 +143,7 @@ def test_the_largest_tokens_are_kept_in_their_order_with_their_time(tmp_path):
 def test_a_projection_keeps_lengths_on_average(tmp_path):
     """With 400 random columns a squared length is off by .07 as a rule, and never by .4 in 24 of them."""
     tokens = draw_tokens(n_clips=6)
-    store = store_of(tmp_path, tokens)
+    store = store_of_tokens(tmp_path, tokens)
 
     projected = reduce_tokens(store, "toy", "mean+project:400:1").read(all_rows(store))
 
@@ -155,7 +155,7 @@ def test_a_projection_keeps_lengths_on_average(tmp_path):
 
 def test_the_seed_of_a_projection_is_part_of_its_rule(tmp_path):
     """Another seed gives other numbers, in a file of another name."""
-    store = store_of(tmp_path, draw_tokens(n_clips=6))
+    store = store_of_tokens(tmp_path, draw_tokens(n_clips=6))
 
     first = reduce_tokens(store, "toy", "mean+project:400:1")
     second = reduce_tokens(store, "toy", "mean+project:400:2")
@@ -187,7 +187,7 @@ def test_tokens_are_converted_to_float32_as_numpy_converts_them():
 @pytest.fixture
 def store_without_frames(tmp_path):
     """Ten clips of 24 patches without a class token, of which nothing says to how many times they belong."""
-    return store_of(tmp_path, draw_tokens(n_clips=10, class_token=False), frames=False)
+    return store_of_tokens(tmp_path, draw_tokens(n_clips=10, class_token=False), frames=False)
 
 
 def test_without_frames_a_mean_must_state_the_number_of_times(store_without_frames):
@@ -220,7 +220,7 @@ def test_without_frames_the_largest_tokens_have_no_times(store_without_frames):
 @pytest.mark.parametrize("rule", ["mean:7", "top:25"])
 def test_a_rule_that_does_not_fit_the_tokens_is_refused(tmp_path, rule):
     """A clip has 24 patches beside the class token: not seven times of equally many, and not 25."""
-    store = store_of(tmp_path, draw_tokens(n_clips=4))
+    store = store_of_tokens(tmp_path, draw_tokens(n_clips=4))
 
     with pytest.raises(DatasetError):
         reduce_tokens(store, "toy", rule)
@@ -239,7 +239,7 @@ def test_a_store_without_tokens_is_refused(tmp_path):
 # ---------------------------------------------------------------------------
 def test_the_file_is_beside_the_store_which_stays_as_it_is(tmp_path):
     """The file is named after the store films-1.0.0, the backbone toy and the rule, means of four times."""
-    store = store_of(tmp_path, draw_tokens(n_clips=8))
+    store = store_of_tokens(tmp_path, draw_tokens(n_clips=8))
     fingerprint_before = store.fingerprint
 
     reduce_tokens(store, "toy", "mean")
@@ -251,7 +251,7 @@ def test_the_file_is_beside_the_store_which_stays_as_it_is(tmp_path):
 
 def test_a_clip_that_failed_has_no_reduced_tokens(tmp_path):
     """Of eight clips the second, film0-c001, has failed: its row is NaN."""
-    store = store_of(tmp_path, draw_tokens(n_clips=8), failed={"film0-c001": "broken"})
+    store = store_of_tokens(tmp_path, draw_tokens(n_clips=8), failed={"film0-c001": "broken"})
 
     reduced = reduce_tokens(store, "toy", "mean").read(all_rows(store))
 
@@ -264,7 +264,7 @@ def test_a_reduction_is_read_from_its_file_the_second_time(tmp_path, monkeypatch
 
     The store can't be read again: `Group.blocks`, by which its tokens are read, is taken away.
     """
-    store = store_of(tmp_path, draw_tokens(n_clips=150), failed={"film0-c001": "broken"})
+    store = store_of_tokens(tmp_path, draw_tokens(n_clips=150), failed={"film0-c001": "broken"})
     first_time = reduce_tokens(store, "toy", "mean").read(all_rows(store))
 
     monkeypatch.setattr(Group, "blocks", None)
@@ -277,8 +277,8 @@ def test_a_reduction_is_read_from_its_file_the_second_time(tmp_path, monkeypatch
 
 def test_a_reduction_of_another_store_is_refused_in_one_line(tmp_path):
     """Somebody copied the reduction of one store beside another of the same name and other tokens."""
-    store = store_of(tmp_path / "a", draw_tokens(n_clips=8, seed=0))
-    other_store = store_of(tmp_path / "b", draw_tokens(n_clips=8, seed=1))
+    store = store_of_tokens(tmp_path / "a", draw_tokens(n_clips=8, seed=0))
+    other_store = store_of_tokens(tmp_path / "b", draw_tokens(n_clips=8, seed=1))
     shutil.copy(reduce_tokens(store, "toy", "mean").path, tmp_path / "b")
 
     with pytest.raises(DatasetError) as error:
@@ -288,7 +288,7 @@ def test_a_reduction_of_another_store_is_refused_in_one_line(tmp_path):
 
 def test_a_reduction_by_another_rule_is_refused(tmp_path):
     """A file that was renamed says in its first line by which rule it was made."""
-    store = store_of(tmp_path, draw_tokens(n_clips=8))
+    store = store_of_tokens(tmp_path, draw_tokens(n_clips=8))
     file_of_means = reduce_tokens(store, "toy", "mean").path
     file_of_means.rename(tmp_path / "films-1.0.0.toy.top-2.reduced")
 
@@ -318,7 +318,7 @@ def test_a_reduction_that_was_stopped_begins_anew_and_gives_the_same_bytes(tmp_p
     The user stops the program at clip 128, and no file is left. Begun again, it gives the same bytes as
     without a stop.
     """
-    store = store_of(tmp_path, draw_tokens(n_clips=150))
+    store = store_of_tokens(tmp_path, draw_tokens(n_clips=150))
     undisturbed = reduce_tokens(store, "toy", "mean").path
     bytes_undisturbed = undisturbed.read_bytes()
     undisturbed.unlink()
@@ -334,7 +334,7 @@ def test_a_reduction_that_was_stopped_begins_anew_and_gives_the_same_bytes(tmp_p
 @pytest.mark.parametrize("damage", ["a wrong bit", "cut"])
 def test_damage_of_a_clips_numbers_names_the_clip(tmp_path, damage):
     """The numbers of the first clip, film0-c000, begin at byte `start` of the file, behind its first line."""
-    store = store_of(tmp_path, draw_tokens(n_clips=8))
+    store = store_of_tokens(tmp_path, draw_tokens(n_clips=8))
     reduced = reduce_tokens(store, "toy", "mean")
     octets = bytearray(reduced.path.read_bytes())
     if damage == "cut":
@@ -349,7 +349,7 @@ def test_damage_of_a_clips_numbers_names_the_clip(tmp_path, damage):
 
 def test_a_file_whose_first_line_is_of_no_reduction_is_refused(tmp_path):
     """The first line is a JSON object that says which store was reduced, by which rule; here it is {}."""
-    store = store_of(tmp_path, draw_tokens(n_clips=8))
+    store = store_of_tokens(tmp_path, draw_tokens(n_clips=8))
     reduce_tokens(store, "toy", "mean").path.write_bytes(b"{}\n")
 
     with pytest.raises(DatasetError):
@@ -487,7 +487,7 @@ def test_a_model_of_the_mean_frame_scores_every_clip_by_its_reduced_tokens(films
 @pytest.mark.parametrize("odd_file", ENDLESS | SMALL)
 def test_odd_content_of_a_reduction_is_read_or_refused_in_one_line(tmp_path, odd_file):
     """In the place of the file somebody put a pipe, a device, a damaged file, another text or the like."""
-    store = store_of(tmp_path, draw_tokens(n_clips=8))
+    store = store_of_tokens(tmp_path, draw_tokens(n_clips=8))
     path = reduce_tokens(store, "toy", "top:2").path
     good_bytes = path.read_bytes()
     make_odd_file = (ENDLESS | SMALL)[odd_file]
@@ -507,7 +507,7 @@ def test_a_time_step_that_no_clip_has_is_damage(tmp_path):
 
     They are two numbers of four bytes and a checksum of four; here they are 4 and 4, with a right checksum.
     """
-    store = store_of(tmp_path, draw_tokens(n_clips=8))
+    store = store_of_tokens(tmp_path, draw_tokens(n_clips=8))
     reduced = reduce_tokens(store, "toy", "top:2")
     octets = reduced.path.read_bytes()
     wrong_steps = np.array([4, 4], dtype="<i4").tobytes()

@@ -56,7 +56,7 @@ def plant(query_vector):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, weights, query_vector):
+def folder_of_stores(tmp_path_factory, weights, query_vector):
     """A folder of stores.
 
     `films` holds the planted X-CLIP vectors, beside a group `toy`; `texts` the texts "a dog" (t1) and "a man"
@@ -82,9 +82,9 @@ def folder(tmp_path_factory, weights, query_vector):
 
 
 @pytest.fixture(scope="module")
-def ranking_by_a_man(folder, weights):
+def ranking_by_a_man(folder_of_stores, weights):
     """The films' clips, ranked by "a man"."""
-    return search(folder / "films", "a man", weights=weights, device="cpu")
+    return search(folder_of_stores / "films", "a man", weights=weights, device="cpu")
 
 
 @pytest.mark.long
@@ -114,32 +114,34 @@ def test_a_ranking_is_a_table_in_pandas_and_in_a_notebook(ranking_by_a_man):
     assert "c4" in ranking_by_a_man._repr_html_()
 
 
-def test_the_two_nearest_clips_may_be_asked_for(folder, weights):
+def test_the_two_nearest_clips_may_be_asked_for(folder_of_stores, weights):
     """Of the store, c4 and c0 were planted nearest to "a man"."""
-    ranking = search(folder / "films", "a man", weights=weights, device="cpu", top=2)
+    ranking = search(folder_of_stores / "films", "a man", weights=weights, device="cpu", top=2)
 
     assert [hit.clip_id for hit in ranking] == ["c4", "c0"]
 
 
 @pytest.mark.parametrize("query", ["a man", "t2"], ids=["the text", "its id"])
-def test_a_store_of_texts_gives_the_same_ranking_without_a_network(folder, ranking_by_a_man, query):
+def test_a_store_of_texts_gives_the_same_ranking_without_a_network(folder_of_stores, ranking_by_a_man, query):
     """The store `texts` has the vector of "a man", with the id t2; the ranking was made by the network."""
-    assert search(folder / "films", query, text_store=folder / "texts") == ranking_by_a_man
+    assert (
+        search(folder_of_stores / "films", query, text_store=folder_of_stores / "texts") == ranking_by_a_man
+    )
 
 
-def test_a_text_of_the_opposite_vector_ranks_in_the_opposite_order(folder):
+def test_a_text_of_the_opposite_vector_ranks_in_the_opposite_order(folder_of_stores):
     """In the store of texts "a dog" has the vector of "a man" times -1; by "a man" c4 is first, c2 last."""
-    ranking = search(open_store(folder / "films"), "a dog", text_store=folder / "texts")
+    ranking = search(open_store(folder_of_stores / "films"), "a dog", text_store=folder_of_stores / "texts")
 
     assert [hit.clip_id for hit in ranking] == ["c2", "c1", "c3", "c0", "c4"]
 
 
-def test_stores_at_a_url_give_the_same_ranking(folder):
+def test_stores_at_a_url_give_the_same_ranking(folder_of_stores):
     """The folder has a store of films and one of texts, among them "a man"; a server offers it by HTTP."""
     pytest.importorskip("obstore")
-    ranking_by_paths = search(folder / "films", "a man", text_store=folder / "texts")
+    ranking_by_paths = search(folder_of_stores / "films", "a man", text_store=folder_of_stores / "texts")
 
-    with serving(folder) as server:
+    with serving(folder_of_stores) as server:
         films_url = f"{server.url}/films-1.0.0"
         texts_url = f"{server.url}/texts-1.0.0"
         ranking_by_urls = search(films_url, "a man", text_store=texts_url)
@@ -166,9 +168,11 @@ def test_stores_at_a_url_give_the_same_ranking(folder):
         "an empty query",
     ],
 )
-def test_a_query_that_cannot_be_compared_is_refused_in_one_line(folder, query, options, message, monkeypatch):
+def test_a_query_that_cannot_be_compared_is_refused_in_one_line(
+    folder_of_stores, query, options, message, monkeypatch
+):
     """The store `films` has clips in the space of an X-CLIP. The message names what is at fault."""
-    monkeypatch.chdir(folder)
+    monkeypatch.chdir(folder_of_stores)
 
     with pytest.raises(SearchError, match=message) as refusal:
         search("films", query, **options)
@@ -176,12 +180,12 @@ def test_a_query_that_cannot_be_compared_is_refused_in_one_line(folder, query, o
     assert "\n" not in str(refusal.value)
 
 
-def test_a_network_with_other_weights_than_the_store_is_refused(folder, tmp_path):
+def test_a_network_with_other_weights_than_the_store_is_refused(folder_of_stores, tmp_path):
     """The features were made with weights of seed 0; vectors of a text by others mean something else."""
     other_weights = tiny_text_checkpoint("xclip", tmp_path / "other", seed=1)
 
     with pytest.raises(SearchError):
-        search(folder / "films", "a man", weights=str(other_weights), device="cpu")
+        search(folder_of_stores / "films", "a man", weights=str(other_weights), device="cpu")
 
 
 @pytest.mark.long
@@ -229,7 +233,7 @@ def test_random_weights_of_another_seed_than_the_stores_are_refused(untrained_st
 # --- like a clip
 # ---------------------------------------------------------------------------
 @pytest.fixture
-def films(tmp_path):
+def path_of_twelve_clips(tmp_path):
     """Twelve clips c00 to c11, all far from 0; c03 and c07 are like c00, and c05 has failed."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 6))
@@ -241,21 +245,21 @@ def films(tmp_path):
     return seal_arrays(tmp_path / "films", movie_of, groups, spans=spans, failed={"c05": "no picture"})
 
 
-def test_clips_are_alike_by_how_they_differ_from_the_mean_of_all(films):
+def test_clips_are_alike_by_how_they_differ_from_the_mean_of_all(path_of_twelve_clips):
     """Of the clips c00 to c11, c03 and c07 were made like c00, the others at random.
 
     All are far from 0 in the same direction: their plain cosines would all be near 1, also the third's.
     """
-    first, second, third = search_like(films, "c00", top=3).hits
+    first, second, third = search_like(path_of_twelve_clips, "c00", top=3).hits
 
     assert (first.clip_id, second.clip_id) == ("c03", "c07")
     assert first.score > 0.95
     assert third.score < 0.75
 
 
-def test_all_clips_are_ranked_but_the_one_asked_for_and_those_that_have_failed(films):
+def test_all_clips_are_ranked_but_the_one_asked_for_and_those_that_have_failed(path_of_twelve_clips):
     """Of the clips c00 to c11, c05 has failed."""
-    ranking = search_like(films, "c00", top=20)
+    ranking = search_like(path_of_twelve_clips, "c00", top=20)
 
     ranked = {hit.clip_id for hit in ranking}
     assert ranked == {"c01", "c02", "c03", "c04", "c06", "c07", "c08", "c09", "c10", "c11"}
@@ -328,29 +332,31 @@ def test_frames_alone_are_not_searched_by_a_clip(store_of_frames):
 
 
 @pytest.mark.parametrize("clip", ["c99", "c05"], ids=["an unknown clip", "a clip that has failed"])
-def test_a_clip_without_features_is_refused(films, clip):
+def test_a_clip_without_features_is_refused(path_of_twelve_clips, clip):
     """The store has the clips c00 to c11, of which c05 has failed."""
     with pytest.raises(ObygazeError):
-        search_like(films, clip)
+        search_like(path_of_twelve_clips, clip)
 
 
 @pytest.mark.parametrize(
     ("group", "n_frames"), [("toy", 4), ("else", 16)], ids=["other frames", "another backbone"]
 )
-def test_a_clip_of_a_store_that_was_extracted_in_another_way_is_refused(films, tmp_path, group, n_frames):
+def test_a_clip_of_a_store_that_was_extracted_in_another_way_is_refused(
+    path_of_twelve_clips, tmp_path, group, n_frames
+):
     """The store that is searched has features of the backbone `toy` from 16 frames a clip."""
     features = np.ones((1, 6), np.float32)
     other = seal_arrays(tmp_path / "other", {"x": "m"}, {group: {"pooled": features}}, n_frames=n_frames)
 
     with pytest.raises(ObygazeError):
-        search_like(films, "x", other=other)
+        search_like(path_of_twelve_clips, "x", other=other)
 
 
 @pytest.mark.parametrize("options", [{"backbone": "else"}, {"top": 0}], ids=["unknown backbone", "no hits"])
-def test_options_that_give_no_ranking_are_refused(films, options):
+def test_options_that_give_no_ranking_are_refused(path_of_twelve_clips, options):
     """The store has features of the backbone `toy` alone; `top` is how many hits are wanted."""
     with pytest.raises(SearchError):
-        search_like(films, "c00", **options)
+        search_like(path_of_twelve_clips, "c00", **options)
 
 
 VIDEOS = {

@@ -12,7 +12,7 @@ constants = lazy_import("huggingface_hub", "constants")
 
 
 @pytest.fixture(scope="session")
-def checkpoints(tmp_path_factory):
+def tiny_checkpoints(tmp_path_factory):
     """Tiny checkpoints: name of a backbone -> path, as `load_backbone(name, weights=path)` takes it."""
     folder = tmp_path_factory.mktemp("checkpoints")
     names = ("xclip", "vivit", "clip", "siglip", "xclip-lsmdc")
@@ -20,7 +20,7 @@ def checkpoints(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def folder_of(tmp_path_factory):
+def folder_of_tiny_checkpoint(tmp_path_factory):
     """Tiny checkpoints of every type of CONFIGS in test_encoders.py: type -> folder."""
     from tests.backbones.test_encoders import save_encoders
 
@@ -28,7 +28,7 @@ def folder_of(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def clips():
+def two_clips_of_32_frames():
     """Two clips of 32 frames, uint8 [2, 32, 224, 224, 3]."""
     return np.random.default_rng(0).integers(0, 256, (2, 32, 224, 224, 3), dtype=np.uint8)
 

@@ -27,9 +27,9 @@ quiet = lazy_import("obygaze_features.backbones.checkpoint", "quiet")
 
 
 @pytest.fixture
-def copy_checkpoint(tmp_path, checkpoints):
+def copy_checkpoint(tmp_path, tiny_checkpoints):
     """Copy a checkpoint, for changes."""
-    return lambda name="clip": shutil.copytree(checkpoints[name], tmp_path / name)
+    return lambda name="clip": shutil.copytree(tiny_checkpoints[name], tmp_path / name)
 
 
 @pytest.fixture
@@ -225,12 +225,12 @@ def test_damaged_files_are_refused_with_the_true_reason(copy_checkpoint, damage,
         load_backbone_from(folder, n_frames=2)
 
 
-def test_a_class_that_matches_no_tensor_of_the_file_is_refused(checkpoints):
+def test_a_class_that_matches_no_tensor_of_the_file_is_refused(tiny_checkpoints):
     """The file is of a whole X-CLIP, whose names have a prefix before those of its vision model.
 
     transformers finds no tensor of the vision model in it and leaves all of them random; we refuse.
     """
-    folder = checkpoints["xclip"]
+    folder = tiny_checkpoints["xclip"]
     with quiet():
         network, report = XCLIPVisionModel.from_pretrained(folder, output_loading_info=True)
     n_of_class = len(network.state_dict())
@@ -436,13 +436,13 @@ class FailsTheTestWhenUnpickled:
     [("clip", "."), ("xclip-lsmdc", "pytorch_model.bin")],
     ids=["in a folder", "a file of its own"],
 )
-def test_code_in_a_pickle_is_never_run(tmp_path, checkpoints, name, weights):
+def test_code_in_a_pickle_is_never_run(tmp_path, tiny_checkpoints, name, weights):
     """A pickle can run any code when it is loaded, and checkpoints come from strangers.
 
     The code in this pickle would fail the test.
     """
     torch.save({"a": FailsTheTestWhenUnpickled()}, tmp_path / "pytorch_model.bin")
-    shutil.copy(checkpoints["clip"] / "config.json", tmp_path)
+    shutil.copy(tiny_checkpoints["clip"] / "config.json", tmp_path)
 
     with pytest.raises(BackboneError, match=r"cannot be read|refused"):
         load_backbone(name, weights=str(tmp_path / weights))

@@ -242,13 +242,13 @@ def normalised_pixels(backbone, batch):
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
-def test_pixels_are_those_of_the_processor_beside_the_weights(folder_of, model_type):
+def test_pixels_are_those_of_the_processor_beside_the_weights(folder_of_tiny_checkpoint, model_type):
     """A file beside the weights says how transformers resizes, crops and normalises pictures.
 
     Three frames are so prepared by us and by transformers. A difference of one of the 256 levels of a pixel
     would be .0039 or more, far above rounding.
     """
-    backbone = load_encoder(model_type, folder_of[model_type])
+    backbone = load_encoder(model_type, folder_of_tiny_checkpoint[model_type])
     frame_of_53_x_87 = FRAMES[0, 0]
     frame_of_40_x_87 = FRAMES[0, 1, :40]
     frame_of_30_x_31 = FRAMES[0, 2, :30, :31]
@@ -377,14 +377,14 @@ def bound_of(array):
 
 @without_gradients
 @pytest.mark.parametrize("model_type", CONFIGS)
-def test_vectors_and_tokens_are_those_of_the_class_of_transformers(folder_of, model_type):
+def test_vectors_and_tokens_are_those_of_the_class_of_transformers(folder_of_tiny_checkpoint, model_type):
     """Five clips of four frames are encoded by us and, from the same pixels, by transformers alone.
 
     The network is a tiny one of a type of pictures, which sees single frames, or of videos.
     """
-    encoded = encoded_clips(model_type, folder_of[model_type])
+    encoded = encoded_clips(model_type, folder_of_tiny_checkpoint[model_type])
     pixels = normalised_pixels(encoded.backbone, encoded.clips)
-    network = transformers_network(model_type, folder_of[model_type])
+    network = transformers_network(model_type, folder_of_tiny_checkpoint[model_type])
     if model_type in IMAGES:
         expected_arrays = arrays_of_pictures(model_type, network, pixels)
     else:
@@ -395,9 +395,9 @@ def test_vectors_and_tokens_are_those_of_the_class_of_transformers(folder_of, mo
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
-def test_the_arrays_of_a_clip_have_the_shapes_that_the_backbone_states(folder_of, model_type):
+def test_the_arrays_of_a_clip_have_the_shapes_that_the_backbone_states(folder_of_tiny_checkpoint, model_type):
     """A store reserves the stated shapes, of one clip. A tiny network of the type encoded five clips."""
-    encoded = encoded_clips(model_type, folder_of[model_type])
+    encoded = encoded_clips(model_type, folder_of_tiny_checkpoint[model_type])
 
     stated_shapes = {output.name: output.shape for output in encoded.backbone.outputs}
 
@@ -406,9 +406,9 @@ def test_the_arrays_of_a_clip_have_the_shapes_that_the_backbone_states(folder_of
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
-def test_a_clip_encoded_alone_has_the_same_bytes_as_among_five(folder_of, model_type):
+def test_a_clip_encoded_alone_has_the_same_bytes_as_among_five(folder_of_tiny_checkpoint, model_type):
     """A tiny network of the type encoded five clips, of which the third is encoded again."""
-    five = encoded_clips(model_type, folder_of[model_type])
+    five = encoded_clips(model_type, folder_of_tiny_checkpoint[model_type])
     third_clip = five.clips[2:3]
 
     arrays_alone = five.backbone.encode(third_clip)
@@ -418,17 +418,17 @@ def test_a_clip_encoded_alone_has_the_same_bytes_as_among_five(folder_of, model_
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
-def test_a_cuda_card_gives_the_vectors_of_the_cpu(folder_of, model_type, monkeypatch):
+def test_a_cuda_card_gives_the_vectors_of_the_cpu(folder_of_tiny_checkpoint, model_type, monkeypatch):
     """Five clips of four frames are encoded by the same tiny network on a pretended card, and on the CPU.
 
     The card takes five clips in one call, the CPU one, so that sums may differ by rounding.
     """
-    on_cpu = encoded_clips(model_type, folder_of[model_type])
+    on_cpu = encoded_clips(model_type, folder_of_tiny_checkpoint[model_type])
     PretendedGpu().install(monkeypatch)
     backbone_on_card = load_backbone(
         on_cpu.backbone.name,
         n_frames=4,
-        weights=str(folder_of[model_type]),
+        weights=str(folder_of_tiny_checkpoint[model_type]),
         tokens=tokens_option(model_type),
         compute=Compute(device="cuda", clips_at_once=5),
     )
@@ -462,15 +462,17 @@ CHANGED_NUMBERS = [
 
 
 @pytest.mark.parametrize(("model_type", "change"), CHANGED_NUMBERS)
-def test_a_processor_changed_in_one_number_is_followed(folder_of, tmp_path, monkeypatch, model_type, change):
+def test_a_processor_changed_in_one_number_is_followed(
+    folder_of_tiny_checkpoint, tmp_path, monkeypatch, model_type, change
+):
     """A file beside the weights says how pictures are prepared; one number in it is changed, such as a size.
 
     The pixels are those of transformers' processor with the same change, and the preset that a store records
     is another one.
     """
-    folder_with_change = copy_with_processor_fields(folder_of[model_type], tmp_path, **change)
+    folder_with_change = copy_with_processor_fields(folder_of_tiny_checkpoint[model_type], tmp_path, **change)
     monkeypatch.setitem(PROCESSORS, model_type, PROCESSORS[model_type] | change)
-    unchanged = load_encoder(model_type, folder_of[model_type])
+    unchanged = load_encoder(model_type, folder_of_tiny_checkpoint[model_type])
     changed = load_encoder(model_type, folder_with_change)
     frame = FRAMES[0, 0]
 
@@ -502,12 +504,14 @@ UNSUPPORTED_FIELDS = [
 
 
 @pytest.mark.parametrize(("model_type", "change"), UNSUPPORTED_FIELDS)
-def test_a_processor_field_that_is_not_supported_is_refused_by_name(folder_of, tmp_path, model_type, change):
+def test_a_processor_field_that_is_not_supported_is_refused_by_name(
+    folder_of_tiny_checkpoint, tmp_path, model_type, change
+):
     """Pixels would be wrong if a field were ignored. The error names the field and the file.
 
     Of a crop, it may name `crop_size` or `do_center_crop`.
     """
-    folder = copy_with_processor_fields(folder_of[model_type], tmp_path, **change)
+    folder = copy_with_processor_fields(folder_of_tiny_checkpoint[model_type], tmp_path, **change)
     (field,) = change.keys()
     name_in_message = "crop" if field in {"crop_size", "do_center_crop"} else field
 
@@ -528,12 +532,12 @@ def test_a_network_of_pictures_that_are_not_square_is_refused(tmp_path):
         load_backbone("image", weights=str(tmp_path), compute=cpu())
 
 
-def test_a_vision_network_with_a_vision_config_is_refused(folder_of, tmp_path):
+def test_a_vision_network_with_a_vision_config_is_refused(folder_of_tiny_checkpoint, tmp_path):
     """Its fields belong at the top; those of a `vision_config` inside could contradict them.
 
     The configuration is that of a whole CLIP, which says that it is of a vision network alone.
     """
-    folder = shutil.copytree(folder_of["clip"], tmp_path / "clip")
+    folder = shutil.copytree(folder_of_tiny_checkpoint["clip"], tmp_path / "clip")
     config = json.loads((folder / "config.json").read_text())
     config["model_type"] = "clip_vision_model"
     (folder / "config.json").write_text(json.dumps(config))
@@ -542,10 +546,12 @@ def test_a_vision_network_with_a_vision_config_is_refused(folder_of, tmp_path):
         load_backbone("clip", weights=str(folder), compute=cpu())
 
 
-def test_a_processor_of_a_class_that_is_not_understood_is_refused(folder_of, tmp_path):
+def test_a_processor_of_a_class_that_is_not_understood_is_refused(folder_of_tiny_checkpoint, tmp_path):
     """The file beside the weights names a class of transformers that does not exist."""
     unknown_class = "NoisyImageProcessor"
-    folder = copy_with_processor_fields(folder_of["dinov2"], tmp_path, image_processor_type=unknown_class)
+    folder = copy_with_processor_fields(
+        folder_of_tiny_checkpoint["dinov2"], tmp_path, image_processor_type=unknown_class
+    )
 
     with pytest.raises(BackboneError, match="NoisyImageProcessor"):
         load_encoder("dinov2", folder)
@@ -576,18 +582,22 @@ def test_a_network_that_does_not_take_pictures_alone_is_refused_by_its_type(tmp_
         ("xclip", 5),
     ],
 )
-def test_a_number_of_frames_that_does_not_fit_the_network_is_refused(folder_of, model_type, n_frames):
+def test_a_number_of_frames_that_does_not_fit_the_network_is_refused(
+    folder_of_tiny_checkpoint, model_type, n_frames
+):
     """The tiny networks take clips of four frames, but V-JEPA 2 any even number."""
     with pytest.raises(BackboneError, match=str(n_frames)):
-        load_backbone("video", n_frames, weights=str(folder_of[model_type]), compute=cpu())
+        load_backbone("video", n_frames, weights=str(folder_of_tiny_checkpoint[model_type]), compute=cpu())
 
 
-def test_v_jepa_2_gives_a_vector_for_every_two_frames(folder_of):
+def test_v_jepa_2_gives_a_vector_for_every_two_frames(folder_of_tiny_checkpoint):
     """V-JEPA 2 takes any even number of frames and joins two into a step: 10 frames give 5 vectors.
 
     The tiny network's vectors have 32 numbers.
     """
-    backbone = load_backbone("video", n_frames=10, weights=str(folder_of["vjepa2"]), compute=cpu())
+    backbone = load_backbone(
+        "video", n_frames=10, weights=str(folder_of_tiny_checkpoint["vjepa2"]), compute=cpu()
+    )
     clip = np.zeros((1, 10, 32, 32, 3), np.uint8)
 
     frames = backbone.encode(clip)["frames"]
@@ -598,12 +608,12 @@ def test_v_jepa_2_gives_a_vector_for_every_two_frames(folder_of):
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
-def test_attention_is_sdpa_where_transformers_offers_it(folder_of, model_type):
+def test_attention_is_sdpa_where_transformers_offers_it(folder_of_tiny_checkpoint, model_type):
     """The faster implementation, sdpa, is used and recorded. Four types have the plain one (eager) alone."""
     types_with_eager_alone = {"hiera", "timesformer", "videoprism", "videoprism_vision_model"}
     expected = "eager" if model_type in types_with_eager_alone else "sdpa"
 
-    backbone = load_encoder(model_type, folder_of[model_type])
+    backbone = load_encoder(model_type, folder_of_tiny_checkpoint[model_type])
 
     assert backbone.provenance["compute"]["attention"] == expected
 
@@ -612,10 +622,10 @@ def test_attention_is_sdpa_where_transformers_offers_it(folder_of, model_type):
 @without_gradients
 @pytest.mark.parametrize("layers", [None, Layers(frames=True)], ids=["vectors", "layers"])
 @pytest.mark.parametrize("model_type", ["clip", "dinov2", "siglip", "vivit", "xclip"])
-def test_a_network_is_compiled_as_one_graph(folder_of, model_type, layers):
+def test_a_network_is_compiled_as_one_graph(folder_of_tiny_checkpoint, model_type, layers):
     """A break in the graph would make torch.compile slower."""
     options = {} if layers is None else {"layers": layers}
-    runner = load_encoder(model_type, folder_of[model_type], **options).encode
+    runner = load_encoder(model_type, folder_of_tiny_checkpoint[model_type], **options).encode
     n_frames, height, width, _channels = runner.shape
     clip = torch.zeros(1, n_frames, 3, height, width)
 
@@ -641,9 +651,11 @@ def test_a_network_is_compiled_as_one_graph(folder_of, model_type, layers):
         "4 frames of 2 x 2 patches",
     ],
 )
-def test_tokens_are_float16_and_their_provenance_names_the_layer(folder_of, model_type, tokens, shape):
+def test_tokens_are_float16_and_their_provenance_names_the_layer(
+    folder_of_tiny_checkpoint, model_type, tokens, shape
+):
     """The shape is of a clip of 4 frames: the number of tokens and the width, 32."""
-    backbone = load_encoder(model_type, folder_of[model_type], tokens=tokens)
+    backbone = load_encoder(model_type, folder_of_tiny_checkpoint[model_type], tokens=tokens)
 
     (output,) = [output for output in backbone.outputs if output.name == "tokens"]
 
@@ -653,13 +665,13 @@ def test_tokens_are_float16_and_their_provenance_names_the_layer(folder_of, mode
 
 
 @pytest.fixture(scope="module")
-def folder_with_texts_of(folder_of, tmp_path_factory):
+def folder_with_texts_of(folder_of_tiny_checkpoint, tmp_path_factory):
     """Checkpoints with a vision and a text encoder, each with a tokenizer: type -> folder."""
     tokenizer = tiny_text_checkpoint("clip", tmp_path_factory.mktemp("tokenizer") / "clip")
     made = {}
     for model_type in ("clip", "metaclip_2", "aimv2", "videoprism", "xclip"):
         made[model_type] = shutil.copytree(
-            folder_of[model_type], tmp_path_factory.mktemp("text") / model_type
+            folder_of_tiny_checkpoint[model_type], tmp_path_factory.mktemp("text") / model_type
         )
         for path in tokenizer.glob("*"):
             if path.name not in {"config.json", "model.safetensors"}:
@@ -706,16 +718,18 @@ def test_texts_and_pictures_of_one_checkpoint_share_a_space(folder_with_texts_of
 
 
 @pytest.mark.parametrize("model_type", ["dinov2", "videomae"])
-def test_a_network_of_pictures_alone_names_no_space(folder_of, model_type):
+def test_a_network_of_pictures_alone_names_no_space(folder_of_tiny_checkpoint, model_type):
     """Its vectors can be compared with no text."""
-    backbone = load_encoder(model_type, folder_of[model_type])
+    backbone = load_encoder(model_type, folder_of_tiny_checkpoint[model_type])
 
     assert "space" not in backbone.provenance
 
 
-def test_the_space_of_xclip_is_named_by_its_backbone_and_weights(folder_of):
+def test_the_space_of_xclip_is_named_by_its_backbone_and_weights(folder_of_tiny_checkpoint):
     """The backbone `xclip` does not record a space, so that its stores of all versions are alike."""
-    provenance = load_backbone("xclip", weights=str(folder_of["xclip"]), compute=cpu()).provenance
+    provenance = load_backbone(
+        "xclip", weights=str(folder_of_tiny_checkpoint["xclip"]), compute=cpu()
+    ).provenance
     assert "space" not in provenance
 
     space = embedding_space({"name": "xclip", **provenance})

@@ -115,13 +115,13 @@ def steps_of_sound(model_type, states, n_samples):
 @pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", TYPES_WITH_ONE_STACK_OF_BLOCKS)
-def test_a_layer_is_the_mean_of_the_hidden_states_of_its_patches(folder_of, model_type):
+def test_a_layer_is_the_mean_of_the_hidden_states_of_its_patches(folder_of_tiny_checkpoint, model_type):
     """A tiny network of each type has two blocks. What a block gives, as transformers has it, is a layer.
 
     It is averaged over the patches of each frame, or of each step of two frames in networks that take these
     together, and for a clip over its frames.
     """
-    folder = folder_of[model_type]
+    folder = folder_of_tiny_checkpoint[model_type]
     backbone = load_encoder(model_type, folder, layers=Layers(frames=True))
     clips = prepared_clips(backbone, n_clips=2)
     network = transformers_network(model_type, folder)
@@ -140,13 +140,13 @@ def test_a_layer_is_the_mean_of_the_hidden_states_of_its_patches(folder_of, mode
 
 @without_gradients
 @pytest.mark.parametrize("model_type", FINAL_NORM)
-def test_a_layer_may_pass_the_final_normalisation_of_the_network(folder_of, model_type):
+def test_a_layer_may_pass_the_final_normalisation_of_the_network(folder_of_tiny_checkpoint, model_type):
     """A network normalises what its last block gives; a layer is what an earlier block gives.
 
     With `norm=True`, each patch of layer 1, of a tiny network of two blocks, passes the same normalisation
     before patches are averaged.
     """
-    folder = folder_of[model_type]
+    folder = folder_of_tiny_checkpoint[model_type]
     backbone = load_encoder(model_type, folder, layers=Layers((1,), norm=True, frames=True))
     clips = prepared_clips(backbone, n_clips=2)
     network = transformers_network(model_type, folder)
@@ -160,14 +160,16 @@ def test_a_layer_may_pass_the_final_normalisation_of_the_network(folder_of, mode
 
 
 @pytest.mark.parametrize("model_type", FINAL_NORM)
-def test_the_provenance_of_a_layer_names_its_number_its_normalisation_and_the_weights(folder_of, model_type):
+def test_the_provenance_of_a_layer_names_its_number_its_normalisation_and_the_weights(
+    folder_of_tiny_checkpoint, model_type
+):
     """Of a tiny network of the type, layer 1 is stored beside the vectors, normalised as the last one is.
 
     A layer has no head, such as a projection behind the last block.
     """
     layers = Layers((1,), norm=True, frames=True)
 
-    backbone = load_encoder(model_type, folder_of[model_type], layers=layers)
+    backbone = load_encoder(model_type, folder_of_tiny_checkpoint[model_type], layers=layers)
 
     (layer_1,) = backbone.side_groups
     assert layer_1.provenance["norm"]
@@ -242,13 +244,13 @@ def save_videoprism(folder):
 
 
 @without_gradients
-def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_inside(checkpoints, clips):
+def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_inside(tiny_checkpoints, two_clips_of_32_frames):
     """The X-CLIP of LSMDC has a CLIP that sees the 12 frames of a clip one by one, and relates them then.
 
     Its layer 1 is what the first block of that CLIP gives, averaged over the patches of a frame.
     """
-    one_clip = clips[:1, :12]
-    weights = str(checkpoints["xclip-lsmdc"])
+    one_clip = two_clips_of_32_frames[:1, :12]
+    weights = str(tiny_checkpoints["xclip-lsmdc"])
     backbone = load_backbone("xclip-lsmdc", weights=weights, layers=Layers((1,), frames=True), compute=cpu())
 
     arrays = backbone.encode(one_clip)
@@ -293,26 +295,26 @@ def test_a_layer_of_a_network_of_sound_is_the_mean_over_its_steps(tmp_path, mode
     assert_exact(arrays["1/frames"][0, 0], expected)
 
 
-def test_layers_of_different_width_have_different_shapes(folder_of):
+def test_layers_of_different_width_have_different_shapes(folder_of_tiny_checkpoint):
     """A tiny Hiera, all of whose layers are stored, doubles its width from stage to stage: from 8 to 16."""
-    backbone = load_encoder("hiera", folder_of["hiera"], layers=Layers())
+    backbone = load_encoder("hiera", folder_of_tiny_checkpoint["hiera"], layers=Layers())
 
     shapes = [layer.outputs[0].shape for layer in backbone.side_groups]
 
     assert shapes == [(8,), (16,)]
 
 
-def test_a_layer_beyond_the_last_one_is_refused(folder_of):
+def test_a_layer_beyond_the_last_one_is_refused(folder_of_tiny_checkpoint):
     """The tiny ViT has two layers, and the third is asked for."""
     with pytest.raises(BackboneError):
-        load_encoder("vit", folder_of["vit"], layers=Layers((1, 3)))
+        load_encoder("vit", folder_of_tiny_checkpoint["vit"], layers=Layers((1, 3)))
 
 
 @pytest.mark.parametrize("model_type", ["hiera", "videomae"])
-def test_a_normalisation_that_takes_no_tokens_is_refused_for_layers(folder_of, model_type):
+def test_a_normalisation_that_takes_no_tokens_is_refused_for_layers(folder_of_tiny_checkpoint, model_type):
     """Hiera normalises the mean over tokens alone; VideoMAE has no normalisation where it averages tokens."""
     with pytest.raises(BackboneError):
-        load_encoder(model_type, folder_of[model_type], layers=Layers((1,), norm=True))
+        load_encoder(model_type, folder_of_tiny_checkpoint[model_type], layers=Layers((1,), norm=True))
 
 
 @pytest.fixture(scope="module")
@@ -374,17 +376,21 @@ def test_text_that_is_no_list_of_layers_is_refused(typed):
         Layers.parse(typed)
 
 
-def test_layers_may_be_a_string_as_on_the_command_line(folder_of):
+def test_layers_may_be_a_string_as_on_the_command_line(folder_of_tiny_checkpoint):
     """A tiny ViT has two layers, of which the second is asked for; `Layers((2,))` would mean the same."""
-    backbone = load_backbone("image", n_frames=1, layers="2", weights=str(folder_of["vit"]), compute=cpu())
+    backbone = load_backbone(
+        "image", n_frames=1, layers="2", weights=str(folder_of_tiny_checkpoint["vit"]), compute=cpu()
+    )
 
     assert [layer.name for layer in backbone.side_groups] == ["2"]
 
 
-def test_layers_that_are_a_number_are_refused(folder_of):
+def test_layers_that_are_a_number_are_refused(folder_of_tiny_checkpoint):
     """A single layer is written `Layers((2,))` in Python, or "2" as on the command line."""
     with pytest.raises(BackboneError):
-        load_backbone("image", n_frames=1, layers=2, weights=str(folder_of["vit"]), compute=cpu())
+        load_backbone(
+            "image", n_frames=1, layers=2, weights=str(folder_of_tiny_checkpoint["vit"]), compute=cpu()
+        )
 
 
 def test_every_type_of_network_says_where_its_blocks_are():

@@ -27,15 +27,15 @@ def load_with_transformers(cls, folder):
 
 
 @without_gradients
-def test_the_mean_of_xclips_frames_is_its_published_video_vector(checkpoints, clips):
+def test_the_mean_of_xclips_frames_is_its_published_video_vector(tiny_checkpoints, two_clips_of_32_frames):
     """The video vector is what X-CLIP's class in transformers calls the features of a video."""
-    folder = checkpoints["xclip"]
+    folder = tiny_checkpoints["xclip"]
     backbone = load_backbone("xclip", weights=str(folder))
 
-    arrays = backbone.encode(clips)
+    arrays = backbone.encode(two_clips_of_32_frames)
 
     model = load_with_transformers(XCLIPModel, folder)
-    video_vector = model.get_video_features(normalised_pixels(backbone, clips)).pooler_output
+    video_vector = model.get_video_features(normalised_pixels(backbone, two_clips_of_32_frames)).pooler_output
     assert_close(arrays["pooled"], video_vector, NETWORK_ROUNDING)
     assert_close(arrays["frames"].mean(axis=1), video_vector, NETWORK_ROUNDING)
 
@@ -47,38 +47,38 @@ def run_vision_model_of_xclip(folder, backbone, clip):
 
 
 @without_gradients
-def test_tokens_frames_of_xclip_are_vectors_of_single_frames(checkpoints, clips):
+def test_tokens_frames_of_xclip_are_vectors_of_single_frames(tiny_checkpoints, two_clips_of_32_frames):
     """With tokens="frames", each frame has the vector it has before X-CLIP's transformer relates frames."""
-    backbone = load_backbone("xclip", weights=str(checkpoints["xclip"]), tokens="frames")
+    backbone = load_backbone("xclip", weights=str(tiny_checkpoints["xclip"]), tokens="frames")
 
-    tokens = backbone.encode(clips[:1])["tokens"][0]
+    tokens = backbone.encode(two_clips_of_32_frames[:1])["tokens"][0]
 
-    model, output = run_vision_model_of_xclip(checkpoints["xclip"], backbone, clips[0])
+    model, output = run_vision_model_of_xclip(tiny_checkpoints["xclip"], backbone, two_clips_of_32_frames[0])
     expected = model.visual_projection(output.pooler_output)
     assert_close(tokens, expected, FLOAT16_ROUNDING)
 
 
 @without_gradients
-def test_tokens_patches_of_xclip_are_all_patches_in_half_precision(checkpoints, clips):
+def test_tokens_patches_of_xclip_are_all_patches_in_half_precision(tiny_checkpoints, two_clips_of_32_frames):
     """X-CLIP gives for each frame a class token and a vector for each patch of the picture.
 
     With tokens="patches", the patches of all frames are stored, one frame after the other, as float16. The
     expected ones are those of transformers.
     """
-    backbone = load_backbone("xclip", weights=str(checkpoints["xclip"]), tokens="patches")
-    one_clip = clips[:1]
+    backbone = load_backbone("xclip", weights=str(tiny_checkpoints["xclip"]), tokens="patches")
+    one_clip = two_clips_of_32_frames[:1]
 
     tokens = backbone.encode(one_clip)["tokens"][0]
 
     assert tokens.dtype == np.float16
-    _model, output = run_vision_model_of_xclip(checkpoints["xclip"], backbone, clips[0])
+    _model, output = run_vision_model_of_xclip(tiny_checkpoints["xclip"], backbone, two_clips_of_32_frames[0])
     patches = output.last_hidden_state[:, 1:]  # behind the class token: [frames, patches, width]
     assert_close(tokens, patches.flatten(0, 1), FLOAT16_ROUNDING)
 
 
 @without_gradients
 @pytest.mark.parametrize("mode", ["RGB", "L"], ids=["colour", "grey"])
-def test_clip_gives_the_vector_of_transformers_for_a_jpeg_file(checkpoints, shared_data, tmp_path, mode):
+def test_clip_gives_the_vector_of_transformers_for_a_jpeg_file(tiny_checkpoints, shared_data, tmp_path, mode):
     """A frame of a video is saved as a JPEG file, in colour or in grey ("L").
 
     We read, prepare and encode the file as a clip of one frame. transformers does the same with Pillow, its
@@ -87,28 +87,30 @@ def test_clip_gives_the_vector_of_transformers_for_a_jpeg_file(checkpoints, shar
     (frame,) = read_frames(shared_data / "videos" / "arm_wrestling.mp4", uniform(1)).images
     jpeg = tmp_path / "frame.jpg"
     Image.fromarray(frame).convert(mode).save(jpeg)
-    backbone = load_backbone("clip", n_frames=1, weights=str(checkpoints["clip"]))
+    backbone = load_backbone("clip", n_frames=1, weights=str(tiny_checkpoints["clip"]))
 
     (picture,) = read_frames(jpeg, uniform(1)).images
     clip_of_one_frame = backbone.prepare(picture)[None, None]
     vector = backbone.encode(clip_of_one_frame)["pooled"]
 
     pixels = CLIPImageProcessorPil()(images=[Image.open(jpeg).convert("RGB")], return_tensors="pt")
-    clip_of_transformers = load_with_transformers(CLIPModel, checkpoints["clip"])
+    clip_of_transformers = load_with_transformers(CLIPModel, tiny_checkpoints["clip"])
     expected = clip_of_transformers.get_image_features(**pixels).pooler_output
     assert_close(vector, expected, NETWORK_ROUNDING)
 
 
 @pytest.mark.parametrize("name", ["xclip", "vivit", "xclip-lsmdc"])
 @pytest.mark.parametrize("clips_at_once", [1, 2])
-def test_the_bytes_of_a_clip_do_not_depend_on_its_neighbour(checkpoints, clips, name, clips_at_once):
+def test_the_bytes_of_a_clip_do_not_depend_on_its_neighbour(
+    tiny_checkpoints, two_clips_of_32_frames, name, clips_at_once
+):
     """The network takes one clip, or two, in a call; a call of fewer is filled up.
 
     The second clip is encoded behind the first, beside itself, and alone.
     """
     compute = Compute(device="cpu", clips_at_once=clips_at_once)
-    backbone = load_backbone(name, weights=str(checkpoints[name]), compute=compute)
-    first, second = clips[:, : backbone.n_frames]
+    backbone = load_backbone(name, weights=str(tiny_checkpoints[name]), compute=compute)
+    first, second = two_clips_of_32_frames[:, : backbone.n_frames]
 
     behind_the_first = backbone.encode(np.stack([first, second]))
     beside_itself = backbone.encode(np.stack([second, second]))
@@ -120,10 +122,12 @@ def test_the_bytes_of_a_clip_do_not_depend_on_its_neighbour(checkpoints, clips, 
 
 
 @pytest.mark.parametrize("name", ["xclip", "vivit", "xclip-lsmdc", "clip"])
-def test_arrays_have_the_stated_shapes_and_types_and_a_description(checkpoints, clips, name):
+def test_arrays_have_the_stated_shapes_and_types_and_a_description(
+    tiny_checkpoints, two_clips_of_32_frames, name
+):
     """A backbone states the shape of one clip's array, without the dimension of clips."""
-    backbone = load_backbone(name, weights=str(checkpoints[name]), compute=Compute(device="cpu"))
-    one_clip = clips[:1, : backbone.n_frames]
+    backbone = load_backbone(name, weights=str(tiny_checkpoints[name]), compute=Compute(device="cpu"))
+    one_clip = two_clips_of_32_frames[:1, : backbone.n_frames]
 
     arrays = backbone.encode(one_clip)
 
@@ -144,10 +148,10 @@ def test_arrays_have_the_stated_shapes_and_types_and_a_description(checkpoints, 
         ("xclip-lsmdc", "tokens", "patches"),
     ],
 )
-def test_an_option_value_of_another_backbone_is_refused(checkpoints, name, option, value):
+def test_an_option_value_of_another_backbone_is_refused(tiny_checkpoints, name, option, value):
     """Each of these presets and kinds of tokens is one of another network, such as "clip" of CLIP."""
     with pytest.raises(BackboneError, match=f"'{value}'"):
-        load_backbone(name, weights=str(checkpoints[name]), **{option: value})
+        load_backbone(name, weights=str(tiny_checkpoints[name]), **{option: value})
 
 
 def weights_of_untrained_layer(seed):

@@ -91,7 +91,7 @@ def test_vectors_of_texts_are_those_of_transformers(
     assert backbone.width == expected.shape[1]
 
 
-def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(checkpoint_folders, clips):
+def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(checkpoint_folders, two_clips_of_32_frames):
     """The scores that X-CLIP in transformers gives of two videos and four texts are cosines times a scale.
 
     It would also adapt the texts to each video, times a number alpha, which our vectors of texts cannot, as
@@ -100,7 +100,7 @@ def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(checkpoint_folders
     folder = checkpoint_folders["xclip"]
     text_backbone = load_text_backbone_from("xclip-text", folder)
     video_backbone = load_backbone("xclip", weights=str(folder), preset="xclip", compute=cpu())
-    two_clips = clips[:2]
+    two_clips = two_clips_of_32_frames[:2]
 
     vectors_of_videos = video_backbone.encode(two_clips)["pooled"]
     vectors_of_texts = vectors_of(text_backbone, TEXTS)

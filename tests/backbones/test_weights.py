@@ -25,15 +25,15 @@ def sha256(path):
 
 
 @pytest.fixture
-def cached_repository(save_as_hub_snapshot, checkpoints):
+def cached_repository(save_as_hub_snapshot, tiny_checkpoints):
     """The folder of lab/net, a tiny CLIP, in the hub's cache; its name is the commit. Downloads are off."""
-    return save_as_hub_snapshot(checkpoints["clip"])
+    return save_as_hub_snapshot(tiny_checkpoints["clip"])
 
 
 @pytest.mark.long
-def test_a_folder_is_known_by_the_digest_of_its_weights(checkpoints):
+def test_a_folder_is_known_by_the_digest_of_its_weights(tiny_checkpoints):
     """The folder has a tiny CLIP. It is of no hub, and nothing in it states a licence."""
-    folder = checkpoints["clip"]
+    folder = tiny_checkpoints["clip"]
 
     weights_of_folder = find_weights(folder)
 
@@ -159,9 +159,9 @@ def test_a_repository_is_cached_if_the_cache_has_its_weights():
     assert not weights.is_cached("lab/other")
 
 
-def test_a_file_with_its_configuration_beside_it_stands_for_its_folder(checkpoints):
+def test_a_file_with_its_configuration_beside_it_stands_for_its_folder(tiny_checkpoints):
     """A folder of weights has model.safetensors and config.json; a user may name either."""
-    folder = checkpoints["clip"]
+    folder = tiny_checkpoints["clip"]
 
     by_file = load_backbone("clip", n_frames=2, weights=str(folder / "model.safetensors"))
     by_folder = load_backbone("clip", n_frames=2, weights=str(folder))
@@ -169,9 +169,9 @@ def test_a_file_with_its_configuration_beside_it_stands_for_its_folder(checkpoin
     assert by_file.provenance == by_folder.provenance
 
 
-def test_a_file_of_weights_without_a_configuration_beside_it_is_refused(checkpoints, tmp_path):
+def test_a_file_of_weights_without_a_configuration_beside_it_is_refused(tiny_checkpoints, tmp_path):
     """Without config.json, nothing says of what network the weights are."""
-    file_alone = shutil.copy(checkpoints["clip"] / "model.safetensors", tmp_path)
+    file_alone = shutil.copy(tiny_checkpoints["clip"] / "model.safetensors", tmp_path)
 
     with pytest.raises(BackboneError, match=r"config\.json"):
         load_backbone("clip", n_frames=2, weights=str(file_alone))
@@ -255,28 +255,30 @@ def put_byte_order_mark_before(file):
     ],
     ids=["config", "processor", "tokenizer", "tokenizer's config"],
 )
-def test_a_byte_order_mark_in_a_file_beside_the_weights_is_named(checkpoints, tmp_path, load, backbone, name):
+def test_a_byte_order_mark_in_a_file_beside_the_weights_is_named(
+    tiny_checkpoints, tmp_path, load, backbone, name
+):
     """Libraries that read these files fail on it with messages that don't say so."""
-    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
+    folder = shutil.copytree(tiny_checkpoints["clip"], tmp_path / "clip")
     put_byte_order_mark_before(folder / name)
 
     with pytest.raises(BackboneError, match=f"{name}.*byte order mark"):
         load(backbone, weights=folder)
 
 
-def test_a_folder_of_another_network_is_refused(checkpoints):
+def test_a_folder_of_another_network_is_refused(tiny_checkpoints):
     """The backbone `xclip` reads X-CLIPs; the configuration in the folder is of a ViViT."""
-    folder_of_vivit = str(checkpoints["vivit"])
+    folder_of_vivit = str(tiny_checkpoints["vivit"])
 
     with pytest.raises(BackboneError, match="'vivit' is not read here: expected xclip"):
         load_backbone("xclip", weights=folder_of_vivit)
 
 
 @pytest.mark.parametrize("name", [".", "model.safetensors"], ids=["a folder", "a file"])
-def test_weights_verify_says_that_the_digest_is_the_expected_one(checkpoints, name):
+def test_weights_verify_says_that_the_digest_is_the_expected_one(tiny_checkpoints, name):
     """Digests may be written in capitals."""
-    digest = sha256(checkpoints["clip"] / "model.safetensors")
-    path = str(checkpoints["clip"] / name)
+    digest = sha256(tiny_checkpoints["clip"] / "model.safetensors")
+    path = str(tiny_checkpoints["clip"] / name)
 
     result = CliRunner().invoke(verify, [path, "--sha256", digest.upper(), "--json"])
 
@@ -287,10 +289,10 @@ def test_weights_verify_says_that_the_digest_is_the_expected_one(checkpoints, na
 
 
 @pytest.mark.parametrize("name", [".", "model.safetensors"], ids=["a folder", "a file"])
-def test_weights_verify_ends_with_exit_code_3_if_the_digest_is_another_one(checkpoints, name):
+def test_weights_verify_ends_with_exit_code_3_if_the_digest_is_another_one(tiny_checkpoints, name):
     """Exit code 3 says that the check was done and failed."""
-    digest = sha256(checkpoints["clip"] / "model.safetensors")
-    path = str(checkpoints["clip"] / name)
+    digest = sha256(tiny_checkpoints["clip"] / "model.safetensors")
+    path = str(tiny_checkpoints["clip"] / name)
 
     result = CliRunner().invoke(verify, [path, "--sha256", "0" * 64, "--json"])
 
@@ -315,13 +317,13 @@ def test_weights_verify_ends_with_exit_code_3_if_the_digest_is_another_one(check
     ],
 )
 def test_the_licence_of_weights_is_read_from_the_readme_beside_them(
-    checkpoints, tmp_path, front_matter, licence
+    tiny_checkpoints, tmp_path, front_matter, licence
 ):
     """A licence known to SPDX is written as SPDX does, another one as LicenseRef-.
 
     What is no single licence, or cannot be read, is NOASSERTION.
     """
-    folder = shutil.copytree(checkpoints["clip"], tmp_path / "net")
+    folder = shutil.copytree(tiny_checkpoints["clip"], tmp_path / "net")
     (folder / "README.md").write_text(f"---\n{front_matter}\n---\n# A network\n", encoding="utf-8")
 
     record = find_weights(folder).record()
@@ -336,7 +338,7 @@ def test_the_licence_of_weights_is_read_from_the_readme_beside_them(
     ids=["wider than that of the weights", "the same"],
 )
 def test_extract_warns_of_a_licence_that_is_wider_than_that_of_the_weights(
-    checkpoints, tmp_path, shared_data, licence, n_warnings
+    tiny_checkpoints, tmp_path, shared_data, licence, n_warnings
 ):
     """The README beside the weights says that they may not be used commercially (CC-BY-NC-4.0).
 
@@ -344,7 +346,7 @@ def test_extract_warns_of_a_licence_that_is_wider_than_that_of_the_weights(
     """
     from obygaze_features import Clip, Manifest, extract
 
-    folder = shutil.copytree(checkpoints["clip"], tmp_path / "net")
+    folder = shutil.copytree(tiny_checkpoints["clip"], tmp_path / "net")
     (folder / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n", encoding="utf-8")
     backbone = load_backbone("clip", n_frames=1, weights=str(folder))
     clip = Clip("a", "m", str(shared_data / "videos" / "test.avi"), start_s=0.0, end_s=1.0)

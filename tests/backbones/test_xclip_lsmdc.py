@@ -133,13 +133,13 @@ def save(path, tensors):
     return str(path)
 
 
-def test_the_prefix_of_distributed_training_is_stripped(tmp_path, clips):
+def test_the_prefix_of_distributed_training_is_stripped(tmp_path, two_clips_of_32_frames):
     """PyTorch's DistributedDataParallel saves names with "module." in front."""
     tensors = tiny_lsmdc()
     tensors_with_prefix = {f"module.{name}": tensor for name, tensor in tensors.items()}
     plain = load_backbone("xclip-lsmdc", weights=save(tmp_path / "plain.bin", tensors))
     prefixed = load_backbone("xclip-lsmdc", weights=save(tmp_path / "prefixed.bin", tensors_with_prefix))
-    one_clip = clips[:1, :12]
+    one_clip = two_clips_of_32_frames[:1, :12]
 
     vector = plain.encode(one_clip)["pooled"]
 
@@ -216,10 +216,10 @@ def test_a_file_of_numbers_that_are_no_tensors_is_no_checkpoint(tmp_path):
         load_backbone("xclip-lsmdc", weights=weights)
 
 
-def test_weights_of_a_clip_are_refused(checkpoints):
+def test_weights_of_a_clip_are_refused(tiny_checkpoints):
     """There is a CLIP inside this X-CLIP, but with a prefix before the names of its tensors."""
     with pytest.raises(BackboneError, match=r"missing: clip\.positional_embedding"):
-        load_backbone("xclip-lsmdc", weights=str(checkpoints["clip"]))
+        load_backbone("xclip-lsmdc", weights=str(tiny_checkpoints["clip"]))
 
 
 def test_weights_must_be_given():

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from tests.cli.table import stand_in
-from tests.command import obygaze
+from tests.command import EndedCommand, obygaze
 from tests.private import MARK, SECRET_VALUES
 from tests.store.serving import serving
 
@@ -44,7 +44,7 @@ def workdir(inputs, tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(capfd, request):
-    """Run a command line in a folder; gives its exit code, output and messages, both by `without_place`.
+    """Run a command line in a folder; output and messages are by `without_place`.
 
     What begins with in/ or out/ is typed as an absolute path; data/ is the folder of real annotations, and
     url/ a server of the inputs. Fails if a secret or the name of the folder is printed.
@@ -64,7 +64,7 @@ def run(capfd, request):
         code = obygaze(*words)
         out, err = (without_place(text, workdir) for text in capfd.readouterr())
         check_that_nothing_private_is_printed(out + err, command)
-        return code, out, err
+        return EndedCommand(code, out, err)
 
     return run_command
 

@@ -66,11 +66,12 @@ def test_commands_do_what_their_rows_of_the_table_say(group, workdir, run, reque
     if group == "networks":
         request.getfixturevalue("networks_at_hand")
     for row in read_table(COMMAND_TABLES[group]):
-        code, out, err = run(row.command, workdir)
-        check_result(row, workdir, code, out, err)
+        ended = run(row.command, workdir)
+        check_result(row, workdir, ended)
+        out = ended.out
         if row.is_repeated:
-            out = check_that_it_can_be_repeated(row, workdir, code, run)
-        has_failed = code == 1
+            out = check_that_it_can_be_repeated(row, workdir, ended.exit_code, run)
+        has_failed = ended.exit_code == 1
         if prints_json(row) and not has_failed:
             assert json.loads(out) is not None, row.command
 
@@ -80,11 +81,11 @@ def test_commands_do_what_their_rows_of_the_table_say(group, workdir, run, reque
     assert not secrets_and_paths_in_files
 
 
-def check_result(row, workdir, code, out, err):
+def check_result(row, workdir, ended):
     """Check the exit code, the words that are printed and the files that are there, or are not."""
-    assert code in row.codes, (row.command, code, out, err)
+    assert ended.exit_code in row.codes, (row.command, ended)
     for words in row.words:
-        assert words in out + err, (row.command, words, out, err)
+        assert words in ended.out + ended.err, (row.command, words, ended)
     for file in row.files:
         is_absent = file.startswith("-")
         assert (workdir / file.removeprefix("-")).exists() != is_absent, (row.command, file)
@@ -96,17 +97,17 @@ def check_that_it_can_be_repeated(row, workdir, code, run):
     The run with --force is asked for JSON where the command can print it; returns its output.
     """
     bytes_of_first_run = bytes_below(workdir / "out")
-    second_code, out, _ = run(row.command, workdir)
-    assert (second_code, out) == (1, ""), row.command
+    ended = run(row.command, workdir)
+    assert (ended.exit_code, ended.out) == (1, ""), row.command
     assert bytes_below(workdir / "out") == bytes_of_first_run, row.command
 
     command = f"{row.command} --force"
     if can_print_json(row) and "--json" not in row.command:
         command += " --json"
-    forced_code, out, _ = run(command, workdir)
-    assert forced_code == code, row.command
+    ended_with_force = run(command, workdir)
+    assert ended_with_force.exit_code == code, row.command
     assert bytes_below(workdir / "out") == bytes_of_first_run, row.command
-    return out
+    return ended_with_force.out
 
 
 def can_print_json(row):

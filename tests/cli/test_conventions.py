@@ -16,7 +16,7 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.store import open_store
 from tests.cli.test_contents import LARGE_LIBRARIES, modules_loaded_by
 from tests.cli.walk import all_commands
-from tests.command import obygaze
+from tests.command import EndedCommand, obygaze
 from tests.terminal import in_terminal
 
 PAGE = Path(__file__).parents[2] / "docs/command-line.md"
@@ -25,7 +25,7 @@ HEADER_OF_MANIFEST = "clip_id,movie,video,start_s,end_s,level,concepts,annotator
 
 @pytest.fixture
 def run_with_input(tmp_path):
-    """Run `obygaze COMMAND` with a text on its standard input; gives its exit code, stdout and stderr."""
+    """Run `obygaze COMMAND` with a text on its standard input."""
 
     def run(command, text=""):
         done = subprocess.run(
@@ -36,7 +36,7 @@ def run_with_input(tmp_path):
             cwd=tmp_path,
             check=False,
         )
-        return done.returncode, done.stdout, done.stderr
+        return EndedCommand(done.returncode, done.stdout, done.stderr)
 
     return run
 
@@ -57,11 +57,11 @@ def test_a_manifest_is_imported_from_standard_input_to_standard_output(run_with_
     """
     two_spans = "video,start_s,end_s,level\na.mp4,0,2,S\na.mp4,2,4,HN\n"
 
-    code, manifest, err = run_with_input("manifest import spans - --videos films --out -", two_spans)
+    ended = run_with_input("manifest import spans - --videos films --out -", two_spans)
 
-    assert code == 0
-    assert manifest.startswith("clip_id,movie,video,")
-    assert "2 clips of 1 movie" in err
+    assert ended.exit_code == 0
+    assert ended.out.startswith("clip_id,movie,video,")
+    assert "2 clips of 1 movie" in ended.err
     assert [path.name for path in folder_with_film.iterdir()] == ["films"]  # no file was made
 
 
@@ -70,10 +70,10 @@ def test_videos_of_a_manifest_on_standard_input_are_looked_up_in_the_current_fol
     """The manifest has one clip, of films/a.mp4, which is there."""
     manifest = f"{HEADER_OF_MANIFEST}\na,m,films/a.mp4,0,2,S,,\n"
 
-    code, out, _ = run_with_input("manifest inspect - --json", manifest)
+    ended = run_with_input("manifest inspect - --json", manifest)
 
-    assert code == 0
-    assert json.loads(out)["videos"]["on_disk"] == 1
+    assert ended.exit_code == 0
+    assert json.loads(ended.out)["videos"]["on_disk"] == 1
 
 
 @pytest.mark.usefixtures("folder_with_film")
@@ -81,11 +81,11 @@ def test_json_goes_to_stderr_where_the_manifest_goes_to_stdout(run_with_input):
     """A clip of 4 s becomes two windows of 2 s."""
     clip_of_4_s = f"{HEADER_OF_MANIFEST}\na,m,films/a.mp4,0,4,S,,\n"
 
-    code, manifest, err = run_with_input("manifest project - --window 2 --out - --json", clip_of_4_s)
+    ended = run_with_input("manifest project - --window 2 --out - --json", clip_of_4_s)
 
-    assert code == 0
-    assert len(manifest.splitlines()) == 1 + 2  # a header and two windows
-    assert json.loads(err)["clips"] == 2
+    assert ended.exit_code == 0
+    assert len(ended.out.splitlines()) == 1 + 2  # a header and two windows
+    assert json.loads(ended.err)["clips"] == 2
 
 
 @pytest.mark.long
@@ -93,10 +93,10 @@ def test_a_manifest_of_a_codebook_of_ones_own_is_not_written_to_stdout(run_with_
     """A copy of the codebook must stand beside the manifest's file, and there is no file."""
     run_with_input("codebook init --out mine.toml")
 
-    code, out, _ = run_with_input("manifest import folder films --codebook mine.toml --out -")
+    ended = run_with_input("manifest import folder films --codebook mine.toml --out -")
 
-    assert code == 1
-    assert out == ""
+    assert ended.exit_code == 1
+    assert ended.out == ""
     assert {path.name for path in folder_with_film.iterdir()} == {"films", "mine.toml"}
 
 
@@ -407,10 +407,10 @@ def test_the_device_of_the_environment_is_used_where_nothing_else_is_typed(
 
 def test_the_option_version_has_the_short_form_v(run_with_input):
     """Both end with the same code and print the same."""
-    code_stdout_stderr_of_short_form = run_with_input("-V")
-    code_stdout_stderr_of_long_form = run_with_input("--version")
+    outcome_of_short_form = run_with_input("-V")
+    outcome_of_long_form = run_with_input("--version")
 
-    assert code_stdout_stderr_of_short_form == code_stdout_stderr_of_long_form
+    assert outcome_of_short_form == outcome_of_long_form
 
 
 OPTIONS_OF_NAMES = {

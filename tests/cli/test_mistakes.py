@@ -413,14 +413,14 @@ def test_a_mistake_ends_in_a_message_without_a_traceback_and_makes_no_file(
     current_folder = stand_in(folder_of_inputs, monkeypatch)
     files_before = sorted(current_folder.rglob("*"))
 
-    exit_code, out, err = run(command, current_folder)
+    ended = run(command, current_folder)
 
-    assert exit_code == int(code), err
-    assert out == ""
-    assert message in err
-    assert "Traceback" not in err
-    is_of_click = exit_code == 2
-    assert "obygaze: error: " in err or is_of_click
+    assert ended.exit_code == int(code), ended.err
+    assert ended.out == ""
+    assert message in ended.err
+    assert "Traceback" not in ended.err
+    is_of_click = ended.exit_code == 2
+    assert "obygaze: error: " in ended.err or is_of_click
     files_after = sorted(current_folder.rglob("*"))
     assert files_after == files_before
 

@@ -46,9 +46,9 @@ def run_expecting_code(run, workdir):
     """
 
     def run_expecting_code(command, *, code=0):
-        exit_code, out, err = run(command, workdir)
-        assert exit_code == code, err
-        return out
+        ended = run(command, workdir)
+        assert ended.exit_code == code, ended.err
+        return ended.out
 
     return run_expecting_code
 
@@ -131,11 +131,11 @@ def test_a_failed_write_leaves_nothing_behind(run, workdir, monkeypatch, command
     monkeypatch.setattr("obygaze_features.io.write_all", write_to_a_full_disk)
     monkeypatch.setattr(np, "savez", write_to_a_full_disk)
 
-    code, _, err = run(command, workdir)
+    ended = run(command, workdir)
 
-    assert code == 1
-    assert "No space left on device" in err
-    assert "partial" not in err
+    assert ended.exit_code == 1
+    assert "No space left on device" in ended.err
+    assert "partial" not in ended.err
     assert list((workdir / "out").iterdir()) == []
 
 
@@ -219,10 +219,10 @@ def test_sheets_are_replaced_by_force_alone_and_other_files_of_the_folder_stay(
     (folder / "mine.txt").touch()
     files_before = {path.name: path.read_bytes() for path in folder.iterdir()}
 
-    code_without_force, _, _ = run(MAKE_SHEETS_OF_THREE_CONCEPTS, two_films)
+    ended_without_force = run(MAKE_SHEETS_OF_THREE_CONCEPTS, two_films)
     run_expecting_code(f"{MAKE_SHEETS_OF_THREE_CONCEPTS} --force")
 
-    assert code_without_force == 1
+    assert ended_without_force.exit_code == 1
     files_after = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert files_after == files_before
 
@@ -268,9 +268,9 @@ def test_a_models_errors_are_two_sheets_with_the_clearest_error_first(
 
 def test_sheets_of_errors_ask_for_one_model_of_several(run, predictions_of_two_models):
     """The table has predictions of mlp and of linear, and no --model is typed."""
-    _, _, err = run(MAKE_SHEETS_OF_ERRORS, predictions_of_two_models)
+    ended = run(MAKE_SHEETS_OF_ERRORS, predictions_of_two_models)
 
-    assert "choose one model with --model: there are mlp, linear" in err
+    assert "choose one model with --model: there are mlp, linear" in ended.err
 
 
 def test_a_torn_row_of_predictions_is_named_by_its_line(run, two_films):
@@ -279,9 +279,9 @@ def test_a_torn_row_of_predictions_is_named_by_its_line(run, two_films):
     table = f"{HEADER_OF_PREDICTIONS}\n{row_without_score}\n"
     (two_films / "in/p.csv").write_text(table, encoding="utf-8")
 
-    _, _, err = run(MAKE_SHEETS_OF_ERRORS, two_films)
+    ended = run(MAKE_SHEETS_OF_ERRORS, two_films)
 
-    assert "line 2" in err
+    assert "line 2" in ended.err
 
 
 GROUP = toy_group("toy", {"pooled": np.zeros((1, 4), np.float32)}, n_frames=1)
@@ -307,9 +307,9 @@ def test_a_stage_that_is_written_to_is_not_removed(run, workdir):
     with stage.writer() as writer:
         writer.commit([ClipResult("b", "ok", groups={"toy": FEATURES})])
 
-        _, _, err = run("store rm out/open.staging --yes", workdir)
+        ended = run("store rm out/open.staging --yes", workdir)
 
-    assert "1 process(es) write to it now" in err
+    assert "1 process(es) write to it now" in ended.err
 
 
 @pytest.fixture
@@ -323,18 +323,18 @@ def stage_behind_its_store(workdir):
 @pytest.mark.usefixtures("stage_behind_its_store")
 def test_a_stage_with_more_clips_than_its_store_is_not_removed_as_sealed(run, workdir):
     """The store was sealed with the clip a; then clip b was added to the stage. It would be lost."""
-    _, _, err = run("store rm --sealed-stages out --yes", workdir)
+    ended = run("store rm --sealed-stages out --yes", workdir)
 
-    assert "kept out/grown.staging: no sealed store has all of its clips" in err
+    assert "kept out/grown.staging: no sealed store has all of its clips" in ended.err
 
 
 def test_a_stage_without_a_store_is_not_removed_as_sealed(run, workdir):
     """A stage is the folder of an unfinished extraction; nobody has sealed this one."""
     extract_clips(workdir, "out/open", clips="ab")
 
-    _, _, err = run("store rm --sealed-stages out --yes", workdir)
+    ended = run("store rm --sealed-stages out --yes", workdir)
 
-    assert "kept out/open.staging: it is not sealed" in err
+    assert "kept out/open.staging: it is not sealed" in ended.err
 
 
 def test_removing_a_store_does_not_follow_links(run_expecting_code, workdir):
@@ -434,11 +434,11 @@ def test_a_pth_that_holds_no_fitting_tensor_is_refused_and_not_run(run, workdir,
     else:
         torch.save(content(torch), pth_files / "b.pth")
 
-    code, out, err = run(IMPORT_PTH, workdir)
+    ended = run(IMPORT_PTH, workdir)
 
-    assert code == 1
-    assert out == ""
-    assert "in/pth/b.pth: " in err
+    assert ended.exit_code == 1
+    assert ended.out == ""
+    assert "in/pth/b.pth: " in ended.err
     assert not (workdir / "pwned").exists()
 
 
@@ -456,11 +456,11 @@ def pth_files_with_rates(pth_files):
 @pytest.mark.usefixtures("pth_files_with_rates")
 def test_what_a_pth_holds_besides_its_tensor_is_left_out_with_a_note(run, workdir):
     """Each file holds a tensor, by the key "feature", and a rate of frames, by the key "fps"."""
-    code, _, err = run(IMPORT_PTH, workdir)
+    ended = run(IMPORT_PTH, workdir)
 
-    assert code == 0
-    assert "left out" in err
-    assert "fps" in err
+    assert ended.exit_code == 0
+    assert "left out" in ended.err
+    assert "fps" in ended.err
 
 
 @pytest.mark.long
@@ -525,10 +525,10 @@ def test_embeddings_of_cut_texts_are_used_and_counted(run, workdir):
     )
     images_and_texts = "--images in/sobem --texts in/prompted-2 --text-items in/prompts.csv"
 
-    code, _, err = run(f"audit eat {images_and_texts} --out out/eat.csv", workdir)
+    ended = run(f"audit eat {images_and_texts} --out out/eat.csv", workdir)
 
-    assert code == 0
-    assert f"1 of 240 embeddings are partial, such as {text_ids[0]}: cut at 77" in err
+    assert ended.exit_code == 0
+    assert f"1 of 240 embeddings are partial, such as {text_ids[0]}: cut at 77" in ended.err
     document = json.loads((workdir / "out/eat.json").read_text())
     assert document["record"]["n_partial"] == {"images": 0, "texts": 1}
 
@@ -604,12 +604,12 @@ def test_an_evaluation_keeps_nothing_unless_it_is_asked_to_and_prints_the_same(r
 )
 def test_an_output_that_cannot_be_kept_is_refused_before_training(run, workdir, options):
     """Training may take hours, and its results could not be written. Here it would fail the test."""
-    code, out, err = run(f"evaluate in/films.csv in/films --task calm_violent {options}", workdir)
+    ended = run(f"evaluate in/films.csv in/films --task calm_violent {options}", workdir)
 
-    assert code in {1, 2}
-    assert out == ""
+    assert ended.exit_code in {1, 2}
+    assert ended.out == ""
     assert not (workdir / "out/run").exists()
-    assert "pip install" not in err  # no package would help
+    assert "pip install" not in ended.err  # no package would help
 
 
 @pytest.mark.long
@@ -644,9 +644,9 @@ def test_a_corpus_of_another_codebook_shows_no_word_of_obygaze12(run, workdir, c
     The commands run in turn; neither what they print nor what they write may have such a word.
     """
     for command in commands:
-        code, out, err = run(command, workdir)
-        assert code == 0, err
-        assert not WORDS_OF_OBYGAZE12.search(out + err), command
+        ended = run(command, workdir)
+        assert ended.exit_code == 0, ended.err
+        assert not WORDS_OF_OBYGAZE12.search(ended.out + ended.err), command
 
     for path in files_below(workdir / "out"):
         text = path.read_bytes().decode("utf-8", "replace")

@@ -15,7 +15,7 @@ FILMS, PER_FILM = [f"f{k}" for k in range(6)], 50
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
+def seen_and_heard_clips(tmp_path_factory):
     """A body is seen and a soundtrack heard; a clip is of level S where one of them is there.
 
     The first five features are of what is seen, of which a body moves the first; the others are of what is
@@ -56,9 +56,9 @@ def data(tmp_path_factory):
 
 
 @pytest.mark.long  # simulates
-def test_concepts_of_both_modalities_tell_the_level_better_than_those_of_either_alone(data):
+def test_concepts_of_both_modalities_tell_the_level_better_than_those_of_either_alone(seen_and_heard_clips):
     """A clip is S where a body is seen or music is heard, so that eyes, or ears, alone miss half of it."""
-    run = om.evaluate(data, om.fused_by_concepts(data), "en_s")
+    run = om.evaluate(seen_and_heard_clips, om.fused_by_concepts(seen_and_heard_clips), "en_s")
 
     aucs = run.metrics[run.metrics["metric"] == "auc"].set_index("model")["movie_mean"]
     best_alone = max(aucs["concepts:visual"], aucs["concepts:heard"])
@@ -67,9 +67,9 @@ def test_concepts_of_both_modalities_tell_the_level_better_than_those_of_either_
 
 
 @pytest.fixture(scope="module")
-def is_s(data):
+def is_s(seen_and_heard_clips):
     """Whether clips are of level S, as 1 or 0."""
-    return (data.levels == "S").astype(np.int64)
+    return (seen_and_heard_clips.levels == "S").astype(np.int64)
 
 
 def feature_of_largest_weight(weights):
@@ -83,12 +83,12 @@ def fit_concepts_of_both_modalities(data, is_s):
 
 
 @pytest.mark.long
-def test_each_concept_is_learnt_from_the_features_of_its_own_modality(data, is_s):
+def test_each_concept_is_learnt_from_the_features_of_its_own_modality(seen_and_heard_clips, is_s):
     """Columns 0 to 4 are of what is seen, 5 to 9 of what is heard.
 
     A body moves the first feature of what is seen, music the second of what is heard.
     """
-    model = fit_concepts_of_both_modalities(data, is_s)
+    model = fit_concepts_of_both_modalities(seen_and_heard_clips, is_s)
 
     (columns_of_visual, visual_bank), (columns_of_heard, heard_bank) = model.banks_
     assert columns_of_visual == slice(0, 5)
@@ -100,41 +100,45 @@ def test_each_concept_is_learnt_from_the_features_of_its_own_modality(data, is_s
 
 
 @pytest.mark.long
-def test_clips_that_are_not_heard_are_scored_too(data, is_s):
+def test_clips_that_are_not_heard_are_scored_too(seen_and_heard_clips, is_s):
     """60 clips have no features of sound, which are NaN there."""
-    model = fit_concepts_of_both_modalities(data, is_s)
-    features_of_sound = data.X[:, 5:10]
+    model = fit_concepts_of_both_modalities(seen_and_heard_clips, is_s)
+    features_of_sound = seen_and_heard_clips.X[:, 5:10]
     is_unheard = np.isnan(features_of_sound).all(axis=1)
     assert is_unheard.sum() == 60
 
-    scores = model.decision_function(data.X[is_unheard])
+    scores = model.decision_function(seen_and_heard_clips.X[is_unheard])
 
     assert np.isfinite(scores).all()
 
 
 @pytest.mark.parametrize(("in_time", "name"), [(False, "concepts"), (True, "concepts_in_time")])
-def test_the_model_of_all_concepts_is_evaluated_beside_one_of_each_modality(data, in_time, name):
-    specs = om.fused_by_concepts(data, in_time=in_time)
+def test_the_model_of_all_concepts_is_evaluated_beside_one_of_each_modality(
+    seen_and_heard_clips, in_time, name
+):
+    specs = om.fused_by_concepts(seen_and_heard_clips, in_time=in_time)
 
     assert [spec.name for spec in specs] == [name, f"{name}:visual", f"{name}:heard"]
 
 
-def test_a_modality_of_one_vector_a_clip_has_this_vector_as_first_frame_and_no_other_frame(data):
+def test_a_modality_of_one_vector_a_clip_has_this_vector_as_first_frame_and_no_other_frame(
+    seen_and_heard_clips,
+):
     """What is seen has three frames a clip; what is heard (features 5 to 9) has one vector a clip."""
-    frames = data.read("frames")
+    frames = seen_and_heard_clips.read("frames")
 
-    assert frames.shape == (len(data), 3, 5 + 5)  # clips, frames, features
+    assert frames.shape == (len(seen_and_heard_clips), 3, 5 + 5)  # clips, frames, features
     sound = frames[:, :, 5:10]
-    np.testing.assert_array_equal(sound[:, 0], data.X[:, 5:10])
+    np.testing.assert_array_equal(sound[:, 0], seen_and_heard_clips.X[:, 5:10])
     assert np.isnan(sound[:, 1:]).all()
 
 
-def test_frames_of_two_modalities_are_read_in_the_order_in_which_clips_are_taken(data):
+def test_frames_of_two_modalities_are_read_in_the_order_in_which_clips_are_taken(seen_and_heard_clips):
     """Clips 100, 97, ... 1 are taken, and their frames must be those of these clips in this order."""
-    frames = data.read("frames")
+    frames = seen_and_heard_clips.read("frames")
     every_third_backwards = np.arange(100, 0, -3)
 
-    frames_of_taken = data.take(every_third_backwards).read("frames")
+    frames_of_taken = seen_and_heard_clips.take(every_third_backwards).read("frames")
 
     np.testing.assert_array_equal(frames_of_taken, frames[every_third_backwards])
 
@@ -147,11 +151,11 @@ def fit_without_film_f5(spec, data, is_s):
     return model.fit(frames, is_s[is_known], data.movies[is_known], present=data.present[is_known])
 
 
-def test_each_concept_in_time_is_found_in_the_frames_of_its_own_modality(data, is_s):
+def test_each_concept_in_time_is_found_in_the_frames_of_its_own_modality(seen_and_heard_clips, is_s):
     """A body moves the first feature of what is seen, music the second of what is heard."""
-    spec_of_both, _, _ = om.fused_by_concepts(data, in_time=True)
+    spec_of_both, _, _ = om.fused_by_concepts(seen_and_heard_clips, in_time=True)
 
-    model = fit_without_film_f5(spec_of_both, data, is_s)
+    model = fit_without_film_f5(spec_of_both, seen_and_heard_clips, is_s)
 
     (_, visual_bank), (_, heard_bank) = model.banks_
     (weights_of_body,) = visual_bank.weights_
@@ -160,13 +164,15 @@ def test_each_concept_in_time_is_found_in_the_frames_of_its_own_modality(data, i
     assert feature_of_largest_weight(weights_of_soundtrack) == 1
 
 
-def test_concepts_in_time_of_both_modalities_tell_a_new_film_better_than_visual_ones(data, is_s):
+def test_concepts_in_time_of_both_modalities_tell_a_new_film_better_than_visual_ones(
+    seen_and_heard_clips, is_s
+):
     """Film f5 is new: the models are fitted on the other films."""
-    spec_of_both, spec_of_visual, _ = om.fused_by_concepts(data, in_time=True)
-    model_of_both = fit_without_film_f5(spec_of_both, data, is_s)
-    model_of_visual = fit_without_film_f5(spec_of_visual, data, is_s)
-    is_new = data.movies == "f5"
-    new_frames = data.read("frames")[is_new]
+    spec_of_both, spec_of_visual, _ = om.fused_by_concepts(seen_and_heard_clips, in_time=True)
+    model_of_both = fit_without_film_f5(spec_of_both, seen_and_heard_clips, is_s)
+    model_of_visual = fit_without_film_f5(spec_of_visual, seen_and_heard_clips, is_s)
+    is_new = seen_and_heard_clips.movies == "f5"
+    new_frames = seen_and_heard_clips.read("frames")[is_new]
 
     auc_of_both = auc(is_s[is_new], model_of_both.decision_function(new_frames))
     auc_of_visual = auc(is_s[is_new], model_of_visual.decision_function(new_frames))
@@ -174,18 +180,23 @@ def test_concepts_in_time_of_both_modalities_tell_a_new_film_better_than_visual_
     assert auc_of_both > auc_of_visual > 0.6
 
 
-def test_clips_that_are_not_in_the_task_teach_concepts_but_not_the_level(data, is_s):
+def test_clips_that_are_not_in_the_task_teach_concepts_but_not_the_level(seen_and_heard_clips, is_s):
     """Clips of film f5 have the label -1, which says that they are not in the task.
 
     They change what the model holds for a body, but the scores that choose its threshold are of the others.
     """
-    spec_of_both, *_of_each = om.fused_by_concepts(data)
-    in_task = data.movies != "f5"
+    spec_of_both, *_of_each = om.fused_by_concepts(seen_and_heard_clips)
+    in_task = seen_and_heard_clips.movies != "f5"
     labels = np.where(in_task, is_s, -1)
 
-    of_all_films = spec_of_both.make(0).fit(data.X, labels, data.movies, present=data.present)
+    of_all_films = spec_of_both.make(0).fit(
+        seen_and_heard_clips.X, labels, seen_and_heard_clips.movies, present=seen_and_heard_clips.present
+    )
     without_f5 = spec_of_both.make(0).fit(
-        data.X[in_task], is_s[in_task], data.movies[in_task], present=data.present[in_task]
+        seen_and_heard_clips.X[in_task],
+        is_s[in_task],
+        seen_and_heard_clips.movies[in_task],
+        present=seen_and_heard_clips.present[in_task],
     )
 
     def weights_of_body(model):
@@ -196,10 +207,10 @@ def test_clips_that_are_not_in_the_task_teach_concepts_but_not_the_level(data, i
     assert len(of_all_films.head_.held_out_.scores) == in_task.sum()
 
 
-def test_a_store_that_does_not_say_whether_it_is_seen_or_heard_is_refused(data):
+def test_a_store_that_does_not_say_whether_it_is_seen_or_heard_is_refused(seen_and_heard_clips):
     """The second store is named "ears", which is no modality, and has no provenance to tell it."""
-    modalities = data.named(["visual", "ears"]).modalities
+    modalities = seen_and_heard_clips.named(["visual", "ears"]).modalities
     without_provenance = tuple(replace(modality, provenance={}) for modality in modalities)
 
     with pytest.raises(ModelError, match="heard=STORE"):
-        om.fused_by_concepts(replace(data, modalities=without_provenance))
+        om.fused_by_concepts(replace(seen_and_heard_clips, modalities=without_provenance))

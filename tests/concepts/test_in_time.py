@@ -12,7 +12,7 @@ from obygaze_models.models.registry import BUILTIN_MODELS
 
 
 @pytest.fixture(scope="module")
-def clips():
+def planted_clips():
     """Clips of 32 frames of six movies: four concepts are planted, each in two frames in a row.
 
     The label of a clip with the first two concepts says which of them comes first; other clips have -1.
@@ -28,9 +28,9 @@ def fitted_without_movie_0(clips, y, disturb="none"):
 
 
 @pytest.fixture(scope="module")
-def model_of_concept0(clips):
+def model_of_concept0(planted_clips):
     """A model of whether clips have the first concept, fitted without movie 0."""
-    return fitted_without_movie_0(clips, clips.present[:, 0].astype(int))
+    return fitted_without_movie_0(planted_clips, planted_clips.present[:, 0].astype(int))
 
 
 def auc_on_movie_0(clips, y, model):
@@ -40,49 +40,49 @@ def auc_on_movie_0(clips, y, model):
 
 
 def test_a_model_of_one_concept_tells_which_clips_of_a_new_movie_have_it_in_two_of_their_frames(
-    clips, model_of_concept0
+    planted_clips, model_of_concept0
 ):
     """The model was fitted without movie 0."""
-    assert auc_on_movie_0(clips, clips.present[:, 0], model_of_concept0) > 0.85
+    assert auc_on_movie_0(planted_clips, planted_clips.present[:, 0], model_of_concept0) > 0.85
 
 
-def test_the_frames_in_which_a_concept_is_planted_get_the_highest_values(clips, model_of_concept0):
+def test_the_frames_in_which_a_concept_is_planted_get_the_highest_values(planted_clips, model_of_concept0):
     """Of clips with the first concept, it is known in which frames it is."""
-    has_concept = clips.present[:, 0] == 1
-    frame_has_concept = clips.where[has_concept, :, 0]
+    has_concept = planted_clips.present[:, 0] == 1
+    frame_has_concept = planted_clips.where[has_concept, :, 0]
 
-    values = model_of_concept0.frame_values(clips.X)[has_concept, :, 0]
+    values = model_of_concept0.frame_values(planted_clips.X)[has_concept, :, 0]
 
     assert roc_auc_score(frame_has_concept.ravel(), values.ravel()) > 0.97
 
 
-def test_a_model_of_shuffled_concepts_is_near_chance_on_a_new_movie(clips):
+def test_a_model_of_shuffled_concepts_is_near_chance_on_a_new_movie(planted_clips):
     """It learns concepts from presences that were exchanged between clips. Chance is an AUC of .5."""
-    presence = clips.present[:, 0].astype(int)
+    presence = planted_clips.present[:, 0].astype(int)
 
-    model = fitted_without_movie_0(clips, presence, disturb="concepts")
+    model = fitted_without_movie_0(planted_clips, presence, disturb="concepts")
 
-    assert 0.3 < auc_on_movie_0(clips, presence, model) < 0.75
+    assert 0.3 < auc_on_movie_0(planted_clips, presence, model) < 0.75
 
 
-def test_the_order_of_two_concepts_is_found_unless_frames_are_shuffled(clips):
+def test_the_order_of_two_concepts_is_found_unless_frames_are_shuffled(planted_clips):
     """The label says which of the first two concepts comes first, in clips that have both."""
-    model = fitted_without_movie_0(clips, clips.y)
-    model_of_shuffled_frames = fitted_without_movie_0(clips, clips.y, disturb="time")
+    model = fitted_without_movie_0(planted_clips, planted_clips.y)
+    model_of_shuffled_frames = fitted_without_movie_0(planted_clips, planted_clips.y, disturb="time")
 
-    assert auc_on_movie_0(clips, clips.y, model) > 0.9
-    assert 0.3 < auc_on_movie_0(clips, clips.y, model_of_shuffled_frames) < 0.7
+    assert auc_on_movie_0(planted_clips, planted_clips.y, model) > 0.9
+    assert 0.3 < auc_on_movie_0(planted_clips, planted_clips.y, model_of_shuffled_frames) < 0.7
 
 
-def test_the_control_with_shuffled_concepts_gives_different_scores_to_the_clips_of_a_movie(clips):
+def test_the_control_with_shuffled_concepts_gives_different_scores_to_the_clips_of_a_movie(planted_clips):
     """If it gave all clips one score, its AUC would be .5 even where labels leak into it."""
-    presence = clips.present[:, 0].astype(int)
+    presence = planted_clips.present[:, 0].astype(int)
     control = BUILTIN_MODELS["pcbm_time_shuffled"].estimator(0)
 
-    control.fit(clips.X, presence, groups=clips.movies, present=clips.present)
+    control.fit(planted_clips.X, presence, groups=planted_clips.movies, present=planted_clips.present)
 
     for movie in range(6):
-        scores = control.decision_function(clips.X[clips.movies == movie])
+        scores = control.decision_function(planted_clips.X[planted_clips.movies == movie])
         assert scores.max() - scores.min() > 0.01
 
 
@@ -99,9 +99,9 @@ def test_without_movies_all_clips_count_as_of_one():
     assert np.array_equal(without_movies.held_out_distances_, of_movie_7.held_out_distances_)
 
 
-def test_a_score_is_the_sum_of_base_and_contributions(clips, model_of_concept0):
+def test_a_score_is_the_sum_of_base_and_contributions(planted_clips, model_of_concept0):
     """Each of four concepts contributes to the score of a clip."""
-    clip = clips.X[:1]
+    clip = planted_clips.X[:1]
 
     (score,) = model_of_concept0.decision_function(clip)
     base, contributions, _ = model_of_concept0.contributions(clip)
@@ -110,10 +110,10 @@ def test_a_score_is_the_sum_of_base_and_contributions(clips, model_of_concept0):
 
 
 def test_an_explanation_has_the_value_of_each_concept_and_contributions_that_add_up_to_the_score(
-    clips, model_of_concept0
+    planted_clips, model_of_concept0
 ):
     """A clip is 32 frames of features; the model decides by four concepts in them."""
-    clip = clips.X[:1]
+    clip = planted_clips.X[:1]
 
     explanation = model_of_concept0.explain(clip[0])
 
@@ -124,9 +124,11 @@ def test_an_explanation_has_the_value_of_each_concept_and_contributions_that_add
     assert values == model_of_concept0.concept_values(clip)[0].tolist()
 
 
-def test_the_score_of_a_concept_rises_when_the_concept_is_set_to_a_higher_value(clips, model_of_concept0):
+def test_the_score_of_a_concept_rises_when_the_concept_is_set_to_a_higher_value(
+    planted_clips, model_of_concept0
+):
     """It is set to the value that 1 %, or 99 %, of the training clips stay below."""
-    clip = clips.X[:1]
+    clip = planted_clips.X[:1]
 
     (score_with_little,) = model_of_concept0.intervene(clip, {"concept0": 0.01})
     (score_with_much,) = model_of_concept0.intervene(clip, {"concept0": 0.99})
@@ -134,18 +136,20 @@ def test_the_score_of_a_concept_rises_when_the_concept_is_set_to_a_higher_value(
     assert score_with_much > score_with_little
 
 
-def test_a_clips_score_does_not_depend_on_clips_scored_beside_it(clips, model_of_concept0):
+def test_a_clips_score_does_not_depend_on_clips_scored_beside_it(planted_clips, model_of_concept0):
     """Clip 7 is scored among 20 clips, and alone; sums may be rounded otherwise, in their last bits."""
-    scores_of_20_clips = model_of_concept0.decision_function(clips.X[:20])
-    (score_alone,) = model_of_concept0.decision_function(clips.X[7:8])
+    scores_of_20_clips = model_of_concept0.decision_function(planted_clips.X[:20])
+    (score_alone,) = model_of_concept0.decision_function(planted_clips.X[7:8])
 
     assert score_alone == pytest.approx(scores_of_20_clips[7], rel=1e-12)
 
 
-def test_a_clip_with_absent_frames_has_the_concept_values_of_its_other_frames(clips, model_of_concept0):
+def test_a_clip_with_absent_frames_has_the_concept_values_of_its_other_frames(
+    planted_clips, model_of_concept0
+):
     """Absent frames are NaN; here all but the first 20 are."""
-    first_20_frames = clips.X[:2, :20]
-    others_absent = clips.X[:2].copy()
+    first_20_frames = planted_clips.X[:2, :20]
+    others_absent = planted_clips.X[:2].copy()
     others_absent[:, 20:] = np.nan
 
     values = model_of_concept0.concept_values(others_absent)
@@ -160,50 +164,52 @@ def held_out_values(X, present, movies):
     return TimeBank().fit(X, present, movies).held_out_distances_
 
 
-def test_the_presences_of_a_movie_do_not_change_its_own_held_out_values_but_those_of_others(clips):
+def test_the_presences_of_a_movie_do_not_change_its_own_held_out_values_but_those_of_others(planted_clips):
     """A held-out value is given by a bank without the clip's movie. Presences of movie 1 are reversed."""
-    is_movie_1 = clips.movies == 1
-    changed_presences = clips.present.copy()
-    changed_presences[is_movie_1] = 1 - clips.present[is_movie_1]
+    is_movie_1 = planted_clips.movies == 1
+    changed_presences = planted_clips.present.copy()
+    changed_presences[is_movie_1] = 1 - planted_clips.present[is_movie_1]
 
-    before = held_out_values(clips.X, clips.present, clips.movies)
-    after = held_out_values(clips.X, changed_presences, clips.movies)
+    before = held_out_values(planted_clips.X, planted_clips.present, planted_clips.movies)
+    after = held_out_values(planted_clips.X, changed_presences, planted_clips.movies)
 
     np.testing.assert_array_equal(after[is_movie_1], before[is_movie_1])
     assert np.abs(after - before)[~is_movie_1].max() > 1e-6
 
 
-def test_the_frames_of_a_clip_do_not_change_the_held_out_values_of_its_fold_but_those_of_other_folds(clips):
+def test_the_frames_of_a_clip_do_not_change_the_held_out_values_of_its_fold_but_those_of_other_folds(
+    planted_clips,
+):
     """One feature of a clip of movie 1 is reversed in time: its covariances with other features change.
 
     Its mean and variance, by which the features of all folds are standardised, stay the same. Movies 1 and 5
     are the second of four folds; the values of the changed clip itself may change.
     """
-    changed_clip = np.flatnonzero(clips.movies == 1)[0]
-    changed_X = clips.X.copy()
-    changed_X[changed_clip, :, 0] = clips.X[changed_clip, ::-1, 0]
+    changed_clip = np.flatnonzero(planted_clips.movies == 1)[0]
+    changed_X = planted_clips.X.copy()
+    changed_X[changed_clip, :, 0] = planted_clips.X[changed_clip, ::-1, 0]
 
-    before = held_out_values(clips.X, clips.present, clips.movies)
-    after = held_out_values(changed_X, clips.present, clips.movies)
+    before = held_out_values(planted_clips.X, planted_clips.present, planted_clips.movies)
+    after = held_out_values(changed_X, planted_clips.present, planted_clips.movies)
 
-    is_in_fold = np.isin(clips.movies, [1, 5])
-    is_other_clip = np.arange(len(clips.movies)) != changed_clip
+    is_in_fold = np.isin(planted_clips.movies, [1, 5])
+    is_other_clip = np.arange(len(planted_clips.movies)) != changed_clip
     others_in_fold = is_in_fold & is_other_clip
     np.testing.assert_allclose(after[others_in_fold], before[others_in_fold], atol=1e-5)
     assert np.abs(after - before)[~is_in_fold].max() > 1e-3
 
 
-def test_frames_that_are_absent_in_all_clips_change_no_value_of_presence(clips):
+def test_frames_that_are_absent_in_all_clips_change_no_value_of_presence(planted_clips):
     """As many frames as each clip has are added, all of them NaN.
 
     A bank's values are the presence of each concept, and after these the position of each.
     """
-    absent_frames = np.full_like(clips.X, np.nan)
-    with_absent_frames = np.concatenate([clips.X, absent_frames], axis=1)
-    n_concepts = clips.present.shape[1]
+    absent_frames = np.full_like(planted_clips.X, np.nan)
+    with_absent_frames = np.concatenate([planted_clips.X, absent_frames], axis=1)
+    n_concepts = planted_clips.present.shape[1]
 
-    bank = TimeBank().fit(clips.X, clips.present, clips.movies)
-    bank_of_padded = TimeBank().fit(with_absent_frames, clips.present, clips.movies)
+    bank = TimeBank().fit(planted_clips.X, planted_clips.present, planted_clips.movies)
+    bank_of_padded = TimeBank().fit(with_absent_frames, planted_clips.present, planted_clips.movies)
 
     presences = bank.held_out_distances_[:, :n_concepts]
     presences_of_padded = bank_of_padded.held_out_distances_[:, :n_concepts]
@@ -267,30 +273,30 @@ def test_presence_is_a_soft_maximum_of_the_scores_of_frames(scores):
     assert presence == pytest.approx(np.nanmax(scores) - np.log(n_frames) / 2)
 
 
-def test_one_vector_a_clip_in_place_of_frames_is_refused(clips):
+def test_one_vector_a_clip_in_place_of_frames_is_refused(planted_clips):
     """The message says which shape is wanted: clips, frames, features."""
-    first_frames = clips.X[:, 0]  # [N, D]
+    first_frames = planted_clips.X[:, 0]  # [N, D]
 
     with pytest.raises(ValueError, match=r"\[N, F, D\]"):
-        TimeBank().fit(first_frames, clips.present, clips.movies)
+        TimeBank().fit(first_frames, planted_clips.present, planted_clips.movies)
 
 
-def test_a_concept_that_no_clip_has_is_refused(clips):
+def test_a_concept_that_no_clip_has_is_refused(planted_clips):
     """It is the second of four concepts, which are called concept0 to concept3."""
-    present = clips.present.copy()
+    present = planted_clips.present.copy()
     present[:, 1] = 0
 
     with pytest.raises(ConceptError, match="concept1"):
-        TimeBank().fit(clips.X, present, clips.movies)
+        TimeBank().fit(planted_clips.X, present, planted_clips.movies)
 
 
-def test_clips_of_the_only_fold_with_a_concept_have_the_held_out_value_0(clips):
+def test_clips_of_the_only_fold_with_a_concept_have_the_held_out_value_0(planted_clips):
     """Clips with the concept are in movie 2 alone, so the bank without its fold has nothing to learn from."""
-    present = clips.present.copy()
-    present[clips.movies != 2, 0] = 0
+    present = planted_clips.present.copy()
+    present[planted_clips.movies != 2, 0] = 0
 
-    values = held_out_values(clips.X, present, clips.movies)[:, 0]
+    values = held_out_values(planted_clips.X, present, planted_clips.movies)[:, 0]
 
-    is_movie_2 = clips.movies == 2
+    is_movie_2 = planted_clips.movies == 2
     assert (values[is_movie_2] == 0).all()
     assert (values[~is_movie_2] != 0).all()

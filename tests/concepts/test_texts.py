@@ -76,7 +76,7 @@ def seal_texts(folder, texts, vectors, space=SPACE):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder_of_stores(tmp_path_factory):
     """Stores of clips (films, with_frames) and of texts (thesaurus; the others are wrong in one respect)."""
     folder = tmp_path_factory.mktemp("texts")
     rng = np.random.default_rng(0)
@@ -100,8 +100,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def data(folder):
-    return load_dataset(open_store(folder / "films"), read_manifest(folder / "films.csv"))
+def data(folder_of_stores):
+    return load_dataset(open_store(folder_of_stores / "films"), read_manifest(folder_of_stores / "films.csv"))
 
 
 def test_every_text_of_the_codebook_has_its_own_id_and_every_visual_concept_has_texts():
@@ -152,9 +152,9 @@ def test_clips_of_more_numbers_than_the_texts_are_refused():
 
 
 @pytest.fixture(scope="module")
-def run_of_texts_and_cav(folder, data):
+def run_of_texts_and_cav(folder_of_stores, data):
     """A run of models that find the concept Body by its texts, and of one that is trained on its labels."""
-    zero_shot = zero_shot_models(data, open_store(folder / "thesaurus"), "concept:Body")
+    zero_shot = zero_shot_models(data, open_store(folder_of_stores / "thesaurus"), "concept:Body")
     return evaluate(data, [*zero_shot, "cav"], "concept:Body")
 
 
@@ -176,19 +176,19 @@ def test_zero_shot_models_are_tested_on_the_same_clips_and_folds_as_trained_ones
     assert by_model["fold"].nunique().eq(6).all()
 
 
-def test_levels_are_scored_by_the_texts_of_all_concepts(folder, data):
+def test_levels_are_scored_by_the_texts_of_all_concepts(folder_of_stores, data):
     """One model has the names of the concepts ("definition"), one also their instances, which are 22."""
-    definition, instances = zero_shot_models(data, open_store(folder / "thesaurus"), "en_s")
+    definition, instances = zero_shot_models(data, open_store(folder_of_stores / "thesaurus"), "en_s")
 
     assert definition.make(0).texts.texts == builtin_codebook("obygaze12").visual_concepts
     assert len(instances.make(0).texts.texts) > 22
 
 
-def test_labels_do_not_change_a_zero_shot_score(folder, data):
+def test_labels_do_not_change_a_zero_shot_score(folder_of_stores, data):
     """A zero-shot model compares clips with texts; it is given labels like any other, and ignores them."""
     has_body = data.present["Body"].to_numpy().astype(int)
     opposite_labels = 1 - has_body
-    definition, _instances = zero_shot_models(data, open_store(folder / "thesaurus"), "en_s")
+    definition, _instances = zero_shot_models(data, open_store(folder_of_stores / "thesaurus"), "en_s")
 
     scores = definition.make(0).fit(data.X, has_body).decision_function(data.X)
     scores_of_opposite_labels = definition.make(0).fit(data.X, opposite_labels).decision_function(data.X)
@@ -196,10 +196,10 @@ def test_labels_do_not_change_a_zero_shot_score(folder, data):
     np.testing.assert_array_equal(scores_of_opposite_labels, scores)
 
 
-def test_texts_whose_vectors_are_noise_do_not_find_a_concept(folder, data):
+def test_texts_whose_vectors_are_noise_do_not_find_a_concept(folder_of_stores, data):
     """The store `noise` has the texts of concepts with random vectors. The AUC is near that of chance, .5."""
     has_body = data.present["Body"].to_numpy().astype(int)
-    _definition, instances = zero_shot_models(data, open_store(folder / "noise"), "concept:Body")
+    _definition, instances = zero_shot_models(data, open_store(folder_of_stores / "noise"), "concept:Body")
 
     scores = instances.make(0).fit(data.X, has_body).decision_function(data.X)
 
@@ -207,14 +207,18 @@ def test_texts_whose_vectors_are_noise_do_not_find_a_concept(folder, data):
 
 
 @pytest.fixture(scope="module")
-def data_with_frames(folder):
+def data_with_frames(folder_of_stores):
     """The planted clips with four frames each: what a clip shows is in one of them."""
-    return load_dataset(open_store(folder / "with_frames"), read_manifest(folder / "films.csv"))
+    return load_dataset(
+        open_store(folder_of_stores / "with_frames"), read_manifest(folder_of_stores / "films.csv")
+    )
 
 
-def test_clips_with_frames_have_models_of_texts_in_time_beside_those_of_whole_clips(folder, data_with_frames):
+def test_clips_with_frames_have_models_of_texts_in_time_beside_those_of_whole_clips(
+    folder_of_stores, data_with_frames
+):
     """A concept has a definition and instances; each has a model of whole clips and one in time."""
-    specs = zero_shot_models(data_with_frames, open_store(folder / "thesaurus"), "en_s")
+    specs = zero_shot_models(data_with_frames, open_store(folder_of_stores / "thesaurus"), "en_s")
 
     of_definitions = ["zero_shot_definition", "pcbm_time_definition"]
     of_instances = ["zero_shot_instances", "pcbm_time_instances"]
@@ -229,9 +233,11 @@ def pcbm_time_of_texts(folder, data_with_frames):
 
 
 @pytest.mark.long
-def test_a_bottleneck_of_texts_tells_levels_as_well_where_no_concept_is_annotated(folder, data_with_frames):
+def test_a_bottleneck_of_texts_tells_levels_as_well_where_no_concept_is_annotated(
+    folder_of_stores, data_with_frames
+):
     """Its concepts are texts, so it needs the levels of clips and not their concepts."""
-    spec = pcbm_time_of_texts(folder, data_with_frames)
+    spec = pcbm_time_of_texts(folder_of_stores, data_with_frames)
     labels = data_with_frames.labels
     labels_without_concepts = replace(labels, present=np.zeros_like(labels.present))
     data_without_concepts = replace(data_with_frames, labels=labels_without_concepts)
@@ -247,15 +253,15 @@ def test_a_bottleneck_of_texts_tells_levels_as_well_where_no_concept_is_annotate
 
 @pytest.mark.long
 def test_a_saved_bottleneck_of_texts_finds_a_concept_in_the_frames_of_clips_that_have_it(
-    folder, data_with_frames, tmp_path
+    folder_of_stores, data_with_frames, tmp_path
 ):
     """The highest value of Body in a clip's frames is larger where annotators marked Body."""
-    spec = pcbm_time_of_texts(folder, data_with_frames)
+    spec = pcbm_time_of_texts(folder_of_stores, data_with_frames)
     run = evaluate(data_with_frames, [spec], "en_s")
     (path,) = save_models(run, data_with_frames, [spec.name], tmp_path, models=[spec]).values()
 
     model = load_model(path)
-    frames = predict_frames(model, open_store(folder / "with_frames"))
+    frames = predict_frames(model, open_store(folder_of_stores / "with_frames"))
 
     assert model.concepts == tuple(builtin_codebook("obygaze12").visual_concepts)
     best_of_clip = frames.groupby("clip_id")["Body_value"].max().loc[data_with_frames.clip_ids]
@@ -263,20 +269,20 @@ def test_a_saved_bottleneck_of_texts_finds_a_concept_in_the_frames_of_clips_that
     assert best_of_clip[has_body].mean() > best_of_clip[~has_body].mean() + 0.5
 
 
-def test_texts_of_another_space_than_the_clips_are_refused(folder, data):
+def test_texts_of_another_space_than_the_clips_are_refused(folder_of_stores, data):
     """The clips are of the weights sha256:0123, the texts of sha256:9: their vectors cannot be compared."""
-    texts_of_other_weights = open_store(folder / "texts_of_other_weights")
+    texts_of_other_weights = open_store(folder_of_stores / "texts_of_other_weights")
 
     with pytest.raises(ConceptError, match=r"sha256:9.*sha256:0123"):
         read_concept_texts(texts_of_other_weights, data)
 
 
-def test_a_store_of_the_first_five_texts_alone_is_refused(folder, data):
+def test_a_store_of_the_first_five_texts_alone_is_refused(folder_of_stores, data):
     """The message names the command that writes all texts."""
     with pytest.raises(ConceptError, match="obygaze codebook texts"):
-        read_concept_texts(open_store(folder / "first_five_texts"), data)
+        read_concept_texts(open_store(folder_of_stores / "first_five_texts"), data)
 
 
-def test_a_store_of_clips_is_refused_as_one_of_texts(folder, data):
+def test_a_store_of_clips_is_refused_as_one_of_texts(folder_of_stores, data):
     with pytest.raises(ConceptError, match="group xclip"):
-        read_concept_texts(open_store(folder / "films"), data)
+        read_concept_texts(open_store(folder_of_stores / "films"), data)

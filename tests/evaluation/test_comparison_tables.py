@@ -15,7 +15,7 @@ JUDGED = ("ann,c0,c1,c0", "ann,c1,c2,c1", "bo,c2,c3,c2", "bo,c0,c3,c0")
 
 
 @pytest.fixture
-def ranked(tmp_path, monkeypatch, capsys):
+def rank_by_tables(tmp_path, monkeypatch, capsys):
     """Return a function that ranks clips c0 to c3 by tables (name -> rows): exit code, and what is printed.
 
     A row is "worker,left,right,chosen": who compared which two clips, and the one they chose. `ask` makes the
@@ -37,37 +37,39 @@ def ranked(tmp_path, monkeypatch, capsys):
     return ranked
 
 
-def test_one_table_named_twice_is_refused(ranked):
-    code, printed = ranked({"one.csv": JUDGED}, "one.csv", "one.csv")
+def test_one_table_named_twice_is_refused(rank_by_tables):
+    code, printed = rank_by_tables({"one.csv": JUDGED}, "one.csv", "one.csv")
 
     assert code == 1
     assert "one.csv: the same 4 judgements in the same order as one.csv: give one of the two" in printed
 
 
-def test_a_copy_is_refused_though_rows_without_a_choice_differ(ranked):
+def test_a_copy_is_refused_though_rows_without_a_choice_differ(rank_by_tables):
     """The copy has a further row, of two clips that nobody has compared yet."""
     without_choice = ",c1,c3,"
 
-    code, printed = ranked({"one.csv": JUDGED, "copy.csv": (*JUDGED, without_choice)}, "one.csv", "copy.csv")
+    code, printed = rank_by_tables(
+        {"one.csv": JUDGED, "copy.csv": (*JUDGED, without_choice)}, "one.csv", "copy.csv"
+    )
 
     assert code == 1
     assert "copy.csv: the same 4 judgements in the same order as one.csv" in printed
 
 
-def test_a_second_round_counts_beside_the_first(ranked):
+def test_a_second_round_counts_beside_the_first(rank_by_tables):
     """In the second round ann chooses the other one of c0 and c1, and all else is the same."""
     second_round = ("ann,c0,c1,c1", *JUDGED[1:])
 
-    code, printed = ranked({"one.csv": JUDGED, "two.csv": second_round}, "one.csv", "two.csv")
+    code, printed = rank_by_tables({"one.csv": JUDGED, "two.csv": second_round}, "one.csv", "two.csv")
 
     assert code == 0
     assert "4 rows repeat a worker's judgement of two clips, and each counts" in printed
 
 
-def test_two_tables_that_nobody_judged_yet_are_no_copies(ranked):
+def test_two_tables_that_nobody_judged_yet_are_no_copies(rank_by_tables):
     unjudged = (",c0,c1,", ",c1,c2,")
 
-    code, printed = ranked(
+    code, printed = rank_by_tables(
         {"one.csv": JUDGED, "a.csv": unjudged, "b.csv": unjudged}, "one.csv", "a.csv", "b.csv"
     )
 
@@ -76,7 +78,7 @@ def test_two_tables_that_nobody_judged_yet_are_no_copies(ranked):
 
 
 @pytest.mark.parametrize("ask", [False, True], ids=["to rank", "to ask for further pairs"])
-def test_rows_that_nobody_judged_yet_are_left_out_and_counted(ranked, ask):
+def test_rows_that_nobody_judged_yet_are_left_out_and_counted(rank_by_tables, ask):
     """A row is "worker,left,right,chosen". Four rows are judged, and in two no clip is chosen.
 
     The first of these two does not name a worker either.
@@ -84,7 +86,7 @@ def test_rows_that_nobody_judged_yet_are_left_out_and_counted(ranked, ask):
     without_worker_and_choice = ",c0,c2,"
     without_choice = "ann,c1,c3,"
 
-    exit_code, printed = ranked(
+    exit_code, printed = rank_by_tables(
         {"pairs.csv": (*JUDGED, without_worker_and_choice, without_choice)}, "pairs.csv", ask=ask
     )
 
@@ -92,30 +94,30 @@ def test_rows_that_nobody_judged_yet_are_left_out_and_counted(ranked, ask):
     assert "pairs.csv: 2 rows left out, as no clip is chosen" in printed
 
 
-def test_a_table_without_any_choice_ranks_nothing(ranked):
+def test_a_table_without_any_choice_ranks_nothing(rank_by_tables):
     """A row is "worker,left,right,chosen": here only the two clips to be compared are named."""
-    exit_code, printed = ranked({"pairs.csv": (",c0,c2,", ",c1,c3,")}, "pairs.csv")
+    exit_code, printed = rank_by_tables({"pairs.csv": (",c0,c2,", ",c1,c3,")}, "pairs.csv")
 
     assert exit_code == 1
     assert "there is no comparison to rank by" in printed
 
 
 @pytest.mark.parametrize("choice", ["left", "c3"])
-def test_a_choice_that_is_no_clip_of_the_row_is_refused_with_the_two_that_are(ranked, choice):
+def test_a_choice_that_is_no_clip_of_the_row_is_refused_with_the_two_that_are(rank_by_tables, choice):
     """On line 6, below the header and four good rows, ann compares c0 with c2 and names neither of them."""
     row_on_line_6 = f"ann,c0,c2,{choice}"
 
-    exit_code, printed = ranked({"pairs.csv": (*JUDGED, row_on_line_6)}, "pairs.csv")
+    exit_code, printed = rank_by_tables({"pairs.csv": (*JUDGED, row_on_line_6)}, "pairs.csv")
 
     assert exit_code == 1
     assert f"line 6, column chosen: {choice!r} is neither of the two clips: write 'c0' or 'c2'" in printed
 
 
-def test_a_choice_needs_its_worker(ranked):
+def test_a_choice_needs_its_worker(rank_by_tables):
     """On line 6, below the header and four good rows, c0 is chosen of c0 and c2, and nobody says by whom."""
     row_on_line_6 = ",c0,c2,c0"
 
-    exit_code, printed = ranked({"pairs.csv": (*JUDGED, row_on_line_6)}, "pairs.csv")
+    exit_code, printed = rank_by_tables({"pairs.csv": (*JUDGED, row_on_line_6)}, "pairs.csv")
 
     assert exit_code == 1
     assert "line 6, column worker: no worker is named" in printed

@@ -69,15 +69,15 @@ def plant_corpus(folder, *, positive_clips_are_longer=False):
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
+def corpus_of_two_annotators(tmp_path_factory):
     """240 clips of two annotators."""
     return plant_corpus(tmp_path_factory.mktemp("experts"))
 
 
 @pytest.fixture(scope="module")
-def run_of_merged_labels(corpus):
+def run_of_merged_labels(corpus_of_two_annotators):
     """A linear model of their merged labels, evaluated."""
-    return om.evaluate(corpus.dataset(), ["linear"], "en_s")
+    return om.evaluate(corpus_of_two_annotators.dataset(), ["linear"], "en_s")
 
 
 def mean_aucs(run):
@@ -89,24 +89,24 @@ def mean_aucs(run):
     return rows.set_index(["task", "model"])["movie_mean"].to_dict()
 
 
-def test_a_dataset_holds_a_clip_once_with_labels_of_each_annotator(corpus):
+def test_a_dataset_holds_a_clip_once_with_labels_of_each_annotator(corpus_of_two_annotators):
     """Ann judged all 240 clips, and Ben 216 of them. A clip that somebody did not judge has no level ("")."""
-    data = corpus.dataset()
+    data = corpus_of_two_annotators.dataset()
 
-    assert len(corpus.manifest) == 240 + 216
-    assert len(corpus.store.clips) == 240
+    assert len(corpus_of_two_annotators.manifest) == 240 + 216
+    assert len(corpus_of_two_annotators.store.clips) == 240
     assert len(data) == 240
     assert list(data.labels.experts) == ["ann", "ben"]
     for annotator, labels in data.labels.experts.items():
-        rows = [clip for clip in corpus.manifest if clip.annotator == annotator]
+        rows = [clip for clip in corpus_of_two_annotators.manifest if clip.annotator == annotator]
         level_by_clip = {clip.clip_id: clip.level for clip in rows}
         expected_levels = [level_by_clip.get(clip_id, "") for clip_id in data.clip_ids]
         assert labels.levels.tolist() == expected_levels
 
 
-def test_a_part_of_a_dataset_has_the_labels_of_each_annotator_on_its_clips(corpus):
+def test_a_part_of_a_dataset_has_the_labels_of_each_annotator_on_its_clips(corpus_of_two_annotators):
     """Clips are named by their film and their place in it, from f0-00 on: the fourth one is f0-03."""
-    fourth_and_eighth_clip = corpus.dataset().take(np.array([3, 7]))
+    fourth_and_eighth_clip = corpus_of_two_annotators.dataset().take(np.array([3, 7]))
     assert fourth_and_eighth_clip.clip_ids.tolist() == ["f0-03", "f0-07"]
     labels_of_ben = fourth_and_eighth_clip.labels.experts["ben"]
     assert labels_of_ben.clip_ids.tolist() == ["f0-03", "f0-07"]
@@ -114,13 +114,13 @@ def test_a_part_of_a_dataset_has_the_labels_of_each_annotator_on_its_clips(corpu
 
 @pytest.mark.long
 @pytest.mark.parametrize("experts", ["merged", "soft"])
-def test_a_model_is_tested_on_each_annotator_and_where_they_agree(corpus, experts):
+def test_a_model_is_tested_on_each_annotator_and_where_they_agree(corpus_of_two_annotators, experts):
     """Ann and Ben labelled 240 clips of six films, and each of them errs in 15 % of the clips.
 
     Where both agree, errors are rarer, so that the same model is better there. The task "en_s>en_s@ann"
     trains on EN vs S, and tests it on the labels of Ann.
     """
-    run = om.evaluate(corpus.dataset(), ["linear"], "en_s", experts=experts)
+    run = om.evaluate(corpus_of_two_annotators.dataset(), ["linear"], "en_s", experts=experts)
 
     aucs = mean_aucs(run)
     tasks = {task for task, _ in aucs}
@@ -130,12 +130,12 @@ def test_a_model_is_tested_on_each_annotator_and_where_they_agree(corpus, expert
 
 
 @pytest.mark.long
-def test_the_other_annotator_is_a_baseline(corpus, run_of_merged_labels):
+def test_the_other_annotator_is_a_baseline(corpus_of_two_annotators, run_of_merged_labels):
     """Where models are tested on Ann's labels, Ben's calls (S or EN) of the same clips are scores, too.
 
     Their AUC, the mean over films, is the row of the other annotator. Ben did not judge all clips.
     """
-    labels = corpus.dataset().labels.experts
+    labels = corpus_of_two_annotators.dataset().labels.experts
     both_judged = labels["ben"].levels != ""
     ann_says_s = labels["ann"].levels[both_judged] == "S"
     ben_says_s = labels["ben"].levels[both_judged] == "S"
@@ -151,12 +151,12 @@ def test_the_other_annotator_is_a_baseline(corpus, run_of_merged_labels):
 
 
 @pytest.mark.long
-def test_each_annotator_may_have_a_model_but_no_baselines(corpus):
+def test_each_annotator_may_have_a_model_but_no_baselines(corpus_of_two_annotators):
     """With `experts="each"` a model is trained on the labels of Ann, and one on those of Ben.
 
     The baselines are there once: the other annotator, and the share of positives of a movie.
     """
-    run = om.evaluate(corpus.dataset(), ["linear"], "en_s", experts="each")
+    run = om.evaluate(corpus_of_two_annotators.dataset(), ["linear"], "en_s", experts="each")
 
     models = {model for _, model in mean_aucs(run)}
     assert models >= {"linear@ann", "linear@ben", OTHER_ANNOTATOR, "movie_prior"}
@@ -185,7 +185,7 @@ def test_the_length_of_clips_is_no_baseline_where_all_are_as_long(run_of_merged_
 
 
 @pytest.mark.long
-def test_soft_labels_train_on_the_rows_of_all_annotators(corpus):
+def test_soft_labels_train_on_the_rows_of_all_annotators(corpus_of_two_annotators):
     """Ann has 240 rows and Ben 216, spread evenly over six films. Five of these are trained on.
 
     The model trains on fewer rows, too, where it chooses its penalty by inner folds.
@@ -198,19 +198,19 @@ def test_soft_labels_train_on_the_rows_of_all_annotators(corpus):
             return super().fit(X, y)
 
     model = make_pipeline(ScalerThatCounts(), RidgeLogistic())
-    om.evaluate(corpus.dataset(), {"counting": model}, "en_s", experts="soft")
+    om.evaluate(corpus_of_two_annotators.dataset(), {"counting": model}, "en_s", experts="soft")
 
     rows_of_five_films = (240 + 216) * 5 // 6
     assert max(n_rows_of_fits) == rows_of_five_films
 
 
 @pytest.mark.long
-def test_how_often_annotators_are_right_is_estimated(corpus):
+def test_how_often_annotators_are_right_is_estimated(corpus_of_two_annotators):
     """Ann and Ben err in 15 % of the clips, and so are right in 85 %, of positive and of negative ones.
 
     Nobody tells this to the model: `experts="noisy"` estimates it, here to within .16.
     """
-    run = om.evaluate(corpus.dataset(), ["linear"], "en_s", experts="noisy")
+    run = om.evaluate(corpus_of_two_annotators.dataset(), ["linear"], "en_s", experts="noisy")
 
     for annotator in ("ann", "ben"):
         share_right = run.record["noise"][annotator]
@@ -220,20 +220,20 @@ def test_how_often_annotators_are_right_is_estimated(corpus):
 
 
 @pytest.mark.long
-def test_noisy_labels_are_nearer_the_truth_than_the_share_of_annotators(corpus):
+def test_noisy_labels_are_nearer_the_truth_than_the_share_of_annotators(corpus_of_two_annotators):
     """Copies of the labels are drawn for training by how probable each label is.
 
     The share of copies that call a clip positive tells the planted truth better than the share of the two
     annotators who do. The first 200 clips are for training, and the others get no label.
     """
-    data = corpus.dataset()
+    data = corpus_of_two_annotators.dataset()
     label_plan = plan_labels(data, om.find_target("en_s", data.codebook), [], "noisy")
 
     copies_of_labels, _ = denoise_labels(label_plan, data, np.arange(200))
 
     for labels in copies_of_labels:
         assert (labels[200:] == NOT_ASKED).all()
-    truth = corpus.is_positive[:200]
+    truth = corpus_of_two_annotators.is_positive[:200]
     share_of_copies = np.mean(copies_of_labels, axis=0)[:200]
     calls_of_annotators = [labels == 1 for labels in label_plan.noisy.values()]
     share_of_annotators = np.mean(calls_of_annotators, axis=0)[:200]
@@ -314,22 +314,22 @@ def test_rows_of_a_clip_that_contradict_each_other_are_refused(tmp_path, row):
         of.Manifest((row_of_ann, row), tmp_path)
 
 
-def test_labels_of_several_annotators_do_not_fit_a_frame_of_one_row_a_clip(corpus):
+def test_labels_of_several_annotators_do_not_fit_a_frame_of_one_row_a_clip(corpus_of_two_annotators):
     """A frame has one row of features and labels for each clip. Ann and Ben both labelled 216 of 240."""
     with pytest.raises(ManifestError, match="merge them first"):
-        corpus.store["b"].to_frame(corpus.manifest)
+        corpus_of_two_annotators.store["b"].to_frame(corpus_of_two_annotators.manifest)
 
 
-def test_labels_are_not_merged_by_an_expert_who_gave_none(corpus):
+def test_labels_are_not_merged_by_an_expert_who_gave_none(corpus_of_two_annotators):
     """The annotators are Ann and Ben, and not Eve."""
     with pytest.raises(ManifestError):
-        merge_annotators(corpus.manifest, "expert", "eve")
+        merge_annotators(corpus_of_two_annotators.manifest, "expert", "eve")
 
 
-def test_models_of_each_annotator_need_labels_of_several(corpus):
+def test_models_of_each_annotator_need_labels_of_several(corpus_of_two_annotators):
     """Once the labels of Ann and Ben are merged, nobody is named any more."""
-    merged = merge_annotators(corpus.manifest)
-    data = om.load_dataset(corpus.store, merged)
+    merged = merge_annotators(corpus_of_two_annotators.manifest)
+    data = om.load_dataset(corpus_of_two_annotators.store, merged)
     with pytest.raises(ProtocolError):
         om.evaluate(data, ["linear"], "en_s", experts="each")
 
@@ -351,12 +351,14 @@ def assert_only_models_of_ben_are_left_out(run):
 
 
 @pytest.mark.parametrize("films_judged_by_ben", [["f0"], ["f0", "f1"]], ids=["one film", "two films"])
-def test_models_of_an_annotator_who_judged_too_few_films_are_left_out_by_name(corpus, films_judged_by_ben):
+def test_models_of_an_annotator_who_judged_too_few_films_are_left_out_by_name(
+    corpus_of_two_annotators, films_judged_by_ben
+):
     """With `experts="each"` a model is trained on Ann's labels and one on Ben's, if films are enough for it.
 
     Ann judged six films. Ben judged one or two here, and training, choosing and testing need three.
     """
-    data = corpus.dataset()
+    data = corpus_of_two_annotators.dataset()
     ben = data.labels.experts["ben"]
     not_judged = ""
     is_judged_by_ben = np.isin(ben.movies, films_judged_by_ben)
@@ -367,12 +369,12 @@ def test_models_of_an_annotator_who_judged_too_few_films_are_left_out_by_name(co
     assert_only_models_of_ben_are_left_out(run)
 
 
-def test_models_of_an_annotator_who_never_says_s_are_left_out_by_name(corpus):
+def test_models_of_an_annotator_who_never_says_s_are_left_out_by_name(corpus_of_two_annotators):
     """With `experts="each"` a model is trained on Ann's labels and one on Ben's, if they have both levels.
 
     Ben says EN of all clips here, from which nobody can learn to tell S from EN.
     """
-    data = corpus.dataset()
+    data = corpus_of_two_annotators.dataset()
     always_en = np.full(len(data), "EN")
 
     run = om.evaluate(with_levels_of_ben(data, always_en), ["linear"], "en_s", experts="each")
@@ -380,23 +382,23 @@ def test_models_of_an_annotator_who_never_says_s_are_left_out_by_name(corpus):
     assert_only_models_of_ben_are_left_out(run)
 
 
-def test_rows_of_annotators_are_read_back_from_a_file(corpus, tmp_path):
+def test_rows_of_annotators_are_read_back_from_a_file(corpus_of_two_annotators, tmp_path):
     """The manifest has a row for each clip and annotator: a clip that both Ann and Ben labelled has two."""
     path = tmp_path / "windows.csv"
-    of.write_manifest(corpus.manifest, path)
+    of.write_manifest(corpus_of_two_annotators.manifest, path)
 
     read_back = of.read_manifest(path)
 
     assert read_back.is_per_annotator
     for field in ("clip_id", "annotator", "level", "start_s"):
         values = [getattr(clip, field) for clip in read_back]
-        assert values == [getattr(clip, field) for clip in corpus.manifest]
+        assert values == [getattr(clip, field) for clip in corpus_of_two_annotators.manifest]
 
 
-def test_a_file_with_a_row_of_an_annotator_twice_is_refused(corpus, tmp_path):
+def test_a_file_with_a_row_of_an_annotator_twice_is_refused(corpus_of_two_annotators, tmp_path):
     """Line 1 is the header. The row on line 2 is there again at the end of the file."""
     path = tmp_path / "windows.csv"
-    of.write_manifest(corpus.manifest, path)
+    of.write_manifest(corpus_of_two_annotators.manifest, path)
     _header, first_row, *_ = path.read_text(encoding="utf-8").splitlines()
     with path.open("a", encoding="utf-8") as file:
         file.write(first_row + "\n")
@@ -405,10 +407,10 @@ def test_a_file_with_a_row_of_an_annotator_twice_is_refused(corpus, tmp_path):
         of.read_manifest(path)
 
 
-def test_extraction_plans_a_clip_of_two_annotators_once(corpus, tmp_path):
+def test_extraction_plans_a_clip_of_two_annotators_once(corpus_of_two_annotators, tmp_path):
     """The manifest has 456 rows of 240 clips: a row for each annotator of a clip."""
-    assert len(corpus.manifest) == 456
-    work = prepare(corpus.manifest, tmp_path / "out", licence="CC0-1.0")
+    assert len(corpus_of_two_annotators.manifest) == 456
+    work = prepare(corpus_of_two_annotators.manifest, tmp_path / "out", licence="CC0-1.0")
     assert len(work.job.planned_clips()) == 240
 
 

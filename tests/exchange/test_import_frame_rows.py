@@ -18,7 +18,7 @@ COLUMNS = [f"f{number}" for number in range(D)]
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder_with_manifest(tmp_path):
     return write_films(tmp_path, EXPECTED_ARRAYS)
 
 
@@ -65,22 +65,22 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_rows_in_any_order_become_frames_ordered_by_time(folder, capfd, form):
+def test_rows_in_any_order_become_frames_ordered_by_time(folder_with_manifest, capfd, form):
     """Each row of the table is one frame of a clip, with its time; the rows are shuffled.
 
     Three clips have 5, 1 and 9 frames of 6 numbers, two frames a second.
     """
     table = shuffled(frame_table(time_s=at_two_a_second))
     write_table = FORMS[form]
-    write_table(table, folder / f"all.{form}")
+    write_table(table, folder_with_manifest / f"all.{form}")
 
-    exit_code = import_frames(folder, f"all.{form}")
+    exit_code = import_frames(folder_with_manifest, f"all.{form}")
 
     assert exit_code == 0
     printed = capfd.readouterr()
     assert "1 to 9 frames of 6 numbers" in printed.out
     assert "'time_s' in seconds" in printed.err
-    check_frames(folder, times=TIMES_OF_TWO_A_SECOND, truth=EXPECTED_ARRAYS)
+    check_frames(folder_with_manifest, times=TIMES_OF_TWO_A_SECOND, truth=EXPECTED_ARRAYS)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_rows_in_any_order_become_frames_ordered_by_time(folder, capfd, form):
     ],
 )
 def test_times_are_found_under_the_names_that_others_give_them_in_seconds_or_milliseconds(
-    folder, name_of_column, time_of_frame
+    folder_with_manifest, name_of_column, time_of_frame
 ):
     """Each row of a table is a frame of a clip, of which there are two a second.
 
@@ -105,94 +105,96 @@ def test_times_are_found_under_the_names_that_others_give_them_in_seconds_or_mil
     column has the times.
     """
     table = frame_table(**{name_of_column: time_of_frame})
-    shuffled(table).to_csv(folder / "all.csv", index=False)
+    shuffled(table).to_csv(folder_with_manifest / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv") == 0
+    assert import_frames(folder_with_manifest, "all.csv") == 0
 
-    check_frames(folder, times=TIMES_OF_TWO_A_SECOND, truth=EXPECTED_ARRAYS)
+    check_frames(folder_with_manifest, times=TIMES_OF_TWO_A_SECOND, truth=EXPECTED_ARRAYS)
 
 
-def test_times_after_two_hours_keep_their_hundredths_of_a_second(folder):
+def test_times_after_two_hours_keep_their_hundredths_of_a_second(folder_with_manifest):
     """Single precision would round 7200.04 s to steps of half a millisecond."""
     late_s = 7200.04
     table = frame_table(time_s=lambda numbers: late_s + numbers / 2)
-    table.to_csv(folder / "all.csv", index=False)
+    table.to_csv(folder_with_manifest / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv") == 0
+    assert import_frames(folder_with_manifest, "all.csv") == 0
 
     late_times_s = {clip: late_s + times_s for clip, times_s in TIMES_OF_TWO_A_SECOND.items()}
-    check_frames(folder, late_times_s, EXPECTED_ARRAYS)
+    check_frames(folder_with_manifest, late_times_s, EXPECTED_ARRAYS)
 
 
-def test_rows_are_ordered_by_frame_index_which_is_kept(folder):
+def test_rows_are_ordered_by_frame_index_which_is_kept(folder_with_manifest):
     """Every twelfth frame of a video was taken; the option --rate says that these are two a second.
 
     The clip "v_é" has nine of them.
     """
     table = frame_table(frame_index=lambda numbers: 12 * numbers)
-    shuffled(table).to_csv(folder / "all.csv", index=False)
+    shuffled(table).to_csv(folder_with_manifest / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv", "--rate", "2") == 0
+    assert import_frames(folder_with_manifest, "all.csv", "--rate", "2") == 0
 
-    group = check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
+    group = check_frames(folder_with_manifest, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
     assert group.read("v_é", "frame_index").tolist() == [0, 12, 24, 36, 48, 60, 72, 84, 96]
 
 
-def test_a_column_called_frame_orders_the_rows_of_openface_and_gives_no_indices(folder):
+def test_a_column_called_frame_orders_the_rows_of_openface_and_gives_no_indices(folder_with_manifest):
     """OpenFace's table of a face has frames counted from 1 on, times, and whether the face was found.
 
     Indices in the video begin at 0. Since a column `frame` may count otherwise, they stay unknown (-1).
     """
     table = frame_table(success=1, timestamp=at_two_a_second, frame=lambda numbers: numbers + 1)
-    shuffled(table).to_csv(folder / "all.csv", index=False)
+    shuffled(table).to_csv(folder_with_manifest / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv", "--columns", "f[0-9]*") == 0
+    assert import_frames(folder_with_manifest, "all.csv", "--columns", "f[0-9]*") == 0
 
-    group = check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
+    group = check_frames(folder_with_manifest, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
     assert (group.frame_index == -1).all()
 
 
-def test_rows_without_times_and_numbers_keep_the_order_of_the_table_with_a_note(folder, capfd):
+def test_rows_without_times_and_numbers_keep_the_order_of_the_table_with_a_note(folder_with_manifest, capfd):
     """The table has clip_id and features alone, so the times of the frames are unknown.
 
     One clip has 9 frames of 6 numbers. In an array such a shape would be doubted, with a note on --axes; in a
     table rows are surely frames.
     """
-    frame_table().to_csv(folder / "all.csv", index=False)
+    frame_table().to_csv(folder_with_manifest / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv") == 0
+    assert import_frames(folder_with_manifest, "all.csv") == 0
 
     notes = capfd.readouterr().err
     assert "in the order of the table" in notes
     assert "--axes" not in notes
-    check_frames(folder, NO_TIMES, EXPECTED_ARRAYS)
+    check_frames(folder_with_manifest, NO_TIMES, EXPECTED_ARRAYS)
 
 
-def test_the_order_of_axes_is_not_asked_of_a_table(folder):
+def test_the_order_of_axes_is_not_asked_of_a_table(folder_with_manifest):
     """The rows of a table are frames, so the option --axes is refused (exit code 2: a wrong command)."""
-    frame_table().to_csv(folder / "all.csv", index=False)
+    frame_table().to_csv(folder_with_manifest / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv", "--axes", "DT") == 2
+    assert import_frames(folder_with_manifest, "all.csv", "--axes", "DT") == 2
 
 
-def test_the_option_times_takes_the_named_column_and_no_other(folder):
+def test_the_option_times_takes_the_named_column_and_no_other(folder_with_manifest):
     """Column shown_at has the times; column time, which would be found by its name, is 7.0 in all rows."""
     table = frame_table(shown_at=at_two_a_second, frame=number_of_frame, time=7.0)
-    shuffled(table).to_parquet(folder / "all.parquet")
+    shuffled(table).to_parquet(folder_with_manifest / "all.parquet")
 
-    assert import_frames(folder, "all.parquet", "--times", "shown_at", "--columns", "f[0-9]*") == 0
-    check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
+    assert (
+        import_frames(folder_with_manifest, "all.parquet", "--times", "shown_at", "--columns", "f[0-9]*") == 0
+    )
+    check_frames(folder_with_manifest, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
 
 
-def test_vectors_in_one_column_of_lists_are_imported(folder):
+def test_vectors_in_one_column_of_lists_are_imported(folder_with_manifest):
     """The table has clip_id, time and vector: a cell of the last is a list of all features of a frame."""
     table = frame_table(time=at_two_a_second)
     table["vector"] = list(table[COLUMNS].to_numpy())
     table = table.drop(columns=COLUMNS)
-    shuffled(table).to_parquet(folder / "all.parquet")
+    shuffled(table).to_parquet(folder_with_manifest / "all.parquet")
 
-    assert import_frames(folder, "all.parquet") == 0
-    check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
+    assert import_frames(folder_with_manifest, "all.parquet") == 0
+    check_frames(folder_with_manifest, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
 
 
 def save_as_npz(path, arrays):
@@ -206,7 +208,7 @@ def save_as_hdf5(path, arrays):
 
 
 @pytest.mark.parametrize(("name", "save"), [("all.npz", save_as_npz), ("all.h5", save_as_hdf5)])
-def test_arrays_with_a_row_for_each_frame_are_imported(folder, name, save):
+def test_arrays_with_a_row_for_each_frame_are_imported(folder_with_manifest, name, save):
     """A file has three arrays of all frames: their vectors, the ids of their clips, and their times.
 
     The frames, two a second, are in a random order, the same in all three.
@@ -217,21 +219,26 @@ def test_arrays_with_a_row_for_each_frame_are_imported(folder, name, save):
         "ids": table["clip_id"].to_list(),
         "timestamps": table["time_s"].to_numpy(),
     }
-    save(folder / name, arrays)
+    save(folder_with_manifest / name, arrays)
 
-    assert import_frames(folder, name) == 0
+    assert import_frames(folder_with_manifest, name) == 0
 
-    check_frames(folder, times=TIMES_OF_TWO_A_SECOND, truth=EXPECTED_ARRAYS)
+    check_frames(folder_with_manifest, times=TIMES_OF_TWO_A_SECOND, truth=EXPECTED_ARRAYS)
 
 
-def test_a_matrix_is_imported_by_a_file_with_an_id_for_each_frame(folder):
+def test_a_matrix_is_imported_by_a_file_with_an_id_for_each_frame(folder_with_manifest):
     """Line n of ids.txt is the clip of which row n of the matrix is a frame. Frames are two a second."""
     table = frame_table()
-    np.save(folder / "all.npy", table[COLUMNS].to_numpy())
-    (folder / "ids.txt").write_text("\n".join(table["clip_id"]), encoding="utf-8")
+    np.save(folder_with_manifest / "all.npy", table[COLUMNS].to_numpy())
+    (folder_with_manifest / "ids.txt").write_text("\n".join(table["clip_id"]), encoding="utf-8")
 
-    assert import_frames(folder, "all.npy", "--ids", folder / "ids.txt", "--rate", "2") == 0
-    check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
+    assert (
+        import_frames(
+            folder_with_manifest, "all.npy", "--ids", folder_with_manifest / "ids.txt", "--rate", "2"
+        )
+        == 0
+    )
+    check_frames(folder_with_manifest, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
 
 
 def with_cell(column, row, value):
@@ -272,7 +279,7 @@ WRONG_TABLES = {
 
 @pytest.mark.parametrize(("change", "options", "message"), WRONG_TABLES.values(), ids=WRONG_TABLES)
 def test_a_table_whose_rows_cannot_be_taken_for_frames_is_refused_in_a_line(
-    folder, capfd, change, options, message
+    folder_with_manifest, capfd, change, options, message
 ):
     """A good table has a row for each frame: its clip, its number, its time, and the features f0 to f5.
 
@@ -280,21 +287,21 @@ def test_a_table_whose_rows_cannot_be_taken_for_frames_is_refused_in_a_line(
     """
     good_table = frame_table(stamp=at_two_a_second, frame=number_of_frame)
     wrong_table = change(good_table)
-    wrong_table.to_csv(folder / "all.csv", index=False)
+    wrong_table.to_csv(folder_with_manifest / "all.csv", index=False)
 
-    exit_code = import_frames(folder, "all.csv", *options)
+    exit_code = import_frames(folder_with_manifest, "all.csv", *options)
 
     assert exit_code == 1
     *_, last_line = capfd.readouterr().err.splitlines()
     assert message in last_line
     assert "all.csv" in last_line
-    files_of_store = list(folder.glob("lab*"))
+    files_of_store = list(folder_with_manifest.glob("lab*"))
     assert files_of_store == []
 
 
-def test_several_rows_of_a_clip_are_refused_as_its_vector(folder, capfd):
+def test_several_rows_of_a_clip_are_refused_as_its_vector(folder_with_manifest, capfd):
     """Without an option, a table has one vector a clip; the refusal names the option for frames."""
-    frame_table().to_csv(folder / "all.csv", index=False)
+    frame_table().to_csv(folder_with_manifest / "all.csv", index=False)
 
-    assert import_as_lab(folder, "all.csv", "--from", "table") == 1
+    assert import_as_lab(folder_with_manifest, "all.csv", "--from", "table") == 1
     assert "--array frames" in capfd.readouterr().err

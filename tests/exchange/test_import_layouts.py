@@ -178,7 +178,7 @@ LAYOUTS = {
     ("write_layout", "name", "kind", "options", "left_out"), LAYOUTS.values(), ids=LAYOUTS
 )
 def test_a_layout_of_the_field_is_imported_bit_for_bit_and_what_is_left_out_is_named(
-    films, tmp_path, capfd, write_layout, name, kind, options, left_out
+    manifest_of_a_b_and_c, tmp_path, capfd, write_layout, name, kind, options, left_out
 ):
     """A lab keeps the features of the frames of clips a, b and c in a file or folder `name`, in some layout.
 
@@ -188,7 +188,7 @@ def test_a_layout_of_the_field_is_imported_bit_for_bit_and_what_is_left_out_is_n
     source = tmp_path / name
     write_layout(source)
 
-    assert was_imported(films, source, kind, "--array", "frames", *options)
+    assert was_imported(manifest_of_a_b_and_c, source, kind, "--array", "frames", *options)
 
     imported = open_store(tmp_path / f"store-{name}-1.0.0")["lab"]
     for clip in ("a", "b", "c"):
@@ -445,15 +445,17 @@ def test_a_file_of_a_table_that_does_not_fit_the_others_is_refused(table_in_two_
         pytest.fail("it was opened")
 
 
-def test_a_key_that_no_array_has_is_refused(films, tmp_path):
+def test_a_key_that_no_array_has_is_refused(manifest_of_a_b_and_c, tmp_path):
     """The archive has the arrays a, b and c, one for each clip, and the option --key names "layer4"."""
     one_npz(tmp_path / "a.npz")
 
-    assert not was_imported(films, tmp_path / "a.npz", "npy", "--array", "frames", "--key", "layer4")
+    assert not was_imported(
+        manifest_of_a_b_and_c, tmp_path / "a.npz", "npy", "--array", "frames", "--key", "layer4"
+    )
 
 
 @pytest.mark.parametrize("kind", ["npy", "pth"])
-def test_a_key_is_refused_for_files_whose_one_array_has_no_name(films, tmp_path, kind):
+def test_a_key_is_refused_for_files_whose_one_array_has_no_name(manifest_of_a_b_and_c, tmp_path, kind):
     """Files .npy and files of one tensor hold an array without a name, so --key cannot choose it."""
     (tmp_path / kind).mkdir()
     for clip in CLIPS:
@@ -463,7 +465,9 @@ def test_a_key_is_refused_for_files_whose_one_array_has_no_name(films, tmp_path,
             torch = pytest.importorskip("torch")
             torch.save(torch.tensor(features(clip)), tmp_path / kind / f"{clip}.pt")
 
-    assert not was_imported(films, tmp_path / kind, kind, "--array", "frames", "--key", "layer4")
+    assert not was_imported(
+        manifest_of_a_b_and_c, tmp_path / kind, kind, "--array", "frames", "--key", "layer4"
+    )
 
 
 def test_arrays_of_an_npz_with_a_number_for_each_clip_are_columns_of_a_table(tmp_path):
@@ -642,7 +646,7 @@ def labels_alone(tmp_path):
 
 
 @pytest.fixture
-def films(tmp_path):
+def manifest_of_a_b_and_c(tmp_path):
     """The manifest films.csv of clips a, b and c."""
     return write_films(tmp_path, CLIPS) / "films.csv"
 
@@ -658,7 +662,7 @@ def was_imported(films, source, kind, *options):
 
 @pytest.mark.parametrize("name", OPTIONS_OF_LABELS)
 def test_labels_saved_as_real_numbers_are_features_only_where_all_columns_are_asked_for(
-    films, labels_alone, name
+    manifest_of_a_b_and_c, labels_alone, name
 ):
     """They are real numbers, as features are, but are all 0 or 1.
 
@@ -666,32 +670,34 @@ def test_labels_saved_as_real_numbers_are_features_only_where_all_columns_are_as
     """
     options = OPTIONS_OF_LABELS[name]
 
-    assert not was_imported(films, labels_alone / name, *options)
-    assert was_imported(films, labels_alone / name, *options, "--columns", "*")
+    assert not was_imported(manifest_of_a_b_and_c, labels_alone / name, *options)
+    assert was_imported(manifest_of_a_b_and_c, labels_alone / name, *options, "--columns", "*")
 
 
-def test_a_matrix_of_real_numbers_alone_is_imported_as_it_is(films, labels_alone):
+def test_a_matrix_of_real_numbers_alone_is_imported_as_it_is(manifest_of_a_b_and_c, labels_alone):
     """It has no names that could tell whether it holds labels. The ids of its rows are in ids.txt."""
-    assert was_imported(films, labels_alone / "b.npy", "table", "--ids", str(labels_alone / "ids.txt"))
+    assert was_imported(
+        manifest_of_a_b_and_c, labels_alone / "b.npy", "table", "--ids", str(labels_alone / "ids.txt")
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes in folders there")
 @pytest.mark.parametrize("kind", ["npy", "pth", "hdf5", "table"])
-def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(films, tmp_path, kind):
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(manifest_of_a_b_and_c, tmp_path, kind):
     """Reading a named pipe waits for ever if nobody writes to it."""
     os.mkfifo(tmp_path / "features")
-    assert not was_imported(films, tmp_path / "features", kind)
+    assert not was_imported(manifest_of_a_b_and_c, tmp_path / "features", kind)
 
 
-def test_features_may_be_whole_numbers(films, tmp_path):
+def test_features_may_be_whole_numbers(manifest_of_a_b_and_c, tmp_path):
     """The array is called "features", so values of 0 and 1 do not make it labels."""
     features_of_clips = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]], np.float32)
     np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), features=features_of_clips)
 
-    assert was_imported(films, tmp_path / "a.npz", "table")
+    assert was_imported(manifest_of_a_b_and_c, tmp_path / "a.npz", "table")
 
 
-def test_files_whose_arrays_have_different_names_are_refused(films, tmp_path):
+def test_files_whose_arrays_have_different_names_are_refused(manifest_of_a_b_and_c, tmp_path):
     """Clip b has an array "label" where the others have "features"."""
     folder = tmp_path / "mixed"
     folder.mkdir()
@@ -699,7 +705,7 @@ def test_files_whose_arrays_have_different_names_are_refused(films, tmp_path):
     for clip, name in name_in_file_of.items():
         np.savez(folder / f"{clip}.npz", **{name: values_of(clip)})
 
-    assert not was_imported(films, folder, "npy")
+    assert not was_imported(manifest_of_a_b_and_c, folder, "npy")
 
 
 @pytest.mark.parametrize(
@@ -707,7 +713,7 @@ def test_files_whose_arrays_have_different_names_are_refused(films, tmp_path):
     [("1,234;0,5", True), ("1.234;0.5", True), ("1.234;0,5", False)],
     ids=["commas", "points", "both: a point might separate thousands"],
 )
-def test_a_table_has_decimal_points_or_commas_but_not_both(films, tmp_path, cells, is_read):
+def test_a_table_has_decimal_points_or_commas_but_not_both(manifest_of_a_b_and_c, tmp_path, cells, is_read):
     """Clips a, b and c have the same two features, in cells between semicolons.
 
     1.234 is a number where points are decimal, and one thousand and more where commas are.
@@ -715,4 +721,4 @@ def test_a_table_has_decimal_points_or_commas_but_not_both(films, tmp_path, cell
     table = tmp_path / "table.csv"
     table.write_text(f"clip_id;f0;f1\na;{cells}\nb;{cells}\nc;{cells}")
 
-    assert was_imported(films, table, "table") == is_read
+    assert was_imported(manifest_of_a_b_and_c, table, "table") == is_read

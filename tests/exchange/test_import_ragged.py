@@ -20,7 +20,7 @@ NO_TIMES = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder_with_manifest(tmp_path):
     """A folder with the manifest films.csv of the clips."""
     return write_films(tmp_path, EXPECTED_ARRAYS)
 
@@ -93,74 +93,81 @@ LAYOUTS = [one_npy_a_video, video_features, moment_detr, times_beside, one_dict_
 
 
 @pytest.mark.parametrize("write_layout", LAYOUTS, ids=lambda layout: layout.__name__)
-def test_frames_of_a_layout_of_the_field_are_imported_with_its_times(folder, capfd, write_layout):
+def test_frames_of_a_layout_of_the_field_are_imported_with_its_times(
+    folder_with_manifest, capfd, write_layout
+):
     """`write_layout` writes files as a known tool does; it gives the options of the import and the times.
 
     Three clips have 5, 7 and 9 frames of 16 numbers. The order of axes is plain, so --axes is not named.
     """
-    source_kind_and_options, times = write_layout(folder)
+    source_kind_and_options, times = write_layout(folder_with_manifest)
 
-    assert import_frames(folder, *source_kind_and_options) == 0
+    assert import_frames(folder_with_manifest, *source_kind_and_options) == 0
 
     output = capfd.readouterr()
-    check_frames(folder, times, EXPECTED_ARRAYS)
+    check_frames(folder_with_manifest, times, EXPECTED_ARRAYS)
     assert "5 to 9 frames of 16 numbers" in output.out
     assert "--axes" not in output.err
 
 
-def test_an_exported_store_of_frames_is_imported_again_unchanged(folder):
+def test_an_exported_store_of_frames_is_imported_again_unchanged(folder_with_manifest):
     """A store is imported, exported to HDF5 and imported again: frames, times and digests are the same."""
-    save_clips(folder, EXPECTED_ARRAYS)
-    assert import_frames(folder, "all", "npy", "--rate", "2") == 0
+    save_clips(folder_with_manifest, EXPECTED_ARRAYS)
+    assert import_frames(folder_with_manifest, "all", "npy", "--rate", "2") == 0
 
-    assert obygaze("store", "export", folder / "lab", folder / "lab.h5", "--to", "hdf5") == 0
-    (folder / "lab-1.0.0").rename(folder / "first-1.0.0")
-    assert import_frames(folder, "lab.h5", "hdf5") == 0
+    assert (
+        obygaze(
+            "store", "export", folder_with_manifest / "lab", folder_with_manifest / "lab.h5", "--to", "hdf5"
+        )
+        == 0
+    )
+    (folder_with_manifest / "lab-1.0.0").rename(folder_with_manifest / "first-1.0.0")
+    assert import_frames(folder_with_manifest, "lab.h5", "hdf5") == 0
 
-    check_frames(folder, TWO_A_SECOND, EXPECTED_ARRAYS)
-    first = open_store(folder / "first")["lab"]
-    again = open_store(folder / "lab")["lab"]
+    check_frames(folder_with_manifest, TWO_A_SECOND, EXPECTED_ARRAYS)
+    first = open_store(folder_with_manifest / "first")["lab"]
+    again = open_store(folder_with_manifest / "lab")["lab"]
     assert again.digests("frames") == first.digests("frames")
 
 
-def test_whole_numbers_are_imported_only_as_a_real_type_that_is_asked_for(folder):
+def test_whole_numbers_are_imported_only_as_a_real_type_that_is_asked_for(folder_with_manifest):
     """YouTube-8M keeps features as whole numbers of a byte; others keep labels so.
 
     Without --dtype the import is refused.
     """
     features = {clip: (9 * values).astype(np.int8) for clip, values in EXPECTED_ARRAYS.items()}
-    save_clips(folder, features)
+    save_clips(folder_with_manifest, features)
 
-    assert import_frames(folder, "all", "npy", "--columns", "*") == 1
-    assert import_frames(folder, "all", "npy", "--columns", "*", "--dtype", "float16") == 0
+    assert import_frames(folder_with_manifest, "all", "npy", "--columns", "*") == 1
+    assert import_frames(folder_with_manifest, "all", "npy", "--columns", "*", "--dtype", "float16") == 0
 
     as_float16 = {clip: values.astype(np.float16) for clip, values in features.items()}
-    check_frames(folder, NO_TIMES, as_float16)
+    check_frames(folder_with_manifest, NO_TIMES, as_float16)
 
 
-def test_clips_of_equal_numbers_of_frames_make_a_store_of_format_1_0(folder):
+def test_clips_of_equal_numbers_of_frames_make_a_store_of_format_1_0(folder_with_manifest):
     """Only different numbers of frames need version 1.3, which older readers cannot read."""
-    save_clips(folder, {clip: values_of(clip, (4, D)) for clip in LENGTHS})
-    assert import_frames(folder, "all", "npy") == 0
+    save_clips(folder_with_manifest, {clip: values_of(clip, (4, D)) for clip in LENGTHS})
+    assert import_frames(folder_with_manifest, "all", "npy") == 0
 
-    store = open_store(folder / "lab")
+    store = open_store(folder_with_manifest / "lab")
     assert store.attributes["spec_version"] == "1.0"
     assert not store["lab"].ragged
 
 
-def test_clips_are_imported_if_only_the_last_has_another_number_of_frames(folder):
+def test_clips_are_imported_if_only_the_last_has_another_number_of_frames(folder_with_manifest):
     """In the order of their ids, two clips have 4 frames, and then "v_two" has 6.
 
     The others are read, and staged as clips of equal length, before that is known.
     """
     lengths = {"v_one": 4, "v_three": 4, "v_two": 6}
     truth = {clip: values_of(clip, (length, D)) for clip, length in lengths.items()}
-    save_clips(folder, truth)
+    save_clips(folder_with_manifest, truth)
 
-    assert import_frames(folder, "all", "npy") == 0
+    assert import_frames(folder_with_manifest, "all", "npy") == 0
     no_times = {clip: np.full(length, np.nan) for clip, length in lengths.items()}
-    check_frames(folder, no_times, truth)
-    assert not list(folder.glob("*.importing"))
+    check_frames(folder_with_manifest, no_times, truth)
+    assert not list(folder_with_manifest.glob("*.importing"))
 
 
 @pytest.mark.parametrize(
@@ -173,21 +180,23 @@ def test_clips_are_imported_if_only_the_last_has_another_number_of_frames(folder
     ],
     ids=["fewer numbers", "turned", "no frames", "one vector"],
 )
-def test_frames_of_a_clip_that_do_not_fit_the_others_are_refused_by_file(folder, capfd, change, message):
+def test_frames_of_a_clip_that_do_not_fit_the_others_are_refused_by_file(
+    folder_with_manifest, capfd, change, message
+):
     """Three clips have 5, 7 and 9 frames of 16 numbers, in a file each; those of the clip v_two are changed.
 
     An array with its axes turned might be meant as [features, frames], which the option --axes DT says.
     """
-    save_clips(folder, EXPECTED_ARRAYS)
-    np.save(folder / "all" / "v_two.npy", change(EXPECTED_ARRAYS["v_two"]))
+    save_clips(folder_with_manifest, EXPECTED_ARRAYS)
+    np.save(folder_with_manifest / "all" / "v_two.npy", change(EXPECTED_ARRAYS["v_two"]))
 
-    exit_code = import_frames(folder, "all", "npy")
+    exit_code = import_frames(folder_with_manifest, "all", "npy")
 
     assert exit_code == 1
     refusal = capfd.readouterr().err
     assert message in refusal
     assert ".npy" in refusal
-    files_of_store = list(folder.glob("lab*"))
+    files_of_store = list(folder_with_manifest.glob("lab*"))
     assert files_of_store == []
 
 
@@ -200,22 +209,24 @@ def test_frames_of_a_clip_that_do_not_fit_the_others_are_refused_by_file(folder,
     ],
     ids=["tokens of unlike numbers", "no such array of times", "no such file of times"],
 )
-def test_options_that_do_not_fit_the_frames_are_refused_by_file(folder, capfd, options, message):
+def test_options_that_do_not_fit_the_frames_are_refused_by_file(
+    folder_with_manifest, capfd, options, message
+):
     """Each clip has a file of frames alone, as many as it has; tokens must be as many for all clips."""
-    save_clips(folder, EXPECTED_ARRAYS)
+    save_clips(folder_with_manifest, EXPECTED_ARRAYS)
 
-    assert import_frames(folder, "all", "npy", *options) == 1
+    assert import_frames(folder_with_manifest, "all", "npy", *options) == 1
     refusal = capfd.readouterr().err
     assert message in refusal
     assert ".npy" in refusal
-    assert not list(folder.glob("lab*"))
+    assert not list(folder_with_manifest.glob("lab*"))
 
 
-def test_fewer_times_than_frames_are_refused_by_file(folder, capfd):
+def test_fewer_times_than_frames_are_refused_by_file(folder_with_manifest, capfd):
     """The file of each clip has its frames, and an array `seconds` that is shorter by one."""
-    save_clips(folder, EXPECTED_ARRAYS, seconds=lambda n_frames: np.arange(n_frames - 1.0))
+    save_clips(folder_with_manifest, EXPECTED_ARRAYS, seconds=lambda n_frames: np.arange(n_frames - 1.0))
 
-    assert import_frames(folder, "all", "npy", "--times", "seconds") == 1
+    assert import_frames(folder_with_manifest, "all", "npy", "--times", "seconds") == 1
     assert "v_one.npz" in capfd.readouterr().err
 
 
@@ -246,13 +257,13 @@ def assert_refused_in_a_line(folder, capfd, file):
 
 
 @pytest.mark.parametrize(("change", "options", "truth"), SHAPES_READ.values(), ids=SHAPES_READ)
-def test_frames_of_every_shape_are_read_with_their_values(folder, change, options, truth):
+def test_frames_of_every_shape_are_read_with_their_values(folder_with_manifest, change, options, truth):
     """`truth` has the frames [T, D] of each clip, and `change` makes the array that is saved of them."""
-    save_clips(folder, truth, change)
+    save_clips(folder_with_manifest, truth, change)
 
-    assert import_frames(folder, "all", "npy", *options) == 0
+    assert import_frames(folder_with_manifest, "all", "npy", *options) == 0
 
-    group = open_store(folder / "lab")["lab"]
+    group = open_store(folder_with_manifest / "lab")["lab"]
     for clip, values in truth.items():
         assert group.read(clip, "frames").tobytes() == values.tobytes()
 
@@ -266,33 +277,33 @@ SHAPES_REFUSED = {
 
 
 @pytest.mark.parametrize("change", SHAPES_REFUSED.values(), ids=SHAPES_REFUSED)
-def test_an_array_that_is_no_frames_of_a_clip_is_refused_in_a_line(folder, capfd, change):
+def test_an_array_that_is_no_frames_of_a_clip_is_refused_in_a_line(folder_with_manifest, capfd, change):
     """`change` makes something else of the frames of each clip. The first file is named: that of "v_one"."""
-    save_clips(folder, EXPECTED_ARRAYS, change)
-    assert_refused_in_a_line(folder, capfd, "v_one.npy")
+    save_clips(folder_with_manifest, EXPECTED_ARRAYS, change)
+    assert_refused_in_a_line(folder_with_manifest, capfd, "v_one.npy")
 
 
-def test_axes_of_equal_length_are_imported_with_a_note(folder, capfd):
+def test_axes_of_equal_length_are_imported_with_a_note(folder_with_manifest, capfd):
     """Nothing tells 16 frames of 16 numbers from their transpose, for which --axes DT would be right."""
-    save_clips(folder, SQUARE)
+    save_clips(folder_with_manifest, SQUARE)
 
-    assert import_frames(folder, "all", "npy") == 0
+    assert import_frames(folder_with_manifest, "all", "npy") == 0
 
     assert "--axes DT" in capfd.readouterr().err
 
 
-def test_arrays_time_s_and_frame_index_are_times_and_indices(folder):
+def test_arrays_time_s_and_frame_index_are_times_and_indices(folder_with_manifest):
     """They are the names of a store's own arrays. Frames are two a second; clip "v_two" has seven of them."""
     save_clips(
-        folder,
+        folder_with_manifest,
         EXPECTED_ARRAYS,
         time_s=lambda n_frames: np.arange(n_frames, dtype=np.float32) / 2,
         frame_index=np.arange,
     )
 
-    assert import_frames(folder, "all", "npy") == 0
+    assert import_frames(folder_with_manifest, "all", "npy") == 0
 
-    group = check_frames(folder, TWO_A_SECOND, EXPECTED_ARRAYS)
+    group = check_frames(folder_with_manifest, TWO_A_SECOND, EXPECTED_ARRAYS)
     assert group.read("v_two", "frame_index").tolist() == [0, 1, 2, 3, 4, 5, 6]
 
 
@@ -308,47 +319,47 @@ ODD_TIMES = {
 
 
 @pytest.mark.parametrize("beside", ODD_TIMES.values(), ids=ODD_TIMES)
-def test_impossible_times_and_indices_are_refused_in_a_line(folder, capfd, beside):
+def test_impossible_times_and_indices_are_refused_in_a_line(folder_with_manifest, capfd, beside):
     """Beside the n frames of a clip, its file has an array of times, or of indices in the video.
 
     There must be n, times in rising order and indices of whole numbers from 0 on.
     """
-    save_clips(folder, EXPECTED_ARRAYS, **beside)
-    assert_refused_in_a_line(folder, capfd, "v_one.npz")
+    save_clips(folder_with_manifest, EXPECTED_ARRAYS, **beside)
+    assert_refused_in_a_line(folder_with_manifest, capfd, "v_one.npz")
 
 
-def test_a_rate_needs_frames_at_even_distances(folder, capfd):
+def test_a_rate_needs_frames_at_even_distances(folder_with_manifest, capfd):
     """The frames 0, 1, 4, 9, ... were taken, which no rate gives."""
-    save_clips(folder, EXPECTED_ARRAYS, frame_index=lambda n_frames: np.arange(n_frames) ** 2)
+    save_clips(folder_with_manifest, EXPECTED_ARRAYS, frame_index=lambda n_frames: np.arange(n_frames) ** 2)
 
-    assert import_frames(folder, "all", "npy", "--rate", "2") == 1
+    assert import_frames(folder_with_manifest, "all", "npy", "--rate", "2") == 1
     assert "--rate" in capfd.readouterr().err
 
 
-def test_whole_numbers_beside_times_may_still_be_labels(folder, capfd):
+def test_whole_numbers_beside_times_may_still_be_labels(folder_with_manifest, capfd):
     """Each file has an array y of ones, as many rows as there are times.
 
     They could be features or labels, so they are not converted, although --dtype asks for it.
     """
-    (folder / "all").mkdir()
+    (folder_with_manifest / "all").mkdir()
     for clip, length in LENGTHS.items():
         labels = np.ones((length, 2), np.int8)
-        np.savez(folder / "all" / f"{clip}.npz", y=labels, time_s=TWO_A_SECOND[clip] + 0.25)
+        np.savez(folder_with_manifest / "all" / f"{clip}.npz", y=labels, time_s=TWO_A_SECOND[clip] + 0.25)
 
-    assert import_frames(folder, "all", "npy", "--dtype", "float32") == 1
+    assert import_frames(folder_with_manifest, "all", "npy", "--dtype", "float32") == 1
     assert "labels" in capfd.readouterr().err
 
 
-def test_a_file_of_torch_that_holds_more_than_tensors_is_refused_and_not_run(folder, capfd):
+def test_a_file_of_torch_that_holds_more_than_tensors_is_refused_and_not_run(folder_with_manifest, capfd):
     """Such a file can hold code that runs when it is loaded; here it would make a file "ran"."""
     torch = pytest.importorskip("torch")
 
     class Runs:
         def __reduce__(self):
-            return Path.touch, (folder / "ran",)
+            return Path.touch, (folder_with_manifest / "ran",)
 
-    torch.save({"v_one": Runs()}, folder / "all.pt")
+    torch.save({"v_one": Runs()}, folder_with_manifest / "all.pt")
 
-    assert import_frames(folder, "all.pt", "pth") == 1
+    assert import_frames(folder_with_manifest, "all.pt", "pth") == 1
     assert "all.pt" in capfd.readouterr().err
-    assert not (folder / "ran").exists()
+    assert not (folder_with_manifest / "ran").exists()

@@ -23,7 +23,7 @@ obstore = pytest.importorskip("obstore")
 
 
 @pytest.fixture
-def store(tmp_path):
+def path_of_store(tmp_path):
     return make_sealed_store(tmp_path, 72)
 
 
@@ -34,32 +34,32 @@ def url():
 
 
 @pytest.fixture
-def pushed_url(bucket, store, url):  # noqa: ARG001 - the server that takes it
+def pushed_url(bucket, path_of_store, url):  # noqa: ARG001 - the server that takes it
     """The URL of the store after it was pushed."""
-    push(FolderFiles(store), url)
+    push(FolderFiles(path_of_store), url)
     return url
 
 
 @pytest.mark.usefixtures("bucket")
-def test_a_push_returns_the_url_and_its_progress_ends_with_all_files_and_their_bytes(store, url):
+def test_a_push_returns_the_url_and_its_progress_ends_with_all_files_and_their_bytes(path_of_store, url):
     """The progress is called with the number of files done, of all files, and of bytes done."""
     progress = []
 
     def note_progress(n_done, n_files, n_bytes):
         progress.append((n_done, n_files, n_bytes))
 
-    returned_url = push(FolderFiles(store), url, note_progress)
+    returned_url = push(FolderFiles(path_of_store), url, note_progress)
 
     assert returned_url == url
-    size_of_file = {name: len(data) for name, data in bytes_of_files(store).items()}
+    size_of_file = {name: len(data) for name, data in bytes_of_files(path_of_store).items()}
     n_files = len(size_of_file)
     assert progress[-1] == (n_files, n_files, sum(size_of_file.values()))
 
 
 @pytest.mark.long
-def test_a_pushed_store_reads_as_its_folder_and_is_pulled_byte_for_byte(store, pushed_url, tmp_path):
+def test_a_pushed_store_reads_as_its_folder_and_is_pulled_byte_for_byte(path_of_store, pushed_url, tmp_path):
     """The folder is that of the store which was pushed. It is opened at its URL, then pulled from there."""
-    local = open_store(store)
+    local = open_store(path_of_store)
     remote = open_store(pushed_url)
 
     assert remote.fingerprint == local.fingerprint
@@ -71,7 +71,7 @@ def test_a_pushed_store_reads_as_its_folder_and_is_pulled_byte_for_byte(store, p
     assert verify(pushed_url).ok
 
     download(locate(pushed_url), tmp_path / "copy")
-    assert bytes_of_files(tmp_path / "copy") == bytes_of_files(store)
+    assert bytes_of_files(tmp_path / "copy") == bytes_of_files(path_of_store)
 
 
 @pytest.mark.long
@@ -95,71 +95,71 @@ def test_a_store_whose_objects_need_several_parts_is_pushed_and_may_be_pushed_ag
     assert np.array_equal(open_store(url)["toy"].pooled(), vectors)
 
 
-def test_the_tag_manifest_is_uploaded_first_and_the_manifest_last(bucket, store, url):
+def test_the_tag_manifest_is_uploaded_first_and_the_manifest_last(bucket, path_of_store, url):
     """The first says what is on its way, and without the last there is no store."""
-    push(FolderFiles(store), url)
+    push(FolderFiles(path_of_store), url)
 
     uploads = bucket.names("PUT")
     assert uploads[0] == "tagmanifest-sha256.txt"
     assert uploads[-1] == "manifest-sha256.txt"
-    assert sorted(uploads) == sorted(bytes_of_files(store))
+    assert sorted(uploads) == sorted(bytes_of_files(path_of_store))
 
 
 N_BEFORE_THE_STOP = 7
 
 
 @pytest.fixture
-def stopped_push(bucket, store, url):
+def stopped_push(bucket, path_of_store, url):
     """Push a store until the server refuses the eighth file; gives the error."""
     bucket.n_puts_left = N_BEFORE_THE_STOP
     with pytest.raises(StoreError) as error:
-        push(FolderFiles(store), url)
+        push(FolderFiles(path_of_store), url)
     bucket.allow_all_puts()
     return error.value
 
 
-def test_a_push_that_is_stopped_leaves_no_store_and_tells_no_secret(store, url, stopped_push):
+def test_a_push_that_is_stopped_leaves_no_store_and_tells_no_secret(path_of_store, url, stopped_push):
     """The server refused the eighth file of a push, whose error is `stopped_push`.
 
     The list of digests is uploaded last, so it is not there.
     """
     with pytest.raises(StoreError, match=r"manifest-sha256.txt|not a whole store"):
-        download(locate(url), store.with_name("copy"))
+        download(locate(url), path_of_store.with_name("copy"))
     secret_key = "dont-tell"  # noqa: S105 - of the tests' server
     assert secret_key not in str(stopped_push)
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("stopped_push")
-def test_pushing_again_lists_what_is_there_and_sends_the_rest(bucket, store, url):
+def test_pushing_again_lists_what_is_there_and_sends_the_rest(bucket, path_of_store, url):
     """The first push was stopped after seven files. One request lists them, and they are not sent again."""
     bucket.requests.clear()
 
-    push(FolderFiles(store), url)
+    push(FolderFiles(path_of_store), url)
 
     assert len(bucket.names("LIST")) == 1
-    assert len(bucket.names("PUT")) == len(bytes_of_files(store)) - 7
+    assert len(bucket.names("PUT")) == len(bytes_of_files(path_of_store)) - 7
     assert verify(url).ok
 
 
 @pytest.mark.long
-def test_a_store_that_is_there_already_is_not_sent_again(bucket, store, pushed_url):
+def test_a_store_that_is_there_already_is_not_sent_again(bucket, path_of_store, pushed_url):
     """Two requests are enough: the list of objects, and the list of digests."""
     bucket.requests.clear()
 
-    push(FolderFiles(store), pushed_url)
+    push(FolderFiles(path_of_store), pushed_url)
 
     methods = [method for method, _ in bucket.requests]
     assert methods == ["LIST", "GET"]
 
 
 @pytest.mark.long
-def test_pushing_again_sends_only_the_file_that_was_lost(bucket, store, pushed_url):
+def test_pushing_again_sends_only_the_file_that_was_lost(bucket, path_of_store, pushed_url):
     """README.md was deleted from the bucket after the store was pushed."""
     obstore.delete(connect(pushed_url), "README.md")
     bucket.requests.clear()
 
-    push(FolderFiles(store), pushed_url)
+    push(FolderFiles(path_of_store), pushed_url)
 
     assert bucket.names("PUT") == ["README.md"]
 
@@ -167,7 +167,7 @@ def test_pushing_again_sends_only_the_file_that_was_lost(bucket, store, pushed_u
 @pytest.mark.long
 @pytest.mark.parametrize("first_push", ["pushed_url", "stopped_push"])
 @pytest.mark.usefixtures("bucket")
-def test_a_pushed_store_is_not_overwritten_by_another(request, store, url, tmp_path, first_push):
+def test_a_pushed_store_is_not_overwritten_by_another(request, path_of_store, url, tmp_path, first_push):
     """A place in the bucket belongs to the store whose push came first, even if that push was stopped.
 
     Another store is refused there, and the first one can still be pushed.
@@ -179,18 +179,18 @@ def test_a_pushed_store_is_not_overwritten_by_another(request, store, url, tmp_p
     with pytest.raises(StoreError):
         push(FolderFiles(another_store), url)
 
-    push(FolderFiles(store), url)
+    push(FolderFiles(path_of_store), url)
     assert verify(url, "full").ok
 
 
 @pytest.mark.usefixtures("bucket")
-def test_damage_is_found_before_it_is_published(store, url):
+def test_damage_is_found_before_it_is_published(path_of_store, url):
     """The last byte of a chunk of the store is changed; the push names the chunk."""
-    chunk = store / "data/features.zarr/toy/pooled/c/0/0"
+    chunk = path_of_store / "data/features.zarr/toy/pooled/c/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"x")
 
     with pytest.raises(StoreError, match="pooled/c/0/0"):
-        push(FolderFiles(store), url)
+        push(FolderFiles(path_of_store), url)
 
 
 def push_before_the_first_file_of_another_push(store, url, monkeypatch):
@@ -210,7 +210,7 @@ def push_before_the_first_file_of_another_push(store, url, monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("bucket")
-def test_the_slower_of_two_pushes_to_one_place_is_refused(store, url, tmp_path, monkeypatch):
+def test_the_slower_of_two_pushes_to_one_place_is_refused(path_of_store, url, tmp_path, monkeypatch):
     """A push finds a place empty. Before it sends its first file, another store is pushed there as a whole.
 
     It must not write its files among those of the other, whose store stays whole.
@@ -219,7 +219,7 @@ def test_the_slower_of_two_pushes_to_one_place_is_refused(store, url, tmp_path, 
     push_before_the_first_file_of_another_push(quicker_store, url, monkeypatch)
 
     with pytest.raises(StoreError):
-        push(FolderFiles(store), url)
+        push(FolderFiles(path_of_store), url)
 
     assert open_store(url).fingerprint == open_store(quicker_store).fingerprint
     assert verify(url, "digests").ok

@@ -28,7 +28,7 @@ from tests.process import python
 
 
 @pytest.fixture
-def films(tmp_path):
+def folder_of_three_films(tmp_path):
     """A folder with three short videos and their manifest films.csv."""
     for i in range(3):
         frames = (np.full((48, 64, 3), 20 * i + t, np.uint8) for t in range(12))
@@ -55,24 +55,24 @@ def findings_of(extraction) -> dict[str, Diagnosis]:
 
 
 # --- on the login node
-def test_examining_a_good_run_finds_no_fault_and_writes_nothing(films):
+def test_examining_a_good_run_finds_no_fault_and_writes_nothing(folder_of_three_films):
     """A finding is ok, a note or a fault. Three videos are there, and their descriptors can be extracted."""
-    files_before = sorted(films.iterdir())
+    files_before = sorted(folder_of_three_films.iterdir())
 
-    findings = examine_run(prepare_extraction(films))
+    findings = examine_run(prepare_extraction(folder_of_three_films))
 
     assert "fault" not in {finding.level for finding in findings}
-    assert sorted(films.iterdir()) == files_before
+    assert sorted(folder_of_three_films.iterdir()) == files_before
 
 
 @pytest.mark.parametrize(
     "free", [FreeSpace(bytes=1000, files=None), FreeSpace(bytes=10**12, files=3)], ids=["bytes", "files"]
 )
-def test_a_disk_with_room_for_too_few_bytes_or_files_is_a_fault(films, monkeypatch, free):
+def test_a_disk_with_room_for_too_few_bytes_or_files_is_a_fault(folder_of_three_films, monkeypatch, free):
     """The disk has 1000 bytes free, or can take 3 more files: the stage of three clips needs more of both."""
     monkeypatch.setattr(disk_usage, "free_space", lambda _folder: free)
 
-    finding = findings_of(prepare_extraction(films))["room"]
+    finding = findings_of(prepare_extraction(folder_of_three_films))["room"]
 
     assert finding.level == "fault"
 
@@ -100,7 +100,9 @@ def pretend_network_disk(monkeypatch, error_number):
     [(errno.EDQUOT, "fault"), (errno.ENOSPC, "note"), (errno.EFBIG, "note"), (None, "ok")],
     ids=["over the quota", "no space", "too large a file", "granted"],
 )
-def test_a_reservation_refused_for_the_quota_is_a_fault(films, monkeypatch, error_number, level):
+def test_a_reservation_refused_for_the_quota_is_a_fault(
+    folder_of_three_films, monkeypatch, error_number, level
+):
     """Before three clips are extracted, the bytes of their store are reserved on the disk for a moment.
 
     So one learns of a quota, a limit of what a person may use; being over it is a fault. Other errors
@@ -108,15 +110,15 @@ def test_a_reservation_refused_for_the_quota_is_a_fault(films, monkeypatch, erro
     """
     reservations = pretend_network_disk(monkeypatch, error_number)
 
-    finding = findings_of(prepare_extraction(films))["room"]
+    finding = findings_of(prepare_extraction(folder_of_three_films))["room"]
 
     assert finding.level == level
     [(folder, n_bytes)] = reservations
-    assert folder == films
+    assert folder == folder_of_three_films
     assert n_bytes > 1000  # three clips' features alone are more
 
 
-def test_nothing_is_reserved_on_a_file_system_in_memory(films, monkeypatch):
+def test_nothing_is_reserved_on_a_file_system_in_memory(folder_of_three_films, monkeypatch):
     """The folder lies on a tmpfs, whose files are in memory."""
 
     def reserve(*_):
@@ -125,7 +127,7 @@ def test_nothing_is_reserved_on_a_file_system_in_memory(films, monkeypatch):
     monkeypatch.setattr(before_queue, "mount_of", lambda _folder: Mount("tmpfs", ""))
     monkeypatch.setattr(before_queue, "refused_reservation", reserve)
 
-    assert findings_of(prepare_extraction(films))["room"].level == "ok"
+    assert findings_of(prepare_extraction(folder_of_three_films))["room"].level == "ok"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
@@ -170,11 +172,11 @@ def run_on_cluster(monkeypatch, cluster: str, node: str = "n1"):
 
 
 @pytest.fixture
-def twenty_clips(films):
+def twenty_clips(folder_of_three_films):
     """The manifest twenty.csv of 20 clips, all of one video; a piece has 16, so share 1 of 2 has four."""
     clips = tuple(of.Clip(f"tt1-{i:02}", "tt1", "0.mp4") for i in range(20))
-    of.write_manifest(of.Manifest(clips, films), films / "twenty.csv")
-    return films
+    of.write_manifest(of.Manifest(clips, folder_of_three_films), folder_of_three_films / "twenty.csv")
+    return folder_of_three_films
 
 
 @pytest.mark.long
@@ -278,47 +280,54 @@ def set_clock_ahead(monkeypatch, ahead_s: float) -> None:
     ids=["one", "all"],
 )
 def test_videos_that_are_not_found_are_counted_and_a_fault_if_there_is_none(
-    films, removed_videos, level, count
+    folder_of_three_films, removed_videos, level, count
 ):
     """The manifest lists the videos 0.mp4 to 2.mp4."""
     for name in removed_videos:
-        (films / name).unlink()
+        (folder_of_three_films / name).unlink()
 
-    finding = findings_of(prepare_extraction(films))["videos"]
+    finding = findings_of(prepare_extraction(folder_of_three_films))["videos"]
 
     assert finding.level == level
     assert count in finding.text
 
 
 @pytest.mark.long
-def test_an_examination_accepts_the_next_version_of_a_store_but_not_a_sealed_one(films):
+def test_an_examination_accepts_the_next_version_of_a_store_but_not_a_sealed_one(folder_of_three_films):
     """Version 1.0.0 is sealed. To extract it again is a fault, also when its stage is removed."""
-    of.extract(films / "films.csv", films / "s", n_frames=2, workers=1, licence="CC0-1.0", progress=False)
+    of.extract(
+        folder_of_three_films / "films.csv",
+        folder_of_three_films / "s",
+        n_frames=2,
+        workers=1,
+        licence="CC0-1.0",
+        progress=False,
+    )
 
-    same_version = findings_of(prepare_extraction(films))["stage"]
-    next_version = findings_of(prepare_extraction(films, version="1.0.1"))["stage"]
-    shutil.rmtree(films / "s.staging")
-    same_version_without_stage = findings_of(prepare_extraction(films))["stage"]
+    same_version = findings_of(prepare_extraction(folder_of_three_films))["stage"]
+    next_version = findings_of(prepare_extraction(folder_of_three_films, version="1.0.1"))["stage"]
+    shutil.rmtree(folder_of_three_films / "s.staging")
+    same_version_without_stage = findings_of(prepare_extraction(folder_of_three_films))["stage"]
 
     assert same_version.level == "fault"
     assert next_version.level == "ok"
     assert same_version_without_stage.level == "fault"
 
 
-def test_tasks_without_clips_are_counted(films):
+def test_tasks_without_clips_are_counted(folder_of_three_films):
     """Three clips are one piece, which one of eight tasks does."""
-    finding = findings_of(prepare_extraction(films, shard=(0, 8)))["clips"]
+    finding = findings_of(prepare_extraction(folder_of_three_films, shard=(0, 8)))["clips"]
 
     assert finding.level == "note"
     assert "7 of 8 tasks" in finding.text
 
 
 @pytest.mark.long
-def test_a_run_that_has_nothing_left_to_do_names_no_pieces(films):
+def test_a_run_that_has_nothing_left_to_do_names_no_pieces(folder_of_three_films):
     """All three clips, which are one piece, are done; the stage is not sealed."""
-    prepare_extraction(films, licence="CC0-1.0").run()
+    prepare_extraction(folder_of_three_films, licence="CC0-1.0").run()
 
-    finding = findings_of(prepare_extraction(films))["clips"]
+    finding = findings_of(prepare_extraction(folder_of_three_films))["clips"]
 
     assert (finding.level, finding.text) == ("note", "3 clips, of which none is left to do")
 
@@ -335,21 +344,27 @@ def test_tasks_whose_share_was_done_before_are_counted_as_idle(twenty_clips):
 
 
 @pytest.mark.long
-def test_tasks_of_a_store_that_grows_are_shared_out_by_all_of_its_rows(films):
+def test_tasks_of_a_store_that_grows_are_shared_out_by_all_of_its_rows(folder_of_three_films):
     """The store has 32 clips, in two pieces. Two clips are added: one before them, and one behind."""
 
     def write(name, numbers):
         clips = tuple(of.Clip(f"tt1-{number:02}", "tt1", "0.mp4") for number in numbers)
-        of.write_manifest(of.Manifest(clips, films), films / f"{name}.csv")
+        of.write_manifest(of.Manifest(clips, folder_of_three_films), folder_of_three_films / f"{name}.csv")
 
     write("old", range(1, 33))
-    prepared = prepare_extraction(films, "old")
+    prepared = prepare_extraction(folder_of_three_films, "old")
     stage, _ = prepared.run()
     prepared.seal(stage)
-    shutil.rmtree(films / "s.staging")
+    shutil.rmtree(folder_of_three_films / "s.staging")
     write("new", [0, 33])
 
-    grown = prepare_extraction(films, "new", append=films / "s-1.0.0", version="1.1.0", shard=(0, 3))
+    grown = prepare_extraction(
+        folder_of_three_films,
+        "new",
+        append=folder_of_three_films / "s-1.0.0",
+        version="1.1.0",
+        shard=(0, 3),
+    )
     finding = findings_of(grown)["clips"]
 
     assert finding.text == "2 clips, work in 2 pieces of 16: 1 of 3 tasks have nothing to do"
@@ -370,15 +385,15 @@ def with_network_on(extraction, device: str):
 
 
 @pytest.mark.long
-def test_a_run_begun_on_gpus_can_be_queued_but_not_done_without_one(films):
+def test_a_run_begun_on_gpus_can_be_queued_but_not_done_without_one(folder_of_three_films):
     """Jobs are queued on a login node, which has no GPU. A store must be computed on one kind of device.
 
     The records of the two runs say that their backbone was computed on a GPU ("cuda"), and on a CPU.
     """
-    on_gpu_node = with_network_on(prepare_extraction(films, limit=1), "cuda")
+    on_gpu_node = with_network_on(prepare_extraction(folder_of_three_films, limit=1), "cuda")
     on_gpu_node.run()
 
-    on_login_node = with_network_on(prepare_extraction(films), "cpu")
+    on_login_node = with_network_on(prepare_extraction(folder_of_three_films), "cpu")
 
     assert findings_of(on_login_node)["stage"].level == "ok"
     with pytest.raises(StoreError, match="device"):
@@ -467,7 +482,7 @@ def test_which_backbones_run_a_network_is_known_without_loading_them():
 
 @pytest.mark.long
 @pytest.mark.parametrize("option", [("--device", "cuda"), ("--gpus", "0,1")], ids=["device", "gpus"])
-def test_a_gpu_that_is_not_there_is_refused_before_networks_are_loaded(films, option):
+def test_a_gpu_that_is_not_there_is_refused_before_networks_are_loaded(folder_of_three_films, option):
     """The command runs in a process that sees no GPU. At its end it prints whether PyTorch was imported."""
     script = (
         "import sys\n"
@@ -479,20 +494,20 @@ def test_a_gpu_that_is_not_there_is_refused_before_networks_are_loaded(films, op
     )
     no_gpu = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
 
-    result = python("-c", script, code=1, cwd=films, env=no_gpu)
+    result = python("-c", script, code=1, cwd=folder_of_three_films, env=no_gpu)
 
     was_torch_imported = result.stdout.strip()
     assert was_torch_imported == "False"
     assert "CUDA_VISIBLE_DEVICES" in result.stderr
-    assert not (films / "s.staging").exists()
+    assert not (folder_of_three_films / "s.staging").exists()
 
 
 # --- a stage that is not what it was
 @pytest.mark.long
-def test_a_run_whose_stage_is_renamed_says_so_and_can_be_resumed(films):
+def test_a_run_whose_stage_is_renamed_says_so_and_can_be_resumed(folder_of_three_films):
     """The stage s.staging is renamed while the run works on it, and is then given its name again."""
-    extraction = prepare_extraction(films)
-    renamed_stage = films / "other.staging"
+    extraction = prepare_extraction(folder_of_three_films)
+    renamed_stage = folder_of_three_films / "other.staging"
 
     def rename_stage_and_go_on() -> bool:
         """Is asked after each clip whether to stop."""
@@ -504,21 +519,21 @@ def test_a_run_whose_stage_is_renamed_says_so_and_can_be_resumed(films):
         extraction.run(stopped=rename_stage_and_go_on)
 
     renamed_stage.rename(extraction.stage_path)
-    stage, _ = prepare_extraction(films).run()
+    stage, _ = prepare_extraction(folder_of_three_films).run()
     assert stage.missing() == []
 
 
 @pytest.mark.long
-def test_an_examination_calls_a_renamed_stage_a_fault(films):
+def test_an_examination_calls_a_renamed_stage_a_fault(folder_of_three_films):
     """The stage s.staging of a run of one clip is renamed to other.staging. Its clips would be done again.
 
     To a run of other settings it is just another stage, which is not mentioned.
     """
-    prepare_extraction(films, limit=1).run()
-    (films / "s.staging").rename(films / "other.staging")
+    prepare_extraction(folder_of_three_films, limit=1).run()
+    (folder_of_three_films / "s.staging").rename(folder_of_three_films / "other.staging")
 
-    findings = examine_run(prepare_extraction(films))
-    findings_with_other_settings = examine_run(prepare_extraction(films, n_frames=3))
+    findings = examine_run(prepare_extraction(folder_of_three_films))
+    findings_with_other_settings = examine_run(prepare_extraction(folder_of_three_films, n_frames=3))
 
     (finding,) = [finding for finding in findings if "other.staging" in finding.text]
     assert finding.level == "fault"
@@ -526,36 +541,36 @@ def test_an_examination_calls_a_renamed_stage_a_fault(films):
 
 
 @pytest.mark.long
-def test_a_run_that_begins_anew_names_its_renamed_stage(films):
+def test_a_run_that_begins_anew_names_its_renamed_stage(folder_of_three_films):
     """The stage s.staging of a run of one clip is renamed to other.staging, and all begins anew."""
-    prepare_extraction(films, limit=1).run()
-    (films / "s.staging").rename(films / "other.staging")
+    prepare_extraction(folder_of_three_films, limit=1).run()
+    (folder_of_three_films / "s.staging").rename(folder_of_three_films / "other.staging")
 
     notes: list[str] = []
-    prepare_extraction(films, note=notes.append).run()
+    prepare_extraction(folder_of_three_films, note=notes.append).run()
 
     assert any("other.staging" in note for note in notes)
 
 
 @pytest.mark.long
-def test_a_run_of_other_clips_than_its_stage_says_how_many_differ(films):
+def test_a_run_of_other_clips_than_its_stage_says_how_many_differ(folder_of_three_films):
     """The stage was begun with the three clips of films.csv; the manifest fewer.csv lists two of them."""
-    prepare_extraction(films, limit=1).run()
-    write_manifest_of(films, n_clips=2, corpus="fewer")
+    prepare_extraction(folder_of_three_films, limit=1).run()
+    write_manifest_of(folder_of_three_films, n_clips=2, corpus="fewer")
 
     with pytest.raises(StoreError, match=r"3 clips of 'films', 1 of which your list 'fewer' of 2 lacks"):
-        prepare_extraction(films, "fewer").run()
+        prepare_extraction(folder_of_three_films, "fewer").run()
 
 
 @pytest.mark.long
-def test_a_renamed_manifest_resumes_its_stage_by_the_old_corpus_name(films):
+def test_a_renamed_manifest_resumes_its_stage_by_the_old_corpus_name(folder_of_three_films):
     """A corpus is named after its manifest, so after the renaming --corpus must name it as before."""
-    prepare_extraction(films, limit=1).run()
-    (films / "films.csv").rename(films / "renamed.csv")
+    prepare_extraction(folder_of_three_films, limit=1).run()
+    (folder_of_three_films / "films.csv").rename(folder_of_three_films / "renamed.csv")
 
     with pytest.raises(StoreError, match="--corpus films"):
-        prepare_extraction(films, "renamed").run()
-    prepare_extraction(films, "renamed", corpus="films").run()
+        prepare_extraction(folder_of_three_films, "renamed").run()
+    prepare_extraction(folder_of_three_films, "renamed", corpus="films").run()
 
 
 @pytest.mark.parametrize(
@@ -615,15 +630,17 @@ def test_a_system_error_is_one_line_with_its_path_and_remedy(number, may_be_mend
 
 @pytest.mark.parametrize(("level", "exit_code"), [("ok", 0), ("fault", 3)])
 def test_extract_with_check_prints_what_it_finds_and_extracts_nothing(
-    films, monkeypatch, capsys, level, exit_code
+    folder_of_three_films, monkeypatch, capsys, level, exit_code
 ):
     """The examination finds one thing, about the room on the disk."""
     finding = Diagnosis("room", level, "for 3 films")
     monkeypatch.setattr(before_queue, "examine_run", lambda _extraction: [finding])
     settings = ("--backbone", "descriptors", "--licence", "CC0-1.0", "--workers", 1)
 
-    code = obygaze("extract", films / "films.csv", films / "s", *settings, "--check")
+    code = obygaze(
+        "extract", folder_of_three_films / "films.csv", folder_of_three_films / "s", *settings, "--check"
+    )
 
     assert code == exit_code
     assert capsys.readouterr().out.split() == [level, "room", "for", "3", "films"]
-    assert not (films / "s").exists()
+    assert not (folder_of_three_films / "s").exists()

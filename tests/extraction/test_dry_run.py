@@ -21,7 +21,7 @@ SETTINGS = {"n_frames": 1, "workers": 1, "progress": False, "note": lambda _: No
 
 
 @pytest.fixture(scope="module")
-def stills(tmp_path_factory):
+def folder_of_three_stills(tmp_path_factory):
     """A store of three stills, of which one was damaged and one absent; the absent one is back now."""
     tmp_path = tmp_path_factory.mktemp("stills")
     Image.new("RGB", (8, 8), (90, 9, 9)).save(tmp_path / "0.png")
@@ -47,10 +47,12 @@ def next_version(films, **options):
 
 
 @pytest.mark.parametrize(("retry_failed", "n_clips"), [(False, 1), (True, 2)])
-def test_a_dry_run_counts_the_failed_clips_that_the_run_tries_again(films, retry_failed, n_clips):
+def test_a_dry_run_counts_the_failed_clips_that_the_run_tries_again(
+    folder_of_three_stills, retry_failed, n_clips
+):
     """The clip whose picture is back is tried again in any case, the damaged one where that is asked for."""
-    shutil.rmtree(films / "s.staging")
-    work = next_version(films, retry_failed=retry_failed)
+    shutil.rmtree(folder_of_three_stills / "s.staging")
+    work = next_version(folder_of_three_stills, retry_failed=retry_failed)
 
     expected = work.estimate().clips
     _, report = work.run()
@@ -58,16 +60,18 @@ def test_a_dry_run_counts_the_failed_clips_that_the_run_tries_again(films, retry
     assert expected == report.clips == n_clips
 
 
-def test_a_store_that_grows_is_examined_under_its_own_licence(films):
+def test_a_store_that_grows_is_examined_under_its_own_licence(folder_of_three_stills):
     """No licence is given for version 1.1.0, which is so sealed under that of version 1.0.0."""
-    (finding,) = [finding for finding in examine_run(next_version(films)) if finding.about == "licence"]
+    (finding,) = [
+        finding for finding in examine_run(next_version(folder_of_three_stills)) if finding.about == "licence"
+    ]
 
     assert (finding.level, finding.text) == ("ok", "CC0-1.0")
 
 
-def test_a_dry_run_of_a_stage_counts_the_clips_whose_video_is_back(films):
+def test_a_dry_run_of_a_stage_counts_the_clips_whose_video_is_back(folder_of_three_stills):
     """The stage of version 1.0.0 is still there, and another version of the same clips is asked for."""
-    work = next_version(films, append=None, version="1.0.1")
+    work = next_version(folder_of_three_stills, append=None, version="1.0.1")
 
     (left,) = [finding.text for finding in examine_run(work) if finding.about == "stage"]
     expected = work.estimate().clips
@@ -78,14 +82,14 @@ def test_a_dry_run_of_a_stage_counts_the_clips_whose_video_is_back(films):
 
 
 @pytest.mark.parametrize("limit", ["bytes", "files"])
-def test_a_resumed_run_needs_the_room_of_what_is_left_to_write(films, monkeypatch, limit):
+def test_a_resumed_run_needs_the_room_of_what_is_left_to_write(folder_of_three_stills, monkeypatch, limit):
     """The disk has just the room that the stage leaves of what stage and store take together.
 
     A dry run said that the disk was too small for it, and the examination before jobs are queued that it was
     large enough for the bytes.
     """
     notes = []
-    work = next_version(films, append=None, version="1.0.1", note=notes.append)
+    work = next_version(folder_of_three_stills, append=None, version="1.0.1", note=notes.append)
     needed = work.estimate().room
     stage_files = [path for path in work.stage_path.rglob("*") if path.is_file()]
     free = {
@@ -133,12 +137,14 @@ def test_a_dry_run_of_frames_a_second_does_not_say_that_every_clip_is_done(tmp_p
 
 
 @pytest.mark.parametrize("with_stage", [False, True], ids=["without a stage", "with the stage of 1.0.0"])
-def test_a_folder_that_is_no_store_in_the_place_of_the_store_is_said_before_the_work(films, with_stage):
+def test_a_folder_that_is_no_store_in_the_place_of_the_store_is_said_before_the_work(
+    folder_of_three_stills, with_stage
+):
     """The folder of version 1.0.1 is there and empty, as after a copy that was stopped."""
     if not with_stage:
-        shutil.rmtree(films / "s.staging")
-    (films / "s-1.0.1").mkdir()
-    work = next_version(films, append=None, version="1.0.1")
+        shutil.rmtree(folder_of_three_stills / "s.staging")
+    (folder_of_three_stills / "s-1.0.1").mkdir()
+    work = next_version(folder_of_three_stills, append=None, version="1.0.1")
 
     for begin in (work.estimate, work.run):
         with pytest.raises(ExtractError, match=r"s-1\.0\.1: is in the place of the store, and is none"):
@@ -147,23 +153,36 @@ def test_a_folder_that_is_no_store_in_the_place_of_the_store_is_said_before_the_
     assert finding.level == "fault"
 
 
-def test_the_command_that_seals_a_store_that_grows_states_what_the_store_keeps(films, capsys):
+def test_the_command_that_seals_a_store_that_grows_states_what_the_store_keeps(
+    folder_of_three_stills, capsys
+):
     """Version 1.1.0 is extracted in two shares; it keeps the licence of version 1.0.0, which is not typed."""
-    shutil.rmtree(films / "s.staging")
-    grow = ("--append", films / "s-1.0.0", "--store-version", "1.1.0", "--shard", "0/2")
+    shutil.rmtree(folder_of_three_stills / "s.staging")
+    grow = ("--append", folder_of_three_stills / "s-1.0.0", "--store-version", "1.1.0", "--shard", "0/2")
 
-    obygaze("extract", films / "films.csv", films / "s", "--workers", 1, "--n", 1, *grow)
+    obygaze(
+        "extract",
+        folder_of_three_stills / "films.csv",
+        folder_of_three_stills / "s",
+        "--workers",
+        1,
+        "--n",
+        1,
+        *grow,
+    )
 
-    seal = f"obygaze store seal {films / 's'} --licence CC0-1.0 --store-version 1.1.0"
+    seal = f"obygaze store seal {folder_of_three_stills / 's'} --licence CC0-1.0 --store-version 1.1.0"
     assert f"Once all are: {seal}\n" in capsys.readouterr().err
 
 
-def test_terabytes_that_are_free_are_written_alike_and_not_as_a_power_of_ten(films, monkeypatch):
+def test_terabytes_that_are_free_are_written_alike_and_not_as_a_power_of_ten(
+    folder_of_three_stills, monkeypatch
+):
     """The disk has 3,121.4 GB free, as the disks of clusters have."""
     free = FreeSpace(bytes=3_121_400_000_000, files=None)
     for module in (disk_usage, doctor):
         monkeypatch.setattr(module, "free_space", lambda _folder: free)
-    work = next_version(films, append=None, version="1.0.1")
+    work = next_version(folder_of_three_stills, append=None, version="1.0.1")
 
     text_of = {finding.about: finding.text for finding in examine_run(work)}
     facts = dict(work.estimate().facts())
@@ -188,11 +207,11 @@ def test_what_is_there_and_cannot_be_read_is_not_absent(tmp_path):
     assert stage.status()["c0"].reason.startswith("this is a directory")
 
 
-def test_a_run_without_work_needs_no_video_which_the_examination_knows(films):
+def test_a_run_without_work_needs_no_video_which_the_examination_knows(folder_of_three_stills):
     """All clips of the stage are done, and the videos were moved to an archive then."""
-    work = next_version(films, append=None, version="1.0.1")
+    work = next_version(folder_of_three_stills, append=None, version="1.0.1")
     work.run()
-    for video in films.glob("*.png"):
+    for video in folder_of_three_stills.glob("*.png"):
         video.unlink()
 
     (videos,) = [finding for finding in examine_run(work) if finding.about == "videos"]

@@ -28,7 +28,7 @@ def moving_square(n_frames: int, offset: int):
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory) -> Manifest:
+def manifest_of_eight_clips(tmp_path_factory) -> Manifest:
     """Eight clips in files, two as spans of one file, one garbage, one empty, one absent, one unnamed."""
     folder = tmp_path_factory.mktemp("films")
     clips = []
@@ -79,18 +79,20 @@ class Extraction:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted_run(corpus, tmp_path_factory):
+def uninterrupted_run(manifest_of_eight_clips, tmp_path_factory):
     store = tmp_path_factory.mktemp("undisturbed") / "films"
-    stage, report = extract(corpus, store)
+    stage, report = extract(manifest_of_eight_clips, store)
     return Extraction(stage, report, seal(staging_path(store), store, licence="CC0-1.0"))
 
 
 @pytest.mark.long
-def test_every_clip_of_a_corpus_is_ok_or_has_failed_for_a_reason_of_one_line(uninterrupted_run, corpus):
+def test_every_clip_of_a_corpus_is_ok_or_has_failed_for_a_reason_of_one_line(
+    uninterrupted_run, manifest_of_eight_clips
+):
     """Of 14 clips, those of movie tt3 cannot be read: garbage, an empty file, an absent one, and no name."""
     clips_in_stage = uninterrupted_run.stage.status()
 
-    assert set(clips_in_stage) == {clip.clip_id for clip in corpus}
+    assert set(clips_in_stage) == {clip.clip_id for clip in manifest_of_eight_clips}
     reason_of = {clip_id: clip.reason for clip_id, clip in clips_in_stage.items() if clip.status == "failed"}
     assert set(reason_of) == {"tt3-001", "tt3-002", "tt3-003", "tt3-004"}
     assert "empty" in reason_of["tt3-002"]
@@ -112,7 +114,7 @@ def test_the_last_report_of_an_extraction_counts_clips_and_decoded_frames(uninte
 
 
 @pytest.mark.long
-def test_features_are_those_of_the_very_frames(uninterrupted_run, corpus):
+def test_features_are_those_of_the_very_frames(uninterrupted_run, manifest_of_eight_clips):
     """A store has features of four frames of each clip, which workers have decoded.
 
     Frames that are read and encoded here, without workers, give the same for three clips: a whole file, and
@@ -120,9 +122,9 @@ def test_features_are_those_of_the_very_frames(uninterrupted_run, corpus):
     """
     group = open_store(uninterrupted_run.store)["descriptors"]
     backbone = load_backbone("descriptors", n_frames=4)
-    whole_file_and_two_spans = corpus.clips[7:10]
+    whole_file_and_two_spans = manifest_of_eight_clips.clips[7:10]
     for clip in whole_file_and_two_spans:
-        path = corpus.video_path(clip)
+        path = manifest_of_eight_clips.video_path(clip)
         frames = read_frames(path, uniform(4), start_s=clip.start_s, end_s=clip.end_s, each=backbone.prepare)
         batch_of_one_clip = np.stack(frames.images)[np.newaxis]
         expected = backbone.encode(batch_of_one_clip)
@@ -134,10 +136,10 @@ def test_features_are_those_of_the_very_frames(uninterrupted_run, corpus):
 
 @pytest.mark.long
 def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(
-    uninterrupted_run, corpus, tmp_path, file_digests
+    uninterrupted_run, manifest_of_eight_clips, tmp_path, file_digests
 ):
     """The undisturbed store was made by one worker, in batches of 3 clips."""
-    extract(corpus, tmp_path / "films", workers=3, batch_size=16)
+    extract(manifest_of_eight_clips, tmp_path / "films", workers=3, batch_size=16)
     store = seal(staging_path(tmp_path / "films"), tmp_path / "films", licence="CC0-1.0")
 
     assert file_digests(store) == file_digests(uninterrupted_run.store)
@@ -145,13 +147,21 @@ def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(
 
 @pytest.mark.long
 def test_a_killed_extraction_resumes_to_the_same_bytes(
-    uninterrupted_run, corpus, tmp_path, file_digests, obygaze, stop_by
+    uninterrupted_run, manifest_of_eight_clips, tmp_path, file_digests, obygaze, stop_by
 ):
     """It is killed twice: when one clip is in its journal, and when five are.
 
     The exit code 3 says that some clips have failed: four of this corpus cannot be read.
     """
-    command = ["extract", corpus.root / "films.csv", "films", "--n", 4, "--licence", "CC0-1.0"]
+    command = [
+        "extract",
+        manifest_of_eight_clips.root / "films.csv",
+        "films",
+        "--n",
+        4,
+        "--licence",
+        "CC0-1.0",
+    ]
     command += ["--workers", 1, "--batch-size", 1]
     for n_clips in (1, 5):
         stop_by(signal.SIGKILL, tmp_path, n_clips, *command)
@@ -169,9 +179,21 @@ def test_a_killed_extraction_resumes_to_the_same_bytes(
     [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
     ids=["Ctrl-C", "a stop by the system", "a closed terminal"],
 )
-def test_a_signal_stops_an_extraction_that_says_how_to_go_on(corpus, tmp_path, stop_by, signal_to_stop):
+def test_a_signal_stops_an_extraction_that_says_how_to_go_on(
+    manifest_of_eight_clips, tmp_path, stop_by, signal_to_stop
+):
     """The signal comes when one of 14 clips is in the journal: some clips are done, and not all."""
-    command = ["extract", corpus.root / "films.csv", "films", "--n", 4, "--workers", 1, "--batch-size", 1]
+    command = [
+        "extract",
+        manifest_of_eight_clips.root / "films.csv",
+        "films",
+        "--n",
+        4,
+        "--workers",
+        1,
+        "--batch-size",
+        1,
+    ]
 
     messages = stop_by(signal_to_stop, tmp_path, 1, *command).stderr
 
@@ -198,13 +220,15 @@ def hang(frame: np.ndarray) -> np.ndarray:
     [(crash, 600, "crashed on this file 3 times"), (hang, 1, "longer than the limit of 1 s")],
     ids=["crashes", "hangs"],
 )
-def test_a_clip_that_crashes_or_hangs_the_decoder_fails_alone(corpus, tmp_path, prepare, limit_s, reason):
+def test_a_clip_that_crashes_or_hangs_the_decoder_fails_alone(
+    manifest_of_eight_clips, tmp_path, prepare, limit_s, reason
+):
     """Frames of clip tt1-000 are prepared, in the decoder's own process, by a function that crashes or hangs.
 
     The process is begun again, or ended when it has had its time, and only this clip fails for it. That of
     clip tt3-002 fails for a reason of its own: its file is empty.
     """
-    job, stage = begin_with(corpus, tmp_path / "s", prepare=prepare)
+    job, stage = begin_with(manifest_of_eight_clips, tmp_path / "s", prepare=prepare)
 
     last_report(run_local(job, stage, ["tt1-000"], workers=1, batch_size=4, timeout_s=limit_s))
     # Not under the short limit: a slow machine takes longer than a second for any clip.
@@ -224,9 +248,11 @@ def encode_with_a_nan(batch: np.ndarray) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.long
-def test_values_that_are_not_finite_fail_their_clip_alone(corpus, tmp_path):
+def test_values_that_are_not_finite_fail_their_clip_alone(manifest_of_eight_clips, tmp_path):
     """Of a batch of two clips, the vector of the one that was decoded first gets a NaN."""
-    job, stage = begin_with(corpus, tmp_path / "s", encode=encode_with_a_nan, encode_in_worker=False)
+    job, stage = begin_with(
+        manifest_of_eight_clips, tmp_path / "s", encode=encode_with_a_nan, encode_in_worker=False
+    )
 
     last_report(run_local(job, stage, ["tt1-000", "tt1-001"], workers=1, batch_size=2, timeout_s=600))
 
@@ -238,7 +264,7 @@ def test_values_that_are_not_finite_fail_their_clip_alone(corpus, tmp_path):
 
 @pytest.mark.long
 def test_two_backbones_share_decoded_frames_and_give_the_features_of_each_alone(
-    uninterrupted_run, corpus, tmp_path
+    uninterrupted_run, manifest_of_eight_clips, tmp_path
 ):
     """Of three clips one backbone takes four frames, and another one seven; they are extracted together.
 
@@ -250,7 +276,7 @@ def test_two_backbones_share_decoded_frames_and_give_the_features_of_each_alone(
     clip_ids = ["tt1-000", "tt1-005", "tt2-002"]
 
     def n_frames_decoded_for(backbones, place):
-        job = Job(corpus, "films", backbones)
+        job = Job(manifest_of_eight_clips, "films", backbones)
         stage = begin_stage(job, place)
         run = run_local(job, stage, clip_ids, workers=1, batch_size=2, timeout_s=600)
         return last_report(run).n_decoded

@@ -41,7 +41,7 @@ def pictures(n=N_FRAMES):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder_of_films(tmp_path_factory) -> Path:
     """Films of several codecs, depths and ranges, with B-frames and groups of 25 pictures."""
     folder = tmp_path_factory.mktemp("films")
     options = {"g": "25", "bf": "2"}
@@ -110,14 +110,14 @@ def decode_with(gpu, tasks, timeout_s=LIMIT_S):
 
 
 @pytest.mark.long
-def test_a_gpu_gives_the_clips_of_cores_in_every_codec_and_depth(folder):
+def test_a_gpu_gives_the_clips_of_cores_in_every_codec_and_depth(folder_of_films):
     """Of 12 clips, at least 8 are decoded on the GPU; others may be given to a worker that is free.
 
     Six films of several codecs, depths and ranges have two windows each.
     """
     tasks = []
     for name in ("h264.mp4", "interlaced.mkv", "ten-bits.mkv", "full-range.mp4", "hevc.mkv", "vp9.webm"):
-        tasks += windows_of(folder / name, number=2)
+        tasks += windows_of(folder_of_films / name, number=2)
 
     clips = decode_with(PretendedGpu(), tasks)
 
@@ -128,13 +128,15 @@ def test_a_gpu_gives_the_clips_of_cores_in_every_codec_and_depth(folder):
 
 
 @pytest.mark.long
-def test_key_frames_of_a_whole_film_come_from_a_gpu_too(folder):
+def test_key_frames_of_a_whole_film_come_from_a_gpu_too(folder_of_films):
     """A key frame is a picture that is stored without reference to others; three of a film are asked for.
 
     The clip is the same as if a core had decoded it, and its remark says that the GPU did.
     """
     three_key_frames = {"keys": Request(keyframes(3), quarter)}
-    whole_film = DecodeTask("whole", folder / "h264.mp4", start_s=None, end_s=None, requests=three_key_frames)
+    whole_film = DecodeTask(
+        "whole", folder_of_films / "h264.mp4", start_s=None, end_s=None, requests=three_key_frames
+    )
 
     clips = decode_with(PretendedGpu(), [whole_film])
 
@@ -143,12 +145,14 @@ def test_key_frames_of_a_whole_film_come_from_a_gpu_too(folder):
 
 
 @pytest.mark.long
-def test_a_codec_of_which_the_gpu_gives_a_wrong_bit_goes_to_the_cores(folder):
+def test_a_codec_of_which_the_gpu_gives_a_wrong_bit_goes_to_the_cores(folder_of_films):
     """The first group of pictures of each codec and pixel format is decoded by a core too, and compared.
 
     Both films are of one codec and pixel format; the GPU changes a bit in their first group.
     """
-    tasks = windows_of(folder / "h264.mp4", number=2) + windows_of(folder / "interlaced.mkv", number=2)
+    tasks = windows_of(folder_of_films / "h264.mp4", number=2) + windows_of(
+        folder_of_films / "interlaced.mkv", number=2
+    )
 
     clips = decode_with(WrongBit(), tasks)
 
@@ -159,9 +163,9 @@ def test_a_codec_of_which_the_gpu_gives_a_wrong_bit_goes_to_the_cores(folder):
 
 
 @pytest.mark.long
-def test_a_file_whose_first_picture_is_wrong_goes_to_the_cores(folder):
+def test_a_file_whose_first_picture_is_wrong_goes_to_the_cores(folder_of_films):
     """The GPU is right in the first group, by which the codec is tried, and wrong from then on."""
-    film = folder / "h264.mp4"
+    film = folder_of_films / "h264.mp4"
     n_in_first_group = len(group_around(index_packets(film), frame=0))
     tasks = windows_of(film, number=2)
 
@@ -173,9 +177,9 @@ def test_a_file_whose_first_picture_is_wrong_goes_to_the_cores(folder):
 
 
 @pytest.mark.long
-def test_a_codec_that_the_gpu_leaves_to_ffmpeg_goes_to_the_cores(folder):
+def test_a_codec_that_the_gpu_leaves_to_ffmpeg_goes_to_the_cores(folder_of_films):
     """FFmpeg falls back to a core silently where a GPU has no decoder of the codec."""
-    tasks = windows_of(folder / "vp9.webm")
+    tasks = windows_of(folder_of_films / "vp9.webm")
 
     clips = decode_with(FallsBack(), tasks)
 
@@ -185,14 +189,14 @@ def test_a_codec_that_the_gpu_leaves_to_ffmpeg_goes_to_the_cores(folder):
 
 
 @pytest.mark.long
-def test_only_clips_of_a_size_that_the_gpu_does_not_decode_go_to_the_cores(folder, tmp_path):
+def test_only_clips_of_a_size_that_the_gpu_does_not_decode_go_to_the_cores(folder_of_films, tmp_path):
     """A GPU stands in that decodes pictures of up to 96 pixels in width. One film is 192 wide, the other 96.
 
     Clips of both are those that cores give; remarks say that the GPU decoded those of the narrow film alone.
     """
     wide_pictures = (np.tile(draw_number(number), (2, 2, 1)) for number in range(50))
     wide_tasks = windows_of(encode(tmp_path / "wide.mp4", wide_pictures), number=2)
-    narrow_tasks = windows_of(folder / "h264.mp4", number=1)
+    narrow_tasks = windows_of(folder_of_films / "h264.mp4", number=1)
 
     with GpuPool(workers=1, timeout_s=LIMIT_S, batch_size=1, gpu=Narrow()) as pool:
         wait_for_gpu(pool)
@@ -220,7 +224,7 @@ def test_films_with_synthetic_grain_go_to_the_cores(tmp_path):
 
 
 @pytest.mark.long
-def test_files_that_are_not_for_a_gpu_go_to_the_cores(folder, tmp_path):
+def test_files_that_are_not_for_a_gpu_go_to_the_cores(folder_of_films, tmp_path):
     """Five files, with two windows each, are not for a GPU: one is absent, one no video, one too small.
 
     The fourth is an AVI, whose frames are found by decoding all, and the fifth is to be refused at the first
@@ -235,7 +239,7 @@ def test_files_that_are_not_for_a_gpu_go_to_the_cores(folder, tmp_path):
         *windows_of(without_index, number=2),
         *windows_of(no_video, number=2),
         *windows_of(tmp_path / "absent.mp4", number=2),
-        *windows_of(folder / "hevc.mkv", number=2, strict=True),
+        *windows_of(folder_of_films / "hevc.mkv", number=2, strict=True),
     ]
     gpu_of_larger_pictures = PretendedGpu(min_pixels=48 * 32 + 1)
 
@@ -248,9 +252,9 @@ def test_files_that_are_not_for_a_gpu_go_to_the_cores(folder, tmp_path):
 
 
 @pytest.mark.long
-def test_a_damaged_file_gives_the_clips_of_cores(folder, tmp_path):
+def test_a_damaged_file_gives_the_clips_of_cores(folder_of_films, tmp_path):
     """Packet 30 of the film holds zeros, so that some clip lacks a picture and is partial."""
-    damaged_film = spoiled(folder / "h264.mp4", tmp_path / "damaged.mp4", [30])
+    damaged_film = spoiled(folder_of_films / "h264.mp4", tmp_path / "damaged.mp4", [30])
     tasks = windows_of(damaged_film)
 
     clips = decode_with(PretendedGpu(), tasks)
@@ -261,14 +265,14 @@ def test_a_damaged_file_gives_the_clips_of_cores(folder, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("hangs", [False, True], ids=["dies", "hangs"])
-def test_a_gpu_that_dies_or_hangs_loses_no_clip(folder, hangs):
+def test_a_gpu_that_dies_or_hangs_loses_no_clip(folder_of_films, hangs):
     """Its process ends at the fifth frame, as often as it is begun again; cores decode what it had begun.
 
     Nine clips are of three films. A GPU that hangs is given up after 4 s.
     """
     tasks = []
     for name in ("h264.mp4", "interlaced.mkv", "ten-bits.mkv"):
-        tasks += windows_of(folder / name, number=3)
+        tasks += windows_of(folder_of_films / name, number=3)
     gpu = Breaks(n=4, hangs=hangs)
 
     clips = decode_with(gpu, tasks, timeout_s=4.0 if hangs else 600.0)
@@ -278,7 +282,7 @@ def test_a_gpu_that_dies_or_hangs_loses_no_clip(folder, hangs):
 
 
 @pytest.mark.long
-def test_a_codec_that_the_gpu_does_not_decode_is_tried_on_it_once(folder, tmp_path):
+def test_a_codec_that_the_gpu_does_not_decode_is_tried_on_it_once(folder_of_films, tmp_path):
     """A GPU stands in that decodes no codec, and notes the name of each file that it opens: only one.
 
     A worker decodes many clips of a film in one pass. The clips of one film here are more than two passes, so
@@ -290,7 +294,7 @@ def test_a_codec_that_the_gpu_does_not_decode_is_tried_on_it_once(folder, tmp_pa
     for number in range(n_clips):
         start_s = 0.1 * number
         end_s = start_s + 0.2
-        tasks.append(DecodeTask(str(number), folder / "h264.mp4", start_s, end_s, two_frames))
+        tasks.append(DecodeTask(str(number), folder_of_films / "h264.mp4", start_s, end_s, two_frames))
     names_of_opened_files = tmp_path / "opened"
     gpu_that_notes_files = Noted(notes=names_of_opened_files)
 
@@ -319,9 +323,9 @@ def extract_films(folder: Path, out: Path, **settings):
 
 
 @pytest.fixture(scope="module")
-def store_by_cores(folder, tmp_path_factory):
+def store_by_cores(folder_of_films, tmp_path_factory):
     """The store that cores alone give."""
-    return extract_films(folder, tmp_path_factory.mktemp("cores") / "s")[0]
+    return extract_films(folder_of_films, tmp_path_factory.mktemp("cores") / "s")[0]
 
 
 @pytest.fixture
@@ -340,7 +344,7 @@ def install_gpu(monkeypatch):
     "gpu", [PretendedGpu(), Breaks(n=60), WrongBit()], ids=["right", "dies", "a wrong bit"]
 )
 def test_a_store_that_is_extracted_with_a_gpu_is_that_of_the_cores(
-    folder, tmp_path, gpu, install_gpu, file_digests, store_by_cores
+    folder_of_films, tmp_path, gpu, install_gpu, file_digests, store_by_cores
 ):
     """The store has the very files of one that cores made, whether the GPU works, dies, or gives wrong bits.
 
@@ -348,7 +352,7 @@ def test_a_store_that_is_extracted_with_a_gpu_is_that_of_the_cores(
     """
     install_gpu(gpu)
 
-    store, report = extract_films(folder, tmp_path / "s", decoder="cuda")
+    store, report = extract_films(folder_of_films, tmp_path / "s", decoder="cuda")
 
     assert file_digests(store.path) == file_digests(store_by_cores.path)
     assert report["failed"] == 1
@@ -357,37 +361,39 @@ def test_a_store_that_is_extracted_with_a_gpu_is_that_of_the_cores(
 
 
 @pytest.mark.long
-def test_frames_that_are_kept_with_a_gpu_are_those_of_the_cores(folder, tmp_path, install_gpu, file_digests):
+def test_frames_that_are_kept_with_a_gpu_are_those_of_the_cores(
+    folder_of_films, tmp_path, install_gpu, file_digests
+):
     """Two extractions keep the frames of their clips in folders: by cores alone, and with a GPU."""
     install_gpu(PretendedGpu())
     kept_by_cores = tmp_path / "kept_by_cores"
     kept_with_gpu = tmp_path / "kept_with_gpu"
 
-    extract_films(folder, tmp_path / "cores", keep_frames=kept_by_cores)
-    extract_films(folder, tmp_path / "card", decoder="cuda", keep_frames=kept_with_gpu)
+    extract_films(folder_of_films, tmp_path / "cores", keep_frames=kept_by_cores)
+    extract_films(folder_of_films, tmp_path / "card", decoder="cuda", keep_frames=kept_with_gpu)
 
     assert file_digests(kept_with_gpu) == file_digests(kept_by_cores)
 
 
 @pytest.mark.long
-def test_an_extraction_on_a_machine_without_a_gpu_begins_no_stage(folder, tmp_path, monkeypatch):
+def test_an_extraction_on_a_machine_without_a_gpu_begins_no_stage(folder_of_films, tmp_path, monkeypatch):
     """The library libcuda.so.1 of NVIDIA's driver is not found."""
     monkeypatch.setattr(gpu_pool, "MAKE_GPU", lambda _number: NoGpu())
 
     with pytest.raises(ExtractError, match=r"libcuda\.so\.1"):
-        extract(manifest_of(folder), tmp_path / "s", n_frames=4, decoder="cuda", licence="CC0-1.0")
+        extract(manifest_of(folder_of_films), tmp_path / "s", n_frames=4, decoder="cuda", licence="CC0-1.0")
     assert not staging_path(tmp_path / "s").exists()
 
 
 @pytest.mark.long
-def test_a_gpu_that_is_gone_when_decoding_begins_ends_the_run(folder):
+def test_a_gpu_that_is_gone_when_decoding_begins_ends_the_run(folder_of_films):
     """The library libcuda.so.1 of NVIDIA's driver is not found."""
     with pytest.raises(ExtractError, match=r"libcuda\.so\.1"):
-        decode_with(NoGpu(), windows_of(folder / "h264.mp4"))
+        decode_with(NoGpu(), windows_of(folder_of_films / "h264.mp4"))
 
 
 @pytest.mark.long
-def test_only_a_few_clips_at_a_time_are_begun_where_a_gpu_hands_all_back(folder, tmp_path):
+def test_only_a_few_clips_at_a_time_are_begun_where_a_gpu_hands_all_back(folder_of_films, tmp_path):
     """All 40 files are too small for a GPU, which hands them back; the pool has one worker beside it.
 
     Begun are at most 3 clips by the worker, as many as the GPU takes at once, and as many as it has handed
@@ -397,7 +403,7 @@ def test_only_a_few_clips_at_a_time_are_begun_where_a_gpu_hands_all_back(folder,
     tasks = []
     for number in range(40):
         film = tmp_path / f"{number}.mp4"
-        film.symlink_to(folder / "h264.mp4")
+        film.symlink_to(folder_of_films / "h264.mp4")
         tasks.append(DecodeTask(str(number), film, start_s=None, end_s=None, requests=two_frames))
     gpu_of_larger_pictures = PretendedGpu(min_pixels=2**30)
 

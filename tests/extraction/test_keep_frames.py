@@ -36,7 +36,7 @@ def wandering_blocks(seed, n=24, height=300, width=400):
 
 
 @pytest.fixture
-def clips(tmp_path) -> Manifest:
+def two_videos_and_a_span(tmp_path) -> Manifest:
     """Two videos, and a span of the first."""
     for number in range(2):
         encode(tmp_path / f"{number}.mp4", wandering_blocks(number), options={"preset": "ultrafast"})
@@ -98,7 +98,7 @@ def files_below(folder: Path):
 
 
 @pytest.mark.long
-def test_a_later_run_reads_the_kept_frames_and_gives_the_same(clips, tmp_path):
+def test_a_later_run_reads_the_kept_frames_and_gives_the_same(two_videos_and_a_span, tmp_path):
     """Frames of clips are kept as JPEG in a folder, so that a later run need not decode the videos.
 
     The first run has two backbones, the second one of them.
@@ -106,9 +106,11 @@ def test_a_later_run_reads_the_kept_frames_and_gives_the_same(clips, tmp_path):
     kept = tmp_path / "kept"
 
     first_store, first_report = extract_and_keep_frames(
-        clips, tmp_path / "a", kept, ("descriptors", "signature")
+        two_videos_and_a_span, tmp_path / "a", kept, ("descriptors", "signature")
     )
-    second_store, second_report = extract_and_keep_frames(clips, tmp_path / "b", kept, ("descriptors",))
+    second_store, second_report = extract_and_keep_frames(
+        two_videos_and_a_span, tmp_path / "b", kept, ("descriptors",)
+    )
 
     assert first_report.n_decoded > 0
     assert second_report.n_decoded == 0
@@ -122,14 +124,14 @@ def test_a_later_run_reads_the_kept_frames_and_gives_the_same(clips, tmp_path):
 
 
 @pytest.mark.long
-def test_kept_frames_are_near_the_exact_ones(clips, tmp_path):
+def test_kept_frames_are_near_the_exact_ones(two_videos_and_a_span, tmp_path):
     """JPEG changes pixels a little, here descriptors by at most 3 of 255 levels.
 
     The run that keeps frames computes from the kept ones too, so that it agrees with a run that reads them.
     """
-    of_run_that_keeps = decode_and_keep(clips, tmp_path / "kept")
-    of_run_that_reads = decode_and_keep(clips, tmp_path / "kept")
-    of_exact_frames = decode_and_keep(clips, folder=None)
+    of_run_that_keeps = decode_and_keep(two_videos_and_a_span, tmp_path / "kept")
+    of_run_that_reads = decode_and_keep(two_videos_and_a_span, tmp_path / "kept")
+    of_exact_frames = decode_and_keep(two_videos_and_a_span, folder=None)
 
     assert_same_features(of_run_that_reads, of_run_that_keeps)
     assert remarks(of_run_that_keeps) == remarks(of_exact_frames)
@@ -144,14 +146,14 @@ def test_kept_frames_are_near_the_exact_ones(clips, tmp_path):
         assert not np.array_equal(near.arrays["frames"], exact.arrays["frames"])
 
 
-def test_the_provenance_names_kept_frames(clips, tmp_path):
+def test_the_provenance_names_kept_frames(two_videos_and_a_span, tmp_path):
     """Features of kept frames are not those of the video, so a store must say which of them it has.
 
     The provenance of jobs that do and do not keep frames differs in this key alone.
     """
     backbones = (load_backbone("descriptors", n_frames=4),)
-    (keeping_group,) = Job(clips, "clips", backbones, keep_frames=tmp_path / "kept").groups()
-    (exact_group,) = Job(clips, "clips", backbones, keep_frames=None).groups()
+    (keeping_group,) = Job(two_videos_and_a_span, "clips", backbones, keep_frames=tmp_path / "kept").groups()
+    (exact_group,) = Job(two_videos_and_a_span, "clips", backbones, keep_frames=None).groups()
 
     keys_that_differ = same_numerics(keeping_group.provenance, exact_group.provenance)
 
@@ -218,18 +220,18 @@ def make_a_pipe(file):
         make_a_pipe,
     ],
 )
-def test_damaged_frames_are_noted_decoded_again_and_replaced(clips, tmp_path, damage):
+def test_damaged_frames_are_noted_decoded_again_and_replaced(two_videos_and_a_span, tmp_path, damage):
     """A run keeps the frames of each clip in a file, and a later run reads them instead of the videos.
 
     The file of one clip is damaged between two runs: this clip gets a remark, its frames are decoded again,
     and the file becomes what it was.
     """
-    first_run = decode_and_keep(clips, tmp_path / "kept")
+    first_run = decode_and_keep(two_videos_and_a_span, tmp_path / "kept")
     file_of_a_clip = files_below(tmp_path / "kept")[0]
     undamaged = file_of_a_clip.read_bytes()
     damage(file_of_a_clip)
 
-    second_run = decode_and_keep(clips, tmp_path / "kept")
+    second_run = decode_and_keep(two_videos_and_a_span, tmp_path / "kept")
 
     assert_same_features(second_run, first_run)
     assert remarks(second_run).count(DAMAGED_REMARK) == 1
@@ -239,17 +241,17 @@ def test_damaged_frames_are_noted_decoded_again_and_replaced(clips, tmp_path, da
 
 
 @pytest.mark.long
-def test_frames_that_cannot_be_kept_are_noted_and_the_features_are_the_same(clips, tmp_path):
+def test_frames_that_cannot_be_kept_are_noted_and_the_features_are_the_same(two_videos_and_a_span, tmp_path):
     """Files lie in the place of the folders of kept frames, so that writing fails as on a full disk.
 
     Each of three clips has a remark on that.
     """
-    first_run = decode_and_keep(clips, tmp_path / "kept")
+    first_run = decode_and_keep(two_videos_and_a_span, tmp_path / "kept")
     for folder in (tmp_path / "kept").iterdir():
         shutil.rmtree(folder)
         folder.write_text("in the way", encoding="utf-8")
 
-    second_run = decode_and_keep(clips, tmp_path / "kept")
+    second_run = decode_and_keep(two_videos_and_a_span, tmp_path / "kept")
 
     assert_same_features(second_run, first_run)
     remarks_on_keeping = [remark for remark in remarks(second_run) if "could not be kept" in remark]
@@ -257,36 +259,36 @@ def test_frames_that_cannot_be_kept_are_noted_and_the_features_are_the_same(clip
 
 
 @pytest.mark.long
-def test_another_video_of_the_same_name_has_frames_of_its_own(clips, tmp_path):
+def test_another_video_of_the_same_name_has_frames_of_its_own(two_videos_and_a_span, tmp_path):
     """Kept frames belong to a digest of the video, and not to its name.
 
     After the first run, another film is written to the file 0.mp4.
     """
-    decode_and_keep(clips, tmp_path / "kept")
+    decode_and_keep(two_videos_and_a_span, tmp_path / "kept")
     encode(tmp_path / "0.mp4", wandering_blocks(seed=7), options={"preset": "ultrafast"})
 
-    second_run = decode_and_keep(clips, tmp_path / "kept")
+    second_run = decode_and_keep(two_videos_and_a_span, tmp_path / "kept")
 
     assert n_frames_decoded(second_run) > 0
-    without_earlier_frames = decode_and_keep(clips, tmp_path / "other")
+    without_earlier_frames = decode_and_keep(two_videos_and_a_span, tmp_path / "other")
     assert_same_features(second_run, without_earlier_frames)
 
 
-def test_another_number_of_frames_has_files_of_its_own(clips, tmp_path):
+def test_another_number_of_frames_has_files_of_its_own(two_videos_and_a_span, tmp_path):
     """Frames of a clip are kept in one file. Three clips have three files, and with another number six."""
-    decode_and_keep(clips, tmp_path / "kept", n_frames=4)
+    decode_and_keep(two_videos_and_a_span, tmp_path / "kept", n_frames=4)
     n_files = len(files_below(tmp_path / "kept"))
 
-    decode_and_keep(clips, tmp_path / "kept", n_frames=2)
+    decode_and_keep(two_videos_and_a_span, tmp_path / "kept", n_frames=2)
 
     assert len(files_below(tmp_path / "kept")) == n_files + 3
 
 
-def test_a_run_without_a_folder_and_an_estimate_keep_nothing(clips, tmp_path):
+def test_a_run_without_a_folder_and_an_estimate_keep_nothing(two_videos_and_a_span, tmp_path):
     """Without a folder, a run keeps no frames; an estimate is given one, and tries some clips only."""
     no_folder = None
-    decode_and_keep(clips, no_folder)
-    prepare(clips, tmp_path / "b", keep_frames=tmp_path / "kept", **SETTINGS).estimate()
+    decode_and_keep(two_videos_and_a_span, no_folder)
+    prepare(two_videos_and_a_span, tmp_path / "b", keep_frames=tmp_path / "kept", **SETTINGS).estimate()
 
     assert not (tmp_path / "kept").exists()
 
@@ -351,29 +353,29 @@ def test_windows_of_a_film_whose_shots_are_found_keep_the_same_frames_and_give_t
 
 
 @pytest.mark.long
-def test_two_runs_may_keep_in_one_folder_at_once(clips, tmp_path):
+def test_two_runs_may_keep_in_one_folder_at_once(two_videos_and_a_span, tmp_path):
     """Both write the same files, one for each of three clips; afterwards nothing has to be decoded."""
     with ThreadPoolExecutor(2) as threads:
-        first_run = threads.submit(decode_and_keep, clips, tmp_path / "kept")
-        second_run = threads.submit(decode_and_keep, clips, tmp_path / "kept")
+        first_run = threads.submit(decode_and_keep, two_videos_and_a_span, tmp_path / "kept")
+        second_run = threads.submit(decode_and_keep, two_videos_and_a_span, tmp_path / "kept")
         assert_same_features(first_run.result(), second_run.result())
 
     assert len(files_below(tmp_path / "kept")) == 3
-    third_run = decode_and_keep(clips, tmp_path / "kept")
+    third_run = decode_and_keep(two_videos_and_a_span, tmp_path / "kept")
     assert n_frames_decoded(third_run) == 0
 
 
-def test_a_file_is_refused_as_the_folder_of_kept_frames(clips, tmp_path):
+def test_a_file_is_refused_as_the_folder_of_kept_frames(two_videos_and_a_span, tmp_path):
     """The video 0.mp4 is named where a folder for frames should be; the refusal has its path."""
     file = tmp_path / "0.mp4"
 
     with pytest.raises(ExtractError, match=str(file)):
-        prepare(clips, tmp_path / "a", ("descriptors",), keep_frames=file, **SETTINGS)
+        prepare(two_videos_and_a_span, tmp_path / "a", ("descriptors",), keep_frames=file, **SETTINGS)
 
 
-def test_to_keep_frames_for_a_backbone_that_only_hears_is_refused(clips, tmp_path):
+def test_to_keep_frames_for_a_backbone_that_only_hears_is_refused(two_videos_and_a_span, tmp_path):
     """The backbone `sound` takes no frames, so nothing could be kept in the folder."""
     folder = tmp_path / "kept"
 
     with pytest.raises(ExtractError, match=str(folder)):
-        prepare(clips, tmp_path / "a", ("sound",), keep_frames=folder, **SETTINGS)
+        prepare(two_videos_and_a_span, tmp_path / "a", ("sound",), keep_frames=folder, **SETTINGS)

@@ -25,7 +25,7 @@ LEVELS = ("EN", "S")
 
 
 @pytest.fixture(scope="module")
-def films(tmp_path_factory):
+def folder_of_twelve_videos(tmp_path_factory):
     """Twelve videos of four films, and a file that is none; every other one is labelled S and is darker."""
     folder = tmp_path_factory.mktemp("films")
     rng = np.random.default_rng(0)
@@ -62,69 +62,71 @@ BOTH_LAYERS = Layers()
 
 
 @pytest.fixture(scope="module")
-def store(films, clip_weights, tmp_path_factory):
+def store_of_both_layers(folder_of_twelve_videos, clip_weights, tmp_path_factory):
     """The store of a network's output and of both of its layers."""
     return extract_layers(
-        films, tmp_path_factory.mktemp("stores") / "films", clip_weights, layers=BOTH_LAYERS
+        folder_of_twelve_videos, tmp_path_factory.mktemp("stores") / "films", clip_weights, layers=BOTH_LAYERS
     )
 
 
 @pytest.fixture(scope="module")
-def store_without_layers(films, clip_weights, tmp_path_factory):
+def store_without_layers(folder_of_twelve_videos, clip_weights, tmp_path_factory):
     """The store of the network's output alone."""
-    return extract_layers(films, tmp_path_factory.mktemp("plain") / "films", clip_weights)
+    return extract_layers(folder_of_twelve_videos, tmp_path_factory.mktemp("plain") / "films", clip_weights)
 
 
 @pytest.mark.long
 def test_every_layer_is_a_group_of_the_store_with_the_vectors_of_the_pass_that_gives_the_output(
-    films, clip_weights, store
+    folder_of_twelve_videos, clip_weights, store_of_both_layers
 ):
     """A store has, of two frames of each clip, the output of a small network (clip) and of its two layers.
 
     Here the network is run on clip c03, which is the file 3.mp4: the vector of its second layer must be that
     of the store.
     """
-    assert store.names == ("clip", "clip.1", "clip.2")
-    assert store.backbones == ("clip",)
-    assert store["clip.1"].arrays == ("pooled",)
-    assert of.verify(store, "full").ok
+    assert store_of_both_layers.names == ("clip", "clip.1", "clip.2")
+    assert store_of_both_layers.backbones == ("clip",)
+    assert store_of_both_layers["clip.1"].arrays == ("pooled",)
+    assert of.verify(store_of_both_layers, "full").ok
 
     second_layer = Layers(numbers=(2,))
     backbone = load_backbone("clip", n_frames=2, weights=clip_weights, layers=second_layer, compute=cpu())
-    frames = read_frames(films / "3.mp4", uniform(2)).images
+    frames = read_frames(folder_of_twelve_videos / "3.mp4", uniform(2)).images
     batch_of_one_clip = np.stack([backbone.prepare(frame) for frame in frames])[np.newaxis]
     vector_of_second_layer = backbone.encode(batch_of_one_clip)["2/pooled"][0]
-    assert np.array_equal(store["clip.2"].read("c03", "pooled"), vector_of_second_layer)
+    assert np.array_equal(store_of_both_layers["clip.2"].read("c03", "pooled"), vector_of_second_layer)
 
 
 @pytest.mark.long
-def test_a_clip_that_failed_has_no_features_in_any_layer(store):
+def test_a_clip_that_failed_has_no_features_in_any_layer(store_of_both_layers):
     """The file of the clip `none` is no video."""
-    status_of = {row.clip_id: row.status for row in store.clips}
+    status_of = {row.clip_id: row.status for row in store_of_both_layers.clips}
     assert status_of["none"] == "failed"
     for layer in ("clip.1", "clip.2"):
-        row = store[layer].clip_ids.index("none")
-        assert not store[layer].usable[row]
+        row = store_of_both_layers[layer].clip_ids.index("none")
+        assert not store_of_both_layers[layer].usable[row]
 
 
 @pytest.mark.long
-def test_the_output_of_a_network_is_stored_the_same_with_and_without_layers(store, store_without_layers):
+def test_the_output_of_a_network_is_stored_the_same_with_and_without_layers(
+    store_of_both_layers, store_without_layers
+):
     """Both stores are of the same clips and network; one has its two layers besides, clip.1 and clip.2."""
     assert store_without_layers.names == ("clip",)
     for array in ("pooled", "frames", "time_s"):
-        assert store_without_layers["clip"].digests(array) == store["clip"].digests(array)
-    assert store_without_layers["clip"].provenance == store["clip"].provenance
+        assert store_without_layers["clip"].digests(array) == store_of_both_layers["clip"].digests(array)
+    assert store_without_layers["clip"].provenance == store_of_both_layers["clip"].provenance
     assert store_without_layers.attributes["spec_version"] == "1.0"
-    assert store.attributes["spec_version"] == "1.0"
+    assert store_of_both_layers.attributes["spec_version"] == "1.0"
 
-    groups_of_first_alone = diff(store, store_without_layers).groups_first
+    groups_of_first_alone = diff(store_of_both_layers, store_without_layers).groups_first
     assert groups_of_first_alone == ("clip.1", "clip.2")
 
 
 @pytest.mark.long
-def test_the_provenance_of_a_layer_names_it_and_its_network_and_no_space_of_texts(store):
+def test_the_provenance_of_a_layer_names_it_and_its_network_and_no_space_of_texts(store_of_both_layers):
     """Only the output of CLIP lies in one space with texts."""
-    provenance = store["clip.2"].provenance
+    provenance = store_of_both_layers["clip.2"].provenance
 
     assert provenance["layer"] == "2"
     assert provenance["norm"] is None
@@ -133,11 +135,19 @@ def test_the_provenance_of_a_layer_names_it_and_its_network_and_no_space_of_text
 
 
 @pytest.fixture
-def run_extract(films, clip_weights, tmp_path, obygaze):
+def run_extract(folder_of_twelve_videos, clip_weights, tmp_path, obygaze):
     """Run the command `extract` into the store `s` with a tiny CLIP, or else descriptors, and options."""
 
     def run(*options, network=True):
-        words = ["extract", films / "films.csv", tmp_path / "s", "--licence", "CC0-1.0", "--workers", 1]
+        words = [
+            "extract",
+            folder_of_twelve_videos / "films.csv",
+            tmp_path / "s",
+            "--licence",
+            "CC0-1.0",
+            "--workers",
+            1,
+        ]
         if network:
             words += ["--backbone", "clip", "--weights", clip_weights, "--n", 2]
         return obygaze(tmp_path, *words, *options)
@@ -176,17 +186,19 @@ def test_a_layer_that_a_network_has_not_is_refused_without_a_traceback(run_extra
 
 
 @pytest.mark.long
-def test_a_store_with_layers_grows(films, clip_weights, store, tmp_path):
+def test_a_store_with_layers_grows(folder_of_twelve_videos, clip_weights, store_of_both_layers, tmp_path):
     """A store has the output of a network and of its two layers: of five clips first, and then of all 13.
 
     It has the digests of the store that was made of all at once.
     """
-    clips = of.read_manifest(films / "films.csv").clips
-    of.write_manifest(of.Manifest(clips[:5], films), films / "some.csv")
+    clips = of.read_manifest(folder_of_twelve_videos / "films.csv").clips
+    of.write_manifest(of.Manifest(clips[:5], folder_of_twelve_videos), folder_of_twelve_videos / "some.csv")
 
-    store_of_five = extract_layers(films, tmp_path / "films", clip_weights, "some.csv", layers=BOTH_LAYERS)
+    store_of_five = extract_layers(
+        folder_of_twelve_videos, tmp_path / "films", clip_weights, "some.csv", layers=BOTH_LAYERS
+    )
     grown = extract_layers(
-        films,
+        folder_of_twelve_videos,
         tmp_path / "films",
         clip_weights,
         layers=BOTH_LAYERS,
@@ -195,48 +207,52 @@ def test_a_store_with_layers_grows(films, clip_weights, store, tmp_path):
     )
 
     for group in ("clip", "clip.1", "clip.2"):
-        assert grown[group].digests("pooled") == store[group].digests("pooled")
-    differences = diff(store, grown)
+        assert grown[group].digests("pooled") == store_of_both_layers[group].digests("pooled")
+    differences = diff(store_of_both_layers, grown)
     assert not any(array.changed for array in differences.arrays)
     assert not any(differences.numerics.values())
 
 
 @pytest.mark.long
-def test_a_layer_is_read_from_a_zip_and_from_a_server(store, tmp_path):
+def test_a_layer_is_read_from_a_zip_and_from_a_server(store_of_both_layers, tmp_path):
     """The rows of the clip that failed are NaN."""
     zipped = tmp_path / "films.zip"
-    pack(store.path, zipped)
+    pack(store_of_both_layers.path, zipped)
 
     with serving(tmp_path) as server:
         vectors_of_zip = of.open_store(zipped)["clip.1"].pooled()
         vectors_of_server = of.open_store(f"{server.url}/films.zip")["clip.1"].pooled()
 
-    vectors = store["clip.1"].pooled()
+    vectors = store_of_both_layers["clip.1"].pooled()
     assert np.array_equal(vectors_of_zip, vectors, equal_nan=True)
     assert np.array_equal(vectors_of_server, vectors, equal_nan=True)
 
 
 @pytest.mark.long
 def test_stores_with_and_without_layers_are_not_merged_and_the_layers_are_named(
-    store, store_without_layers, tmp_path
+    store_of_both_layers, store_without_layers, tmp_path
 ):
     """The layer clip.1 is named in the message, and not only as a part of a path."""
     with pytest.raises(of.ObygazeError) as refused:
-        merge([store.path, store_without_layers.path], tmp_path / "merged", version="1.1.0")
+        merge([store_of_both_layers.path, store_without_layers.path], tmp_path / "merged", version="1.1.0")
 
     message_without_paths = re.sub(r"\S*/\S+", "", str(refused.value))
     assert "clip.1" in message_without_paths
 
 
 @pytest.mark.long
-def test_a_layer_has_the_vectors_of_frames_extracted_at_a_rate(films, clip_weights, tmp_path):
+def test_a_layer_has_the_vectors_of_frames_extracted_at_a_rate(
+    folder_of_twelve_videos, clip_weights, tmp_path
+):
     """Of a network's first layer, a store has the vectors of eight frames a second of each clip.
 
     The frames of clip c03, which is the file 3.mp4, get the same vectors when they are encoded here alone.
     Batches of another size may be summed in another order, so they agree to four digits.
     """
     first_layer_of_frames = Layers(numbers=(1,), frames=True)
-    store = extract_layers(films, tmp_path / "s", clip_weights, layers=first_layer_of_frames, per_second=8)
+    store = extract_layers(
+        folder_of_twelve_videos, tmp_path / "s", clip_weights, layers=first_layer_of_frames, per_second=8
+    )
     group = store["clip.1"]
     assert group.arrays == ("frames",)
     assert group.ragged  # each clip has a number of frames of its own
@@ -245,7 +261,7 @@ def test_a_layer_has_the_vectors_of_frames_extracted_at_a_rate(films, clip_weigh
     first_layer = Layers(numbers=(1,))
     backbone = load_backbone("clip", n_frames=1, weights=clip_weights, layers=first_layer, compute=cpu())
     vectors_of_each_alone = []
-    for frame in read_frames(films / "3.mp4", fps(rate=8)).images:
+    for frame in read_frames(folder_of_twelve_videos / "3.mp4", fps(rate=8)).images:
         batch_of_one = backbone.prepare(frame)[np.newaxis, np.newaxis]
         vectors_of_each_alone.append(backbone.encode(batch_of_one)["1/pooled"][0])
     vectors_of_store = group.read("c03", "frames")
@@ -253,15 +269,19 @@ def test_a_layer_has_the_vectors_of_frames_extracted_at_a_rate(films, clip_weigh
 
 
 def test_a_layer_without_frames_is_refused_where_frames_are_extracted_at_a_rate(
-    films, clip_weights, tmp_path
+    folder_of_twelve_videos, clip_weights, tmp_path
 ):
     """A layer without frames has one vector a clip, and at a rate there are only vectors of frames."""
     with pytest.raises(ExtractError):
-        extract_layers(films, tmp_path / "t", clip_weights, layers=Layers(frames=False), per_second=8)
+        extract_layers(
+            folder_of_twelve_videos, tmp_path / "t", clip_weights, layers=Layers(frames=False), per_second=8
+        )
 
 
 @pytest.mark.long
-def test_clips_without_sound_have_no_features_in_any_layer_of_a_network_of_sound(films, tmp_path):
+def test_clips_without_sound_have_no_features_in_any_layer_of_a_network_of_sound(
+    folder_of_twelve_videos, tmp_path
+):
     """The videos are silent. Their pictures have descriptors, so that their clips do not fail."""
     from tests.tiny_checkpoints import tiny_sound_checkpoint
 
@@ -269,7 +289,7 @@ def test_clips_without_sound_have_no_features_in_any_layer_of_a_network_of_sound
     options = {"weights": weights, "compute": cpu(), "layers": Layers((1,))}
     backbones = ["descriptors", Recipe("waveform", options=options)]
 
-    store = of.extract(films / "films.csv", tmp_path / "s", backbones, n_frames=2, **QUIET)
+    store = of.extract(folder_of_twelve_videos / "films.csv", tmp_path / "s", backbones, n_frames=2, **QUIET)
 
     assert store.names == ("descriptors", "waveform", "waveform.1")
     assert not store["waveform.1"].usable.any()
@@ -277,10 +297,10 @@ def test_clips_without_sound_have_no_features_in_any_layer_of_a_network_of_sound
 
 
 @pytest.mark.long
-def test_clips_like_another_are_searched_in_the_layer_that_is_named(store):
+def test_clips_like_another_are_searched_in_the_layer_that_is_named(store_of_both_layers):
     """Without a name, the output of the network is searched."""
-    usual_search = of.search_like(store, "c03")
-    search_in_second_layer = of.search_like(store, "c03", backbone="clip.2")
+    usual_search = of.search_like(store_of_both_layers, "c03")
+    search_in_second_layer = of.search_like(store_of_both_layers, "c03", backbone="clip.2")
 
     assert usual_search.backbone == "clip"
     assert search_in_second_layer.backbone == "clip.2"
@@ -288,10 +308,18 @@ def test_clips_like_another_are_searched_in_the_layer_that_is_named(store):
 
 @pytest.mark.long
 def test_clips_like_a_file_are_searched_in_the_layer_that_is_named(
-    films, store, clip_weights, tmp_path, obygaze
+    folder_of_twelve_videos, store_of_both_layers, clip_weights, tmp_path, obygaze
 ):
     """The file 3.mp4 is that of clip c03, which is found first, with the cosine 1."""
-    words = ["search", store.path, "--like", films / "3.mp4", "--backbone", "clip.2", "--json"]
+    words = [
+        "search",
+        store_of_both_layers.path,
+        "--like",
+        folder_of_twelve_videos / "3.mp4",
+        "--backbone",
+        "clip.2",
+        "--json",
+    ]
 
     result = obygaze(tmp_path, *words, "--weights", clip_weights)
 
@@ -302,9 +330,11 @@ def test_clips_like_a_file_are_searched_in_the_layer_that_is_named(
 
 
 @pytest.fixture(scope="module")
-def model_of_second_layer(films, store, tmp_path_factory):
+def model_of_second_layer(folder_of_twelve_videos, store_of_both_layers, tmp_path_factory):
     """A linear model, trained on the store's layer clip.2, saved and loaded."""
-    data = om.load_dataset(store, of.read_manifest(films / "films.csv"), backbone="clip.2")
+    data = om.load_dataset(
+        store_of_both_layers, of.read_manifest(folder_of_twelve_videos / "films.csv"), backbone="clip.2"
+    )
     run = om.evaluate(data, ["linear"], "en_s")
     (path,) = om.save_models(run, data, ["linear"], tmp_path_factory.mktemp("models") / "kept").values()
     return om.load_model(path)
@@ -312,10 +342,10 @@ def model_of_second_layer(films, store, tmp_path_factory):
 
 @pytest.mark.long
 def test_a_model_of_a_layer_names_it_and_predicts_the_clips_of_a_store_that_has_it(
-    store, model_of_second_layer
+    store_of_both_layers, model_of_second_layer
 ):
     """The store has 12 clips with features, and one that failed; clip.2 is the network's second layer."""
-    predictions = om.predict(model_of_second_layer, [store]).table
+    predictions = om.predict(model_of_second_layer, [store_of_both_layers]).table
 
     assert model_of_second_layer.card.backbone == "clip.2"
     assert model_of_second_layer.card.provenance["layer"] == "2"

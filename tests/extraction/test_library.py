@@ -16,7 +16,7 @@ SETTINGS = {"n_frames": 2, "workers": 1, "licence": "CC0-1.0"}
 
 
 @pytest.fixture
-def films(tmp_path):
+def folder_of_two_videos(tmp_path):
     """A folder with two videos, a file that is none, and their manifest."""
     for i in range(2):
         frames = (np.full((48, 64, 3), 20 * i + t, np.uint8) for t in range(12))
@@ -29,7 +29,7 @@ def films(tmp_path):
 
 @pytest.mark.long
 def test_a_call_of_extract_shows_its_progress_and_gives_the_very_bytes_of_the_command(
-    films, obygaze, file_digests
+    folder_of_two_videos, obygaze, file_digests
 ):
     """Three clips, of which the last is no video, are extracted by a call in Python and by a command.
 
@@ -41,45 +41,50 @@ def test_a_call_of_extract_shows_its_progress_and_gives_the_very_bytes_of_the_co
     def note_progress(n_done, n_clips):
         progress.append((n_done, n_clips))
 
-    store = of.extract(films / "films.csv", films / "by-call", progress=note_progress, **SETTINGS)
+    store = of.extract(
+        folder_of_two_videos / "films.csv",
+        folder_of_two_videos / "by-call",
+        progress=note_progress,
+        **SETTINGS,
+    )
     command = ("extract", "films.csv", "by-command", "--n", 2, "--workers", 1, "--licence", "CC0-1.0")
-    process = obygaze(films, *command)
+    process = obygaze(folder_of_two_videos, *command)
 
     n_done_at_the_end, n_clips = progress[-1]
     assert n_done_at_the_end == 3
     assert n_clips == 3
     assert [clip.status for clip in store.clips] == ["ok", "ok", "failed"]
     assert process.returncode == 3, process.stderr
-    assert file_digests(store.path) == file_digests(films / "by-command-1.0.0")
+    assert file_digests(store.path) == file_digests(folder_of_two_videos / "by-command-1.0.0")
 
 
 @pytest.mark.long
-def test_the_licence_of_a_sealed_store_is_changed_by_another_version_alone(films, obygaze):
+def test_the_licence_of_a_sealed_store_is_changed_by_another_version_alone(folder_of_two_videos, obygaze):
     """Version 1.0.0 is sealed under CC0-1.0, and never changes."""
-    of.extract(films / "films.csv", films / "store", **SETTINGS)
+    of.extract(folder_of_two_videos / "films.csv", folder_of_two_videos / "store", **SETTINGS)
 
     command = ("extract", "films.csv", "store", "--n", 2, "--workers", 1, "--licence", "MIT")
-    process = obygaze(films, *command)
+    process = obygaze(folder_of_two_videos, *command)
 
     assert "keeps licence" in process.stderr
     assert "--store-version 1.0.1" in process.stderr
 
 
 @pytest.mark.long
-def test_what_a_killed_sealing_left_beside_its_store_is_removed_by_the_next_call(films):
+def test_what_a_killed_sealing_left_beside_its_store_is_removed_by_the_next_call(folder_of_two_videos):
     """A sealing that is killed as it ends leaves the folder in which it built the store."""
-    store = of.extract(films / "films.csv", films / "store", **SETTINGS)
-    folder_of_killed_sealing = films / "store.building"
+    store = of.extract(folder_of_two_videos / "films.csv", folder_of_two_videos / "store", **SETTINGS)
+    folder_of_killed_sealing = folder_of_two_videos / "store.building"
     folder_of_killed_sealing.mkdir()
 
-    same_store = of.extract(films / "films.csv", films / "store", **SETTINGS)
+    same_store = of.extract(folder_of_two_videos / "films.csv", folder_of_two_videos / "store", **SETTINGS)
 
     assert same_store.path == store.path
     assert not folder_of_killed_sealing.exists()
 
 
 @pytest.mark.long
-def test_a_licence_is_asked_for_before_the_first_clip_is_done(films):
+def test_a_licence_is_asked_for_before_the_first_clip_is_done(folder_of_two_videos):
     """Extraction may take days, and sealing needs a licence: the note comes before any progress."""
     notes_and_progress = []
     settings = {
@@ -89,37 +94,53 @@ def test_a_licence_is_asked_for_before_the_first_clip_is_done(films):
         "progress": lambda *numbers: notes_and_progress.append(numbers),
     }
 
-    of.extract(films / "films.csv", films / "without", **settings)
+    of.extract(folder_of_two_videos / "films.csv", folder_of_two_videos / "without", **settings)
 
     assert "--licence SPDX" in notes_and_progress[0]
 
 
 @pytest.mark.long
-def test_a_licence_that_is_given_is_not_asked_for(films):
+def test_a_licence_that_is_given_is_not_asked_for(folder_of_two_videos):
     """The licence CC0-1.0 is given, so that no note names the option for it."""
     notes = []
 
-    of.extract(films / "films.csv", films / "with", note=notes.append, progress=False, **SETTINGS)
+    of.extract(
+        folder_of_two_videos / "films.csv",
+        folder_of_two_videos / "with",
+        note=notes.append,
+        progress=False,
+        **SETTINGS,
+    )
 
     assert not any("--licence" in note for note in notes)
 
 
 @pytest.mark.long
-def test_a_call_after_a_limited_one_makes_the_store_of_one_call(films):
+def test_a_call_after_a_limited_one_makes_the_store_of_one_call(folder_of_two_videos):
     """Of three clips, the first limited call leaves two, and the second one leaves one. They seal nothing.
 
     What is left is noted; where nobody takes the notes, it is a warning.
     """
     settings = {**SETTINGS, "progress": False}
     notes = []
-    limited = of.extract(films / "films.csv", films / "in-steps", limit=1, note=notes.append, **settings)
+    limited = of.extract(
+        folder_of_two_videos / "films.csv",
+        folder_of_two_videos / "in-steps",
+        limit=1,
+        note=notes.append,
+        **settings,
+    )
     assert limited is None
     assert "2 clips" in notes[-1]
     with pytest.warns(UserWarning, match="1 clip left"):
-        of.extract(films / "films.csv", films / "in-steps", limit=1, **settings)
+        of.extract(folder_of_two_videos / "films.csv", folder_of_two_videos / "in-steps", limit=1, **settings)
 
-    made_in_steps = of.extract(films / "films.csv", films / "in-steps", **settings)
-    made_at_once = of.extract(films / "films.csv", films / "at-once", **settings)
+    made_in_steps = of.extract(
+        folder_of_two_videos / "films.csv", folder_of_two_videos / "in-steps", **settings
+    )
+    made_at_once = of.extract(
+        folder_of_two_videos / "films.csv", folder_of_two_videos / "at-once", **settings
+    )
 
     assert [clip.status for clip in made_in_steps.clips] == ["ok", "ok", "failed"]
     vectors = made_in_steps["descriptors"].pooled()
@@ -127,28 +148,37 @@ def test_a_call_after_a_limited_one_makes_the_store_of_one_call(films):
 
 
 @pytest.mark.long
-def test_stores_grown_and_merged_stores_count_the_clips_of_each_stream(films):
+def test_stores_grown_and_merged_stores_count_the_clips_of_each_stream(folder_of_two_videos):
     """Films with equal streams are one entry, and a file that was not read is none.
 
     Clip `more` is of a film that the store has. A store that has it is merged with a store of it alone: their
     numbers cannot be added, so that none are stated.
     """
     settings = {**SETTINGS, "note": str}
-    store = of.extract(films / "films.csv", films / "mine", **settings)
+    store = of.extract(folder_of_two_videos / "films.csv", folder_of_two_videos / "mine", **settings)
     (stream,) = store.attributes["streams"]
     assert stream["codec"] == "h264"
     assert stream["pixels"] == "yuv420p"
-    stream_of_first_film = of.read_frames(films / "0.mp4", of.uniform(1)).stream
+    stream_of_first_film = of.read_frames(folder_of_two_videos / "0.mp4", of.uniform(1)).stream
     assert stream == {**stream_of_first_film, "clips": 2}
 
-    of.write_manifest(of.Manifest((of.Clip("more", "tt9", "0.mp4"),), films), films / "more.csv")
-    grown = of.extract(films / "more.csv", films / "mine", append=store.path, version="1.1.0", **settings)
+    of.write_manifest(
+        of.Manifest((of.Clip("more", "tt9", "0.mp4"),), folder_of_two_videos),
+        folder_of_two_videos / "more.csv",
+    )
+    grown = of.extract(
+        folder_of_two_videos / "more.csv",
+        folder_of_two_videos / "mine",
+        append=store.path,
+        version="1.1.0",
+        **settings,
+    )
     assert grown.attributes["streams"] == [{**stream, "clips": 3}]
 
-    other = of.extract(films / "more.csv", films / "other", **settings)
-    merged = of.open_store(of.merge([store, other], films / "both", corpus="films"))
+    other = of.extract(folder_of_two_videos / "more.csv", folder_of_two_videos / "other", **settings)
+    merged = of.open_store(of.merge([store, other], folder_of_two_videos / "both", corpus="films"))
     assert merged.attributes["streams"] == [{**stream, "clips": 3}]
-    overlapping = of.open_store(of.merge([merged, other], films / "twice", corpus="films"))
+    overlapping = of.open_store(of.merge([merged, other], folder_of_two_videos / "twice", corpus="films"))
     assert "streams" not in overlapping.attributes
 
 
@@ -175,49 +205,49 @@ print([clip.status for clip in store.clips])
 
 
 @pytest.mark.long
-def test_a_script_without_a_main_guard_is_not_run_again_by_its_workers(films):
+def test_a_script_without_a_main_guard_is_not_run_again_by_its_workers(folder_of_two_videos):
     """It prints when it begins, why its first extraction is refused, and the clips of its second.
 
     Its backbone 'mine' prepares frames by a function of the script, which workers cannot import.
     """
-    (films / "script.py").write_text(SCRIPT_WITHOUT_MAIN_GUARD, encoding="utf-8")
+    (folder_of_two_videos / "script.py").write_text(SCRIPT_WITHOUT_MAIN_GUARD, encoding="utf-8")
 
-    result = python("script.py", cwd=films)
+    result = python("script.py", cwd=folder_of_two_videos)
 
     beginning, refusal, statuses = result.stdout.splitlines()
     assert beginning == "once"
     assert refusal.startswith("backbone 'mine' cannot be sent to worker processes: 'prepare' is defined in")
     assert statuses == "['ok', 'ok', 'failed']"
     assert "Traceback" not in result.stderr
-    assert not list(films.glob("refused*"))
+    assert not list(folder_of_two_videos.glob("refused*"))
 
 
-def test_an_estimate_writes_nothing_and_counts_what_is_left(films):
+def test_an_estimate_writes_nothing_and_counts_what_is_left(folder_of_two_videos):
     """The manifest has three clips of three files, all of which are there."""
-    cost = estimate(films / "films.csv", films / "mine", n_frames=2)
+    cost = estimate(folder_of_two_videos / "films.csv", folder_of_two_videos / "mine", n_frames=2)
 
     assert cost.clips == 3
     assert cost.files == 3
     assert cost.absent == 0
-    assert list(films.glob("mine*")) == []
+    assert list(folder_of_two_videos.glob("mine*")) == []
 
 
 @pytest.mark.long
-def test_an_estimate_of_a_store_that_is_done_counts_no_clips_or_is_refused(films):
+def test_an_estimate_of_a_store_that_is_done_counts_no_clips_or_is_refused(folder_of_two_videos):
     """The stage has two frames of each clip; an estimate for three, or without the stage, is refused."""
-    store = films / "mine"
-    of.extract(films / "films.csv", store, **SETTINGS)
+    store = folder_of_two_videos / "mine"
+    of.extract(folder_of_two_videos / "films.csv", store, **SETTINGS)
 
-    assert estimate(films / "films.csv", store, n_frames=2).clips == 0
+    assert estimate(folder_of_two_videos / "films.csv", store, n_frames=2).clips == 0
     with pytest.raises(StoreError, match="other settings"):
-        estimate(films / "films.csv", store, n_frames=3)
+        estimate(folder_of_two_videos / "films.csv", store, n_frames=3)
 
-    shutil.rmtree(films / "mine.staging")
+    shutil.rmtree(folder_of_two_videos / "mine.staging")
     with pytest.raises(ExtractError, match="is sealed"):
-        estimate(films / "films.csv", store, n_frames=2)
+        estimate(folder_of_two_videos / "films.csv", store, n_frames=2)
 
 
-def test_an_estimate_without_a_gpu_encodes_one_clip_at_a_time(films, monkeypatch):
+def test_an_estimate_without_a_gpu_encodes_one_clip_at_a_time(folder_of_two_videos, monkeypatch):
     """An estimate tries three clips, of which one is no video: two batches of one clip each are encoded."""
     module = import_module("obygaze_features.extraction.cost_estimate")
     sizes_of_batches = []
@@ -229,7 +259,7 @@ def test_an_estimate_without_a_gpu_encodes_one_clip_at_a_time(films, monkeypatch
 
     monkeypatch.setattr(module, "encode_batch", note_size)
 
-    cost = estimate(films / "films.csv", films / "other", n_frames=2)
+    cost = estimate(folder_of_two_videos / "films.csv", folder_of_two_videos / "other", n_frames=2)
 
     assert cost.tried == 3
     assert sizes_of_batches == [1, 1]

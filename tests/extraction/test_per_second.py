@@ -22,7 +22,7 @@ QUIET = {"licence": "CC0-1.0", "note": lambda _: None}
 
 
 @pytest.fixture(scope="module")
-def films(tmp_path_factory):
+def folder_of_two_videos_and_a_span(tmp_path_factory):
     """A folder with films.csv: videos of 1 s and 3.5 s, a span of 1.5 s in the latter and no video."""
     folder = tmp_path_factory.mktemp("films")
     rng = np.random.default_rng(0)
@@ -53,13 +53,22 @@ def encoded_one_by_one(path, backbone, span=(None, None)):
 
 
 @pytest.mark.long
-def test_a_clip_has_two_frames_for_each_of_its_seconds_each_encoded_alone(films, tmp_path):
+def test_a_clip_has_two_frames_for_each_of_its_seconds_each_encoded_alone(
+    folder_of_two_videos_and_a_span, tmp_path
+):
     """At two frames a second, a video of 3.5 s has 7 frames, one of 1 s has 2, and a span of 1.5 s has 3.
 
     The clip `none` is no video and has no frames. Each frame's vector, time and number is what one gets by
     encoding it here alone.
     """
-    store = of.extract(films / "films.csv", tmp_path / "s", ["descriptors"], per_second=2, workers=2, **QUIET)
+    store = of.extract(
+        folder_of_two_videos_and_a_span / "films.csv",
+        tmp_path / "s",
+        ["descriptors"],
+        per_second=2,
+        workers=2,
+        **QUIET,
+    )
 
     group = store["descriptors"]
     assert group.ragged  # clips have unequal numbers of frames
@@ -75,16 +84,16 @@ def test_a_clip_has_two_frames_for_each_of_its_seconds_each_encoded_alone(films,
         ("long", "long.mp4", whole_file),
         ("span", "long.mp4", (1.0, 2.5)),
     ):
-        vectors, times, indices = encoded_one_by_one(films / file, backbone, span_s)
+        vectors, times, indices = encoded_one_by_one(folder_of_two_videos_and_a_span / file, backbone, span_s)
         assert np.array_equal(group.read(clip, "frames"), vectors)
         assert np.array_equal(group.read(clip, "time_s"), times)
         assert np.array_equal(group.read(clip, "frame_index"), indices)
 
 
 @pytest.mark.long
-def test_the_bytes_do_not_depend_on_workers_and_batches(films, tmp_path):
+def test_the_bytes_do_not_depend_on_workers_and_batches(folder_of_two_videos_and_a_span, tmp_path):
     """The fingerprint of a store is the digest of its bytes."""
-    films_csv = films / "films.csv"
+    films_csv = folder_of_two_videos_and_a_span / "films.csv"
 
     by_one_worker = of.extract(films_csv, tmp_path / "one", per_second=3, workers=1, batch_size=1, **QUIET)
     by_two_workers = of.extract(films_csv, tmp_path / "two", per_second=3, workers=2, batch_size=3, **QUIET)
@@ -93,7 +102,9 @@ def test_the_bytes_do_not_depend_on_workers_and_batches(films, tmp_path):
 
 
 @pytest.mark.long
-def test_frames_that_a_network_encodes_together_have_the_vectors_of_each_alone(films, tmp_path):
+def test_frames_that_a_network_encodes_together_have_the_vectors_of_each_alone(
+    folder_of_two_videos_and_a_span, tmp_path
+):
     """A tiny CLIP, a network, encodes two frames a second of videos of 1 s and 3.5 s, and a span of 1.5 s.
 
     It encodes frames together, and each of the two videos' frames has the vector that it gets here alone.
@@ -101,7 +112,7 @@ def test_frames_that_a_network_encodes_together_have_the_vectors_of_each_alone(f
     options = {"weights": str(tiny_checkpoint("clip", tmp_path / "weights"))}
 
     store = of.extract(
-        films / "films.csv",
+        folder_of_two_videos_and_a_span / "films.csv",
         tmp_path / "s",
         [Recipe("clip", options=options)],
         per_second=2,
@@ -113,7 +124,9 @@ def test_frames_that_a_network_encodes_together_have_the_vectors_of_each_alone(f
     assert number_of_frames(group) == {"long": 7, "none": 0, "short": 2, "span": 3}
     backbone = load_backbone("clip", n_frames=1, **options)
     for clip in ("short", "long"):
-        vectors_of_each_alone, _times, _indices = encoded_one_by_one(films / f"{clip}.mp4", backbone)
+        vectors_of_each_alone, _times, _indices = encoded_one_by_one(
+            folder_of_two_videos_and_a_span / f"{clip}.mp4", backbone
+        )
         # Batches of another size may be summed in another order; vectors of two frames differ by .2 or more.
         np.testing.assert_allclose(group.read(clip, "frames"), vectors_of_each_alone, rtol=1e-2, atol=1e-3)
 
@@ -144,7 +157,7 @@ def test_a_backbone_that_gives_tokens_too_is_refused():
     ],
 )
 def test_options_and_backbones_that_do_not_go_with_a_rate_are_refused(
-    films, tmp_path, backbones, other_options, message
+    folder_of_two_videos_and_a_span, tmp_path, backbones, other_options, message
 ):
     """A rate, here two frames a second, gives each clip a number of frames of its own.
 
@@ -153,14 +166,16 @@ def test_options_and_backbones_that_do_not_go_with_a_rate_are_refused(
     options = {"per_second": 2, "workers": 1} | other_options
 
     with pytest.raises(ExtractError, match=message):
-        of.extract(films / "films.csv", tmp_path / "s", backbones, **options)
+        of.extract(folder_of_two_videos_and_a_span / "films.csv", tmp_path / "s", backbones, **options)
 
     assert not (tmp_path / "s-1.0.0").exists()
 
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_the_disk_that_is_estimated_grows_with_the_number_of_frames(films, tmp_path):
+def test_the_disk_that_is_estimated_grows_with_the_number_of_frames(
+    folder_of_two_videos_and_a_span, tmp_path
+):
     """Four clips of 3 s are extracted at 2 frames a second, and then at 2000, which is 4 * 3 * 1998 more.
 
     Each takes its vector, with four bytes a number, its time and its index, with eight bytes each; the
@@ -171,10 +186,18 @@ def test_the_disk_that_is_estimated_grows_with_the_number_of_frames(films, tmp_p
     clips = tuple(
         of.Clip(f"c{n}", "tt1", "long.mp4", start_s=0.0, end_s=float(seconds)) for n in range(n_clips)
     )
-    of.write_manifest(of.Manifest(clips, films), films / "spans.csv")
+    of.write_manifest(
+        of.Manifest(clips, folder_of_two_videos_and_a_span), folder_of_two_videos_and_a_span / "spans.csv"
+    )
 
     def estimated_bytes(per_second):
-        cost = estimate(films / "spans.csv", tmp_path / "s", per_second=per_second, workers=1, **QUIET)
+        cost = estimate(
+            folder_of_two_videos_and_a_span / "spans.csv",
+            tmp_path / "s",
+            per_second=per_second,
+            workers=1,
+            **QUIET,
+        )
         return cost.room.store_bytes
 
     more_bytes = estimated_bytes(per_second=2000) - estimated_bytes(per_second=2)

@@ -46,7 +46,7 @@ EXTRACTED_TO_THE_END = {str(task): ("COMPLETED", "0") for task in range(SHARDS)}
 
 
 @pytest.fixture(scope="module")
-def films(tmp_path_factory) -> Path:
+def folder_of_64_clips(tmp_path_factory) -> Path:
     """A folder of 64 clips, two of which cannot be read, and films.csv."""
     return write_films(tmp_path_factory.mktemp("films"), N_CLIPS)
 
@@ -65,9 +65,9 @@ def slurm(tmp_path_factory) -> Iterator[Slurm]:
 
 
 @pytest.fixture(scope="module")
-def local_store(films, slurm, tmp_path_factory) -> Path:
+def local_store(folder_of_64_clips, slurm, tmp_path_factory) -> Path:
     """The store of the films that one process makes without Slurm."""
-    words = ("extract", *extraction_words(films), "--licence", "CC0-1.0")
+    words = ("extract", *extraction_words(folder_of_64_clips), "--licence", "CC0-1.0")
     return run_locally(tmp_path_factory.mktemp("local"), slurm.environment, *words)
 
 
@@ -133,7 +133,7 @@ def state_of_single_job(slurm: Slurm, number: str) -> str:
 
 @pytest.mark.nightly
 def test_an_array_whose_time_is_up_resumes_in_another_turn(
-    slurm, films, local_store, tmp_path, file_digests, pause
+    slurm, folder_of_64_clips, local_store, tmp_path, file_digests, pause
 ):
     """Four tasks have two minutes each, and pause after their first clip until Slurm has stopped all of them.
 
@@ -145,7 +145,7 @@ def test_an_array_whose_time_is_up_resumes_in_another_turn(
     array = submit_array(
         slurm,
         tmp_path,
-        films,
+        folder_of_64_clips,
         ALL_TASKS,
         *two_minutes,
         SHORTEST=0,  # else the script refuses to work in turns of two minutes
@@ -168,13 +168,13 @@ def test_an_array_whose_time_is_up_resumes_in_another_turn(
 
 
 @pytest.mark.nightly
-def test_a_cancelled_array_stays_cancelled_and_says_what_is_left(slurm, films, tmp_path, pause):
+def test_a_cancelled_array_stays_cancelled_and_says_what_is_left(slurm, folder_of_64_clips, tmp_path, pause):
     """A task that ends for want of time is queued again; one that was cancelled must not be.
 
     Both tasks of an array are cancelled while they pause after their first clip. Each log says how many clips
     are left, and no store is made.
     """
-    array = submit_array(slurm, tmp_path, films, "--array=0-1", **pause.variables(after_clips=1))
+    array = submit_array(slurm, tmp_path, folder_of_64_clips, "--array=0-1", **pause.variables(after_clips=1))
     pause.wait_until_paused(number=2)
 
     slurm.ask("scancel", array)
@@ -194,7 +194,7 @@ def test_a_cancelled_array_stays_cancelled_and_says_what_is_left(slurm, films, t
 
 @pytest.mark.nightly
 def test_tasks_of_a_node_that_is_killed_are_begun_again(
-    slurm, films, local_store, tmp_path, file_digests, pause
+    slurm, folder_of_64_clips, local_store, tmp_path, file_digests, pause
 ):
     """Four tasks run on two nodes and pause after their first clip; then the node of task 0 is killed.
 
@@ -202,7 +202,7 @@ def test_tasks_of_a_node_that_is_killed_are_begun_again(
     made without Slurm.
     """
     array = submit_array(
-        slurm, tmp_path, films, ALL_TASKS, TWO_TASKS_A_NODE, **pause.variables(after_clips=1)
+        slurm, tmp_path, folder_of_64_clips, ALL_TASKS, TWO_TASKS_A_NODE, **pause.variables(after_clips=1)
     )
     pause.wait_until_paused(number=4)
 
@@ -221,10 +221,10 @@ def test_tasks_of_a_node_that_is_killed_are_begun_again(
 
 
 @pytest.fixture
-def node_without_videos(slurm, films) -> Iterator[str]:
+def node_without_videos(slurm, folder_of_64_clips) -> Iterator[str]:
     """The node n3, which finds the folder tt3 of the videos empty until the test ends."""
     slurm.kill_node("n3")
-    slurm.start_node("n3", hidden=films / "tt3")
+    slurm.start_node("n3", hidden=folder_of_64_clips / "tt3")
     yield "n3"
     slurm.kill_node("n3")
     slurm.start_node("n3")
@@ -250,14 +250,14 @@ def let_begin(slurm: Slurm, array: str, *, task: int) -> None:
 
 
 def test_a_task_on_a_node_without_the_videos_fails_and_nothing_is_sealed(
-    slurm, films, node_without_videos, tmp_path
+    slurm, folder_of_64_clips, node_without_videos, tmp_path
 ):
     """Tasks 0 to 2 have ended on node n1. Task 3 begins on node n3, which finds the folder tt3 empty.
 
     The 20 clips of tt3 must not fail for want of a file, since n1 finds their videos. In the journal only the
     clip tt1-901 may do so, whose file is nowhere.
     """
-    array = submit_with_last_task_held_for(node_without_videos, slurm, tmp_path, films)
+    array = submit_with_last_task_held_for(node_without_videos, slurm, tmp_path, folder_of_64_clips)
     sealing = submit_sealing(slurm, tmp_path, array)
 
     let_begin(slurm, array, task=3)
@@ -281,19 +281,19 @@ def test_a_task_on_a_node_without_the_videos_fails_and_nothing_is_sealed(
 
 @pytest.mark.nightly
 def test_another_node_does_a_task_that_lacked_the_videos(
-    slurm, films, local_store, node_without_videos, tmp_path, file_digests
+    slurm, folder_of_64_clips, local_store, node_without_videos, tmp_path, file_digests
 ):
     """Four tasks share the clips of a store. Task 3 comes to node n3, which finds a folder of videos empty.
 
     It fails, and does its clips when it is submitted again, to node n1, which has all videos. The store can
     then be sealed, and has the bytes of the store that one process made without Slurm.
     """
-    array = submit_with_last_task_held_for(node_without_videos, slurm, tmp_path, films)
+    array = submit_with_last_task_held_for(node_without_videos, slurm, tmp_path, folder_of_64_clips)
     let_begin(slurm, array, task=3)
     state_and_exit_code = states(slurm.wait(array))["3"]
     assert state_and_exit_code == ("FAILED", "1"), text_of_logs(tmp_path)
 
-    array_of_task_3 = submit_array(slurm, tmp_path, films, "--array=3", "--nodelist=n1")
+    array_of_task_3 = submit_array(slurm, tmp_path, folder_of_64_clips, "--array=3", "--nodelist=n1")
     state_by_task = states(slurm.wait(array_of_task_3))
 
     assert state_by_task == {"3": ("COMPLETED", "0")}, text_of_logs(tmp_path)
@@ -310,7 +310,7 @@ def submit_urgent_job_to(node: str, slurm: Slurm, folder: Path) -> None:
 
 @pytest.mark.nightly
 def test_a_task_that_an_urgent_job_drives_from_its_node_is_begun_again(
-    slurm, films, local_store, tmp_path, file_digests, pause
+    slurm, folder_of_64_clips, local_store, tmp_path, file_digests, pause
 ):
     """Four tasks pause after their first clip, while an urgent job takes the whole node of task 0 from it.
 
@@ -318,7 +318,7 @@ def test_a_task_that_an_urgent_job_drives_from_its_node_is_begun_again(
     made without Slurm.
     """
     array = submit_array(
-        slurm, tmp_path, films, ALL_TASKS, TWO_TASKS_A_NODE, **pause.variables(after_clips=1)
+        slurm, tmp_path, folder_of_64_clips, ALL_TASKS, TWO_TASKS_A_NODE, **pause.variables(after_clips=1)
     )
     pause.wait_until_paused(number=4)
 
@@ -340,13 +340,15 @@ def script_that_submits_all(tmp_path) -> Path:
 
 
 def test_the_script_submit_makes_the_store_in_one_command(
-    slurm, films, local_store, tmp_path, file_digests, script_that_submits_all
+    slurm, folder_of_64_clips, local_store, tmp_path, file_digests, script_that_submits_all
 ):
     """The script submit.sh submits the array that extracts and the job that seals, and prints their numbers.
 
     The store has the bytes of the store that one process made without Slurm.
     """
-    result = execute(script_that_submits_all, *extraction_words(films), cwd=tmp_path, env=slurm.environment)
+    result = execute(
+        script_that_submits_all, *extraction_words(folder_of_64_clips), cwd=tmp_path, env=slurm.environment
+    )
 
     array, sealing, *_other_numbers = re.findall(r"[Jj]ob (?:array )?(\d+)", result.stdout)
     assert states(slurm.wait(array)) == EXTRACTED_TO_THE_END
@@ -355,14 +357,14 @@ def test_the_script_submit_makes_the_store_in_one_command(
 
 
 def test_submit_queues_nothing_if_slurm_would_refuse_the_seal_job(
-    slurm, films, tmp_path, script_that_submits_all
+    slurm, folder_of_64_clips, tmp_path, script_that_submits_all
 ):
     """The job that seals asks for 9999 GB of memory, which no node has."""
     script_that_seals = script_that_submits_all.with_name("seal.sbatch")
     script = script_that_seals.read_text(encoding="utf-8")
     assert "--mem=8G" in script
     script_that_seals.write_text(script.replace("--mem=8G", "--mem=9999G"), encoding="utf-8")
-    words = extraction_words(films)
+    words = extraction_words(folder_of_64_clips)
 
     result = execute(script_that_submits_all, *words, cwd=tmp_path, env=slurm.environment, code=1)
 
@@ -372,7 +374,9 @@ def test_submit_queues_nothing_if_slurm_would_refuse_the_seal_job(
 
 
 @pytest.mark.nightly
-def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local_store, tmp_path, file_digests):
+def test_one_allocation_of_three_nodes_is_a_ray_cluster(
+    slurm, folder_of_64_clips, local_store, tmp_path, file_digests
+):
     """The script ray.sbatch starts Ray, which spreads work over machines, on three nodes, and extracts.
 
     The store has the bytes of the store that one process made without Slurm or Ray.
@@ -384,7 +388,7 @@ def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local_stor
         "OBJECT_STORE": 80_000_000,
         "RAY_memory_monitor_refresh_ms": 0,
     }
-    words = [*extraction_words(films), "--batch-size", "1", "--licence", "CC0-1.0"]
+    words = [*extraction_words(folder_of_64_clips), "--batch-size", "1", "--licence", "CC0-1.0"]
     options_of_sbatch = ["--mem=2000", "--overcommit"]
 
     number = slurm.submit(tmp_path, "ray.sbatch", *words, options=options_of_sbatch, **for_one_machine)
@@ -396,14 +400,16 @@ def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local_stor
 
 @pytest.mark.nightly
 def test_a_task_that_failed_in_its_last_turn_is_run_again_by_its_number(
-    slurm, films, local_store, tmp_path, file_digests, pause
+    slurm, folder_of_64_clips, local_store, tmp_path, file_digests, pause
 ):
     """Four tasks share 64 clips. Task 3 is killed while it pauses, and has one turn: it is not queued again.
 
     A person then runs task 3 by its number, and the journal has all clips. The store has the bytes of the
     store that one process made without Slurm.
     """
-    array = submit_array(slurm, tmp_path, films, ALL_TASKS, TURNS=1, **pause.variables(after_clips=1))
+    array = submit_array(
+        slurm, tmp_path, folder_of_64_clips, ALL_TASKS, TURNS=1, **pause.variables(after_clips=1)
+    )
     pids_of_tasks = pause.wait_until_paused(number=4)
     (pid_of_task_3,) = [pid for pid in pids_of_tasks if task_of(pid) == "3"]
     os.kill(pid_of_task_3, signal.SIGKILL)
@@ -414,7 +420,7 @@ def test_a_task_that_failed_in_its_last_turn_is_run_again_by_its_number(
     assert "turn 1 of 1: not queued again" in text_of_logs(tmp_path)
 
     n_clips_in_journal_before = len(journal_entries(tmp_path))
-    array_of_task_3 = submit_array(slurm, tmp_path, films, "--array=3")
+    array_of_task_3 = submit_array(slurm, tmp_path, folder_of_64_clips, "--array=3")
     assert states(slurm.wait(array_of_task_3)) == {"3": ("COMPLETED", "0")}, text_of_logs(tmp_path)
     assert n_clips_in_journal_before < 64
     assert len(journal_entries(tmp_path)) == 64
@@ -424,10 +430,10 @@ def test_a_task_that_failed_in_its_last_turn_is_run_again_by_its_number(
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
-def test_a_task_that_may_not_be_queued_again_has_failed(slurm, films, tmp_path, pause):
+def test_a_task_that_may_not_be_queued_again_has_failed(slurm, folder_of_64_clips, tmp_path, pause):
     """A task whose time is up queues itself again; here Slurm refuses that, because of `--no-requeue`."""
     only_task = ["--array=0", "--no-requeue"]
-    array = submit_array(slurm, tmp_path, films, *only_task, **pause.variables(after_clips=1))
+    array = submit_array(slurm, tmp_path, folder_of_64_clips, *only_task, **pause.variables(after_clips=1))
     pause.wait_until_paused(1)
 
     slurm.ask("scancel", "--batch", "--signal=USR1", f"{array}_0")  # as Slurm does when time is up

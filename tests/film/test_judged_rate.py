@@ -560,7 +560,10 @@ def test_two_judges_are_compared_on_the_windows_of_which_both_were_sure(n_common
 
     They always agree. From ten common windows on they have a kappa, which is 1; without any they are no pair.
     """
-    film = film_judged(AB=SURE * n_common + "uus--", CD=SURE * n_common + "uuu-s")
+    film = film_judged(
+        AB=SURE * n_common + NOT_SURE * 2 + SURE + NOT_JUDGED * 2,
+        CD=SURE * n_common + NOT_SURE * 3 + NOT_JUDGED + SURE,
+    )
 
     pairs = agreement_of_judges([film])
 
@@ -644,8 +647,8 @@ def test_alpha_is_of_three_judges_who_share_ten_windows(n_shared):
     Two windows more were judged by two, of whom one or nobody was sure. AB and GH judged one each alone.
     """
     film = film_judged(
-        AB=SURE * n_shared + "su-u",
-        CD=SURE * n_shared + "uu-",
+        AB=SURE * n_shared + SURE + NOT_SURE + NOT_JUDGED + NOT_SURE,
+        CD=SURE * n_shared + NOT_SURE * 2 + NOT_JUDGED,
         EF=SURE,
         GH=NOT_JUDGED * (n_shared + 2) + SURE,
     )

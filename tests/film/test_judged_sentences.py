@@ -19,10 +19,12 @@ from obygaze_film.claims import (
     Words,
     document,
     group_claims,
-    kinds,
     phrases,
     rate_claims,
     sentences,
+)
+from obygaze_film.claims import (
+    kinds as claim_kinds,
 )
 from obygaze_film.claims.of_groups import compared_share
 from obygaze_film.claims.of_judgements import decision, pair_agreement
@@ -73,7 +75,7 @@ def claims_of_kind(rates, kind):
 
 def shares_in(rates):
     """Claim each judge's share and, as the last one, that of all of them together where there is one."""
-    return claims_of_kind(rates, kinds.JudgedShare)
+    return claims_of_kind(rates, claim_kinds.JudgedShare)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ def test_judges_with_different_negative_levels_are_alike(language, agreement):
     """
     rates = rates_by(AB=["EN", "HN"] * 6, CD=["HN", "EN"] * 6)
 
-    (agreement_of_ab_and_cd,) = claims_of_kind(rates, kinds.PairKappa)
+    (agreement_of_ab_and_cd,) = claims_of_kind(rates, claim_kinds.PairKappa)
     sentence = phrases.sentence(agreement_of_ab_and_cd, Words(language))
     figure = texts_of_figure(rates, language)
 
@@ -243,10 +245,10 @@ def test_a_share_leaves_out_unsure_windows_and_their_seconds(levels):
     assert share.n_windows == N_WINDOWS - n_unsure
     assert share.unsure_s == pytest.approx(unsure_s)
     assert share.time.seconds == pytest.approx(FILM_CONTENT_S - unsure_s)
-    assert share.has(kinds.ALL_JUDGED) == (n_judged == N_WINDOWS)
+    assert share.has(claim_kinds.ALL_JUDGED) == (n_judged == N_WINDOWS)
 
     some_are_unsure = n_unsure > 0
-    assert (kinds.NOT_SURE in as_json["conditions"]) == some_are_unsure
+    assert (claim_kinds.NOT_SURE in as_json["conditions"]) == some_are_unsure
     assert (as_json["time"]["part"] == "sure") == some_are_unsure
 
 
@@ -391,14 +393,14 @@ def test_shares_and_kappas_count_the_windows_that_all_their_judges_were_sure_of(
     time, and not of all content of the film.
     """
     rates = rates_of_some(levels_by_judge)
-    kappas = claims_of_kind(rates, kinds.PairKappa)
+    kappas = claims_of_kind(rates, claim_kinds.PairKappa)
 
     for share_or_kappa in [*shares_in(rates), *kappas]:
         windows_judged_by_all = counts_by_all(levels_by_judge, names=share_or_kappa.who)
         some_are_unsure = windows_judged_by_all.unsure > 0
         assert share_or_kappa.n == windows_judged_by_all.sure
         assert share_or_kappa.n_unsure == windows_judged_by_all.unsure
-        assert share_or_kappa.has(kinds.NOT_SURE) == some_are_unsure
+        assert share_or_kappa.has(claim_kinds.NOT_SURE) == some_are_unsure
         assert (share_or_kappa.time.part == "sure") == some_are_unsure
 
     for kappa in kappas:
@@ -416,7 +418,7 @@ def test_alpha_counts_the_windows_that_two_judges_or_more_were_sure_of(levels_by
     """
     judged_by_two_or_more = counts_by_two_or_more(levels_by_judge)
 
-    claims_on_alpha = claims_of_kind(rates_of_some(levels_by_judge), kinds.PanelAgreement)
+    claims_on_alpha = claims_of_kind(rates_of_some(levels_by_judge), claim_kinds.PanelAgreement)
 
     for alpha in claims_on_alpha:
         assert alpha.n_windows == judged_by_two_or_more.sure
@@ -435,7 +437,7 @@ def test_a_judge_without_a_share_is_told_what_was_judged_and_is_left(levels_by_j
     """
     rates = rates_of_some(levels_by_judge)
 
-    for no_share in claims_of_kind(rates, kinds.NoJudgedShare):
+    for no_share in claims_of_kind(rates, claim_kinds.NoJudgedShare):
         windows_judged_by_all = counts_by_all(levels_by_judge, names=no_share.who)
         n_judged = windows_judged_by_all.judged
         n_sure = windows_judged_by_all.sure
@@ -493,12 +495,12 @@ def test_kappa_and_alpha_need_ten_windows(n_sure, are_enough):
 
     alpha = rates.alpha
     assert (alpha is not None) == are_enough
-    kappas = claims_of_kind(rates, kinds.PairKappa)
+    kappas = claims_of_kind(rates, claim_kinds.PairKappa)
     assert len(kappas) == 3
     for kappa in kappas:
         assert kappa.n == n_sure
         assert (kappa.number is not None) == are_enough
-        assert kappa.has(kinds.TOO_FEW) == (not are_enough)
+        assert kappa.has(claim_kinds.TOO_FEW) == (not are_enough)
         beginning_of_interval = " ["  # as in "0.80 [0.50, 0.95]"
         assert (beginning_of_interval in phrases.sentence(kappa, Words("en"))) == are_enough
 
@@ -512,8 +514,8 @@ def test_a_stored_kappa_of_one_window_is_not_said():
     assert sentence == "AB and CD: 1 window judged by both, too few for kappa, which needs 10."
 
 
-NO_SHARE_OF_CD = kinds.NoJudgedShare(
-    who=("CD",), what="share", time=kinds.ClaimTime("content"), judged=1, sure=1, left=29, least=10
+NO_SHARE_OF_CD = claim_kinds.NoJudgedShare(
+    who=("CD",), what="share", time=claim_kinds.ClaimTime("content"), judged=1, sure=1, left=29, least=10
 )
 """CD judged one window, surely, of a film of 30."""
 
@@ -549,7 +551,7 @@ def test_a_judge_under_another_definition_is_told_where_to_begin(annotator, advi
 def share_of(names, number, **changes):
     """Claim the share of some judges of the same ten windows, 5 of which each called positive."""
     (counted,) = shares_in(rates_by(AB=[POSITIVE] * N_WINDOWS))
-    interval = kinds.Bounds(low=0.1, high=0.9, level=0.95)
+    interval = claim_kinds.Bounds(low=0.1, high=0.9, level=0.95)
     positives = (5,) * len(names)
     return replace(counted, who=names, number=number, interval=interval, positives=positives, n=10, **changes)
 
@@ -633,7 +635,7 @@ def test_few_sure_windows_have_a_share_if_all_were_judged(n_sure):
     assert claim.interval is None
     assert claim.n == n_sure
     assert claim.n_windows == n_sure
-    assert claim.has(kinds.ALL_JUDGED)
+    assert claim.has(claim_kinds.ALL_JUDGED)
 
 
 @pytest.mark.parametrize("n_sure", [1, 9])
@@ -695,7 +697,7 @@ def rates_of_calls(calls):
 
 def doubtful_pairs(rates, doubt):
     """Name the pairs of judges whose agreement has a doubt: "AB–CD"."""
-    return ["–".join(pair.who) for pair in claims_of_kind(rates, kinds.PairKappa) if pair.has(doubt)]
+    return ["–".join(pair.who) for pair in claims_of_kind(rates, claim_kinds.PairKappa) if pair.has(doubt)]
 
 
 def text_on_doubt_of_all(doubt, words):
@@ -711,9 +713,11 @@ def text_on_doubt_of_some(doubt, pairs, words):
 @pytest.mark.parametrize(
     ("doubt_of_all", "doubt_of_some"),
     [
-        pytest.param(kinds.AGREE_LESS, kinds.SOME_LESS, id="they agree less than by chance"),
-        pytest.param(kinds.AGREE_BY_CHANCE, kinds.SOME_BY_CHANCE, id="they may agree by chance"),
-        pytest.param(kinds.UNDEFINED, kinds.SOME_UNDEFINED, id="it is undefined how far they agree"),
+        pytest.param(claim_kinds.AGREE_LESS, claim_kinds.SOME_LESS, id="they agree less than by chance"),
+        pytest.param(claim_kinds.AGREE_BY_CHANCE, claim_kinds.SOME_BY_CHANCE, id="they may agree by chance"),
+        pytest.param(
+            claim_kinds.UNDEFINED, claim_kinds.SOME_UNDEFINED, id="it is undefined how far they agree"
+        ),
     ],
 )
 @given(calls_of_three(), st.sampled_from(LANGUAGES))
@@ -727,7 +731,7 @@ def test_a_panels_share_has_a_doubt_that_all_pairs_have_and_names_those_of_some(
     """
     words = Words(language)
     rates = rates_of_calls(calls)
-    assert len(claims_of_kind(rates, kinds.PairKappa)) == 3
+    assert len(claims_of_kind(rates, claim_kinds.PairKappa)) == 3
     *_, share_of_panel = shares_in(rates)
 
     sentence = phrases.judged_share_sentence(share_of_panel, words)
@@ -751,8 +755,8 @@ def test_the_sentence_on_kappa_has_its_level_and_that_on_alpha_says_nothing_of_c
     """
     words = Words(language)
     rates = rates_by(AB=SEVEN_OF_14_POSITIVE, CD=SEVEN_OF_14_POSITIVE, EF=SEVEN_OF_14_POSITIVE)
-    (alpha,) = claims_of_kind(rates, kinds.PanelAgreement)
-    kappas = claims_of_kind(rates, kinds.PairKappa)
+    (alpha,) = claims_of_kind(rates, claim_kinds.PanelAgreement)
+    kappas = claims_of_kind(rates, claim_kinds.PairKappa)
 
     level_of_interval = words.share(0.95)
     for kappa in kappas:
@@ -790,7 +794,7 @@ def test_without_a_joint_share_a_page_shows_that_of_each_judge_and_how_they_agre
         assert f"{judge} {words.share(share.number)}" in figure
         sentence_on_share = phrases.judged_share_sentence(share, words)
         assert sentence_on_share.removesuffix(".") in figure
-    other_claims = [claim for claim in rate_claims(rates) if not isinstance(claim, kinds.JudgedShare)]
+    other_claims = [claim for claim in rate_claims(rates) if not isinstance(claim, claim_kinds.JudgedShare)]
     for claim in other_claims:
         sentence = phrases.sentence(claim, words)
         assert sentence.removesuffix(".") in figure
@@ -973,7 +977,7 @@ def decision_of_ab(*, is_blind, has_score):
     return decision(
         ["AB"],
         "Sure",
-        kinds.ClaimTime("span", seconds=10.0, start_s=0.0, end_s=10.0),
+        claim_kinds.ClaimTime("span", seconds=10.0, start_s=0.0, end_s=10.0),
         is_blind=is_blind,
         has_score=has_score,
         is_agreed=False,
@@ -989,9 +993,9 @@ def test_a_decision_is_blind_in_sight_or_without_a_score():
     in_sight = decision_of_ab(is_blind=False, has_score=True)
     without_score = decision_of_ab(is_blind=False, has_score=False)
 
-    assert blind.conditions == (kinds.BLIND,)
-    assert in_sight.conditions == (kinds.IN_SIGHT,)
-    assert without_score.conditions == (kinds.NO_SCORE,)
+    assert blind.conditions == (claim_kinds.BLIND,)
+    assert in_sight.conditions == (claim_kinds.IN_SIGHT,)
+    assert without_score.conditions == (claim_kinds.NO_SCORE,)
     for language in LANGUAGES:
         on_blind, on_in_sight, on_without_score = sentences([blind, in_sight, without_score], language)
         assert len({on_blind, on_in_sight, on_without_score}) == 3
@@ -1039,7 +1043,7 @@ def judged_by(judge, clip, level=None):
 
 def group_shares(comparison):
     """Claim the share of each group of films."""
-    return [claim for claim in group_claims(comparison) if isinstance(claim, kinds.GroupShare)]
+    return [claim for claim in group_claims(comparison) if isinstance(claim, claim_kinds.GroupShare)]
 
 
 def all_windows_of(film):
@@ -1063,8 +1067,8 @@ def test_a_group_counts_a_window_if_one_of_its_judges_was_sure(judged_films):
     (share_of_cd,) = group_shares(compare_films(films, by_ab.with_clips(by_cd)))
 
     assert share_of_both.n_windows == 140  # 14 of each of ten films
-    assert share_of_both.has(kinds.NOT_SURE)
-    assert not share_of_cd.has(kinds.NOT_SURE)
+    assert share_of_both.has(claim_kinds.NOT_SURE)
+    assert not share_of_cd.has(claim_kinds.NOT_SURE)
 
 
 def text_keys_of(notes):
@@ -1084,7 +1088,9 @@ def with_a_second_judge_of_few_windows(by_ab):
     return by_ab.with_clips([*by_ab, *by_cd])
 
 
-@pytest.mark.parametrize("kind_of_claim", [kinds.GroupShare, kinds.GroupChange], ids=["share", "trend"])
+@pytest.mark.parametrize(
+    "kind_of_claim", [claim_kinds.GroupShare, claim_kinds.GroupChange], ids=["share", "trend"]
+)
 def test_shares_of_groups_and_their_trend_say_that_unsure_windows_are_left_out(
     compared_by_year, kind_of_claim
 ):
@@ -1092,7 +1098,7 @@ def test_shares_of_groups_and_their_trend_say_that_unsure_windows_are_left_out(
     claims = [claim for claim in group_claims(compared_by_year) if isinstance(claim, kind_of_claim)]
     assert claims
     for claim in claims:
-        assert claim.has(kinds.NOT_SURE)
+        assert claim.has(claim_kinds.NOT_SURE)
         assert claim.time.part == "sure"
 
 
@@ -1167,7 +1173,7 @@ def test_the_share_of_a_group_counts_sure_windows(compared):
     """AB judged 14 windows of each of ten films, and was not sure of one of each."""
     (share,) = group_shares(compared)
     assert share.n_windows == 10 * 13
-    assert share.has(kinds.NOT_SURE)
+    assert share.has(claim_kinds.NOT_SURE)
     assert share.time.part == "sure"
 
 
@@ -1201,11 +1207,11 @@ def test_one_films_share_among_others_names_its_time_where_judges_were_seldom_su
         share_of(("AB", "CD"), 0.0),
         n=3,
         n_unsure=6,
-        time=kinds.ClaimTime("sure", seconds=24.0),
+        time=claim_kinds.ClaimTime("sure", seconds=24.0),
         unsure_s=50.0,
-        conditions=(kinds.NOT_SURE, kinds.ALL_JUDGED),
+        conditions=(claim_kinds.NOT_SURE, claim_kinds.ALL_JUDGED),
     )
-    mostly_sure = replace(seldom_sure, time=kinds.ClaimTime("sure", seconds=500.0))
+    mostly_sure = replace(seldom_sure, time=claim_kinds.ClaimTime("sure", seconds=500.0))
 
     note = phrases.film_share_note(seldom_sure, words)
     note_if_mostly_sure = phrases.film_share_note(mostly_sure, words)
@@ -1308,7 +1314,7 @@ def test_a_share_by_one_judge_is_what_this_judge_would_mark(compared_by_ab):
     The difference of the groups has no note on its judges.
     """
     for share in group_shares(compared_by_ab):
-        assert not share.has(kinds.OTHER_JUDGES)
+        assert not share.has(claim_kinds.OTHER_JUDGES)
     sentence = phrases.groups_sentence(group_claims(compared_by_ab), Words("en"))
     assert sentence.startswith("AB would mark")
     (difference,) = compared_by_ab.changes.to_dict("records")
@@ -1320,7 +1326,7 @@ def test_a_share_by_different_judges_is_not_what_one_would_mark(compared_by_diff
     shares = group_shares(compared_by_different_judges)
     assert len(shares) == 2
     for share in shares:
-        assert share.has(kinds.OTHER_JUDGES)
+        assert share.has(claim_kinds.OTHER_JUDGES)
     sentence = phrases.groups_sentence(group_claims(compared_by_different_judges), Words("en"))
     assert not sentence.startswith("AB would mark")
     assert not sentence.startswith("AB and CD would mark")
@@ -1362,7 +1368,7 @@ def test_means_over_two_judges_say_how_far_these_agree(judged_films):
 
     claims = group_claims(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
 
-    (agreement,) = [claim for claim in claims if isinstance(claim, kinds.PairKappa)]
+    (agreement,) = [claim for claim in claims if isinstance(claim, claim_kinds.PairKappa)]
     assert agreement.who == ("AB", "CD")
     assert agreement.n == len(sure_pairs)
     assert agreement.alike == n_alike
@@ -1376,7 +1382,7 @@ def test_means_over_two_judges_say_how_far_these_agree(judged_films):
 def test_means_of_one_judge_are_not_called_means_over_judges(compared):
     """AB alone judged: there is no agreement with anybody either."""
     claims = group_claims(compared)
-    assert not any(isinstance(claim, kinds.PairKappa) for claim in claims)
+    assert not any(isinstance(claim, claim_kinds.PairKappa) for claim in claims)
     sentence = phrases.groups_sentence(claims, Words("en"))
     assert Words("en")["mean_of_judges"] not in sentence
 

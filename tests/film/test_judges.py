@@ -26,9 +26,9 @@ from tests.planted_models import codebook
 
 
 @pytest.fixture
-def drawn_windows(timeline):
+def drawn_windows(planted_timeline):
     """The first 40 windows of a draw, to be judged blindly."""
-    return choose_next([timeline], 40, blind=True)
+    return choose_next([planted_timeline], 40, blind=True)
 
 
 def judged_by(tmp_path, clips, **judges):
@@ -47,7 +47,7 @@ VIOLENT, CALM = "violent", "calm"
 
 
 @pytest.mark.parametrize("n_by_cd", [1, 9])
-def test_a_share_needs_ten_windows_of_each_judge(timeline, tmp_path, drawn_windows, n_by_cd):
+def test_a_share_needs_ten_windows_of_each_judge(planted_timeline, tmp_path, drawn_windows, n_by_cd):
     """AB calls 40 windows of a film violent, and CD judges the first one or nine of them: fewer than ten.
 
     So AB has a share alone, and neither CD nor both together have one. Of these it is recorded how many
@@ -55,7 +55,7 @@ def test_a_share_needs_ten_windows_of_each_judge(timeline, tmp_path, drawn_windo
     """
     judgements = judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 40, CD=[CALM] * n_by_cd)
 
-    rates = correct_rates(timeline, judgements)
+    rates = correct_rates(planted_timeline, judgements)
 
     (rate_of_ab,) = rates.rates
     assert rate_of_ab.annotators == ["AB"]
@@ -72,7 +72,9 @@ def test_a_share_needs_ten_windows_of_each_judge(timeline, tmp_path, drawn_windo
 
 
 @pytest.mark.parametrize("n_by_cd", [10, 40])
-def test_two_judges_of_ten_common_windows_have_a_mean_share(timeline, tmp_path, drawn_windows, n_by_cd):
+def test_two_judges_of_ten_common_windows_have_a_mean_share(
+    planted_timeline, tmp_path, drawn_windows, n_by_cd
+):
     """AB calls 40 windows of a film violent, the positive level, and CD the first 10 or all 40 of them calm.
 
     The rate of both is of the windows that both judged, and the mean of their rates, 1 and 0. Where a film
@@ -80,7 +82,7 @@ def test_two_judges_of_ten_common_windows_have_a_mean_share(timeline, tmp_path, 
     """
     judgements = judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 40, CD=[CALM] * n_by_cd)
 
-    rates = correct_rates(timeline, judgements)
+    rates = correct_rates(planted_timeline, judgements)
 
     _rate_of_ab, _rate_of_cd, rate_of_both = rates.rates
     assert rate_of_both.annotators == ["AB", "CD"]
@@ -93,7 +95,7 @@ def test_two_judges_of_ten_common_windows_have_a_mean_share(timeline, tmp_path, 
 
 
 @pytest.mark.parametrize("judge", ["AB", "CD", "EF"])
-def test_a_judges_share_does_not_depend_on_others(timeline, tmp_path, drawn_windows, judge):
+def test_a_judges_share_does_not_depend_on_others(planted_timeline, tmp_path, drawn_windows, judge):
     """AB, CD and EF judge the same 40 windows, each at random.
 
     One judge's rate is the same if only this one judged, beside the rates of the others, and if it alone is
@@ -104,10 +106,10 @@ def test_a_judges_share_does_not_depend_on_others(timeline, tmp_path, drawn_wind
     by_three = judged_by(tmp_path, drawn_windows, **levels_by_judge)
     by_one = judged_by(tmp_path, drawn_windows, **{judge: levels_by_judge[judge]})
 
-    rates_of_three = correct_rates(timeline, by_three).rates
+    rates_of_three = correct_rates(planted_timeline, by_three).rates
     (rate_beside_others,) = [rate for rate in rates_of_three if rate.annotators == [judge]]
-    rate_asked_for, _notices = correct_rate(timeline, by_three, judge=judge)
-    rate_alone, _notices = correct_rate(timeline, by_one)
+    rate_asked_for, _notices = correct_rate(planted_timeline, by_three, judge=judge)
+    rate_alone, _notices = correct_rate(planted_timeline, by_one)
 
     assert rate_asked_for == rate_beside_others
     assert rate_beside_others.value == rate_alone.value
@@ -115,13 +117,13 @@ def test_a_judges_share_does_not_depend_on_others(timeline, tmp_path, drawn_wind
     assert rate_beside_others.high == rate_alone.high
 
 
-def test_windows_of_several_judges_are_those_all_were_sure_of(timeline, tmp_path, drawn_windows):
+def test_windows_of_several_judges_are_those_all_were_sure_of(planted_timeline, tmp_path, drawn_windows):
     """AB judged 40 windows, CD the first 20 of them and was not sure of the fourth.
 
     19 are common and sure; the unsure one has no content in the share of both.
     """
     by_cd = [CALM] * 3 + ["unsure"] + [CALM] * 16
-    film = judged_film(timeline, judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 40, CD=by_cd))
+    film = judged_film(planted_timeline, judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 40, CD=by_cd))
 
     windows_of_cd = film.of("CD")
     windows_of_both = film.panel()
@@ -141,12 +143,12 @@ def half_by_each(tmp_path, drawn_windows):
     return by_ab.with_clips([*by_ab, *by_cd])
 
 
-def test_a_judge_of_the_second_half_of_a_draw_has_no_share(timeline, half_by_each):
+def test_a_judge_of_the_second_half_of_a_draw_has_no_share(planted_timeline, half_by_each):
     """The second half of a draw is no draw of the whole film: long windows come first.
 
     So CD's 20 judgements do not count, and a notice says so.
     """
-    rates = correct_rates(timeline, half_by_each)
+    rates = correct_rates(planted_timeline, half_by_each)
     assert [rate.annotators for rate in rates.rates] == [["AB"]]
     assert any("CD" in notice and "20 judgements" in notice for notice in rates.notices)
 
@@ -161,22 +163,22 @@ def all_but_the_tenth(tmp_path, drawn_windows):
     return by_ab.with_clips([*by_ab, *by_cd])
 
 
-def test_windows_after_a_gap_in_the_draw_do_not_count(timeline, all_but_the_tenth):
+def test_windows_after_a_gap_in_the_draw_do_not_count(planted_timeline, all_but_the_tenth):
     """A share is of the windows up to the first one that a judge skipped; those after it are counted apart.
 
     CD skipped the tenth of 15 windows, and was not sure of the fourth. So nine windows stand before the gap,
     eight of them sure, and five after it: of CD, and of AB and CD together.
     """
-    too_few_by_cd, too_few_by_both = correct_rates(timeline, all_but_the_tenth).too_few
+    too_few_by_cd, too_few_by_both = correct_rates(planted_timeline, all_but_the_tenth).too_few
     for too_few in (too_few_by_cd, too_few_by_both):
         assert too_few.judged == 9
         assert too_few.sure == 8
         assert too_few.after_gap == 5
 
 
-def test_sentences_say_how_many_windows_after_a_gap_do_not_count(timeline, all_but_the_tenth):
+def test_sentences_say_how_many_windows_after_a_gap_do_not_count(planted_timeline, all_but_the_tenth):
     """Five windows after CD's gap do not count in CD's share, nor in that of AB and CD; in AB's they do."""
-    rates = correct_rates(timeline, all_but_the_tenth)
+    rates = correct_rates(planted_timeline, all_but_the_tenth)
     english = " ".join(sentences(rate_claims(rates)))
     french = " ".join(sentences(rate_claims(rates), "fr"))
 
@@ -186,7 +188,7 @@ def test_sentences_say_how_many_windows_after_a_gap_do_not_count(timeline, all_b
     assert french.count("dans une part de tous ensemble)") == 1
 
 
-def test_windows_that_count_in_a_films_and_in_a_groups_share(tmp_path, timeline, drawn_windows):
+def test_windows_that_count_in_a_films_and_in_a_groups_share(tmp_path, planted_timeline, drawn_windows):
     """Of 12 windows AB is not sure of the last three, and CD of the first three.
 
     Both are sure of 6, which is too few for a share of the film. In the share of a group each window counts
@@ -194,18 +196,18 @@ def test_windows_that_count_in_a_films_and_in_a_groups_share(tmp_path, timeline,
     """
     by_ab = judged_by(tmp_path, drawn_windows[:12], AB=[VIOLENT] * 9 + ["unsure"] * 3)
     by_cd = judged_by(tmp_path, drawn_windows[:12], CD=["unsure"] * 3 + [CALM] * 9)
-    (film,) = compare_films([timeline], by_ab.with_clips([*by_ab, *by_cd])).films
+    (film,) = compare_films([planted_timeline], by_ab.with_clips([*by_ab, *by_cd])).films
     assert film.rate is None
     assert film.windows_of_share.n == 6
     assert film.windows_of_group.n == 12
 
 
-def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(timeline, all_but_the_tenth):
+def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(planted_timeline, all_but_the_tenth):
     """CD skipped the tenth of 15 windows: five after it, 11 to 15, count in no share of AB and CD.
 
     The notes say so, and so does the row of the film.
     """
-    compared = compare_films([timeline], all_but_the_tenth)
+    compared = compare_films([planted_timeline], all_but_the_tenth)
     (film,) = compared.films
     (row,) = comparison_report(compared).data.query("table == 'Films'").to_dict("records")
 
@@ -214,12 +216,12 @@ def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(timeline, a
     assert "5 windows that each of its judges judged, after the first gap" in " ".join(compared.notes)
 
 
-def test_windows_after_another_judges_gap_count_in_a_judges_own_share(timeline, all_but_the_tenth):
+def test_windows_after_another_judges_gap_count_in_a_judges_own_share(planted_timeline, all_but_the_tenth):
     """CD skipped the tenth of 15 windows. The film's share is AB's alone, and so counts all 15.
 
     So does that of its group.
     """
-    compared = compare_films([timeline], all_but_the_tenth)
+    compared = compare_films([planted_timeline], all_but_the_tenth)
     (film,) = compared.films
     assert compared_share(film, compared).n == 15
     assert film.windows_of_group.n == 15
@@ -241,17 +243,17 @@ def test_windows_after_another_judges_gap_count_in_a_judges_own_share(timeline, 
     ],
 )
 def test_the_note_on_a_films_share_says_how_many_windows_after_a_gap_do_not_count(
-    timeline, all_but_the_tenth, language, before_the_gap, in_no_share_of_all
+    planted_timeline, all_but_the_tenth, language, before_the_gap, in_no_share_of_all
 ):
     """CD skipped the tenth of 15 windows: the share is AB's alone, and five windows are in none of both."""
-    compared = compare_films([timeline], all_but_the_tenth)
+    compared = compare_films([planted_timeline], all_but_the_tenth)
     (film,) = compared.films
     note = film_share_note(compared_share(film, compared), Words(language))
     assert before_the_gap in note
     assert in_no_share_of_all in note
 
 
-def test_windows_of_a_share_are_not_all_that_its_judges_judged(tmp_path, timeline, drawn_windows):
+def test_windows_of_a_share_are_not_all_that_its_judges_judged(tmp_path, planted_timeline, drawn_windows):
     """AB judged the first 14 windows of a draw. CD judged 14 too, but skipped the 12th.
 
     After a gap no window counts: the share of both is of the first 11, and the note on it says so.
@@ -260,7 +262,7 @@ def test_windows_of_a_share_are_not_all_that_its_judges_judged(tmp_path, timelin
     by_ab = judged_by(tmp_path, drawn_windows[:14], AB=[VIOLENT] * 14)
     by_cd = judged_by(tmp_path, first_11_and_three_after_a_gap, CD=[CALM] * 14)
 
-    compared = compare_films([timeline], by_ab.with_clips([*by_ab, *by_cd]))
+    compared = compare_films([planted_timeline], by_ab.with_clips([*by_ab, *by_cd]))
 
     (film,) = compared.films
     share = compared_share(film, compared)
@@ -271,7 +273,7 @@ def test_windows_of_a_share_are_not_all_that_its_judges_judged(tmp_path, timelin
     assert note_in_french.startswith("11 fenêtres jugées par AB et CD dans l’ordre du tirage")
 
 
-def test_windows_of_one_judges_share_are_explained_as_that_judges(tmp_path, timeline, drawn_windows):
+def test_windows_of_one_judges_share_are_explained_as_that_judges(tmp_path, planted_timeline, drawn_windows):
     """Of 15 windows AB was sure of the first 12, and CD of the last 9, too few for a share.
 
     So the share is AB's alone, and the film's windows are these 12, not the 6 of which both were sure. A note
@@ -280,7 +282,7 @@ def test_windows_of_one_judges_share_are_explained_as_that_judges(tmp_path, time
     by_ab = judged_by(tmp_path, drawn_windows[:15], AB=[VIOLENT] * 12 + ["unsure"] * 3)
     by_cd = judged_by(tmp_path, drawn_windows[:15], CD=["unsure"] * 6 + [CALM] * 9)
 
-    compared = compare_films([timeline], by_ab.with_clips([*by_ab, *by_cd]))
+    compared = compare_films([planted_timeline], by_ab.with_clips([*by_ab, *by_cd]))
 
     (film,) = compared.films
     assert film.rate.annotators == ["AB"]
@@ -292,11 +294,13 @@ def test_windows_of_one_judges_share_are_explained_as_that_judges(tmp_path, time
     assert "d’un film, celles dont chaque juge de sa part était sûr" in in_french
 
 
-def test_a_film_judged_with_the_score_in_sight_is_not_said_to_be_unjudged(tmp_path, timeline, drawn_windows):
+def test_a_film_judged_with_the_score_in_sight_is_not_said_to_be_unjudged(
+    tmp_path, planted_timeline, drawn_windows
+):
     """AB judged 12 windows and saw the score; a note says that, and the table that none counts."""
     judgements = judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 12)
     seen = [replace(clip, extras=clip.extras | {"seen_score": "1"}) for clip in judgements]
-    compared = compare_films([timeline], judgements.with_clips(seen))
+    compared = compare_films([planted_timeline], judgements.with_clips(seen))
     report = comparison_report(compared)
     assert "left out 12 judgements" in " ".join(compared.notes)
     (table_of_films,) = [block for block in report.blocks if block.title == "Films"]
@@ -304,32 +308,32 @@ def test_a_film_judged_with_the_score_in_sight_is_not_said_to_be_unjudged(tmp_pa
     assert "no judgement counts" in table_of_films.rows[0]
 
 
-def test_a_film_that_nobody_judged_is_said_to_be_unjudged(tmp_path, timeline, drawn_windows):
+def test_a_film_that_nobody_judged_is_said_to_be_unjudged(tmp_path, planted_timeline, drawn_windows):
     """A report compares films; the row of this one says "not judged", as there are no judgements."""
     nothing_judged = judged_by(tmp_path, drawn_windows)
-    report = comparison_report(compare_films([timeline], nothing_judged))
+    report = comparison_report(compare_films([planted_timeline], nothing_judged))
     (table_of_films,) = [block for block in report.blocks if block.title == "Films"]
     assert "not judged" in table_of_films.rows[0]
 
 
-def test_a_comparison_takes_the_windows_of_all_judges_as_one_draw(timeline, half_by_each):
+def test_a_comparison_takes_the_windows_of_all_judges_as_one_draw(planted_timeline, half_by_each):
     """AB judged the first 20 of 40 windows of a draw, and CD the 20 that follow.
 
     A comparison of films accounts for who judged which, and so may take all 40 (`together`).
     """
-    assert len(judged_film(timeline, half_by_each).together().by_cell) == 40
+    assert len(judged_film(planted_timeline, half_by_each).together().by_cell) == 40
 
 
-def test_without_ten_windows_of_a_judge_no_number_is_given(timeline, tmp_path, drawn_windows):
+def test_without_ten_windows_of_a_judge_no_number_is_given(planted_timeline, tmp_path, drawn_windows):
     """AB judged six windows and CD five, and a share needs ten."""
     judgements = judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 6, CD=[CALM] * 5)
     with pytest.raises(FilmError, match="6 windows"):
-        correct_rates(timeline, judgements)
+        correct_rates(planted_timeline, judgements)
 
 
 @pytest.mark.parametrize(("language", "counts"), [("en", "8 and 10 of 30"), ("fr", "8 et 10 sur 30")])
 def test_the_sentence_on_a_share_of_two_has_the_counts_of_each(
-    timeline, tmp_path, drawn_windows, language, counts
+    planted_timeline, tmp_path, drawn_windows, language, counts
 ):
     """Of 30 windows AB calls 8 violent, the positive level, and CD 10, of which 2 are the same.
 
@@ -339,7 +343,7 @@ def test_the_sentence_on_a_share_of_two_has_the_counts_of_each(
     by_cd = [VIOLENT] * 2 + [CALM] * 6 + [VIOLENT] * 8 + [CALM] * 14
     judgements = judged_by(tmp_path, drawn_windows, AB=by_ab, CD=by_cd)
 
-    _rate_of_ab, _rate_of_cd, rate_of_both = correct_rates(timeline, judgements).rates
+    _rate_of_ab, _rate_of_cd, rate_of_both = correct_rates(planted_timeline, judgements).rates
     sentence = judged_share_sentence(judged_share(rate_of_both), Words(language))
 
     assert rate_of_both.n == 30
@@ -366,22 +370,22 @@ def under_two_definitions(tmp_path, drawn_windows):
     return judged_by(tmp_path, drawn_windows).with_clips([*by_ab, *by_cd, *by_ef])
 
 
-def test_judgements_under_two_definitions_have_no_joint_share(timeline, under_two_definitions):
+def test_judgements_under_two_definitions_have_no_joint_share(planted_timeline, under_two_definitions):
     """AB judged 20 windows before the definition of a level changed, and CD 12 after.
 
     A name that was defined anew means something else: the two are not to be mixed. The error counts the
     judgements under each definition, which it calls by its digest, aaa... or bbb...
     """
     with pytest.raises(ManifestError, match=r"20 judgements under aaa.*12 judgements under bbb"):
-        correct_rates(timeline, under_two_definitions)
+        correct_rates(planted_timeline, under_two_definitions)
 
 
-def test_judgements_under_two_definitions_have_a_share_under_each(timeline, under_two_definitions):
+def test_judgements_under_two_definitions_have_a_share_under_each(planted_timeline, under_two_definitions):
     """AB judged 20 windows before the definition of a level changed, and CD 12 after.
 
     EF's 15 judgements, of which the definition isn't known, are left out and counted.
     """
-    rates = rates_by_definition(timeline, under_two_definitions)
+    rates = rates_by_definition(planted_timeline, under_two_definitions)
 
     rate_of_ab, rate_of_cd = rates.rates
     assert rate_of_ab.definition == BEFORE
@@ -395,7 +399,7 @@ def test_judgements_under_two_definitions_have_a_share_under_each(timeline, unde
 
 
 def test_what_was_judged_in_sight_under_another_definition_makes_no_second_one(
-    timeline, under_two_definitions
+    planted_timeline, under_two_definitions
 ):
     """AB judged 20 windows blindly. Then the definition changed, and CD judged 12 with the score in sight.
 
@@ -410,16 +414,16 @@ def test_what_was_judged_in_sight_under_another_definition_makes_no_second_one(
             clips.append(clip)
     judgements = under_two_definitions.with_clips(clips)
 
-    rates = rates_by_definition(timeline, judgements)
+    rates = rates_by_definition(planted_timeline, judgements)
 
     (rate,) = rates.rates
-    assert rate.value == correct_rates(timeline, judgements).rates[0].value
+    assert rate.value == correct_rates(planted_timeline, judgements).rates[0].value
     assert rates.n_definitions == 1
     assert any("12 judgements" in notice and "in sight" in notice for notice in rates.notices)
 
 
 def test_of_several_definitions_what_is_under_none_of_them_is_counted_by_its_reason(
-    timeline, under_two_definitions
+    planted_timeline, under_two_definitions
 ):
     """AB and CD judged blindly under two definitions; EF's judgements do not say theirs, 10 were in sight."""
     clips = []
@@ -428,26 +432,28 @@ def test_of_several_definitions_what_is_under_none_of_them_is_counted_by_its_rea
         seen_score = "1" if is_in_sight else clip.extras["seen_score"]
         clips.append(replace(clip, extras=clip.extras | {"seen_score": seen_score}))
 
-    notices = rates_by_definition(timeline, under_two_definitions.with_clips(clips)).notices
+    notices = rates_by_definition(planted_timeline, under_two_definitions.with_clips(clips)).notices
 
     assert any("10 judgements" in notice and "in sight" in notice for notice in notices)
     assert any("5 judgements" in notice and "which of several definitions" in notice for notice in notices)
 
 
-def test_a_film_in_capitals_has_a_share_under_each_definition_too(timeline, under_two_definitions):
+def test_a_film_in_capitals_has_a_share_under_each_definition_too(planted_timeline, under_two_definitions):
     """A table may write TT0000001 for tt0000001, as it may for a rate under one definition."""
     in_capitals = [replace(clip, movie=clip.movie.upper()) for clip in under_two_definitions]
-    rates = rates_by_definition(timeline, under_two_definitions.with_clips(in_capitals)).rates
+    rates = rates_by_definition(planted_timeline, under_two_definitions.with_clips(in_capitals)).rates
     assert [(rate.definition, rate.n) for rate in rates] == [(BEFORE, 20), (AFTER, 12)]
 
 
-def test_judgements_without_a_definition_count_under_the_only_known_one(timeline, under_two_definitions):
+def test_judgements_without_a_definition_count_under_the_only_known_one(
+    planted_timeline, under_two_definitions
+):
     """AB judged under the definition `BEFORE`, and EF's judgements do not say under which they were made.
 
     Without CD's, which are under another one, only the definition of AB's is known: EF's count under it.
     """
     without_cd = [clip for clip in under_two_definitions if clip.annotator != "CD"]
-    rates = rates_by_definition(timeline, under_two_definitions.with_clips(without_cd)).rates
+    rates = rates_by_definition(planted_timeline, under_two_definitions.with_clips(without_cd)).rates
     assert [rate.annotators for rate in rates] == [["AB"], ["EF"], ["AB", "EF"]]
     assert {rate.definition for rate in rates} == {BEFORE}
 
@@ -457,7 +463,7 @@ def sentences_on_kappa(rates):
     return [sentence for sentence in sentences(rate_claims(rates)) if "kappa" in sentence]
 
 
-def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_path, drawn_windows):
+def test_agreement_under_two_definitions_says_under_which_it_is(planted_timeline, tmp_path, drawn_windows):
     """AB and CD judged 20 windows before the definition of a level changed, EF and GH the same ones after.
 
     A definition is known by a digest, here aaa... before and bbb... after the change. The sentence on how far
@@ -469,35 +475,37 @@ def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_pa
     after = under(AFTER, judged_by(tmp_path, drawn_windows[:20], EF=ten_violent, GH=fifteen_violent))
     judgements = judged_by(tmp_path, drawn_windows).with_clips([*before, *after])
 
-    on_ab_and_cd, on_ef_and_gh = sentences_on_kappa(rates_by_definition(timeline, judgements))
+    on_ab_and_cd, on_ef_and_gh = sentences_on_kappa(rates_by_definition(planted_timeline, judgements))
 
     assert on_ab_and_cd.startswith("under definition aaaaaaaaaaaa: AB and CD: ")
     assert on_ef_and_gh.startswith("under definition bbbbbbbbbbbb: EF and GH: ")
 
 
-def test_agreement_under_the_only_definition_does_not_name_it(timeline, tmp_path, drawn_windows):
+def test_agreement_under_the_only_definition_does_not_name_it(planted_timeline, tmp_path, drawn_windows):
     """AB and CD judged 20 windows under one definition: there is no other one to confuse it with."""
     judgements = judged_by(
         tmp_path, drawn_windows[:20], AB=[VIOLENT, CALM] * 10, CD=[VIOLENT] * 15 + [CALM] * 5
     )
     judgements = judgements.with_clips(under(BEFORE, judgements))
-    (on_ab_and_cd,) = sentences_on_kappa(rates_by_definition(timeline, judgements))
+    (on_ab_and_cd,) = sentences_on_kappa(rates_by_definition(planted_timeline, judgements))
     assert on_ab_and_cd.startswith("AB and CD: ")
 
 
-def test_few_windows_have_no_narrower_interval_than_the_exact_one(timeline, tmp_path, drawn_windows):
+def test_few_windows_have_no_narrower_interval_than_the_exact_one(planted_timeline, tmp_path, drawn_windows):
     """Of five windows CD calls two violent: Clopper and Pearson's exact interval of 2 of 5 is .05 to .85.
 
     The interval of CD's share is nearly as wide or wider.
     """
     judgements = judged_by(tmp_path, drawn_windows, AB=[CALM] * 40, CD=[VIOLENT, VIOLENT, CALM, CALM, CALM])
-    rate, _notices = correct_rate(timeline, judgements, judge="CD")
+    rate, _notices = correct_rate(planted_timeline, judgements, judge="CD")
     assert rate.low < 0.1
     assert rate.high > 0.8
 
 
 @pytest.mark.parametrize("is_reversed", [False, True], ids=["in order", "the later row first"])
-def test_the_later_of_two_decisions_counts_whatever_its_row(timeline, tmp_path, drawn_windows, is_reversed):
+def test_the_later_of_two_decisions_counts_whatever_its_row(
+    planted_timeline, tmp_path, drawn_windows, is_reversed
+):
     """AB judged 12 windows at two desks that did not know of each other: yes, and, a minute later, no."""
     clips = []
     for judged_at, level in (("2026-11-29T02:16:00+00:00", VIOLENT), ("2026-11-29T02:17:00+00:00", CALM)):
@@ -506,7 +514,7 @@ def test_the_later_of_two_decisions_counts_whatever_its_row(timeline, tmp_path, 
             clips.append(replace(clip, clip_id=f"{judged_at}-{clip.clip_id}", extras=extras))
     if is_reversed:
         clips.reverse()
-    (rate,) = correct_rates(timeline, judged_by(tmp_path, drawn_windows).with_clips(clips)).rates
+    (rate,) = correct_rates(planted_timeline, judged_by(tmp_path, drawn_windows).with_clips(clips)).rates
 
     assert rate.n == 12
     assert rate.positives == [0]
@@ -532,31 +540,33 @@ def first_by_cd_and_three_of_second_by_ab(tmp_path, drawn_windows):
     ],
 )
 def test_a_definition_that_has_a_name_is_called_by_it(
-    timeline, first_by_cd_and_three_of_second_by_ab, language, beginning
+    planted_timeline, first_by_cd_and_three_of_second_by_ab, language, beginning
 ):
     """Name and version of a codebook say more to readers than the digits of a digest.
 
     Only the first definition, by which CD judged, has a name.
     """
     names = {FIRST: "violence, version 1"}
-    rates = rates_by_definition(timeline, first_by_cd_and_three_of_second_by_ab, names=names)
+    rates = rates_by_definition(planted_timeline, first_by_cd_and_three_of_second_by_ab, names=names)
     (sentence,) = sentences(rate_claims(rates), language)
     assert sentence.startswith(beginning)
 
 
-def test_a_definition_without_a_name_is_called_by_its_digest(timeline, first_by_cd_and_three_of_second_by_ab):
+def test_a_definition_without_a_name_is_called_by_its_digest(
+    planted_timeline, first_by_cd_and_three_of_second_by_ab
+):
     """CD judged by a definition whose digest begins with twelve times 1."""
-    rates = rates_by_definition(timeline, first_by_cd_and_three_of_second_by_ab)
+    rates = rates_by_definition(planted_timeline, first_by_cd_and_three_of_second_by_ab)
     (sentence,) = sentences(rate_claims(rates))
     assert sentence.startswith("under definition 111111111111: CD would mark")
 
 
 def test_a_notice_says_under_which_definition_there_is_no_share(
-    timeline, first_by_cd_and_three_of_second_by_ab
+    planted_timeline, first_by_cd_and_three_of_second_by_ab
 ):
     """AB's three judgements under the second definition, 000..., are too few for a share."""
     names = {FIRST: "violence, version 1"}
-    rates = rates_by_definition(timeline, first_by_cd_and_three_of_second_by_ab, names=names)
+    rates = rates_by_definition(planted_timeline, first_by_cd_and_three_of_second_by_ab, names=names)
 
     assert rates.n_definitions == 2
     (rate,) = rates.rates
@@ -566,7 +576,7 @@ def test_a_notice_says_under_which_definition_there_is_no_share(
     assert notice.startswith("under definition 000000000000: ")
 
 
-def test_a_joint_interval_is_not_cut_by_shares_of_other_windows(timeline, tmp_path, drawn_windows):
+def test_a_joint_interval_is_not_cut_by_shares_of_other_windows(planted_timeline, tmp_path, drawn_windows):
     """The interval of both is cut at the mean of the judges' own ends if all shares are of the same windows.
 
     Here they are only of the same time. AB was not sure of window 15, which CD did not judge, and CD not of
@@ -574,25 +584,25 @@ def test_a_joint_interval_is_not_cut_by_shares_of_other_windows(timeline, tmp_pa
     """
     by_cd = [CALM] * 6 + ["unsure"] + [CALM] * 6
     with_window_15 = judged_by(tmp_path, drawn_windows, AB=[CALM] * 14 + ["unsure"], CD=by_cd)
-    of_ab, of_cd, of_both = correct_rates(timeline, with_window_15).rates
+    of_ab, of_cd, of_both = correct_rates(planted_timeline, with_window_15).rates
     assert of_ab.content_s == of_cd.content_s == of_both.content_s
 
     without_window_15 = judged_by(tmp_path, drawn_windows, AB=[CALM] * 14, CD=by_cd)
-    *_, of_both_without_it = correct_rates(timeline, without_window_15).rates
+    *_, of_both_without_it = correct_rates(planted_timeline, without_window_15).rates
     assert of_both.high == of_both_without_it.high
 
 
-def test_a_joint_interval_is_not_cut_by_a_share_of_more_time(timeline, tmp_path, drawn_windows):
+def test_a_joint_interval_is_not_cut_by_a_share_of_more_time(planted_timeline, tmp_path, drawn_windows):
     """CD was not sure of a window of which AB was, so that AB's own share is of more time than that of both.
 
     Only where all are of the same time, the interval of both is cut at the mean of the judges' own ends.
     """
     judgements = judged_by(tmp_path, drawn_windows, AB=[CALM] * 12, CD=["unsure", *[CALM] * 11])
-    of_ab, of_cd, of_both = correct_rates(timeline, judgements).rates
+    of_ab, of_cd, of_both = correct_rates(planted_timeline, judgements).rates
     assert of_ab.content_s > of_cd.content_s
     assert of_cd.content_s == of_both.content_s
 
-    uncut, _notices = correct_rate(timeline, judgements)
+    uncut, _notices = correct_rate(planted_timeline, judgements)
     assert uncut.high > 0
     assert of_both.high == uncut.high
 
@@ -609,7 +619,7 @@ def assert_all_are_under(rates, *, definition, name):
 
 
 def test_a_share_under_the_only_definition_has_its_name_and_without_any_none(
-    timeline, tmp_path, drawn_windows
+    planted_timeline, tmp_path, drawn_windows
 ):
     """AB judged 20 windows and CD five, too few for a share: under one definition, or an unnamed one.
 
@@ -619,15 +629,15 @@ def test_a_share_under_the_only_definition_has_its_name_and_without_any_none(
     undefined = judged_by(tmp_path, drawn_windows, AB=[VIOLENT, CALM] * 10, CD=[CALM] * 5)
     under_one = undefined.with_clips(under(BEFORE, undefined))
 
-    rates_under_one = rates_by_definition(timeline, under_one, names={BEFORE: "violence, version 1"})
-    rates_of_undefined = rates_by_definition(timeline, undefined)
+    rates_under_one = rates_by_definition(planted_timeline, under_one, names={BEFORE: "violence, version 1"})
+    rates_of_undefined = rates_by_definition(planted_timeline, undefined)
 
     assert_all_are_under(rates_under_one, definition=BEFORE, name="violence, version 1")
     assert_all_are_under(rates_of_undefined, definition="", name="")
 
 
 def test_windows_nobody_judged_are_no_judgements_of_an_unknown_definition(
-    timeline, under_two_definitions, drawn_windows
+    planted_timeline, under_two_definitions, drawn_windows
 ):
     """EF's 15 judgements do not say under which of two definitions they were made; 20 rows are not filled in.
 
@@ -637,7 +647,7 @@ def test_windows_nobody_judged_are_no_judgements_of_an_unknown_definition(
     not_filled_in = under("", not_filled_in)
     judgements = under_two_definitions.with_clips([*under_two_definitions, *not_filled_in])
 
-    rates = rates_by_definition(timeline, judgements)
+    rates = rates_by_definition(planted_timeline, judgements)
 
     assert any("15 judgements" in notice for notice in rates.notices)
     assert not any("35 judgements" in notice for notice in rates.notices)
@@ -646,17 +656,17 @@ def test_windows_nobody_judged_are_no_judgements_of_an_unknown_definition(
 
 
 def test_without_judgements_of_an_unknown_definition_none_are_said_to_be_left_out(
-    timeline, under_two_definitions
+    planted_timeline, under_two_definitions
 ):
     """AB and CD say under which definition they judged."""
     known = [clip for clip in under_two_definitions if clip.annotator != "EF"]
-    rates = rates_by_definition(timeline, under_two_definitions.with_clips(known))
+    rates = rates_by_definition(planted_timeline, under_two_definitions.with_clips(known))
     assert len(rates.rates) == 2
     assert not any("left out" in notice for notice in rates.notices)
 
 
 def test_too_few_judgements_under_each_of_two_definitions_are_refused_with_both(
-    timeline, tmp_path, drawn_windows
+    planted_timeline, tmp_path, drawn_windows
 ):
     """AB judged three windows before the definition of a level changed, and CD four after it.
 
@@ -668,7 +678,7 @@ def test_too_few_judgements_under_each_of_two_definitions_are_refused_with_both(
     judgements = judged_by(tmp_path, drawn_windows).with_clips([*by_ab, *by_cd])
 
     with pytest.raises(FilmError) as refusal:
-        rates_by_definition(timeline, judgements)
+        rates_by_definition(planted_timeline, judgements)
 
     message = str(refusal.value)
     assert BEFORE[:12] in message
@@ -679,7 +689,7 @@ def test_too_few_judgements_under_each_of_two_definitions_are_refused_with_both(
 
 @pytest.mark.parametrize(("judge", "message"), [("CD", "1 window"), ("nobody", "no window")])
 def test_a_judge_who_is_asked_for_and_was_sure_of_nothing_has_no_share(
-    timeline, tmp_path, drawn_windows, judge, message
+    planted_timeline, tmp_path, drawn_windows, judge, message
 ):
     """CD judged one window, and was not sure of it; nobody else is called so. AB judged 40.
 
@@ -687,14 +697,14 @@ def test_a_judge_who_is_asked_for_and_was_sure_of_nothing_has_no_share(
     """
     judgements = judged_by(tmp_path, drawn_windows, AB=[CALM] * 40, CD=["unsure"])
     with pytest.raises(FilmError, match=message):
-        correct_rate(timeline, judgements, judge=judge)
+        correct_rate(planted_timeline, judgements, judge=judge)
 
 
-def test_a_judge_who_is_asked_for_has_a_share_of_one_window(timeline, tmp_path, drawn_windows):
+def test_a_judge_who_is_asked_for_has_a_share_of_one_window(planted_timeline, tmp_path, drawn_windows):
     """CD was sure of one window: the interval says how little that is."""
     judgements = judged_by(tmp_path, drawn_windows, AB=[CALM] * 40, CD=[VIOLENT])
 
-    rate, _ = correct_rate(timeline, judgements, judge="CD")
+    rate, _ = correct_rate(planted_timeline, judgements, judge="CD")
 
     assert rate.n == 1
     assert rate.annotators == ["CD"]

@@ -275,7 +275,7 @@ class FilmAndStore(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def film(tmp_path_factory, trained_models):
+def film_and_store(tmp_path_factory, trained_models):
     """A scored film of ten minutes and the store of its windows."""
     folder, timeline = scored_film(
         tmp_path_factory.mktemp("film"), trained_models, models=("linear",), with_shots=False
@@ -294,18 +294,22 @@ def judged_by(trained_models, *spans, movie="tt0000001", level="violent"):
 
 
 @pytest.mark.long
-def test_a_clip_has_the_features_of_the_windows_in_it(trained_models, film):
+def test_a_clip_has_the_features_of_the_windows_in_it(trained_models, film_and_store):
     """Windows last 8 s and begin every 4 s. Those that lie in the clip by more than half are averaged.
 
     They are weighed by their seconds in it. A clip shorter than half a window has the mean of the windows
     that reach into it.
     """
     starts_s = range(0, 600, 4)
-    window_at = dict(zip(starts_s, film.store["descriptors"].pooled(), strict=False))
+    window_at = dict(zip(starts_s, film_and_store.store["descriptors"].pooled(), strict=False))
     judgements = judged_by(trained_models, (8, 16), (9, 23), (17, 18))
 
     learning_result = learn_from_judgements(
-        [film.timeline], judgements, [film.store], trained_models.manifest, trained_models.store
+        [film_and_store.timeline],
+        judgements,
+        [film_and_store.store],
+        trained_models.manifest,
+        trained_models.store,
     )
 
     n_clips_of_corpus = len(trained_models.data)
@@ -318,7 +322,7 @@ def test_a_clip_has_the_features_of_the_windows_in_it(trained_models, film):
 
 
 @pytest.mark.long
-def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained_models, film):
+def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained_models, film_and_store):
     """Of four judgements one is learnt from: the others are of another film, unsure, or after the film's end.
 
     The film lasts 600 s.
@@ -332,7 +336,7 @@ def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained_
     corpus = trained_models.manifest.with_clips([*trained_models.manifest, unlabelled])
 
     learning_result = learn_from_judgements(
-        [film.timeline], judgements, [film.store], corpus, trained_models.store
+        [film_and_store.timeline], judgements, [film_and_store.store], corpus, trained_models.store
     )
     assert len(learning_result.manifest) == len(corpus) + 1
     assert learning_result.notes == (
@@ -404,41 +408,43 @@ def refusal(trained_models, film, *, films=None, spans=((8, 16),), windows=None,
     return str(error.value)
 
 
-def test_learning_without_judgements_of_the_films_is_refused(trained_models, film):
+def test_learning_without_judgements_of_the_films_is_refused(trained_models, film_and_store):
     """There are no judgements, or one of another film."""
-    assert "0 judgements" in refusal(trained_models, film, spans=())
-    assert "1 judgement" in refusal(trained_models, film, movie="tt2")
+    assert "0 judgements" in refusal(trained_models, film_and_store, spans=())
+    assert "1 judgement" in refusal(trained_models, film_and_store, movie="tt2")
 
 
-def test_other_windows_than_those_scored_are_refused(trained_models, film, tmp_path):
+def test_other_windows_than_those_scored_are_refused(trained_models, film_and_store, tmp_path):
     """A film was scored from one store of windows; judgements of it are to be learnt from another store."""
     other_windows = film_store(tmp_path, "tt0000001", seed=2)
-    assert "tt0000001 was scored from store" in refusal(trained_models, film, windows=[other_windows])
+    assert "tt0000001 was scored from store" in refusal(
+        trained_models, film_and_store, windows=[other_windows]
+    )
 
 
 @pytest.mark.parametrize(
     ("field", "value"), [("codebook", "obygaze12"), ("backbone", "xclip"), ("task", "concept:Gun")]
 )
-def test_films_scored_by_two_kinds_of_models_are_refused(trained_models, film, field, value):
+def test_films_scored_by_two_kinds_of_models_are_refused(trained_models, film_and_store, field, value):
     """One model is learnt for all films, so that codebook, backbone and task must be the same."""
-    timeline, _ = film
+    timeline, _ = film_and_store
     other = with_model(timeline, **{field: value})
-    assert value in refusal(trained_models, film, films=[timeline, other])
+    assert value in refusal(trained_models, film_and_store, films=[timeline, other])
 
 
 @pytest.mark.parametrize("movie", ["f0", "F0", "Ｆ0"])
-def test_a_film_of_the_corpus_is_refused_however_its_name_is_spelled(trained_models, film, movie):
+def test_a_film_of_the_corpus_is_refused_however_its_name_is_spelled(trained_models, film_and_store, movie):
     """Clips of f0, a film of the corpus, would be there twice, and what tests them would have learnt them."""
-    timeline, _ = film
+    timeline, _ = film_and_store
     of_corpus = replace(timeline, record=structs.replace(timeline.record, movie=movie))
-    assert f"{movie} is in the corpus" in refusal(trained_models, film, films=[of_corpus])
+    assert f"{movie} is in the corpus" in refusal(trained_models, film_and_store, films=[of_corpus])
 
 
 def test_a_film_of_a_corpus_that_names_concepts_alone_is_refused_for_a_model_of_a_concept(
-    trained_models, film
+    trained_models, film_and_store
 ):
     """Its clips have no level, and are labels of the concept all the same."""
-    timeline, store = film
+    timeline, store = film_and_store
     of_concept = with_model(timeline, concept="Gun", positive=[], negative=[])
     of_corpus = replace(of_concept, record=structs.replace(of_concept.record, movie="f0"))
     corpus = trained_models.manifest
@@ -450,16 +456,16 @@ def test_a_film_of_a_corpus_that_names_concepts_alone_is_refused_for_a_model_of_
         )
 
 
-def test_a_film_scored_by_a_model_of_frames_is_refused(trained_models, film):
+def test_a_film_scored_by_a_model_of_frames_is_refused(trained_models, film_and_store):
     """A judgement has the mean of its windows' vectors, and no frames, which a model of attention reads."""
-    timeline, _ = film
+    timeline, _ = film_and_store
     by_attention = with_model(timeline, model="attention")
-    assert "attention reads" in refusal(trained_models, film, films=[by_attention])
+    assert "attention reads" in refusal(trained_models, film_and_store, films=[by_attention])
 
 
-def test_features_that_were_made_otherwise_are_refused(trained_models, film, tmp_path):
+def test_features_that_were_made_otherwise_are_refused(trained_models, film_and_store, tmp_path):
     """The film's windows were read from another layer of the network than the corpus."""
-    timeline, store = film
+    timeline, store = film_and_store
     movie_of = {clip.clip_id: clip.movie for clip in store.clips}
     spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in store.clips}
     features = {"descriptors": {"pooled": store["descriptors"].pooled()}}
@@ -467,12 +473,12 @@ def test_features_that_were_made_otherwise_are_refused(trained_models, film, tmp
     scored_from = structs.replace(timeline.record.store, fingerprint=other.fingerprint)
     scored = replace(timeline, record=structs.replace(timeline.record, store=scored_from))
 
-    assert "layer" in refusal(trained_models, film, films=[scored], windows=[other])
+    assert "layer" in refusal(trained_models, film_and_store, films=[scored], windows=[other])
 
 
-def test_levels_of_another_codebook_are_refused(tmp_path, trained_models, film):
+def test_levels_of_another_codebook_are_refused(tmp_path, trained_models, film_and_store):
     """HN is no level of the corpus's codebook, which has calm and violent."""
-    timeline, _ = film
+    timeline, _ = film_and_store
     timeline.write(tmp_path / "scored")
     write_manifest(trained_models.manifest, tmp_path / "films.csv")
     (tmp_path / "judged.csv").write_text(f"{HEAD}\na,tt0000001,,8,16,HN,,AB,0\n", encoding="utf-8")
@@ -497,12 +503,12 @@ def judgements_under(trained_models, definition):
     return judgements.with_clips(clips)
 
 
-def test_judgements_under_another_wording_are_refused(trained_models, film):
+def test_judgements_under_another_wording_are_refused(trained_models, film_and_store):
     """The corpus was labelled under one wording and the film judged under another.
 
     Levels may differ in meaning.
     """
-    timeline, store = film
+    timeline, store = film_and_store
     judgements = judgements_under(trained_models, REWORDED)
     with pytest.raises(FilmError, match=r"11 judgements .*dddddddddddd"):
         learn_from_judgements([timeline], judgements, [store], trained_models.manifest, trained_models.store)
@@ -532,12 +538,12 @@ def test_only_definitions_that_mean_the_same_as_the_corpus_are_accepted(
 
 
 @pytest.mark.long
-def test_judgements_under_a_wording_of_the_same_meaning_are_learnt(trained_models, film):
+def test_judgements_under_a_wording_of_the_same_meaning_are_learnt(trained_models, film_and_store):
     """The user declares that the other wording means the same.
 
     The judgements get the definition of the corpus.
     """
-    timeline, store = film
+    timeline, store = film_and_store
     judgements = judgements_under(trained_models, REWORDED)
     learning_result = learn_from_judgements(
         [timeline],
@@ -555,9 +561,9 @@ def test_judgements_under_a_wording_of_the_same_meaning_are_learnt(trained_model
 
 
 @pytest.fixture(scope="module")
-def learning_result(trained_models, film):
+def learning_result(trained_models, film_and_store):
     """What is learnt of one film of which eleven windows are judged, calm and violent in turn."""
-    timeline, store = film
+    timeline, store = film_and_store
     judgements = judged_by(trained_models, *((8 * index, 8 * index + 8) for index in range(1, 12)))
     in_turn = [replace(clip, level=("calm", "violent")[index % 2]) for index, clip in enumerate(judgements)]
     return learn_from_judgements(
@@ -629,14 +635,14 @@ NO_MORE, FOUND_NOW = (40.0, 72.0), (220.0, 250.0)
 
 
 @pytest.fixture
-def scored_anew(timeline, tmp_path):
+def scored_anew(planted_timeline, tmp_path):
     """A film as a new model scores it, beside the former curve, as it is read back from its folder.
 
     The former film has subtitles, which stay.
     """
     subtitles = pd.DataFrame({"start_s": [1.0], "end_s": [2.0], "text": ["Stop"]})
-    former = replace(timeline, subtitles=subtitles)
-    new = with_probability(timeline, NO_MORE, p=0.02)
+    former = replace(planted_timeline, subtitles=subtitles)
+    new = with_probability(planted_timeline, NO_MORE, p=0.02)
     new = with_probability(new, FOUND_NOW, p=0.9)
     beside_former(scored=new, film=former).write(tmp_path / "scored")
     return Timeline.read(tmp_path / "scored")
@@ -653,11 +659,11 @@ def with_probability(timeline, span, p):
 
 
 @pytest.mark.long
-def test_a_film_scored_anew_keeps_its_former_curve_and_subtitles(timeline, scored_anew):
+def test_a_film_scored_anew_keeps_its_former_curve_and_subtitles(planted_timeline, scored_anew):
     """People see both curves beside each other, and so what has changed."""
-    assert scored_anew.keys == (*timeline.keys, f"{timeline.model().key}-before")
+    assert scored_anew.keys == (*planted_timeline.keys, f"{planted_timeline.model().key}-before")
     former = FilmView(scored_anew, "f", Words("en"), top=5).rows_before_learning
-    assert former["p"].tolist() == pytest.approx(timeline.rows()["p"].tolist(), nan_ok=True)
+    assert former["p"].tolist() == pytest.approx(planted_timeline.rows()["p"].tolist(), nan_ok=True)
     assert scored_anew.subtitles["text"].tolist() == ["Stop"]
 
 
@@ -674,40 +680,42 @@ def test_a_film_that_is_scored_anew_says_which_passages_moved(scored_anew):
     assert found_now.number > 0.5
 
 
-def test_only_the_last_former_curve_is_kept(timeline):
+def test_only_the_last_former_curve_is_kept(planted_timeline):
     """A film that was scored anew twice has no curve of the first time.
 
     `keys` names the models whose probabilities a film has: after each time, the new model and the former one.
     """
-    scored_anew = beside_former(scored=timeline, film=timeline)
+    scored_anew = beside_former(scored=planted_timeline, film=planted_timeline)
     scored_anew_again = beside_former(scored=scored_anew, film=scored_anew)
     assert scored_anew_again.keys == scored_anew.keys
 
 
-def test_a_former_curve_of_other_rows_is_not_kept(timeline):
+def test_a_former_curve_of_other_rows_is_not_kept(planted_timeline):
     """A film scored by a new model keeps the former model's curve of probabilities beside the new one.
 
     Curves are compared row by row. Here the former one lacks the rows of the first 100 s, so that it cannot
     be compared and is left out: the film has the curve of the new model alone. `keys` names the models whose
     curves a film has.
     """
-    is_after_100_s = timeline.table["start_s"] > 100
-    without_first_100_s = replace(timeline, table=timeline.table[is_after_100_s])
+    is_after_100_s = planted_timeline.table["start_s"] > 100
+    without_first_100_s = replace(planted_timeline, table=planted_timeline.table[is_after_100_s])
 
-    scored_anew = beside_former(scored=timeline, film=without_first_100_s)
+    scored_anew = beside_former(scored=planted_timeline, film=without_first_100_s)
 
-    assert scored_anew.keys == timeline.keys
+    assert scored_anew.keys == planted_timeline.keys
 
 
 @pytest.fixture(scope="module")
-def halved_beside_former(timeline):
+def halved_beside_former(planted_timeline):
     """A film whose probabilities are halved by a new model, beside the former curve."""
-    halved = timeline.table.assign(p=timeline.table["p"] * 0.5)
-    scored_anew = replace(timeline, table=halved)
-    return beside_former(scored=scored_anew, film=timeline)
+    halved = planted_timeline.table.assign(p=planted_timeline.table["p"] * 0.5)
+    scored_anew = replace(planted_timeline, table=halved)
+    return beside_former(scored=scored_anew, film=planted_timeline)
 
 
-def test_the_desk_has_the_former_curve_and_links_to_moved_passages(timeline, halved_beside_former, tmp_path):
+def test_the_desk_has_the_former_curve_and_links_to_moved_passages(
+    planted_timeline, halved_beside_former, tmp_path
+):
     """A new model halves all probabilities of a film, so that at least its four planted passages moved.
 
     The desk has the former probability of each row, for a curve (`former` in the data of its script), and a
@@ -721,7 +729,7 @@ def test_the_desk_has_the_former_curve_and_links_to_moved_passages(timeline, hal
     desk = desk_page([opened], opened, mode="read", language="en")
 
     data_of_script = json.loads(re.search('id="state">(.*?)</script>', desk, re.DOTALL)[1])
-    assert data_of_script["rows"]["former"] == packed_shares(timeline.rows()["p"])
+    assert data_of_script["rows"]["former"] == packed_shares(planted_timeline.rows()["p"])
     n_links = desk.count("data-span=")
     assert n_links >= 4
     for passage in moved_passages:
@@ -730,9 +738,9 @@ def test_the_desk_has_the_former_curve_and_links_to_moved_passages(timeline, hal
         assert f"{before} → {now}" in desk
 
 
-def test_the_desk_without_a_former_curve_lists_nothing_moved(timeline, tmp_path):
+def test_the_desk_without_a_former_curve_lists_nothing_moved(planted_timeline, tmp_path):
     """The film was scored once, so that the desk has no list of passages that moved."""
-    opened = OpenFilm(0, timeline, Decisions(tmp_path, timeline, codebook(tmp_path)))
+    opened = OpenFilm(0, planted_timeline, Decisions(tmp_path, planted_timeline, codebook(tmp_path)))
 
     _head, body = desk_page([opened], opened, "read", "en").split("<body")
 

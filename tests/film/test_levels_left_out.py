@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace as changed
 
 from obygaze_features.manifest import builtin_codebook
-from obygaze_film.claims import LANGUAGES, Words, document, film_claims, kinds, phrases
+from obygaze_film.claims import LANGUAGES, Words, document, film_claims, phrases
+from obygaze_film.claims import kinds as claim_kinds
 from obygaze_film.claims.of_film import expected_share, model_evidence
 from obygaze_film.commands.film_lines import first_lines
 from obygaze_film.exchange import collect
@@ -53,14 +54,14 @@ def test_a_claim_names_the_levels_that_its_model_never_saw(film, lacks_en):
 
     So each of its claims has this as a condition; claims of a model of all levels have not.
     """
-    model_claims = [claim for claim in film_claims(film) if isinstance(claim, kinds.ModelClaim)]
+    model_claims = [claim for claim in film_claims(film) if isinstance(claim, claim_kinds.ModelClaim)]
     kinds_of_claims = {claim.KIND for claim in model_claims}
     assert kinds_of_claims == {"title", "evidence", "marked passages", "passage", "expected share"}
 
     levels_left_out = ["EN"] if lacks_en else []
     for claim in model_claims:
         written = json.loads(json.dumps(document(claim)))
-        assert (kinds.LEVELS_LEFT_OUT in written["conditions"]) == lacks_en
+        assert (claim_kinds.LEVELS_LEFT_OUT in written["conditions"]) == lacks_en
         assert written["levels_left_out"] == levels_left_out
 
 
@@ -105,7 +106,7 @@ def test_a_citation_names_the_levels_that_the_model_never_saw(language):
     name, here m.
     """
     words = Words(language)
-    passages = [claim for claim in film_claims(WITHOUT_EN) if isinstance(claim, kinds.Passage)]
+    passages = [claim for claim in film_claims(WITHOUT_EN) if isinstance(claim, claim_kinds.Passage)]
     assert passages
     for passage in passages:
         cited = phrases.citation_sentence(passage, positive="S", model="m", windows=None, words=words)
@@ -166,7 +167,7 @@ def test_captions_name_flags_in_words():
     flags = [f"{own_flags};bars;no_skill;trained_on".strip(";") for own_flags in film.table["flags"]]
     flagged = replace(film, table=film.table.assign(flags=flags))
 
-    passages = [claim for claim in film_claims(flagged) if isinstance(claim, kinds.Passage)]
+    passages = [claim for claim in film_claims(flagged) if isinstance(claim, claim_kinds.Passage)]
     assert passages
 
     for passage in passages:

@@ -14,9 +14,9 @@ MACHINE = {"model": "qwen-vl-7b", "prompt": "0123abcd"}
 
 
 @pytest.fixture(scope="module")
-def windows(timeline):
+def windows(planted_timeline):
     """The first 40 windows of a blind draw."""
-    return choose_next([timeline], 40, blind=True)
+    return choose_next([planted_timeline], 40, blind=True)
 
 
 def judged(windows, folder, **extras_of_judge):
@@ -36,28 +36,30 @@ def machines_in(timeline, judgements):
     return [notice for notice in correct_rates(timeline, judgements).notices if "machine" in notice]
 
 
-def test_a_machine_that_judged_beside_a_person_is_named(timeline, windows, tmp_path):
+def test_a_machine_that_judged_beside_a_person_is_named(planted_timeline, windows, tmp_path):
     """AB, a person, and qwen, a machine, judged a film's windows. Their share is not one of people alone."""
     judgements = judged(windows, tmp_path, AB=PERSON, qwen=MACHINE)
     notice = "machine among the judges, which counts as one of them: qwen"
-    assert machines_in(timeline, judgements) == [notice]
+    assert machines_in(planted_timeline, judgements) == [notice]
 
 
-def test_several_machines_are_counted(timeline, windows, tmp_path):
+def test_several_machines_are_counted(planted_timeline, windows, tmp_path):
     """AB, a person, and the machines qwen and gemma judged a film's windows. A notice names both machines."""
     judgements = judged(windows, tmp_path, AB=PERSON, qwen=MACHINE, gemma=MACHINE)
     notice = "2 machines among the judges, which count as the others do: gemma, qwen"
-    assert machines_in(timeline, judgements) == [notice]
+    assert machines_in(planted_timeline, judgements) == [notice]
 
 
-def test_a_machine_that_judged_another_film_alone_is_no_judge_of_this_one(timeline, windows, tmp_path):
+def test_a_machine_that_judged_another_film_alone_is_no_judge_of_this_one(
+    planted_timeline, windows, tmp_path
+):
     """AB, a person, judged this film's windows; in the same table the machine qwen judged another film."""
     windows_of_another_film = [replace(clip, movie="another film") for clip in windows]
     by_ab = judged(windows, tmp_path, AB=PERSON)
     by_qwen = judged(windows_of_another_film, tmp_path, qwen=MACHINE)
     in_one_table = by_ab.with_clips([*by_ab, *by_qwen])
-    assert machines_in(timeline, in_one_table) == []
+    assert machines_in(planted_timeline, in_one_table) == []
 
 
-def test_people_are_no_machines(timeline, windows, tmp_path):
-    assert machines_in(timeline, judged(windows, tmp_path, AB=PERSON, CD=PERSON)) == []
+def test_people_are_no_machines(planted_timeline, windows, tmp_path):
+    assert machines_in(planted_timeline, judged(windows, tmp_path, AB=PERSON, CD=PERSON)) == []

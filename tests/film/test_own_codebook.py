@@ -102,7 +102,7 @@ def trained_models(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def scored(trained_models, tmp_path_factory):
+def film_read_back(trained_models, tmp_path_factory):
     """A scored film, as it is read back from its folder."""
     folder, _ = scored_film(tmp_path_factory.mktemp("scored"), trained_models, "tt1")
     (film,) = read_films([folder])
@@ -140,7 +140,7 @@ def judged_blindly(film):
 
 @pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_page_of_an_own_codebook_is_in_one_language(scored, language):
+def test_a_page_of_an_own_codebook_is_in_one_language(film_read_back, language):
     """A lab's codebook has texts in English and French, as "violent" and "brutal" for a level.
 
     The page of a film, on which AB decided two spans, has those of its own language alone: of the level
@@ -151,7 +151,7 @@ def test_a_page_of_an_own_codebook_is_in_one_language(scored, language):
         Decided(start_s=90.0, end_s=99.0, judges=("AB",), level="calm", is_blind=True),
     ]
 
-    page = film_page([scored], language=language, owned={"tt1": Owned(people=decided_by_ab)})
+    page = film_page([film_read_back], language=language, owned={"tt1": Owned(people=decided_by_ab)})
 
     text = text_that_people_read(page)
     assert words_in(text, TEXTS_OF_OTHER_LANGUAGE[language]) == []
@@ -163,13 +163,15 @@ def test_a_page_of_an_own_codebook_is_in_one_language(scored, language):
 @pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("mode", ["read", "blind"])
-def test_a_desk_of_an_own_codebook_has_no_word_of_the_other_language(tmp_path, scored, language, mode):
+def test_a_desk_of_an_own_codebook_has_no_word_of_the_other_language(
+    tmp_path, film_read_back, language, mode
+):
     """A lab's codebook has texts in English and French, as "violent" and "brutal" for a level.
 
     A film is opened at the desk, to read it or to judge it blindly. What people read there, in English or
     French, has none of the codebook's texts of the other language.
     """
-    opened = OpenFilm(0, scored, Decisions(tmp_path, scored, codebook_of_text(OWN)))
+    opened = OpenFilm(0, film_read_back, Decisions(tmp_path, film_read_back, codebook_of_text(OWN)))
 
     desk = desk_page([opened], opened, mode=mode, language=language)
 
@@ -177,13 +179,13 @@ def test_a_desk_of_an_own_codebook_has_no_word_of_the_other_language(tmp_path, s
     assert texts_of_other_language == []
 
 
-def test_the_desk_says_in_french_what_a_span_has(tmp_path, scored):
+def test_the_desk_says_in_french_what_a_span_has(tmp_path, film_read_back):
     """A lab's codebook calls the level "violent" and the concept "Gun" "brutal" and "Arme" in French.
 
     A gun is seen from 40 to 72 s of a film. The desk says in French what the model found in this span, with
     no English text of the codebook.
     """
-    opened = OpenFilm(0, scored, Decisions(tmp_path, scored, codebook_of_text(OWN)))
+    opened = OpenFilm(0, film_read_back, Decisions(tmp_path, film_read_back, codebook_of_text(OWN)))
 
     evidence = span_evidence(opened, [opened], start_s=40.0, end_s=72.0, words=Words("fr"))
 
@@ -196,9 +198,9 @@ def test_the_desk_says_in_french_what_a_span_has(tmp_path, scored):
 
 
 @pytest.fixture(scope="module")
-def judged_windows(scored):
+def judged_windows(film_read_back):
     """Blind judgements of 30 windows of the film."""
-    return Manifest(tuple(judged_blindly(scored)), Path(), codebook_of_text(OWN))
+    return Manifest(tuple(judged_blindly(film_read_back)), Path(), codebook_of_text(OWN))
 
 
 def read_again(rates):
@@ -209,17 +211,17 @@ def read_again(rates):
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("are_read", [False, True], ids=["made", "read from a file"])
 def test_sentences_on_rates_name_the_level_in_the_language_of_the_reader(
-    scored, judged_windows, language, are_read
+    film_read_back, judged_windows, language, are_read
 ):
     """AB judged windows of a film, for the share of the level "violent", which is called "brutal" in French.
 
     Sentences on the share use the word of their language alone. A rate that is read from a file has only the
     level's name, to which `named_rates` adds the texts of the film's codebook.
     """
-    rates = correct_rates(scored, judged_windows)
+    rates = correct_rates(film_read_back, judged_windows)
     assert {rate.positive for rate in rates.rates} == {"violent"}
     if are_read:
-        rates = named_rates(read_again(rates), scored)
+        rates = named_rates(read_again(rates), film_read_back)
 
     text = " ".join(sentences(rate_claims(rates), language))
 
@@ -228,30 +230,30 @@ def test_sentences_on_rates_name_the_level_in_the_language_of_the_reader(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_comparison_with_an_own_codebook_is_in_one_language(scored, judged_windows, language):
+def test_a_comparison_with_an_own_codebook_is_in_one_language(film_read_back, judged_windows, language):
     """A lab's codebook has texts in English and French, as "violent" and "brutal" for a level.
 
     What people read on the page of a compared film has none of the language that is not asked for.
     """
-    page = comparison_page(compare_films([scored], judged_windows), language=language)
+    page = comparison_page(compare_films([film_read_back], judged_windows), language=language)
     assert words_in(text_that_people_read(page), TEXTS_OF_OTHER_LANGUAGE[language]) == []
 
 
-def test_a_french_comparison_names_its_model(scored, judged_windows):
+def test_a_french_comparison_names_its_model(film_read_back, judged_windows):
     """The French page of a comparison says by which model shares are corrected: "modèle NAME."."""
-    compared = compare_films([scored], judged_windows)
+    compared = compare_films([film_read_back], judged_windows)
     page = comparison_page(compared, language="fr")
     assert f"modèle {compared.model}." in text_that_people_read(page)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_claims_with_an_own_codebook_are_in_one_language(scored, language):
+def test_claims_with_an_own_codebook_are_in_one_language(film_read_back, language):
     """A lab's codebook has texts in English and French, as "violent" and "brutal" for a level.
 
     Sentences on a film by a model of this codebook have those of their own language alone: of the level
     violent, of its meaning, and of the concept of a gun.
     """
-    text = " ".join(sentences(film_claims(scored), language))
+    text = " ".join(sentences(film_claims(film_read_back), language))
 
     assert words_in(text, TEXTS_OF_OTHER_LANGUAGE[language]) == []
     texts_in_sentences = words_in(text, TEXTS_OF_LANGUAGE[language])
@@ -259,13 +261,13 @@ def test_claims_with_an_own_codebook_are_in_one_language(scored, language):
         assert text_by_language[language] in texts_in_sentences
 
 
-def test_claims_as_data_have_names_and_no_translations(scored):
+def test_claims_as_data_have_names_and_no_translations(film_read_back):
     """A lab's codebook has French texts, as "brutal" for the level "violent".
 
     Programs find levels and concepts by their names, which are the same in each language: the data of claims
     have no French text.
     """
-    documents = [document(claim) for claim in film_claims(scored)]
+    documents = [document(claim) for claim in film_claims(film_read_back)]
     assert words_in(json.dumps(documents, ensure_ascii=False), FRENCH) == []
 
 
@@ -304,11 +306,11 @@ def test_a_concept_without_translations_keeps_its_name(film_of_two_codebooks, la
     assert "Regard" in text
 
 
-def test_translations_are_kept_in_model_files_and_films(trained_models, scored):
+def test_translations_are_kept_in_model_files_and_films(trained_models, film_read_back):
     """A lab's codebook has texts in English and French; "violent" is called "brutal" in French."""
     book = codebook_of_text(OWN)
     card = load_model(trained_models.paths["pcbm_lr"]).card
-    (model_of_film,) = scored.record.models
+    (model_of_film,) = film_read_back.record.models
     assert card.codebook["digest"] == book.digest()
     assert card.codebook["translations"]["fr"]["levels"]["violent"]["title"] == "brutal"
     assert model_of_film.translations["fr"] == book.texts("fr")
@@ -320,36 +322,36 @@ def test_translations_are_not_part_of_a_codebooks_digest():
     assert codebook_of_text(without_french).digest() == codebook_of_text(OWN).digest()
 
 
-def test_a_film_scored_without_translations_is_shown_with_names(scored):
+def test_a_film_scored_without_translations_is_shown_with_names(film_read_back):
     """The film's record has no texts of the codebook, as those of earlier versions have none.
 
     A French page calls its levels and concepts by their names, as "violent" and "Gun".
     """
-    record = msgspec.to_builtins(scored.record)
+    record = msgspec.to_builtins(film_read_back.record)
     for model in record["models"]:
         del model["translations"], model["titles"]
-    film = replace(scored, record=read_record(json.dumps(record).encode(), "film.json"))
+    film = replace(film_read_back, record=read_record(json.dumps(record).encode(), "film.json"))
 
     text = text_that_people_read(film_page([film], language="fr"))
 
     assert {"violent", "Gun"} <= set(words_in(text, ENGLISH))
 
 
-def test_a_translation_with_a_control_character_is_refused(scored):
+def test_a_translation_with_a_control_character_is_refused(film_read_back):
     """A title from a stranger's file could clear the screen of a terminal that prints it."""
-    record = msgspec.to_builtins(scored.record)
+    record = msgspec.to_builtins(film_read_back.record)
     record["models"][0]["translations"]["fr"]["levels"]["violent"]["title"] = "brutal\x1b[2J"
     with pytest.raises(FilmError, match="brutal"):
         read_record(json.dumps(record).encode(), "film.json")
 
 
-def test_a_translated_title_stands_beside_the_levels_name(scored):
+def test_a_translated_title_stands_beside_the_levels_name(film_read_back):
     """The level "violent" has the title "Violent scene" in English, and "brutal" in French.
 
     The name is what tables and the codebook have: readers find it there by "violent (brutal)".
     """
-    model = msgspec.structs.replace(scored.model(), titles={"violent": "Violent scene"})
-    film = replace(scored, record=msgspec.structs.replace(scored.record, models=[model]))
+    model = msgspec.structs.replace(film_read_back.model(), titles={"violent": "Violent scene"})
+    film = replace(film_read_back, record=msgspec.structs.replace(film_read_back.record, models=[model]))
 
     english = text_that_people_read(film_page([film], language="en"))
     french = text_that_people_read(film_page([film], language="fr"))

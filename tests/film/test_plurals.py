@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from obygaze_film.claims import LANGUAGES, Words, kinds, phrases
+from obygaze_film.claims import LANGUAGES, Words, phrases
+from obygaze_film.claims import kinds as claim_kinds
 from obygaze_film.claims.kinds import ClaimTime
 from obygaze_film.judged_windows import left_out_message
 from obygaze_film.notes import counted_message, message
@@ -20,12 +21,12 @@ PLURAL_OF_ONE = re.compile(
 def agreement_of_pair(number, conditions=()):
     """Claim how far two judges, called A and B with a number, agree on their only common window."""
     fields = {"what": "kappa", "time": CONTENT, "number": 0.1, "positive": "S", "n": 1, "alike": 1}
-    return kinds.PairKappa(who=(f"A{number}", f"B{number}"), conditions=conditions, **fields)
+    return claim_kinds.PairKappa(who=(f"A{number}", f"B{number}"), conditions=conditions, **fields)
 
 
 def agreement_of_three(n_unsure):
     """Claim how far three judges agree on their only common window."""
-    return kinds.PanelAgreement(
+    return claim_kinds.PanelAgreement(
         who=("A", "B", "C"),
         what="alpha",
         time=CONTENT,
@@ -36,29 +37,30 @@ def agreement_of_three(n_unsure):
     )
 
 
-BOUNDS = kinds.Bounds(low=0.1, high=0.5, level=0.95)
+BOUNDS = claim_kinds.Bounds(low=0.1, high=0.5, level=0.95)
 
 CLAIMS_OF_ONE = {
-    "one common window, one unsure": kinds.JudgedShare(
+    "one common window, one unsure": claim_kinds.JudgedShare(
         who=("A", "B"), what="S", time=CONTENT, number=0.3, interval=BOUNDS,
-        conditions=(kinds.BLIND, kinds.SOME_BY_CHANCE), model="m", n=1, n_windows=9, positives=(1, 1),
-        worth=None, n_unsure=1, unsure_s=8.0, expected=None, expected_s=None,
-        agreement=tuple(agreement_of_pair(place, (kinds.AGREE_BY_CHANCE,)) for place in range(4)),
+        conditions=(claim_kinds.BLIND, claim_kinds.SOME_BY_CHANCE),
+        model="m", n=1, n_windows=9, positives=(1, 1), worth=None,
+        n_unsure=1, unsure_s=8.0, expected=None, expected_s=None,
+        agreement=tuple(agreement_of_pair(place, (claim_kinds.AGREE_BY_CHANCE,)) for place in range(4)),
     ),
-    "one pair": kinds.ManyPairs(
+    "one pair": claim_kinds.ManyPairs(
         who=(),
         what="kappa",
         time=CONTENT,
         number=0.1,
-        interval=kinds.Bounds(low=0.1, high=0.1, level=1.0),
+        interval=claim_kinds.Bounds(low=0.1, high=0.1, level=1.0),
         n_pairs=1,
     ),
     "one window of all": agreement_of_three(n_unsure=0),
     "one window that somebody is unsure of": agreement_of_three(n_unsure=1),
-    "one window judged, one left": kinds.NoJudgedShare(
+    "one window judged, one left": claim_kinds.NoJudgedShare(
         who=("A",), what="share", time=CONTENT, judged=1, sure=0, left=1, least=1
     ),
-    "one film": kinds.LearntChange(
+    "one film": claim_kinds.LearntChange(
         who=("m",), what="AUC", time=CONTENT, number=0.1, n_films=1, is_of_judged=True
     ),
 }  # fmt: skip

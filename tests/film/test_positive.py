@@ -10,7 +10,8 @@ import pytest
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import PLANTED, Clip, Manifest, builtin_codebook
 from obygaze_film.cells import cells_by
-from obygaze_film.claims import LANGUAGES, Words, film_claims, kinds, phrases, rate_claims, sentences
+from obygaze_film.claims import LANGUAGES, Words, film_claims, phrases, rate_claims, sentences
+from obygaze_film.claims import kinds as claim_kinds
 from obygaze_film.claims.of_film import corpus_experts
 from obygaze_film.evaluation import answers_of, count_unlabelled, evaluate_films, evaluation_report
 from obygaze_film.exchange import export
@@ -27,8 +28,8 @@ from tests.film.page.invented import fake_scored_film, with_model
 from tests.film.page.test_page import text_of
 from tests.film.saying import first_sentence
 
-BOOK = builtin_codebook("obygaze12")
-SMALL = {"n_rows": 60, "duration_s": 900.0}
+OBYGAZE12 = builtin_codebook("obygaze12")
+SIXTY_ROWS = {"n_rows": 60, "duration_s": 900.0}
 MEANINGS_OF_TWO = {
     "HN": "with elements that can objectify a character, and do not here",
     "S": "staged like those",
@@ -37,29 +38,29 @@ MEANINGS_OF_TWO = {
 
 def means_in(language):
     """Return what levels and concepts mean, by name, as the codebook says it in a language."""
-    return {part.name: part.in_language(language).means for part in (*BOOK.levels, *BOOK.concepts)}
+    return {part.name: part.in_language(language).means for part in (*OBYGAZE12.levels, *OBYGAZE12.concepts)}
 
 
-def scored_by_model_of(film, concept):
+def as_scored_by_model_of_concept(film, concept):
     """Return the film as a model of a concept scores it."""
     fields = {"task": f"concept:{concept}", "levels": ["EN", "HN", "S"], "negative": [], "positive": []}
-    means = {concept: BOOK.means[concept]}
+    means = {concept: OBYGAZE12.means[concept]}
     human = agreement_of_people("obygaze12", [])
     return with_model(film, concept=concept, means=means, human=human, **fields)
 
 
-def scored_by_model_of_hn_and_s(film):
+def as_scored_by_model_of_hn_and_s(film):
     """Return the film as a model scores it whose positive levels are HN and S."""
     fields = {"negative": ["EN"], "positive": ["HN", "S"], "means": MEANINGS_OF_TWO}
     return with_model(film, human=agreement_of_people("obygaze12", ["HN", "S"]), **fields)
 
 
-FILM_OF_BODY = scored_by_model_of(fake_scored_film(**SMALL), "Body")
+FILM_SCORED_BY_MODEL_OF_BODY = as_scored_by_model_of_concept(fake_scored_film(**SIXTY_ROWS), "Body")
 """A film scored by a model that finds the concept Body."""
-WINDOWS = choose_next([FILM_OF_BODY], 30, blind=True)
+WINDOWS = choose_next([FILM_SCORED_BY_MODEL_OF_BODY], 30, blind=True)
 
 
-def judged(windows=WINDOWS, **labels_by_judge):
+def judgements_by(windows=WINDOWS, **labels_by_judge):
     """Plant what judges said of the first of some windows.
 
     `AB=[("S", "Look"), ("EN",)]`: AB called the first window S and saw Look, and called the second EN.
@@ -75,7 +76,7 @@ def judged(windows=WINDOWS, **labels_by_judge):
                 concepts=tuple(concepts),
             )
             clips.append(judgement)
-    return Manifest(tuple(clips), Path(), BOOK)
+    return Manifest(tuple(clips), Path(), OBYGAZE12)
 
 
 @pytest.mark.long
@@ -97,7 +98,7 @@ def test_a_saved_model_of_a_concept_scores_a_film_as_that_concept(trained_models
 def test_claims_of_a_concepts_model_name_the_concept():
     """A model is of a level or of a concept, here Body, and all it says must be of that one thing."""
     names_of_levels = {"EN", "HN", "S", "Sure", "Hard Negative"}
-    claims = film_claims(FILM_OF_BODY)
+    claims = film_claims(FILM_SCORED_BY_MODEL_OF_BODY)
 
     for claim in claims:
         words_of_what = set(str(claim.what).replace("/", " ").split())
@@ -116,12 +117,12 @@ def test_sentences_on_a_concepts_model_name_the_concept(language, name):
     with a threshold of 1 nothing is. So do the sentence on the expected share and the label of each passage.
     """
     words = Words(language)
-    film_without_marks = with_model(FILM_OF_BODY, threshold_p=1.0)
-    claims = film_claims(FILM_OF_BODY)
+    film_without_marks = with_model(FILM_SCORED_BY_MODEL_OF_BODY, threshold_p=1.0)
+    claims = film_claims(FILM_SCORED_BY_MODEL_OF_BODY)
     (expected_share,) = [claim for claim in claims if claim.KIND == "expected share"]
     passages = [claim for claim in claims if claim.KIND == "passage"]
 
-    on_marked_passages = first_sentence(FILM_OF_BODY, language=language)
+    on_marked_passages = first_sentence(FILM_SCORED_BY_MODEL_OF_BODY, language=language)
     on_no_marks = first_sentence(film_without_marks, language=language)
 
     assert name in on_marked_passages
@@ -136,8 +137,8 @@ def test_sentences_on_a_concepts_model_name_the_concept(language, name):
 def test_the_page_of_a_concepts_model_names_no_level_and_no_experts_on_it():
     """The model finds Body. One sentence says that no experts' agreement on it is known."""
     no_experts = Words("en")["no_human"]
-    page = text_of(film_page([FILM_OF_BODY])).replace(no_experts, "")
-    assert BOOK.means["S"] not in page
+    page = text_of(film_page([FILM_SCORED_BY_MODEL_OF_BODY])).replace(no_experts, "")
+    assert OBYGAZE12.means["S"] not in page
     assert "(Sure)" not in page
     assert "experts" not in page.lower()
 
@@ -145,15 +146,15 @@ def test_the_page_of_a_concepts_model_names_no_level_and_no_experts_on_it():
 @pytest.mark.parametrize("export_format", ["vtt", "csv", "eaf"])
 def test_exports_of_a_concepts_model_name_no_level(export_format):
     """The model finds Body; S (Sure) is the level that is positive to other models."""
-    assert "(Sure)" not in export(FILM_OF_BODY, export_format)
+    assert "(Sure)" not in export(FILM_SCORED_BY_MODEL_OF_BODY, export_format)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_first_sentence_names_all_positive_levels(language):
     """HN and S are positive to this model; no title of another level is in the sentence."""
-    film = scored_by_model_of_hn_and_s(fake_scored_film(**SMALL))
+    film = as_scored_by_model_of_hn_and_s(fake_scored_film(**SIXTY_ROWS))
     sentence = first_sentence(film, language=language)
-    for level in BOOK.levels:
+    for level in OBYGAZE12.levels:
         title = level.in_language(language).title
         if level.name in {"HN", "S"}:
             assert level.name in sentence
@@ -169,11 +170,11 @@ def test_the_first_sentence_translates_a_meaning_only_if_it_is_the_codebooks(lan
     What it says of HN is the codebook's text, so that a French sentence has the codebook's translation. What
     it says of S is not: it has no translation, and stands as it is.
     """
-    film = scored_by_model_of_hn_and_s(fake_scored_film(**SMALL))
+    film = as_scored_by_model_of_hn_and_s(fake_scored_film(**SIXTY_ROWS))
     meaning_of_hn = MEANINGS_OF_TWO["HN"]
     meaning_of_s = MEANINGS_OF_TWO["S"]
-    assert meaning_of_hn == BOOK.means["HN"]
-    assert meaning_of_s != BOOK.means["S"]
+    assert meaning_of_hn == OBYGAZE12.means["HN"]
+    assert meaning_of_s != OBYGAZE12.means["S"]
 
     sentence = first_sentence(film, language=language)
 
@@ -214,13 +215,13 @@ def test_a_concepts_share_counts_windows_in_which_it_is_named(seed):
     """
     windows = labelled_at_random(seed)
 
-    rates = correct_rates(FILM_OF_BODY, judged(AB=windows.labels))
+    rates = correct_rates(FILM_SCORED_BY_MODEL_OF_BODY, judgements_by(AB=windows.labels))
 
-    (share,) = [claim for claim in rate_claims(rates) if isinstance(claim, kinds.JudgedShare)]
+    (share,) = [claim for claim in rate_claims(rates) if isinstance(claim, claim_kinds.JudgedShare)]
     (in_english,) = sentences([share], "en")
     (in_french,) = sentences([share], "fr")
     assert share.what == "Body"
-    assert share.has(kinds.OF_CONCEPT)
+    assert share.has(claim_kinds.OF_CONCEPT)
     assert share.positives == (windows.n_body,)
     assert share.n == len(WINDOWS)
     assert share.n_unsure == 0
@@ -236,7 +237,7 @@ def test_a_levels_share_counts_the_same_judgements_by_level(seed):
     """
     windows = labelled_at_random(seed)
 
-    rates = correct_rates(fake_scored_film(**SMALL), judged(AB=windows.labels))
+    rates = correct_rates(fake_scored_film(**SIXTY_ROWS), judgements_by(AB=windows.labels))
 
     assert rates.rates[0].positives == [windows.n_sure]
 
@@ -251,7 +252,7 @@ def test_a_rate_of_a_concept_is_refused_if_nobody_names_concepts():
     So AB was not asked for concepts, and a share of 0 % would be wrong.
     """
     with pytest.raises(ObygazeError, match="Body"):
-        correct_rates(FILM_OF_BODY, judged(AB=LEVELS_ALONE))
+        correct_rates(FILM_SCORED_BY_MODEL_OF_BODY, judgements_by(AB=LEVELS_ALONE))
 
 
 def test_a_rate_of_a_concept_leaves_out_a_judge_who_names_none():
@@ -262,7 +263,7 @@ def test_a_rate_of_a_concept_leaves_out_a_judge_who_names_none():
     """
     with_concepts = [("EN",), ("S", "Body")] * 15
 
-    rates = correct_rates(FILM_OF_BODY, judged(AB=LEVELS_ALONE, CD=with_concepts))
+    rates = correct_rates(FILM_SCORED_BY_MODEL_OF_BODY, judgements_by(AB=LEVELS_ALONE, CD=with_concepts))
 
     assert [rate.annotators for rate in rates.rates] == [["CD"]]
     n_windows = len(WINDOWS)
@@ -311,10 +312,10 @@ def test_labels_without_concepts_cannot_replace_a_concepts_model():
     This machine gives levels alone, and the model finds the concept Body: they say nothing of where it is.
     """
     with pytest.raises(ObygazeError, match="Body"):
-        cells_by(judged(machine=LEVELS_ALONE), FILM_OF_BODY)
+        cells_by(judgements_by(machine=LEVELS_ALONE), FILM_SCORED_BY_MODEL_OF_BODY)
 
 
-LABELS_OF_A_MACHINE = judged(machine=[("EN", "Body"), ("S", "Look"), ("NS", "Body")] * 10)
+LABELS_OF_A_MACHINE = judgements_by(machine=[("EN", "Body"), ("S", "Look"), ("NS", "Body")] * 10)
 
 
 def test_a_label_gives_a_concept_the_probability_0_or_1():
@@ -323,7 +324,7 @@ def test_a_label_gives_a_concept_the_probability_0_or_1():
     A label that names Body gives the probability 1, another one 0, whatever its level. Each is a window, a
     cell of the film.
     """
-    cells = cells_by(LABELS_OF_A_MACHINE, FILM_OF_BODY)
+    cells = cells_by(LABELS_OF_A_MACHINE, FILM_SCORED_BY_MODEL_OF_BODY)
     for clip in LABELS_OF_A_MACHINE:
         if clip.level is not None:
             p = cells.p[cells.index_of(clip.start_s, clip.end_s)]
@@ -336,8 +337,8 @@ def test_annotated_spans_of_a_concept_are_those_of_the_clips_that_name_it():
     Here a machine labelled 30 windows, two in three of them with Body: as many seconds are positive as these
     windows have together.
     """
-    truth = answers_of(LABELS_OF_A_MACHINE, positive_of(FILM_OF_BODY.model()))
-    spans = truth[FILM_OF_BODY.movie]["machine"].positive
+    truth = answers_of(LABELS_OF_A_MACHINE, positive_of(FILM_SCORED_BY_MODEL_OF_BODY.model()))
+    spans = truth[FILM_SCORED_BY_MODEL_OF_BODY.movie]["machine"].positive
     with_body = [clip for clip in LABELS_OF_A_MACHINE if "Body" in clip.concepts]
     expected_s = sum(clip.end_s - clip.start_s for clip in with_body)
     assert sum(end - start for start, end in spans) == pytest.approx(expected_s)
@@ -349,14 +350,14 @@ def test_spans_of_a_concept_count_whether_or_not_they_have_a_level():
     AB gives each a level and Body, and CD Body alone: for both they are positive. EF's two rows are empty and
     count as unlabelled.
     """
-    movie = FILM_OF_BODY.movie
+    movie = FILM_SCORED_BY_MODEL_OF_BODY.movie
     first = Clip("a", movie, start_s=0.0, end_s=10.0, level="S", concepts=("Body",), annotator="AB")
     second = replace(first, clip_id="b", start_s=50.0, end_s=60.0)
     by_ab = [first, second]
     by_cd = [replace(clip, level=None, annotator="CD") for clip in by_ab]
     by_ef = [replace(clip, level=None, concepts=(), annotator="EF") for clip in by_ab]
-    annotations = Manifest((*by_ab, *by_cd, *by_ef), Path(), BOOK)
-    body = positive_of(FILM_OF_BODY.model())
+    annotations = Manifest((*by_ab, *by_cd, *by_ef), Path(), OBYGAZE12)
+    body = positive_of(FILM_SCORED_BY_MODEL_OF_BODY.model())
 
     answers = answers_of(annotations, body)[movie]
     n_unlabelled = count_unlabelled(annotations, body, [movie])
@@ -373,9 +374,9 @@ def test_who_names_no_concept_is_no_reference_for_a_concept():
     To a rate CD says nothing of Body, and so to an evaluation: CD is not taken for somebody who saw none.
     """
     with_concepts = [("EN",), ("S", "Body")] * 15
-    truth = judged(AB=with_concepts, CD=LEVELS_ALONE)
+    truth = judgements_by(AB=with_concepts, CD=LEVELS_ALONE)
 
-    measured = evaluate_films([FILM_OF_BODY], truth, n_shifts=5)
+    measured = evaluate_films([FILM_SCORED_BY_MODEL_OF_BODY], truth, n_shifts=5)
 
     assert set(measured.summary["truth"]) == {"AB"}
     notes = evaluation_report(measured).notes
@@ -389,13 +390,15 @@ def test_who_names_a_concept_in_sight_of_the_score_alone_is_no_reference_for_it(
     would have seen Body, so CD is not taken for somebody who saw it nowhere in the other windows.
     """
     labels = [("EN",), ("S", "Body")] * 5 + [("S",)] * (len(WINDOWS) - 10)
-    clips = list(judged(AB=labels, CD=labels))
+    clips = list(judgements_by(AB=labels, CD=labels))
     for number, clip in enumerate(clips):
         is_in_sight = clip.annotator == "CD" and number % len(WINDOWS) < 10
         if is_in_sight:
             clips[number] = replace(clip, extras={**clip.extras, "seen_score": "1"})
 
-    measured = evaluate_films([FILM_OF_BODY], Manifest(tuple(clips), Path(), BOOK), n_shifts=5)
+    measured = evaluate_films(
+        [FILM_SCORED_BY_MODEL_OF_BODY], Manifest(tuple(clips), Path(), OBYGAZE12), n_shifts=5
+    )
 
     assert set(measured.summary["truth"]) == {"AB"}
     assert measured.record["without_concepts"] == {"CD": len(WINDOWS)}
@@ -403,11 +406,11 @@ def test_who_names_a_concept_in_sight_of_the_score_alone_is_no_reference_for_it(
 
 def test_labels_without_concepts_are_counted_in_the_films_that_are_evaluated():
     """A model finds Body, which AB names. EF gave two windows of another film levels alone."""
-    by_ab = judged(AB=[("EN",), ("S", "Body")] * 15)
-    elsewhere = [replace(clip, movie="elsewhere") for clip in judged(EF=[("EN",), ("S",)])]
+    by_ab = judgements_by(AB=[("EN",), ("S", "Body")] * 15)
+    elsewhere = [replace(clip, movie="elsewhere") for clip in judgements_by(EF=[("EN",), ("S",)])]
     truth = by_ab.with_clips([*by_ab, *elsewhere])
 
-    measured = evaluate_films([FILM_OF_BODY], truth, n_shifts=5)
+    measured = evaluate_films([FILM_SCORED_BY_MODEL_OF_BODY], truth, n_shifts=5)
 
     assert measured.record["without_concepts"] == {}
 
@@ -415,7 +418,7 @@ def test_labels_without_concepts_are_counted_in_the_films_that_are_evaluated():
 def test_an_evaluation_for_a_concept_is_refused_if_nobody_names_concepts():
     """The model finds Body, and AB gave windows levels alone."""
     with pytest.raises(ObygazeError, match=r"nobody names a concept in the truth .*Body"):
-        evaluate_films([FILM_OF_BODY], judged(AB=LEVELS_ALONE))
+        evaluate_films([FILM_SCORED_BY_MODEL_OF_BODY], judgements_by(AB=LEVELS_ALONE))
 
 
 @pytest.mark.long
@@ -431,12 +434,14 @@ def test_a_comparison_of_films_is_of_the_concept_too():
     films = []
     judgements = []
     for year in range(1980, 1986):
-        film = scored_by_model_of(fake_scored_film(f"m{year}", year=year, seed=year, **SMALL), concept="Body")
+        film = as_scored_by_model_of_concept(
+            fake_scored_film(f"m{year}", year=year, seed=year, **SIXTY_ROWS), concept="Body"
+        )
         twelve_windows = choose_next([film], 12, blind=True)
         films.append(film)
-        judgements += judged(twelve_windows, AB=labels_of_twelve_windows)
+        judgements += judgements_by(twelve_windows, AB=labels_of_twelve_windows)
 
-    compared = compare_films(films, Manifest(tuple(judgements), Path(), BOOK))
+    compared = compare_films(films, Manifest(tuple(judgements), Path(), OBYGAZE12))
 
     (share_of_all_films,) = compared.groups["value"]
     assert compared.positive.text == "Body"
@@ -475,9 +480,9 @@ def test_films_without_any_concept_count_in_the_mean_of_films():
 )
 def test_a_judgement_is_positive_by_its_level(positive_levels, level, is_positive):
     """NS, "not sure", counts only for a model to which it is a positive level itself."""
-    film = with_model(fake_scored_film(**SMALL), positive=positive_levels)
+    film = with_model(fake_scored_film(**SIXTY_ROWS), positive=positive_levels)
     clip = Clip("c", film.movie, level=level, concepts=("Body",))
-    assert positive_of(film.model()).is_positive(clip, BOOK.labels) is is_positive
+    assert positive_of(film.model()).is_positive(clip, OBYGAZE12.labels) is is_positive
 
 
 @pytest.mark.parametrize(
@@ -497,8 +502,10 @@ def test_a_judgement_is_positive_for_a_concept_that_it_names(level, concepts, is
 
     Without a level and a concept nothing was judged.
     """
-    clip = Clip("c", FILM_OF_BODY.movie, level=level, concepts=concepts)
-    assert positive_of(FILM_OF_BODY.model()).is_positive(clip, BOOK.labels) is is_positive
+    clip = Clip("c", FILM_SCORED_BY_MODEL_OF_BODY.movie, level=level, concepts=concepts)
+    assert (
+        positive_of(FILM_SCORED_BY_MODEL_OF_BODY.model()).is_positive(clip, OBYGAZE12.labels) is is_positive
+    )
 
 
 @pytest.mark.parametrize("agreement", MOBYGAZE, ids=lambda agreement: "-".join(agreement.positive))
@@ -509,7 +516,7 @@ def test_how_far_experts_agree_is_said_on_the_levels_that_the_model_finds(agreem
     which the sentence names.
     """
     on_levels_of_model = agreement_of_people("obygaze12", agreement.positive)
-    film = with_model(fake_scored_film(**SMALL), positive=agreement.positive, human=on_levels_of_model)
+    film = with_model(fake_scored_film(**SIXTY_ROWS), positive=agreement.positive, human=on_levels_of_model)
 
     claim = corpus_experts(film.model())
 
@@ -573,7 +580,7 @@ def test_the_first_name_that_a_codebook_lacks_is_named(is_concept, names, unknow
     A concept is no level, nor a level a concept, though both are names of the codebook.
     """
     positive = Positive(tuple(named(name) for name in names), is_concept, task_title="")
-    assert positive.first_unknown_name(BOOK) == unknown
+    assert positive.first_unknown_name(OBYGAZE12) == unknown
 
 
 @pytest.mark.parametrize(
@@ -623,14 +630,16 @@ def test_labels_of_a_program_alone_are_told_from_those_with_people_beside_it(lab
 
     Where people labelled too, they are named; where no program did, there is nobody to tell apart.
     """
-    model = with_model(fake_scored_film(**SMALL), labelled_by=labelled_by).model()
+    model = with_model(fake_scored_film(**SIXTY_ROWS), labelled_by=labelled_by).model()
     assert positive_of(model).is_planted is is_planted
     assert people_besides_program(model) == people
 
 
 def test_a_name_of_a_codebook_that_is_not_known_has_no_title_and_no_meaning():
     """A model's record may come without texts: then a sentence has the name alone."""
-    film = with_model(fake_scored_film(**SMALL), codebook="a lab's", titles={}, means={}, translations={})
+    film = with_model(
+        fake_scored_film(**SIXTY_ROWS), codebook="a lab's", titles={}, means={}, translations={}
+    )
     level_model = with_model(film, positive=["S"]).model()
     concept_model = with_model(film, concept="Body", positive=[]).model()
 

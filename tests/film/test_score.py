@@ -49,12 +49,12 @@ def intersection_over_union(one, other):
 
 
 @pytest.mark.long
-def test_all_planted_segments_are_found_and_at_most_one_more(timeline):
+def test_all_planted_segments_are_found_and_at_most_one_more(planted_timeline):
     """A gun is planted in four spans of a film (`PLANTED`), and violence comes with guns.
 
     A span is found if a segment overlaps it by a half of both together.
     """
-    segments = timeline.segments()
+    segments = planted_timeline.segments()
     marked = segments[segments["reaches"] == 1]
     marked_spans = list(zip(marked["start_s"], marked["end_s"], strict=True))
 
@@ -66,17 +66,17 @@ def test_all_planted_segments_are_found_and_at_most_one_more(timeline):
 
 
 @pytest.mark.long
-def test_the_first_reason_of_each_planted_segment_is_the_gun(timeline):
+def test_the_first_reason_of_each_planted_segment_is_the_gun(planted_timeline):
     """A gun is planted in four spans of a film, and violence comes with guns."""
-    segments = timeline.segments()
+    segments = planted_timeline.segments()
     marked = segments[segments["reaches"] == 1]
     assert marked["concepts"].str.startswith("Gun").all()
 
 
 @pytest.mark.long
-def test_segments_are_ranked_from_1(timeline):
+def test_segments_are_ranked_from_1(planted_timeline):
     """The segments of a scored film come in the order of their ranks, the strongest first: 1, 2, 3, ..."""
-    segments = timeline.segments()
+    segments = planted_timeline.segments()
     assert segments["rank"].tolist() == list(range(1, len(segments) + 1))
 
 
@@ -96,7 +96,7 @@ def test_contributions_add_up_to_the_logit(rows_of_csv):
     assert np.abs(sums - judged_rows["logit"]).max() < 1e-9
 
 
-def test_the_rate_is_the_mean_probability_of_the_seconds(rows_of_csv, timeline):
+def test_the_rate_is_the_mean_probability_of_the_seconds(rows_of_csv, planted_timeline):
     """The rate is the share of the film's seconds that is expected to be violent: longer rows count more.
 
     It lies within its two intervals, of which that for films is the wider one.
@@ -105,15 +105,15 @@ def test_the_rate_is_the_mean_probability_of_the_seconds(rows_of_csv, timeline):
     seconds = judged_rows["end_s"] - judged_rows["start_s"]
     mean = np.average(judged_rows["p"], weights=seconds)
 
-    rate = timeline.rate()
+    rate = planted_timeline.rate()
 
     assert rate.value == pytest.approx(mean, abs=1e-12)
     assert rate.bracket_low < rate.calibration_low < mean < rate.calibration_high < rate.bracket_high
 
 
-def test_p_is_the_calibrated_probability_of_the_logit(rows_of_csv, timeline):
+def test_p_is_the_calibrated_probability_of_the_logit(rows_of_csv, planted_timeline):
     """The calibration is a sample of lines, slope and intercept: p is their mean probability of a logit."""
-    draws_of_lines = np.array(timeline.model().calibration.draws)
+    draws_of_lines = np.array(planted_timeline.model().calibration.draws)
     expected = mean_probability(draws_of_lines, rows_of_csv["logit"].to_numpy())
     assert np.abs(rows_of_csv["p"] - expected).max() < 1e-9
 
@@ -128,9 +128,9 @@ def test_only_black_and_credits_have_no_probability(rows_of_csv):
     assert rows_of_csv.loc[~has_p, empty_columns].isna().all().all()
 
 
-def test_each_row_of_a_scored_film_begins_where_the_one_before_ends(timeline):
+def test_each_row_of_a_scored_film_begins_where_the_one_before_ends(planted_timeline):
     """The film has 600 s, and each row begins where the one before ends."""
-    rows = timeline.rows()
+    rows = planted_timeline.rows()
     starts_s = rows["start_s"].to_numpy()
     ends_s = rows["end_s"].to_numpy()
     assert starts_s[0] == 0
@@ -138,20 +138,20 @@ def test_each_row_of_a_scored_film_begins_where_the_one_before_ends(timeline):
     assert ends_s[-1] == 600
 
 
-def test_each_shot_begins_a_row_and_long_ones_are_several(timeline):
+def test_each_shot_begins_a_row_and_long_ones_are_several(planted_timeline):
     """A row is no longer than a window of the film, which has 8 s."""
-    rows = timeline.rows()
+    rows = planted_timeline.rows()
     shots = shots_of("tt0000001")
     assert set(shots["start_s"]) <= set(rows["start_s"])
     assert durations(rows).max() <= 8.1
-    assert timeline.record.shots.n == len(shots)
+    assert planted_timeline.record.shots.n == len(shots)
 
 
-def test_rows_have_the_flags_of_their_shots(timeline):
+def test_rows_have_the_flags_of_their_shots(planted_timeline):
     """The first shot of the film is black, and no other one: so many seconds are counted."""
     first_shot = shots_of("tt0000001").iloc[0]
-    assert timeline.rows()["flags"].iloc[0] == "black"
-    assert timeline.model().flags["black"] == pytest.approx(first_shot["end_s"])
+    assert planted_timeline.rows()["flags"].iloc[0] == "black"
+    assert planted_timeline.model().flags["black"] == pytest.approx(first_shot["end_s"])
 
 
 @pytest.fixture(scope="module")
@@ -426,23 +426,23 @@ def test_a_scored_film_is_read_back_as_it_was(scored):
     assert files_of(read_film) == files_of(written_film)
 
 
-def test_a_bank_has_concepts_and_no_decision(timeline):
+def test_a_bank_has_concepts_and_no_decision(planted_timeline):
     """A bank is a model that finds concepts and does not decide on a level.
 
     It has a probability of each concept, here of a gun, in all rows but black and credits (`NO_CONTENT`). A
     level has none, and so the film has neither a share nor segments by it.
     """
-    rows = timeline.rows("bank")
+    rows = planted_timeline.rows("bank")
     has_content = ~has_flag(rows, *NO_CONTENT)
     assert (rows["Gun_p"].notna() == has_content).all()
     assert rows[["logit", "p", "called"]].isna().all().all()
-    assert timeline.rate("bank").reason == "the model finds concepts and decides nothing"
-    assert timeline.segments("bank").empty
+    assert planted_timeline.rate("bank").reason == "the model finds concepts and decides nothing"
+    assert planted_timeline.segments("bank").empty
 
 
-def test_both_planted_concepts_are_found_better_than_by_chance(timeline):
+def test_both_planted_concepts_are_found_better_than_by_chance(planted_timeline):
     """The model pcbm_lr was trained on clips with guns and with dim light, which features show clearly."""
-    is_found = [concept.is_found for concept in timeline.model().concepts]
+    is_found = [concept.is_found for concept in planted_timeline.model().concepts]
     assert is_found == [True, True]
 
 
@@ -522,13 +522,13 @@ def test_a_store_of_whole_files_is_refused(trained_models, tmp_path):
     ],
     ids=lambda value: "all of it" if value is None else None,
 )
-def test_a_damaged_file_is_named_in_one_line(timeline, tmp_path, name, text, damaged_text):
+def test_a_damaged_file_is_named_in_one_line(planted_timeline, tmp_path, name, text, damaged_text):
     """A scored film is a folder. In one of its files a piece of text is damaged, or all of it (None) is lost.
 
     The folder is not read, and the message is one line that has the file's path.
     """
     folder = tmp_path / "film"
-    timeline.write(folder)
+    planted_timeline.write(folder)
     path = folder / name
     whole_text = path.read_text(encoding="utf-8")
     path.write_text("" if text is None else whole_text.replace(text, damaged_text), encoding="utf-8")

@@ -189,20 +189,23 @@ def test_the_longest_film_has_every_export(film_of_eleven_days, export_format, t
 
 
 @pytest.mark.parametrize(("first", "second"), [("a/b", "a_b"), (".x", "x"), ("Alien", "alien"), (".", "..")])
-def test_films_that_would_share_a_folder_are_refused(timeline, tmp_path, first, second):
+def test_films_that_would_share_a_folder_are_refused(planted_timeline, tmp_path, first, second):
     """Folders are named after films, and not every letter can stand in the name of a folder.
 
     So two names may lead to one folder, and nothing is written.
     """
-    films = [film_with(timeline, movie=first), film_with(timeline, movie=second)]
+    films = [film_with(planted_timeline, movie=first), film_with(planted_timeline, movie=second)]
     with pytest.raises(OutputError):
         write_films(films, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_folders_of_films_have_names_that_every_system_can_have(timeline, tmp_path):
+def test_folders_of_films_have_names_that_every_system_can_have(planted_timeline, tmp_path):
     """Windows has no folder with a colon or a question mark in its name, and none that is named "nul"."""
-    films = [film_with(timeline, movie="Alien: Resurrection?"), film_with(timeline, movie="nul")]
+    films = [
+        film_with(planted_timeline, movie="Alien: Resurrection?"),
+        film_with(planted_timeline, movie="nul"),
+    ]
     folders = write_films(films, tmp_path / "out")
     assert [path.name for path in folders.values()] == ["Alien_ Resurrection_", "nul_"]
     for path in folders.values():
@@ -240,9 +243,9 @@ def test_a_film_has_a_name_that_manifests_may_have(copy_with, movie):
         Timeline.read(changed_folder)
 
 
-def test_no_file_carries_a_control_character(timeline, export_format, tmp_path):
+def test_no_file_carries_a_control_character(planted_timeline, export_format, tmp_path):
     """A record in memory may hold any text; no file made of it does. The message names the title ("gone")."""
-    hostile_film = film_with(timeline, title=f"A{BREAKS_TERMINALS}\u202eB<i>")
+    hostile_film = film_with(planted_timeline, title=f"A{BREAKS_TERMINALS}\u202eB<i>")
     with pytest.raises(FilmError):
         write_export(hostile_film, export_format, tmp_path / "out", rate=24)
     with pytest.raises(FilmError, match="gone"):

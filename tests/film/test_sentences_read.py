@@ -18,9 +18,11 @@ from obygaze_film.claims import (
     Words,
     film_claims,
     group_claims,
-    kinds,
     phrases,
     sentences,
+)
+from obygaze_film.claims import (
+    kinds as claim_kinds,
 )
 from obygaze_film.claims.of_film import passage_reasons
 from obygaze_film.commands.film_lines import lines_of_film
@@ -103,8 +105,8 @@ def test_the_bracket_of_a_short_film_is_wider(trained_models, films_by_length):
     With few windows they are off by more: the bracket of a film of 13 s is wider by over .02.
     """
     margin = load_model(trained_models.paths["pcbm_lr"]).calibration.film_margin
-    of_short_film = claim_of(films_by_length[13.0], kinds.ExpectedShare).interval
-    of_long_film = claim_of(films_by_length[600.0], kinds.ExpectedShare).interval
+    of_short_film = claim_of(films_by_length[13.0], claim_kinds.ExpectedShare).interval
+    of_long_film = claim_of(films_by_length[600.0], claim_kinds.ExpectedShare).interval
     width_of_short_film = of_short_film.high - of_short_film.low
     width_of_long_film = of_long_film.high - of_long_film.low
 
@@ -119,7 +121,7 @@ def test_terminal_and_page_say_if_a_film_has_few_windows(films_by_length):
     A film of 13 s has 13 / 8 = 1.6 windows of 8 s, or fewer where it has no content.
     """
     short_film, long_film = films_by_length[13.0], films_by_length[600.0]
-    n_windows = claim_of(short_film, kinds.ExpectedShare).n_windows
+    n_windows = claim_of(short_film, claim_kinds.ExpectedShare).n_windows
     assert n_windows == pytest.approx(1.6, abs=0.5)
 
     assert "windows only" in " ".join(lines_of_film(short_film, ENGLISH))
@@ -172,7 +174,7 @@ def test_a_film_of_two_and_a_half_windows_keeps_the_half(n_windows, text):
 
     Sentence and note on its expected share write the number with one decimal, but for .0.
     """
-    claim = replace(claim_of(fake_scored_film(**SIXTY_ROWS), kinds.ExpectedShare), n_windows=n_windows)
+    claim = replace(claim_of(fake_scored_film(**SIXTY_ROWS), claim_kinds.ExpectedShare), n_windows=n_windows)
     assert text in phrases.expected_sentence(claim, ENGLISH)
     assert text in phrases.expected_note(claim, ENGLISH)
 
@@ -195,7 +197,7 @@ def with_one_probability(film, p=0.0899):
 
 def same_probability_claims(film):
     """Return the claims that a model gives a film one probability throughout."""
-    return [claim for claim in film_claims(film) if isinstance(claim, kinds.SameProbability)]
+    return [claim for claim in film_claims(film) if isinstance(claim, claim_kinds.SameProbability)]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -254,7 +256,7 @@ def test_a_model_with_many_numbers_tells_things_apart():
 
 def same_share_claims(compared):
     """Return the claims that a model expects one share of all films."""
-    return [claim for claim in group_claims(compared) if isinstance(claim, kinds.SameShare)]
+    return [claim for claim in group_claims(compared) if isinstance(claim, claim_kinds.SameShare)]
 
 
 def three_films():
@@ -291,13 +293,13 @@ def test_films_with_different_expected_shares_are_told_apart():
 # ---------------------------------------------------------------------------
 def sentences_on_what_is_not_judged(film):
     """Join what page and exports say of the part of a film that has no probability."""
-    judged_time = claim_of(film, kinds.JudgedTime)
+    judged_time = claim_of(film, claim_kinds.JudgedTime)
     sentences_on_it = [
         phrases.unjudged_sentence(judged_time, ENGLISH),
         phrases.unjudged_caveat(judged_time, ENGLISH),
         phrases.unjudged_legend(judged_time, ENGLISH),
     ]
-    share = claim_of(film, kinds.ExpectedShare)
+    share = claim_of(film, claim_kinds.ExpectedShare)
     if share.number is None:  # then a sentence says why
         sentences_on_it.append(phrases.sentence(share, ENGLISH))
     return " ".join(sentences_on_it)
@@ -350,7 +352,7 @@ def test_the_pages_legend_says_why_a_part_is_hatched(with_flags, reason):
     The legend of the hatching names the reason, by "like" or "read".
     """
     film = with_flags(film_beginning_unlike_training(part=0.1))
-    legend = phrases.unjudged_legend(claim_of(film, kinds.JudgedTime), ENGLISH)
+    legend = phrases.unjudged_legend(claim_of(film, claim_kinds.JudgedTime), ENGLISH)
     assert reason in legend
     assert legend in text_of(film_page([film]))
 
@@ -431,7 +433,7 @@ def test_no_share_is_expected_of_a_film_of_which_a_third_is_unread(film_with_a_h
     A share is expected of a film only if at most a fifth of it is without a probability. So the sentence has
     none, but the part that is unread as the reason.
     """
-    expected_share = claim_of(film_with_a_hole, kinds.ExpectedShare)
+    expected_share = claim_of(film_with_a_hole, claim_kinds.ExpectedShare)
     assert expected_share.number is None
     part_without_probability = expected_share.unlike
     assert part_without_probability == expected_share.unread
@@ -567,8 +569,8 @@ def test_the_sentences_on_a_cut_off_file_say_what_is_judged(trained_models, tmp_
     film = film_cut_off_at(tmp_path, trained_models, end_s=cut_off.at_s)
 
     first = first_sentence(film, language=cut_off.language)
-    on_rate = phrases.sentence(claim_of(film, kinds.ExpectedShare), words)
-    on_unjudged_time = phrases.unjudged_sentence(claim_of(film, kinds.JudgedTime), words)
+    on_rate = phrases.sentence(claim_of(film, claim_kinds.ExpectedShare), words)
+    on_unjudged_time = phrases.unjudged_sentence(claim_of(film, claim_kinds.JudgedTime), words)
     page = text_of(film_page([film], language=cut_off.language))
 
     assert with_plain_blanks(first).startswith(cut_off.first_sentence)
@@ -595,7 +597,7 @@ def test_a_share_is_followed_by_how_far_shares_were_off():
     """
     film = fake_scored_film(**SIXTY_ROWS)
 
-    claim = claim_of(film, kinds.ExpectedShare)
+    claim = claim_of(film, claim_kinds.ExpectedShare)
     sentence_on_error = phrases.error_sentence(claim, ENGLISH)
 
     assert claim.number is not None
@@ -608,7 +610,7 @@ def test_without_a_share_nothing_is_said_of_how_far_shares_were_off():
     whole_film = (0.0, 1.0)
     film = fake_scored_film(unlike_parts=(whole_film,), **SIXTY_ROWS)
 
-    claim = claim_of(film, kinds.ExpectedShare)
+    claim = claim_of(film, claim_kinds.ExpectedShare)
     sentence_on_error = phrases.error_sentence(claim, ENGLISH)
 
     assert claim.number is None
@@ -643,7 +645,7 @@ def test_every_sentence_writes_the_share_of_a_part_alike(language):
     """
     words = Words(language)
     film = film_beginning_unlike_training(part=0.155)
-    judged_time = claim_of(film, kinds.JudgedTime)
+    judged_time = claim_of(film, claim_kinds.JudgedTime)
 
     parts = phrases.time_shares(judged_time, words)
 
@@ -715,8 +717,8 @@ def test_half_of_the_time_is_said_to_be_half(shares, text):
     film = fake_scored_film(**SIXTY_ROWS)
     concepts = []
     for number, share in enumerate(shares):
-        concepts.append(kinds.FrequentConcept(f"Concept {number}", is_near_chance=False, share=share))
-    claim = replace(claim_of(film, kinds.MarkedPassages), concepts=tuple(concepts))
+        concepts.append(claim_kinds.FrequentConcept(f"Concept {number}", is_near_chance=False, share=share))
+    claim = replace(claim_of(film, claim_kinds.MarkedPassages), concepts=tuple(concepts))
 
     sentence = phrases.sentence(claim, ENGLISH)
 
@@ -734,7 +736,7 @@ def marked_by_a_concept():
     film = fake_scored_film(n_rows=400, duration_s=900.0)
     highest_p = float(film.table["p"].max())
     film = with_model(film, concept="Look", positive=[], negative=[], means={}, threshold_p=highest_p - 0.005)
-    claim = claim_of(film, kinds.MarkedPassages)
+    claim = claim_of(film, claim_kinds.MarkedPassages)
     assert claim.called_s < claim.marked_s < claim.judged.judged_s
     return claim
 
@@ -804,8 +806,8 @@ def test_page_and_desk_say_if_a_passages_mean_is_below_the_threshold(film_with_h
     """
     film = film_with_high_threshold
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
-    passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
-    with_mean_below_threshold = [passage for passage in passages if passage.has(kinds.MEAN_BELOW)]
+    passages = [claim for claim in film_claims(film) if isinstance(claim, claim_kinds.Passage)]
+    with_mean_below_threshold = [passage for passage in passages if passage.has(claim_kinds.MEAN_BELOW)]
     assert with_mean_below_threshold
 
     page = film_page([film])
@@ -837,7 +839,7 @@ def test_a_place_too_short_for_a_passage_is_said_to_be_left_out(language):
     """
     words = Words(language)
     film = with_likely_rows(30)
-    marked = claim_of(film, kinds.MarkedPassages)
+    marked = claim_of(film, claim_kinds.MarkedPassages)
     n_passages = marked.number
     assert n_passages == 0
     assert marked.short_s == 4.0
@@ -859,8 +861,8 @@ def test_a_part_of_less_than_half_a_second_is_said_nowhere(language):
     """
     words = Words(language)
     film = with_likely_rows()
-    judged = replace(claim_of(film, kinds.JudgedTime), judged_s=239.6, unlike_s=0.2, nothing_s=0.2)
-    marked = replace(claim_of(film, kinds.MarkedPassages), short_s=0.2)
+    judged = replace(claim_of(film, claim_kinds.JudgedTime), judged_s=239.6, unlike_s=0.2, nothing_s=0.2)
+    marked = replace(claim_of(film, claim_kinds.MarkedPassages), short_s=0.2)
 
     assert phrases.unjudged_sentence(judged, words) == ""
     assert phrases.unjudged_caveat(judged, words) == ""
@@ -883,7 +885,7 @@ def test_a_threshold_that_rounds_to_0_is_written_alike_everywhere(language):
 
 def test_two_rows_of_four_seconds_are_long_enough_for_a_passage():
     """A passage is 5 s long at least."""
-    claim = claim_of(with_likely_rows(30, 31), kinds.MarkedPassages)
+    claim = claim_of(with_likely_rows(30, 31), claim_kinds.MarkedPassages)
     assert claim.number == 1
     assert claim.short_s == 0.0
 
@@ -947,7 +949,7 @@ def reason_that_raises_p(contribution):
         "present": "",
     }
     model = fake_scored_film(**SIXTY_ROWS).model()
-    (reason,) = passage_reasons(model, reasons(row_of_segment), kinds.ClaimTime("span"))
+    (reason,) = passage_reasons(model, reasons(row_of_segment), claim_kinds.ClaimTime("span"))
     return reason
 
 
@@ -1067,7 +1069,7 @@ def test_claims_give_a_levels_meaning_in_the_asked_language(language):
     Its codebook also has a French text and title. The sentence on the passages has those of its language.
     """
     film = with_model(fake_scored_film(**SIXTY_ROWS), means={"S": BOOK.means["S"]})
-    marked_passages = claim_of(film, kinds.MarkedPassages)
+    marked_passages = claim_of(film, claim_kinds.MarkedPassages)
     (level_s,) = [level for level in BOOK.levels if level.name == "S"]
     level_in_language = level_s.in_language(language)
 
@@ -1086,8 +1088,8 @@ def test_claims_give_a_levels_meaning_in_the_asked_language(language):
 )
 def test_french_has_no_plural_of_points_below_two(value, text):
     """French plurals begin at two: "1,9 point", and "2,0 points"."""
-    claim = kinds.GroupChange(
-        who=("AB",), what="S", time=kinds.ClaimTime("content"), number=value, change="A minus B",
+    claim = claim_kinds.GroupChange(
+        who=("AB",), what="S", time=claim_kinds.ClaimTime("content"), number=value, change="A minus B",
         is_by_decade=False, n_films=9, n_judged=9,
     )  # fmt: skip
     assert text in sentences([claim], "fr")[0]
@@ -1178,7 +1180,7 @@ def test_credits_are_called_found_only_if_a_detector_found_them(
     film = replace(film, shots=film.shots.assign(flags="credits", detector=detector))
 
     sentence_on_passages = first_sentence(film, language=language)
-    sentence_on_judged_time = phrases.sentence(claim_of(film, kinds.JudgedTime), Words(language))
+    sentence_on_judged_time = phrases.sentence(claim_of(film, claim_kinds.JudgedTime), Words(language))
 
     assert (are_found in sentence_on_passages) == has_found_them
     assert (are_found in sentence_on_judged_time) == has_found_them
@@ -1217,7 +1219,7 @@ def test_a_passage_that_is_unlike_in_part_says_so():
     """One row in the middle of a passage is unlike training and not judged; the passage goes on over it."""
     film = with_an_unlike_row_in_the_first_passage(fake_scored_film(n_rows=300, duration_s=900.0))
 
-    passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
+    passages = [claim for claim in film_claims(film) if isinstance(claim, claim_kinds.Passage)]
 
     unlike_in_part = [claim for claim in passages if "unlike" in claim.flags]
     assert unlike_in_part
@@ -1281,5 +1283,5 @@ def test_ends_of_a_short_span_are_written_with_tenths(start_s, end_s, written):
 
     82 s are 0:01:22 and 88 s 0:01:28, which differ without tenths.
     """
-    time = kinds.ClaimTime("span", end_s - start_s, start_s, end_s)
+    time = claim_kinds.ClaimTime("span", end_s - start_s, start_s, end_s)
     assert phrases.span_ends(time) == written

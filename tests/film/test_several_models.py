@@ -11,7 +11,8 @@ from msgspec.structs import replace as changed
 
 from obygaze.cli import main
 from obygaze_features.manifest import Manifest, builtin_codebook, write_manifest
-from obygaze_film.claims import LANGUAGES, Words, film_claims, kinds
+from obygaze_film.claims import LANGUAGES, Words, film_claims
+from obygaze_film.claims import kinds as claim_kinds
 from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.exchange import export
 from obygaze_film.page import film_page
@@ -72,7 +73,7 @@ def test_a_title_has_the_warnings_of_its_own_model_alone(language, model, expect
     called "verdict_no_skill", "verdict_levels" and "verdict_trained".
     """
     heading = heading_of(FILM, language, key=model)
-    (title,) = [claim for claim in film_claims(FILM, model) if isinstance(claim, kinds.Title)]
+    (title,) = [claim for claim in film_claims(FILM, model) if isinstance(claim, claim_kinds.Title)]
 
     assert warnings_in(heading, Words(language)) == expected_warnings
     assert title.who == (model,)

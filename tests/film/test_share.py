@@ -94,7 +94,7 @@ class Planted(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory):
+def planted_films_and_models(tmp_path_factory):
     """The planted films, and the models and evaluations of each recipe."""
     folder = tmp_path_factory.mktemp("share")
     clips, rows = clips_of(FILMS, per_film=60, seed=0, lengths=LENGTHS)
@@ -116,23 +116,25 @@ def mean_share(store, path):
 
 
 @pytest.mark.parametrize("recipe", ["recipe", "wide", "narrower test", "several tests"])
-def test_a_planted_share_is_recovered_if_a_model_is_calibrated_on_all_levels(planted, recipe):
+def test_a_planted_share_is_recovered_if_a_model_is_calibrated_on_all_levels(
+    planted_films_and_models, recipe
+):
     """In three new films .2 of the clips are S, the others EN and HN. A model expects about that share.
 
     All four models are trained on HN and S, or on all levels, and calibrated on clips of all three levels.
     The mean of three films has a standard deviation of .027, and .06 is about twice as much. Simulated with
     85 corpora and 30 new films for each, the mean was .198.
     """
-    share = mean_share(planted.new, planted.paths[recipe])
+    share = mean_share(planted_films_and_models.new, planted_films_and_models.paths[recipe])
     assert share == pytest.approx(0.2, abs=0.06)
 
 
-def test_a_model_that_never_saw_a_level_refuses_a_share(planted):
+def test_a_model_that_never_saw_a_level_refuses_a_share(planted_films_and_models):
     """Half of a film is EN, and the model ("narrow") was trained and calibrated on HN and S alone.
 
     Less than a fifth of the film is unlike training, so that this is not why.
     """
-    film, *_ = score_films(planted.new, [planted.paths["narrow"]])
+    film, *_ = score_films(planted_films_and_models.new, [planted_films_and_models.paths["narrow"]])
     rate = film.rate()
 
     assert film.model().levels_left_out == ["EN"]
@@ -143,38 +145,38 @@ def test_a_model_that_never_saw_a_level_refuses_a_share(planted):
     assert rate.unreliable < 0.2
 
 
-def test_a_share_by_a_model_that_never_saw_a_level_would_be_too_high(planted):
+def test_a_share_by_a_model_that_never_saw_a_level_would_be_too_high(planted_films_and_models):
     """.2 of the film's clips are S, .3 HN and .5 EN, of which the model never saw any.
 
     It would expect about the share of S among HN and S, .2 / (.2 + .3) = .4, and less for clips of EN.
     """
-    film, *_ = score_films(planted.new, [planted.paths["narrow"]])
+    film, *_ = score_films(planted_films_and_models.new, [planted_films_and_models.paths["narrow"]])
     assert film.rows()["p"].mean() > 0.2 + 0.08
 
 
-def test_a_model_that_never_saw_a_level_gives_scores_and_passages(planted):
+def test_a_model_that_never_saw_a_level_gives_scores_and_passages(planted_films_and_models):
     """Only a share depends on how often each level is; scores and passages compare a film's moments."""
-    film, *_ = score_films(planted.new, [planted.paths["narrow"]])
+    film, *_ = score_films(planted_films_and_models.new, [planted_films_and_models.paths["narrow"]])
     assert film.rows()["logit"].notna().all()
     assert len(film.segments()) > 0
 
 
-def test_a_test_of_other_clips_does_not_stand_for_a_film(planted):
+def test_a_test_of_other_clips_does_not_stand_for_a_film(planted_films_and_models):
     """The model is tested on EN and S: HN is trained on, but the test has none, so that no share is given."""
-    path = planted.paths["other test"]
+    path = planted_films_and_models.paths["other test"]
     assert load_model(path).card.levels_left_out == ("EN",)
-    for film in score_films(planted.new, [path]):
+    for film in score_films(planted_films_and_models.new, [path]):
         assert film.rate().value is None
 
 
-def test_a_card_names_the_clips_of_training_and_of_calibration(planted):
+def test_a_card_names_the_clips_of_training_and_of_calibration(planted_films_and_models):
     """The corpus has 60 clips of each of six films: 180 of EN, 108 of HN and 72 of S.
 
     The model was trained on HN and S (`target`), and calibrated on clips of all levels (`population`). Half
     of these are of EN, of 3 s, and the others of 4.5 and 5 s: their median is (3 + 4.5) / 2.
     """
-    card = load_model(planted.paths["recipe"]).card
-    film, *_ = score_films(planted.new, [planted.paths["recipe"]])
+    card = load_model(planted_films_and_models.paths["recipe"]).card
+    film, *_ = score_films(planted_films_and_models.new, [planted_films_and_models.paths["recipe"]])
 
     assert card.target["name"] == "hn_s"
     assert card.n_clips == 108 + 72
@@ -189,28 +191,28 @@ def test_a_card_names_the_clips_of_training_and_of_calibration(planted):
     assert film.model().calibration.clips == {"EN": 180, "HN": 108, "S": 72}
 
 
-def test_by_default_a_model_is_calibrated_on_its_training_clips(planted):
+def test_by_default_a_model_is_calibrated_on_its_training_clips(planted_films_and_models):
     """The corpus has 108 clips of HN and 72 of S, on which the model "narrow" is trained, and so calibrated.
 
     The model "recipe" is trained on the same clips, and calibrated on those of EN, too: it has another
     calibration.
     """
-    card = load_model(planted.paths["narrow"]).card
-    card_if_calibrated_on_all = load_model(planted.paths["recipe"]).card
+    card = load_model(planted_films_and_models.paths["narrow"]).card
+    card_if_calibrated_on_all = load_model(planted_films_and_models.paths["recipe"]).card
 
     assert card.population["clips"] == {"HN": 108, "S": 72}
     assert card.calibration != card_if_calibrated_on_all.calibration
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_sentence_has_the_median_lengths_of_clips(planted, language):
+def test_a_sentence_has_the_median_lengths_of_clips(planted_films_and_models, language):
     """The corpus has 180 clips of EN, of 3 s, 108 of HN, of 4.5 s, and 72 of S, of 5 s.
 
     A model that learns HN and S, with a median of 4.5 s, is calibrated on all clips: half of them have 3 s,
     and their median is (3 + 4.5) / 2.
     """
     words = Words(language)
-    film, *_ = score_films(planted.new, [planted.paths["recipe"]])
+    film, *_ = score_films(planted_films_and_models.new, [planted_films_and_models.paths["recipe"]])
 
     claim = other_windows(film.model(), film.record.windows)
     sentence = windows_sentence(claim, words)
@@ -221,16 +223,16 @@ def test_a_sentence_has_the_median_lengths_of_clips(planted, language):
     assert words.seconds(claim.calibrated_s) in sentence
 
 
-def test_a_calibration_is_fitted_to_scores_of_films_left_out(planted):
+def test_a_calibration_is_fitted_to_scores_of_films_left_out(planted_films_and_models):
     """A logistic curve that is fitted to scores gives them, on average, the share of positives.
 
     The scores are those of films left out of training, by the model "recipe", which is calibrated on clips
     of all levels. Platt's labels, which are not quite 0 and 1, move the mean a little: up to .005 here.
     """
-    calibration = load_model(planted.paths["recipe"]).calibration
-    held_out = planted.runs["recipe"].predictions.table.query("model == 'linear'")
+    calibration = load_model(planted_films_and_models.paths["recipe"]).calibration
+    held_out = planted_films_and_models.runs["recipe"].predictions.table.query("model == 'linear'")
     p = calibration.probability(held_out["score"])
-    positive_share = (planted.data.levels == "S").mean()
+    positive_share = (planted_films_and_models.data.levels == "S").mean()
     assert p.mean() == pytest.approx(positive_share, abs=0.005)
 
 
@@ -250,38 +252,41 @@ def rate_by(planted, model):
     return film.rate()
 
 
-def test_a_model_without_named_clips_is_calibrated_on_its_task(planted):
+def test_a_model_without_named_clips_is_calibrated_on_its_task(planted_films_and_models):
     """The card does not say on which clips the model is calibrated. Its task has all levels that films have.
 
     So a share is given, which is near the planted one, .2.
     """
-    rate = rate_by(planted, model_of_unknown_clips(planted.paths["wide"]))
+    rate = rate_by(planted_films_and_models, model_of_unknown_clips(planted_films_and_models.paths["wide"]))
     assert rate.value == pytest.approx(0.2, abs=0.06)
     assert rate.bracket_low < rate.value < rate.bracket_high
 
 
-def test_a_model_without_named_clips_whose_task_lacks_a_level_refuses_a_share(planted):
+def test_a_model_without_named_clips_whose_task_lacks_a_level_refuses_a_share(planted_films_and_models):
     """The card does not say on which clips the model is calibrated. Its task, HN against S, lacks EN."""
-    rate = rate_by(planted, model_of_unknown_clips(planted.paths["recipe"]))
+    rate = rate_by(planted_films_and_models, model_of_unknown_clips(planted_films_and_models.paths["recipe"]))
     assert rate.value is None
     assert "EN" in rate.reason
 
 
-def test_a_model_without_named_clips_of_another_codebook_refuses_a_share(planted):
+def test_a_model_without_named_clips_of_another_codebook_refuses_a_share(planted_films_and_models):
     """Nobody knows which levels films have by the codebook "violence". The reason is one line."""
-    rate = rate_by(planted, model_of_unknown_clips(planted.paths["wide"], codebook="violence"))
+    rate = rate_by(
+        planted_films_and_models,
+        model_of_unknown_clips(planted_films_and_models.paths["wide"], codebook="violence"),
+    )
     assert rate.value is None
     assert len(rate.reason.splitlines()) == 1
 
 
-def test_the_bracket_of_a_share_is_the_error_measured_on_films(planted):
+def test_the_bracket_of_a_share_is_the_error_measured_on_films(planted_films_and_models):
     """`film_margin` is measured with films left out of training. A share lies between 0 and 1.
 
     The band around it, from `calibration_low` to `calibration_high`, is how far it would differ with other
     calibrations that fit as well.
     """
-    margin = load_model(planted.paths["recipe"]).calibration.film_margin
-    film, *_ = score_films(planted.new, [planted.paths["recipe"]])
+    margin = load_model(planted_films_and_models.paths["recipe"]).calibration.film_margin
+    film, *_ = score_films(planted_films_and_models.new, [planted_films_and_models.paths["recipe"]])
     rate = film.rate()
 
     assert rate.bracket_low == max(rate.value - margin, 0)
@@ -289,8 +294,8 @@ def test_the_bracket_of_a_share_is_the_error_measured_on_films(planted):
     assert rate.calibration_low < rate.value < rate.calibration_high
 
 
-def test_a_share_is_read_back_with_its_film(planted, tmp_path):
+def test_a_share_is_read_back_with_its_film(planted_films_and_models, tmp_path):
     """A scored film is written to a folder; read again, it has the same share with all its bounds."""
-    film, *_ = score_films(planted.new, [planted.paths["recipe"]])
+    film, *_ = score_films(planted_films_and_models.new, [planted_films_and_models.paths["recipe"]])
     film.write(tmp_path)
     assert Timeline.read(tmp_path).rate() == film.rate()

@@ -28,9 +28,9 @@ def judged(clips, folder, judge="AB"):
 
 
 @pytest.fixture
-def thirty_judgements(timeline, tmp_path):
+def thirty_judgements(planted_timeline, tmp_path):
     """AB's judgements of the first 30 windows of the draw, in its order."""
-    return judged(choose_next([timeline], 30, blind=True), tmp_path)
+    return judged(choose_next([planted_timeline], 30, blind=True), tmp_path)
 
 
 def with_row_15(judgements, row):
@@ -67,7 +67,7 @@ def begun_later(row):
         pytest.param(lambda row: replace(row, movie="tt9"), id="another film"),
     ],
 )
-def test_a_spoilt_row_ends_the_count_as_a_missing_one_does(timeline, thirty_judgements, spoil):
+def test_a_spoilt_row_ends_the_count_as_a_missing_one_does(planted_timeline, thirty_judgements, spoil):
     """AB judged the first 30 windows of a random draw, and a slip spoilt the 15th row of the table.
 
     The 14 windows before it are a random draw too, and the rate is of them, as if the row were not there. The
@@ -78,35 +78,37 @@ def test_a_spoilt_row_ends_the_count_as_a_missing_one_does(timeline, thirty_judg
     with_spoilt_row = with_row_15(thirty_judgements, spoil(row_15))
     with_missing_row = thirty_judgements.with_clips([*rows[:14], *rows[15:]])
 
-    rate, notices = correct_rate(timeline, with_spoilt_row)
-    rate_with_missing_row, _notices = correct_rate(timeline, with_missing_row)
+    rate, notices = correct_rate(planted_timeline, with_spoilt_row)
+    rate_with_missing_row, _notices = correct_rate(planted_timeline, with_missing_row)
 
     assert rate.n == 14
     assert rate == rate_with_missing_row
     assert any(notice.startswith("left out 15 judgements drawn after place 15,") for notice in notices)
 
 
-def test_the_notice_on_a_spoilt_row_says_what_to_restore(timeline, thirty_judgements):
+def test_the_notice_on_a_spoilt_row_says_what_to_restore(planted_timeline, thirty_judgements):
     """One row of AB's 30 begins a second late: no window of the film has these times."""
     with_slip = with_row_15(thirty_judgements, begun_later(thirty_judgements.clips[14]))
 
-    _, notices = correct_rate(timeline, with_slip)
+    _, notices = correct_rate(planted_timeline, with_slip)
 
     expected = "left out 1 judgement whose times are no window of this film's grid of 8 s: restore times"
     assert expected in notices[0]
     assert "rétablissez les temps" in Words("fr").translated(notices[0])
 
 
-def test_a_slip_of_one_judge_ends_that_judges_count_and_the_panels(timeline, thirty_judgements, tmp_path):
+def test_a_slip_of_one_judge_ends_that_judges_count_and_the_panels(
+    planted_timeline, thirty_judgements, tmp_path
+):
     """AB and CD judged the same 30 windows of a draw, and AB's 15th row has a wrong start.
 
     CD's rate is of all 30, and AB's of the 14 before the slip; so is that of their panel, which needs both.
     """
     row_15_of_ab = thirty_judgements.clips[14]
     by_ab = with_row_15(thirty_judgements, begun_later(row_15_of_ab))
-    by_cd = judged(choose_next([timeline], 30, blind=True), tmp_path, judge="CD")
+    by_cd = judged(choose_next([planted_timeline], 30, blind=True), tmp_path, judge="CD")
 
-    rates = correct_rates(timeline, by_ab.with_clips([*by_ab, *by_cd])).rates
+    rates = correct_rates(planted_timeline, by_ab.with_clips([*by_ab, *by_cd])).rates
 
     n_windows_by_judges = {tuple(rate.annotators): rate.n for rate in rates}
     assert n_windows_by_judges == {("AB",): 14, ("CD",): 30, ("AB", "CD"): 14}
@@ -120,7 +122,7 @@ def with_black_from_to(timeline, start_s, end_s):
     return replace(timeline, table=table)
 
 
-def test_a_window_that_is_black_by_now_is_no_gap(timeline, thirty_judgements):
+def test_a_window_that_is_black_by_now_is_no_gap(planted_timeline, thirty_judgements):
     """AB judged 30 windows; then the time of the 15th is found to be black, and with it a neighbour's may be.
 
     Black is no content, and a share is of content: the other windows are still a random draw of it, and none
@@ -128,8 +130,8 @@ def test_a_window_that_is_black_by_now_is_no_gap(timeline, thirty_judgements):
     """
     judgements = thirty_judgements.with_clips([with_column(row, content_s="") for row in thirty_judgements])
     window_15 = judgements.clips[14]
-    film_now = with_black_from_to(timeline, window_15.start_s, window_15.end_s)
-    cells_before = cells_of(timeline)
+    film_now = with_black_from_to(planted_timeline, window_15.start_s, window_15.end_s)
+    cells_before = cells_of(planted_timeline)
     cells_now = cells_of(film_now)
     is_lost = (cells_before.content_s > 0) & (cells_now.content_s == 0)
     judged_cells = [cells_now.index_of(row.start_s, row.end_s) for row in judgements]
@@ -142,17 +144,17 @@ def test_a_window_that_is_black_by_now_is_no_gap(timeline, thirty_judgements):
     assert of_ab.counts.judged == 30 - n_lost
 
 
-def test_one_window_at_two_places_is_refused(timeline, thirty_judgements):
+def test_one_window_at_two_places_is_refused(planted_timeline, thirty_judgements):
     """A slip gave the 15th row the times of the 16th: nobody knows which window was judged."""
     row_15 = thirty_judgements.clips[14]
     row_16 = thirty_judgements.clips[15]
     with_times_of_16 = replace(row_15, start_s=row_16.start_s, end_s=row_16.end_s)
 
     with pytest.raises(FilmError, match="one window, at place 15 and at place 16 of the draw"):
-        correct_rate(timeline, with_row_15(thirty_judgements, with_times_of_16))
+        correct_rate(planted_timeline, with_row_15(thirty_judgements, with_times_of_16))
 
 
-def test_the_place_of_a_spoilt_row_is_drawn_again(timeline, thirty_judgements, tmp_path):
+def test_the_place_of_a_spoilt_row_is_drawn_again(planted_timeline, thirty_judgements, tmp_path):
     """AB judged 30 windows, and the 15th row has a wrong start: its window is the next one to be judged.
 
     Judging it anew mends the draw, also if the spoilt row stays in the table: the rate is again that of all
@@ -161,24 +163,26 @@ def test_the_place_of_a_spoilt_row_is_drawn_again(timeline, thirty_judgements, t
     row_15 = thirty_judgements.clips[14]
     with_spoilt_row = with_row_15(thirty_judgements, begun_later(row_15))
 
-    (next_window,) = choose_next([timeline], 1, blind=True, judged=with_spoilt_row)
+    (next_window,) = choose_next([planted_timeline], 1, blind=True, judged=with_spoilt_row)
     judged_anew = judged([replace(next_window, clip_id="again")], tmp_path)
     mended = with_spoilt_row.with_clips([*with_spoilt_row, *judged_anew])
-    rate_of_mended, _notices = correct_rate(timeline, mended)
-    rate_without_slip, _notices = correct_rate(timeline, thirty_judgements)
+    rate_of_mended, _notices = correct_rate(planted_timeline, mended)
+    rate_without_slip, _notices = correct_rate(planted_timeline, thirty_judgements)
 
     assert next_window.extras["place"] == "15"
     assert next_window.start_s == row_15.start_s
     assert rate_of_mended == rate_without_slip
 
 
-def test_a_window_whose_end_was_rounded_to_milliseconds_is_the_same_window(thirty_judgements, timeline):
+def test_a_window_whose_end_was_rounded_to_milliseconds_is_the_same_window(
+    thirty_judgements, planted_timeline
+):
     """CD's table has the ends of windows with three decimals, the desk that AB judged at with all of them."""
     rows = list(thirty_judgements)
     of_cd = [
         replace(row, annotator="CD", clip_id=f"CD-{row.clip_id}", end_s=row.end_s + 0.0004) for row in rows
     ]
 
-    film = judged_film(timeline, thirty_judgements.with_clips([*rows, *of_cd]))
+    film = judged_film(planted_timeline, thirty_judgements.with_clips([*rows, *of_cd]))
 
     assert film.panel().counts.judged == 30

@@ -151,7 +151,7 @@ def test_a_shot_with_an_impossible_end_is_refused(tmp_path, trained_models):
 
 
 @pytest.fixture(scope="module")
-def films(trained_models, tmp_path_factory):
+def films_with_camera(trained_models, tmp_path_factory):
     """Films a, b and c with the variable `camera`, of means 0, 0.1 and 0.2, and film d without any."""
     store = film_store(tmp_path_factory.mktemp("staged"), *"abcd", end_s=60.0)
     variables_of = {}
@@ -162,9 +162,9 @@ def films(trained_models, tmp_path_factory):
     return score_films(store, [trained_models.paths["pcbm_lr"]], variables=variables_of)
 
 
-def test_variables_are_kept_with_a_film_that_has_some(films, tmp_path):
+def test_variables_are_kept_with_a_film_that_has_some(films_with_camera, tmp_path):
     """The first of four films has variables of staging, and the last one has none."""
-    with_variables, *_, without = films
+    with_variables, *_, without = films_with_camera
     with_variables.write(tmp_path / "with")
     without.write(tmp_path / "without")
 
@@ -173,9 +173,9 @@ def test_variables_are_kept_with_a_film_that_has_some(films, tmp_path):
     assert not (tmp_path / "without" / "variables.csv").exists()
 
 
-def test_variables_are_drawn_on_the_page_of_a_film_that_has_some(films):
+def test_variables_are_drawn_on_the_page_of_a_film_that_has_some(films_with_camera):
     """The first of four films has a variable, the motion of the camera, and the last one has none."""
-    with_variables, *_, without = films
+    with_variables, *_, without = films_with_camera
     assert "Motion of the camera" in film_page([with_variables])
     assert "Mouvement de la caméra" in film_page([with_variables], language="fr")
     assert "Motion of the camera" not in film_page([without])
@@ -232,32 +232,32 @@ def test_shared_seconds_add_up_to_the_covered_time(windows):
 NOTHING_JUDGED = Manifest((), Path())
 
 
-def test_films_are_grouped_by_the_median_of_a_variable(films):
+def test_films_are_grouped_by_the_median_of_a_variable(films_with_camera):
     """The camera's means are 0, .1 and .2 in films a, b and c: two are up to the median .1, one is above it.
 
     Film d has no variables: it is left out, and named.
     """
-    compared = compare_films(films, NOTHING_JUDGED, by="camera")
+    compared = compare_films(films_with_camera, NOTHING_JUDGED, by="camera")
     groups = {film.timeline.movie: film.group for film in compared.films}
     assert groups == {"a": "camera up to 0.1", "b": "camera up to 0.1", "c": "camera above 0.1"}
     assert any("without camera" in note and "(d)" in note for note in compared.notes)
 
 
-def test_a_trend_may_be_by_a_variable(films):
+def test_a_trend_may_be_by_a_variable(films_with_camera):
     """The camera's means in films a, b and c are 0, .1 and .2: so far along are the films."""
-    films_with_variables = films[:3]
+    films_with_variables = films_with_camera[:3]
     compared = compare_films(films_with_variables, NOTHING_JUDGED, trend="camera")
     values = {film.timeline.movie: film.x for film in compared.films}
     assert values == pytest.approx({"a": 0.0, "b": 0.1, "c": 0.2})
 
 
-def test_a_film_without_the_variable_of_a_trend_is_named(films):
+def test_a_film_without_the_variable_of_a_trend_is_named(films_with_camera):
     """Of the films a to d the last one has no variables."""
-    compared = compare_films(films, NOTHING_JUDGED, trend="camera")
+    compared = compare_films(films_with_camera, NOTHING_JUDGED, trend="camera")
     assert any("camera" in note and "(d)" in note for note in compared.notes)
 
 
-def test_a_column_of_films_takes_precedence_over_a_variable(films):
+def test_a_column_of_films_takes_precedence_over_a_variable(films_with_camera):
     """The user's table of films has a column `camera`, and films have a variable of this name.
 
     The user's is taken, also where it is empty, as for film b: it is left out, though it has the variable.
@@ -268,18 +268,18 @@ def test_a_column_of_films_takes_precedence_over_a_variable(films):
         "c": {"camera": "hand-held"},
         "d": {"camera": "hand-held"},
     }
-    compared = compare_films(films, NOTHING_JUDGED, facts, by="camera")
+    compared = compare_films(films_with_camera, NOTHING_JUDGED, facts, by="camera")
     assert {film.group for film in compared.films} == {"hand-held"}
     assert any("without camera" in note and "(b)" in note for note in compared.notes)
 
 
-def test_a_variable_called_year_is_no_year_of_a_film(films):
+def test_a_variable_called_year_is_no_year_of_a_film(films_with_camera):
     """A variable of staging cannot take the place of the film's year, by which films are sorted.
 
     No film has a year.
     """
     films_with_variable_year = []
-    for film in films:
+    for film in films_with_camera:
         variables = film.variables.rename(columns={"camera": "year"})
         films_with_variable_year.append(replace(film, variables=variables))
 
@@ -288,9 +288,11 @@ def test_a_variable_called_year_is_no_year_of_a_film(films):
     assert {film.facts["year"] for film in compared.films} == {""}
 
 
-def test_an_unknown_column_is_refused(films):
+def test_an_unknown_column_is_refused(films_with_camera):
     """All films have the variable `camera`, and none has one called `zoom`."""
-    all_with_variables = [replace(film, variables=films[0].variables) for film in films]
+    all_with_variables = [
+        replace(film, variables=films_with_camera[0].variables) for film in films_with_camera
+    ]
     with pytest.raises(FilmError, match="no column zoom"):
         compare_films(all_with_variables, NOTHING_JUDGED, by="zoom")
 

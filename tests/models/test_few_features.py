@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from obygaze_models.concepts.heads import CANDIDATES, ConceptHead, make_head
 from obygaze_models.models import GroupedSelection, few_features
 from obygaze_models.models.choices import Grid
+from tests.labelled_clips import LabelledClips
 
 
 def concept_values(n=300, k=5, seed=0):
@@ -15,7 +16,7 @@ def concept_values(n=300, k=5, seed=0):
     film = np.arange(n) % 6
     X = rng.standard_t(3, size=(n, k))
     y = (X[:, 0] + rng.normal(size=n) > 0.3).astype(np.int64)
-    return X, y, film
+    return LabelledClips(X, y, film)
 
 
 def subsets_without_each_film(film):
@@ -26,37 +27,37 @@ def subsets_without_each_film(film):
 @pytest.mark.parametrize("C", [0.001, 0.1, 10.0])
 def test_each_fit_is_that_of_scikit_learn_on_its_own_clips(C):
     """Six logistic regressions are fitted together, each on all films but one."""
-    X, y, film = concept_values()
-    subsets = subsets_without_each_film(film)
+    clips = concept_values()
+    subsets = subsets_without_each_film(clips.movies)
 
-    logits_of_fits = few_features.logits_of_subsets(X, y, subsets, [C] * 6)
+    logits_of_fits = few_features.logits_of_subsets(clips.X, clips.y, subsets, [C] * 6)
 
     for left_out in range(6):
-        is_in_subset = film != left_out
+        is_in_subset = clips.movies != left_out
         reference = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-12, max_iter=1000)
-        expected = reference.fit(X[is_in_subset], y[is_in_subset]).decision_function(X)
+        expected = reference.fit(clips.X[is_in_subset], clips.y[is_in_subset]).decision_function(clips.X)
         np.testing.assert_allclose(logits_of_fits[left_out], expected, atol=1e-9 * np.abs(expected).max())
 
 
 def test_a_fit_on_one_subset_is_the_one_among_other_subsets():
     """The third of six subsets is fitted alone, too."""
-    X, y, film = concept_values()
-    subsets = subsets_without_each_film(film)
+    clips = concept_values()
+    subsets = subsets_without_each_film(clips.movies)
 
-    six_together = few_features.logits_of_subsets(X, y, subsets, [0.1] * 6)
-    (third_alone,) = few_features.logits_of_subsets(X, y, subsets[:, [2]], [0.1])
+    six_together = few_features.logits_of_subsets(clips.X, clips.y, subsets, [0.1] * 6)
+    (third_alone,) = few_features.logits_of_subsets(clips.X, clips.y, subsets[:, [2]], [0.1])
 
     np.testing.assert_allclose(six_together[2], third_alone, atol=1e-9 * np.abs(third_alone).max())
 
 
 def test_fits_in_blocks_of_one_subset_are_those_of_all_subsets_at_once(monkeypatch):
     """Where a block may have one byte, it has one subset, which is the least."""
-    X, y, film = concept_values()
-    subsets = subsets_without_each_film(film)
-    all_at_once = few_features.logits_of_subsets(X, y, subsets, [0.1] * 6)
+    clips = concept_values()
+    subsets = subsets_without_each_film(clips.movies)
+    all_at_once = few_features.logits_of_subsets(clips.X, clips.y, subsets, [0.1] * 6)
 
     monkeypatch.setattr(few_features, "MAX_BYTES", 1)
-    one_by_one = few_features.logits_of_subsets(X, y, subsets, [0.1] * 6)
+    one_by_one = few_features.logits_of_subsets(clips.X, clips.y, subsets, [0.1] * 6)
 
     np.testing.assert_allclose(all_at_once, one_by_one, atol=1e-9 * np.abs(all_at_once).max())
 
@@ -67,27 +68,27 @@ def test_separable_and_constant_features_end_in_a_finite_fit(C):
 
     A fit without a penalty would be infinite.
     """
-    X, y, film = concept_values()
-    X[:, 0] = np.where(y == 1, 100, -100)
-    X[:, 1] = 0.0
-    subsets = subsets_without_each_film(film)
+    clips = concept_values()
+    clips.X[:, 0] = np.where(clips.y == 1, 100, -100)
+    clips.X[:, 1] = 0.0
+    subsets = subsets_without_each_film(clips.movies)
 
-    logits = few_features.logits_of_subsets(X, y, subsets, [C] * 6)  # [6, N]
+    logits = few_features.logits_of_subsets(clips.X, clips.y, subsets, [C] * 6)  # [6, N]
 
     assert np.isfinite(logits).all()
     for logits_of_fit in logits:
-        assert logits_of_fit[y == 1].min() > logits_of_fit[y == 0].max()
+        assert logits_of_fit[clips.y == 1].min() > logits_of_fit[clips.y == 0].max()
 
 
 def test_heads_searched_together_equal_those_searched_one_by_one(monkeypatch):
     """A head without `logits_of_subsets` is fitted to one inner fold and penalty after the other."""
-    X, y, film = concept_values()
+    clips = concept_values()
     grid = Grid("estimator__C", tuple(CANDIDATES["logistic"]["C"]))
-    head = ConceptHead(make_head("logistic", seed=0), X.shape[1])
-    at_once = GroupedSelection(head, grid).fit(X, y, groups=film)
+    head = ConceptHead(make_head("logistic", seed=0), clips.X.shape[1])
+    at_once = GroupedSelection(head, grid).fit(clips.X, clips.y, groups=clips.movies)
 
     monkeypatch.setattr(ConceptHead, "logits_of_subsets", staticmethod(lambda *_: None))
-    one_by_one = GroupedSelection(head, grid).fit(X, y, groups=film)
+    one_by_one = GroupedSelection(head, grid).fit(clips.X, clips.y, groups=clips.movies)
 
     expected = one_by_one.held_out_
     np.testing.assert_allclose(at_once.held_out_.scores, expected.scores, atol=1e-7)

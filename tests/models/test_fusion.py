@@ -16,7 +16,7 @@ from tests.planted_modalities import planted as planted_corpus
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
+def corpus_of_four_films(tmp_path_factory):
     """Four films whose level is planted in the stores `seen` and `heard`, and a store of `noise`.
 
     The store of what is heard lacks every fifth clip.
@@ -37,25 +37,25 @@ def auc_by_model(run):
 
 
 @pytest.fixture(scope="module")
-def evaluate_fusion(corpus):
+def evaluate_fusion(corpus_of_four_films):
     """Return a function that evaluates linear probes of stores that are fused in a way."""
 
     @functools.cache
     def evaluate_fused(how, *names):
-        data = load(corpus, *names)
+        data = load(corpus_of_four_films, *names)
         return om.evaluate(data, om.fused(["linear"], data, how), "en_s")
 
     return evaluate_fused
 
 
-def test_two_stores_are_loaded_side_by_side_with_every_clip_once(corpus):
+def test_two_stores_are_loaded_side_by_side_with_every_clip_once(corpus_of_four_films):
     """What is seen has 6 features, what is heard 4. Every fifth of 160 clips has no sound.
 
     The columns of a modality are those that it has when it is loaded alone.
     """
-    manifest, stores = corpus
+    manifest, stores = corpus_of_four_films
 
-    data = load(corpus, "seen", "heard")
+    data = load(corpus_of_four_films, "seen", "heard")
 
     assert data.clip_ids.tolist() == [clip.clip_id for clip in manifest]
     seen, heard = data.modalities
@@ -69,9 +69,9 @@ def test_two_stores_are_loaded_side_by_side_with_every_clip_once(corpus):
         assert np.array_equal(data.X[rows, modality.start : modality.stop], alone.X)
 
 
-def test_clips_that_a_store_lacks_have_nan_in_its_columns(corpus):
+def test_clips_that_a_store_lacks_have_nan_in_its_columns(corpus_of_four_films):
     """What is seen has 6 features of all 160 clips, what is heard 4 of all but every fifth clip."""
-    data = load(corpus, "seen", "heard")
+    data = load(corpus_of_four_films, "seen", "heard")
 
     seen = data.X[:, 0:6]
     heard = data.X[:, 6:10]
@@ -112,9 +112,9 @@ def test_noise_beside_a_signal_gains_nothing_and_loses_little(evaluate_fusion, h
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["concat", "late"])
-def test_a_run_of_fused_models_records_the_store_of_each_modality(corpus, evaluate_fusion, how):
+def test_a_run_of_fused_models_records_the_store_of_each_modality(corpus_of_four_films, evaluate_fusion, how):
     """A model of the stores `seen` and `noise` was evaluated; both have features of every clip."""
-    _manifest, stores = corpus
+    _manifest, stores = corpus_of_four_films
 
     run = evaluate_fusion(how, "seen", "noise")
 
@@ -139,12 +139,12 @@ def test_of_three_modalities_each_is_evaluated_alone_and_left_out_in_turn(evalua
     assert aucs["linear:-noise"] > aucs["linear:-heard"] > aucs["linear:noise"]
 
 
-def test_a_clip_without_sound_is_scored_by_the_visual_probe(corpus):
+def test_a_clip_without_sound_is_scored_by_the_visual_probe(corpus_of_four_films):
     """What is seen has features 0 to 5, what is heard 6 to 9, which a fifth of the clips lacks.
 
     A linear probe of what is seen is fitted beside.
     """
-    data = load(corpus, "seen", "heard")
+    data = load(corpus_of_four_films, "seen", "heard")
     is_s = data.levels == "S"
     seen = data.X[:, 0:6]
     is_unheard = np.isnan(data.X[:, 6])
@@ -159,12 +159,12 @@ def test_a_clip_without_sound_is_scored_by_the_visual_probe(corpus):
 
 
 @pytest.mark.parametrize("how", WAYS_TO_FUSE)
-def test_the_model_of_one_modality_gives_the_mean_score_to_clips_that_lack_it(corpus, how):
+def test_the_model_of_one_modality_gives_the_mean_score_to_clips_that_lack_it(corpus_of_four_films, how):
     """S clips are the fewer, so that most scores are below 0: a 0 would make such a clip look like S.
 
     What is heard has features 6 to 9, which a fifth of the clips lacks.
     """
-    data = load(corpus, "seen", "heard")
+    data = load(corpus_of_four_films, "seen", "heard")
     is_unheard = np.isnan(data.X[:, 6])
     _spec_of_both, _spec_of_seen, spec_of_heard = om.fused(["linear"], data, how)
 
@@ -176,9 +176,9 @@ def test_the_model_of_one_modality_gives_the_mean_score_to_clips_that_lack_it(co
 
 
 @pytest.mark.parametrize("n_films", [1, 2])
-def test_a_modality_of_too_few_films_is_refused(corpus, n_films):
+def test_a_modality_of_too_few_films_is_refused(corpus_of_four_films, n_films):
     """Of four films, all are seen, and the first one or two are heard (features 6 to 9)."""
-    data = load(corpus, "seen", "heard")
+    data = load(corpus_of_four_films, "seen", "heard")
     heard_films = np.unique(data.movies)[:n_films]
     X = data.X.copy()
     X[~np.isin(data.movies, heard_films), 6:10] = np.nan
@@ -209,12 +209,12 @@ def test_the_telling_modality_is_penalised_less_than_noise(tmp_path):
 
 
 @pytest.mark.long
-def test_weights_of_modalities_do_not_depend_on_the_held_out_film(corpus, evaluate_fusion):
+def test_weights_of_modalities_do_not_depend_on_the_held_out_film(corpus_of_four_films, evaluate_fusion):
     """The features of film f0 are changed.
 
     The weights chosen for testing f0 stay the same; those for f1, which learn from f0, change.
     """
-    data = load(corpus, "seen", "heard")
+    data = load(corpus_of_four_films, "seen", "heard")
     changed_X = data.X.copy()
     changed_X[data.movies == "f0"] *= -3
     changed_data = replace(data, X=changed_X)
@@ -230,33 +230,33 @@ def test_weights_of_modalities_do_not_depend_on_the_held_out_film(corpus, evalua
     assert weights_of_modalities(run_of_changed, "f1") != weights_of_modalities(run, "f1")
 
 
-def test_frames_that_the_stores_do_not_have_are_refused(corpus):
+def test_frames_that_the_stores_do_not_have_are_refused(corpus_of_four_films):
     """The two stores have one vector a clip."""
-    data = load(corpus, "seen", "heard")
+    data = load(corpus_of_four_films, "seen", "heard")
 
     with pytest.raises(DatasetError):
         data.read("frames")
 
 
-def test_a_model_of_frames_is_not_fused(corpus):
+def test_a_model_of_frames_is_not_fused(corpus_of_four_films):
     """Attention sums frames; models of one vector a clip are fused."""
-    data = load(corpus, "seen", "heard")
+    data = load(corpus_of_four_films, "seen", "heard")
 
     with pytest.raises(ModelError):
         om.fused(["attention"], data, "late")
 
 
-def test_one_modality_alone_is_not_fused(corpus):
+def test_one_modality_alone_is_not_fused(corpus_of_four_films):
     """The dataset is of the store `seen` alone."""
-    data = load(corpus, "seen")
+    data = load(corpus_of_four_films, "seen")
 
     with pytest.raises(ModelError):
         om.fused(["linear"], data, "late")
 
 
-def test_a_store_that_is_given_twice_is_refused(corpus):
+def test_a_store_that_is_given_twice_is_refused(corpus_of_four_films):
     """Two modalities must be of two stores, or one would count twice."""
-    manifest, stores = corpus
+    manifest, stores = corpus_of_four_films
 
     with pytest.raises(DatasetError):
         om.load_dataset([stores["seen"], stores["seen"]], manifest)

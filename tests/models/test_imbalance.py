@@ -9,6 +9,7 @@ from obygaze_models.models.binary import balanced_weights, undersample_rows
 from obygaze_models.models.choices import log_loss
 from obygaze_models.models.perceptron import Perceptron
 from obygaze_models.protocol import best_threshold
+from tests.labelled_clips import LabelledClips
 
 REMEDIES = ("weights", "subsample")
 
@@ -19,7 +20,7 @@ def clips_of_a_rare_class(n=480, n_movies=6, share=0.05, strength=1.5):
     y = (rng.random(n) < share).astype(np.int64)
     X = rng.normal(size=(n, 10))
     X[:, 3] += strength * y
-    return X.astype(np.float32), y, np.arange(n) % n_movies
+    return LabelledClips(X.astype(np.float32), y, np.arange(n) % n_movies)
 
 
 def gradient_of(parameters, X, y, weights=1.0):
@@ -104,11 +105,11 @@ def test_of_two_classes_of_one_size_all_clips_are_kept_and_none_is_drawn():
 @pytest.mark.parametrize("remedy", REMEDIES)
 def test_a_remedy_lets_most_clips_of_a_rare_class_be_called_positive(remedy):
     """A twentieth of the clips is positive. Without a remedy, few of them are called so."""
-    X, y, _movies = clips_of_a_rare_class(share=0.05)
-    positive_clips = X[y == 1]
+    clips = clips_of_a_rare_class(share=0.05)
+    positive_clips = clips.X[clips.y == 1]
 
-    without_remedy = MLPProbe(max_epochs=8, imbalance="none").fit(X, y)
-    with_remedy = MLPProbe(max_epochs=8, imbalance=remedy).fit(X, y)
+    without_remedy = MLPProbe(max_epochs=8, imbalance="none").fit(clips.X, clips.y)
+    with_remedy = MLPProbe(max_epochs=8, imbalance=remedy).fit(clips.X, clips.y)
 
     assert without_remedy.predict(positive_clips).mean() < 0.1
     assert with_remedy.predict(positive_clips).mean() > 0.6
@@ -117,11 +118,11 @@ def test_a_remedy_lets_most_clips_of_a_rare_class_be_called_positive(remedy):
 @pytest.mark.parametrize("remedy", REMEDIES)
 def test_a_remedy_raises_the_probability_of_clips_that_say_nothing(remedy):
     """A model gives clips of noise about the share that positive clips have: .05, or .5 by a remedy."""
-    X, y, _movies = clips_of_a_rare_class(share=0.05)
+    clips = clips_of_a_rare_class(share=0.05)
     noise = np.random.default_rng(9).normal(size=(2000, 10)).astype(np.float32)
 
-    without_remedy = MLPProbe(max_epochs=8, imbalance="none").fit(X, y)
-    with_remedy = MLPProbe(max_epochs=8, imbalance=remedy).fit(X, y)
+    without_remedy = MLPProbe(max_epochs=8, imbalance="none").fit(clips.X, clips.y)
+    with_remedy = MLPProbe(max_epochs=8, imbalance=remedy).fit(clips.X, clips.y)
 
     assert without_remedy.predict_proba(noise)[:, 1].mean() < 0.15
     assert with_remedy.predict_proba(noise)[:, 1].mean() > 0.25
@@ -130,20 +131,20 @@ def test_a_remedy_raises_the_probability_of_clips_that_say_nothing(remedy):
 @pytest.mark.parametrize("remedy", REMEDIES)
 def test_the_variant_of_the_paper_takes_no_remedy(remedy):
     """The paper has no remedy for a rare class, so that a probe with one would not be the paper's."""
-    X, y, _movies = clips_of_a_rare_class(share=0.05)
+    clips = clips_of_a_rare_class(share=0.05)
 
     with pytest.raises(ValueError, match="imbalance"):
-        MLPProbe(variant="paper", imbalance=remedy).fit(X, y)
+        MLPProbe(variant="paper", imbalance=remedy).fit(clips.X, clips.y)
 
 
 def test_a_subsample_trains_as_if_the_clips_drawn_were_all_there_are():
     """The clips are drawn here as the training draws them with the seed 7."""
-    X, y, _movies = clips_of_a_rare_class()
+    clips = clips_of_a_rare_class()
     (rng_of_subsample,) = np.random.default_rng((7, 0)).spawn(1)
-    drawn_rows = undersample_rows(y.astype(np.float32), rng_of_subsample)
+    drawn_rows = undersample_rows(clips.y.astype(np.float32), rng_of_subsample)
 
-    probe = MLPProbe(max_epochs=4, imbalance="subsample", random_state=7).fit(X, y)
-    probe_of_drawn = MLPProbe(max_epochs=4, random_state=7).fit(X[drawn_rows], y[drawn_rows])
+    probe = MLPProbe(max_epochs=4, imbalance="subsample", random_state=7).fit(clips.X, clips.y)
+    probe_of_drawn = MLPProbe(max_epochs=4, random_state=7).fit(clips.X[drawn_rows], clips.y[drawn_rows])
 
     assert probe.parameters_.tobytes() == probe_of_drawn.parameters_.tobytes()
     assert probe.mean_.tobytes() == probe_of_drawn.mean_.tobytes()
@@ -152,24 +153,24 @@ def test_a_subsample_trains_as_if_the_clips_drawn_were_all_there_are():
 @pytest.mark.parametrize("remedy", REMEDIES)
 def test_the_epoch_is_chosen_by_the_loss_of_held_out_clips_without_weights(remedy):
     """The remedy is for training clips alone; movie 0 is held out to choose the epoch."""
-    X, y, movies = clips_of_a_rare_class()
-    held_out = movies == 0
+    clips = clips_of_a_rare_class()
+    held_out = clips.movies == 0
     probe = MLPProbe(imbalance=remedy, max_epochs=8)
 
-    probe.fit(X[~held_out], y[~held_out], X_val=X[held_out], y_val=y[held_out])
+    probe.fit(clips.X[~held_out], clips.y[~held_out], X_val=clips.X[held_out], y_val=clips.y[held_out])
 
-    unweighted_loss = log_loss(y[held_out], probe.decision_function(X[held_out]))
+    unweighted_loss = log_loss(clips.y[held_out], probe.decision_function(clips.X[held_out]))
     assert probe.curve_.validation_loss.min() == pytest.approx(unweighted_loss, rel=1e-6)
 
 
 @pytest.mark.parametrize("remedy", REMEDIES)
 def test_the_threshold_is_chosen_on_held_out_scores_of_all_clips_without_weights(remedy):
     """The remedy is for training clips alone, and a subsample leaves out none of the held-out clips."""
-    X, y, movies = clips_of_a_rare_class()
+    clips = clips_of_a_rare_class()
     selection = GroupedSelection(MLPProbe(imbalance=remedy, max_epochs=4), EarlyStopping())
 
-    selection.fit(X, y, groups=movies)
+    selection.fit(clips.X, clips.y, groups=clips.movies)
 
     held_out_scores = selection.held_out_.scores
-    assert held_out_scores.shape == y.shape
-    assert selection.threshold_ == best_threshold(y, held_out_scores)
+    assert held_out_scores.shape == clips.y.shape
+    assert selection.threshold_ == best_threshold(clips.y, held_out_scores)

@@ -11,6 +11,7 @@ from obygaze_models.models.choices import log_loss
 from obygaze_models.models.linear import PENALTIES
 from obygaze_models.models.scaling import CLIP, mean_and_scale
 from obygaze_models.protocol import best_threshold, inner_folds
+from tests.labelled_clips import LabelledClips
 
 
 @parametrize_with_checks([ClippedScaler(), ClippedScaler(limit=0.5)])
@@ -23,7 +24,7 @@ def test_the_scaler_keeps_the_conventions_of_scikit_learn(estimator, check):
 def clips(make_synthetic_data):
     """Features, labels (1 for S) and movies; S clips lie along one direction, and movies are moved."""
     data = make_synthetic_data(direction=2.0, film=1.0, n_movies=5, n_features=20)
-    return data.X, (data.levels == "S").astype(np.int64), data.movies
+    return LabelledClips(data.X, (data.levels == "S").astype(np.int64), data.movies)
 
 
 def scikit_learn_scores(X, y, C, new_X):
@@ -45,12 +46,11 @@ def precise_probe(C=1.0):
 @pytest.mark.parametrize("C", PENALTIES.values)
 def test_a_linear_probe_of_a_given_penalty_has_the_scores_of_scikit_learn(clips, C):
     """The expected scores are of scikit-learn's logistic regression on features standardised and limited."""
-    X, y, _movies = clips
-    X = X.astype(np.float64)
+    X = clips.X.astype(np.float64)
 
-    scores = precise_probe(C).fit(X, y).decision_function(X)
+    scores = precise_probe(C).fit(X, clips.y).decision_function(X)
 
-    np.testing.assert_allclose(scores, scikit_learn_scores(X, y, C, X), atol=1e-6)
+    np.testing.assert_allclose(scores, scikit_learn_scores(X, clips.y, C, X), atol=1e-6)
 
 
 def scores_of_held_out_films(X, y, folds, C):
@@ -67,14 +67,13 @@ def test_a_linear_probe_chooses_as_scikit_learn_on_the_same_folds(clips):
 
     All is computed here again by scikit-learn. The final model has that penalty, and is trained on all films.
     """
-    X, y, movies = clips
-    X = X.astype(np.float64)
-    folds = inner_folds(y, movies)
+    X = clips.X.astype(np.float64)
+    folds = inner_folds(clips.y, clips.movies)
 
-    selection = GroupedSelection(precise_probe(), PENALTIES).fit(X, y, groups=movies)
+    selection = GroupedSelection(precise_probe(), PENALTIES).fit(X, clips.y, groups=clips.movies)
 
-    expected_scores = [scores_of_held_out_films(X, y, folds, C) for C in PENALTIES.values]
-    expected_losses = [log_loss(y, scores) for scores in expected_scores]
+    expected_scores = [scores_of_held_out_films(X, clips.y, folds, C) for C in PENALTIES.values]
+    expected_losses = [log_loss(clips.y, scores) for scores in expected_scores]
     best = int(np.argmin(expected_losses))
     losses = [candidate.inner_loss for candidate in selection.candidates_]
     is_chosen = [candidate.chosen for candidate in selection.candidates_]
@@ -82,20 +81,19 @@ def test_a_linear_probe_chooses_as_scikit_learn_on_the_same_folds(clips):
     assert is_chosen.index(True) == best
 
     np.testing.assert_allclose(selection.held_out_.scores, expected_scores[best], atol=1e-6)
-    assert selection.threshold_ == pytest.approx(best_threshold(y, expected_scores[best]), abs=1e-6)
+    assert selection.threshold_ == pytest.approx(best_threshold(clips.y, expected_scores[best]), abs=1e-6)
 
-    scores_of_final_model = scikit_learn_scores(X, y, PENALTIES.values[best], X)
+    scores_of_final_model = scikit_learn_scores(X, clips.y, PENALTIES.values[best], X)
     np.testing.assert_allclose(selection.decision_function(X), scores_of_final_model, atol=1e-6)
 
 
 def test_features_in_single_precision_give_the_scores_of_double_precision(clips):
     """Stores keep single precision, in which scikit-learn's solver gives up before the minimum."""
-    X, y, _movies = clips
-    assert X.dtype == np.float32
+    assert clips.X.dtype == np.float32
 
-    scores = linear_probe(C=10.0).fit(X, y).decision_function(X)
+    scores = linear_probe(C=10.0).fit(clips.X, clips.y).decision_function(clips.X)
 
-    scores_in_double_precision = scikit_learn_scores(X, y, 10.0, X)
+    scores_in_double_precision = scikit_learn_scores(clips.X, clips.y, 10.0, clips.X)
     np.testing.assert_allclose(scores, scores_in_double_precision, atol=1e-3)
 
 
@@ -104,10 +102,9 @@ def test_a_feature_that_hardly_varies_in_training_does_not_decide(clips):
 
     That is a million standard deviations away: without a limit, the new clips would score about 1e6.
     """
-    X, y, _movies = clips
-    nearly_constant = 1 + 1e-6 * np.random.default_rng(0).normal(size=len(X))
-    training_clips = np.column_stack([X, nearly_constant])
-    probe = linear_probe(C=1.0).fit(training_clips, y)
+    nearly_constant = 1 + 1e-6 * np.random.default_rng(0).normal(size=len(clips.X))
+    training_clips = np.column_stack([clips.X, nearly_constant])
+    probe = linear_probe(C=1.0).fit(training_clips, clips.y)
     new_clips = training_clips[:5].copy()
     new_clips[:, -1] = 2.0
 
@@ -118,12 +115,11 @@ def test_a_feature_that_hardly_varies_in_training_does_not_decide(clips):
 
 def test_a_feature_that_is_constant_in_training_does_not_change_the_scores(clips):
     """Its standard deviation, 0, cannot be divided by; 1 is taken in its place."""
-    X, y, _movies = clips
-    constant = np.full(len(X), 0.1, np.float32)
-    with_constant = np.column_stack([X, constant])
+    constant = np.full(len(clips.X), 0.1, np.float32)
+    with_constant = np.column_stack([clips.X, constant])
 
-    scores = linear_probe(C=1.0).fit(with_constant, y).decision_function(with_constant)
+    scores = linear_probe(C=1.0).fit(with_constant, clips.y).decision_function(with_constant)
 
     assert mean_and_scale(with_constant).scale[-1] == 1
-    scores_without = linear_probe(C=1.0).fit(X, y).decision_function(X)
+    scores_without = linear_probe(C=1.0).fit(clips.X, clips.y).decision_function(clips.X)
     np.testing.assert_allclose(scores, scores_without, atol=1e-3)

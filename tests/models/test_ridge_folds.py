@@ -18,6 +18,7 @@ from obygaze_models.models.scaling import (
     mean_and_scale_without_groups,
 )
 from obygaze_models.protocol.selection import inner_folds
+from tests.labelled_clips import LabelledClips
 
 STRENGTHS = (1e-4, 1e-2, 1.0, 10.0)
 
@@ -25,7 +26,7 @@ STRENGTHS = (1e-4, 1e-2, 1.0, 10.0)
 N_FILMS = 8
 
 
-def corpus(n=240, n_features=12):
+def draw_clips_of_films(n=240, n_features=12):
     """Make features, labels and films of clips; one feature varies in one film alone, one is constant."""
     rng = np.random.default_rng(0)
     film = np.arange(n) % N_FILMS
@@ -33,7 +34,7 @@ def corpus(n=240, n_features=12):
     X = rng.standard_t(3.0, size=(n, n_features)) + 0.5 * y[:, None] * rng.normal(size=n_features)
     X[:, 0] = np.where(film == 0, X[:, 0], 2.0)
     X[:, 1] = 7.0
-    return X.astype(np.float32), y, film
+    return LabelledClips(X.astype(np.float32), y, film)
 
 
 def clips_without_each_film(film):
@@ -58,28 +59,28 @@ def test_each_fit_is_that_of_scikit_learn_on_its_own_standardised_clips(n_featur
 
     Features are standardised by the clips of the subset alone.
     """
-    X, y, film = corpus(n_features=n_features)
-    subsets = [film != 0, film != 3, film % 2 == 1]
+    clips = draw_clips_of_films(n_features=n_features)
+    subsets = [clips.movies != 0, clips.movies != 3, clips.movies % 2 == 1]
 
-    logits_by_penalty = logits_of_penalties(X, y, np.stack(subsets, axis=1))
+    logits_by_penalty = logits_of_penalties(clips.X, clips.y, np.stack(subsets, axis=1))
 
     for number, in_subset in enumerate(subsets):
-        standardised = ClippedScaler().fit(X[in_subset]).transform(X)
+        standardised = ClippedScaler().fit(clips.X[in_subset]).transform(clips.X)
         for C, logits in zip(STRENGTHS, logits_by_penalty, strict=True):
             reference = LogisticRegression(C=C, tol=1e-10, max_iter=100_000)
-            reference.fit(standardised[in_subset], y[in_subset])
+            reference.fit(standardised[in_subset], clips.y[in_subset])
             expected = reference.decision_function(standardised)
             np.testing.assert_allclose(logits[:, number], expected, atol=2e-5 * np.abs(expected).max())
 
 
 def test_a_fit_on_the_clips_of_a_subset_alone_is_the_one_among_other_subsets():
     """The subset without film 2 is fitted among those without another film, and alone, with all its clips."""
-    X, y, film = corpus()
-    in_subset = film != 2
+    clips = draw_clips_of_films()
+    in_subset = clips.movies != 2
     all_of_them = np.ones((in_subset.sum(), 1), dtype=bool)
 
-    among_others = logits_of_penalties(X, y, clips_without_each_film(film))
-    alone = logits_of_penalties(X[in_subset], y[in_subset], all_of_them)
+    among_others = logits_of_penalties(clips.X, clips.y, clips_without_each_film(clips.movies))
+    alone = logits_of_penalties(clips.X[in_subset], clips.y[in_subset], all_of_them)
 
     for logits, logits_alone in zip(among_others, alone, strict=True):  # of each penalty
         tolerance = 1e-6 * np.abs(logits).max()
@@ -88,13 +89,13 @@ def test_a_fit_on_the_clips_of_a_subset_alone_is_the_one_among_other_subsets():
 
 def test_fits_in_several_blocks_are_those_in_one(monkeypatch):
     """There are 40 subsets, five times each of eight. A block is limited to fewer of them."""
-    X, y, film = corpus()
-    subsets = np.tile(clips_without_each_film(film), 5)
+    clips = draw_clips_of_films()
+    subsets = np.tile(clips_without_each_film(clips.movies), 5)
     assert subsets.shape[1] > ridge_folds.WIDTH
-    in_one_block = logits_of_penalties(X, y, subsets)
+    in_one_block = logits_of_penalties(clips.X, clips.y, subsets)
 
     monkeypatch.setattr(ridge_folds, "MAX_FITS", ridge_folds.WIDTH)
-    in_blocks = logits_of_penalties(X, y, subsets)
+    in_blocks = logits_of_penalties(clips.X, clips.y, subsets)
 
     for expected, logits in zip(in_one_block, in_blocks, strict=True):  # of each penalty
         np.testing.assert_allclose(logits, expected, atol=1e-6 * np.abs(expected).max())
@@ -114,19 +115,21 @@ def test_a_training_set_searched_among_others_gets_what_it_gets_alone():
 
     The choice among penalties, and the scores, are those of a search on one training set alone.
     """
-    X, y, film = corpus()
-    training_sets = training_sets_without_each_film(y, film)
+    clips = draw_clips_of_films()
+    training_sets = training_sets_without_each_film(clips.y, clips.movies)
 
-    results = list(search_probes(linear_probe(), PENALTIES, X, y, training_sets))
+    results = list(search_probes(linear_probe(), PENALTIES, clips.X, clips.y, training_sets))
 
     for training_set, result in zip(training_sets, results, strict=True):
         rows = training_set.rows
-        alone = GroupedSelection(linear_probe(), PENALTIES).fit(X[rows], y[rows], groups=film[rows])
+        alone = GroupedSelection(linear_probe(), PENALTIES).fit(
+            clips.X[rows], clips.y[rows], groups=clips.movies[rows]
+        )
         assert result.estimator[-1].C == alone.estimator_[-1].C
         is_chosen = [candidate.chosen for candidate in result.candidates]
         assert is_chosen == [candidate.chosen for candidate in alone.candidates_]
-        scores = result.estimator.decision_function(X)
-        expected = alone.decision_function(X)
+        scores = result.estimator.decision_function(clips.X)
+        expected = alone.decision_function(clips.X)
         np.testing.assert_allclose(scores, expected, atol=1e-6 * np.abs(expected).max())
 
 
@@ -169,12 +172,12 @@ def test_fitting_subsets_together_takes_less_than_a_third_of_the_steps():
 
     Alone, a fit needs ten steps at the least for each of four penalties.
     """
-    X, y, film = corpus(n=400, n_features=30)
-    subsets = np.tile(clips_without_each_film(film), 4)
+    clips = draw_clips_of_films(n=400, n_features=30)
+    subsets = np.tile(clips_without_each_film(clips.movies), 4)
     assert subsets.shape[1] == 32
     n_steps = 0
     with one_blas_thread():
-        logistic = FoldLogistic(X, y, limit=5.0)
+        logistic = FoldLogistic(clips.X, clips.y, limit=5.0)
         for C in STRENGTHS:
             blocks = logistic.minima(subsets, [C] * 32)
             n_steps += max(fits.n_steps.max() for fits in blocks)

@@ -21,7 +21,7 @@ def card_of(model):
 
 
 @pytest.fixture
-def card():
+def card_of_words_s():
     """The card of a model of two levels that comes with the package."""
     return card_of(ZOO / "words-s-1.0.0.model")
 
@@ -58,21 +58,21 @@ def test_the_card_of_every_model_that_was_trained_is_read(model):
     ],
     ids=["none", "one", "one without a level", "two equal ones", "one level in both"],
 )
-def test_levels_that_do_not_divide_clips_into_classes_are_refused(card, classes, found):
+def test_levels_that_do_not_divide_clips_into_classes_are_refused(card_of_words_s, classes, found):
     """A model of levels tells apart clips of two classes, and no clip is of both."""
-    card["target"]["classes"] = classes
+    card_of_words_s["target"]["classes"] = classes
 
-    message = refusal_of(card)
+    message = refusal_of(card_of_words_s)
 
     assert "'target'" in message
     assert found in message
 
 
-def test_a_concept_needs_no_classes(card):
+def test_a_concept_needs_no_classes(card_of_words_s):
     """Models that were joined from sums over films have none."""
-    card["target"] |= {"kind": "concept", "name": "concept:Body", "concept": "Body", "classes": []}
+    card_of_words_s["target"] |= {"kind": "concept", "name": "concept:Body", "concept": "Body", "classes": []}
 
-    assert parse_card(card, "a.model").target["classes"] == []
+    assert parse_card(card_of_words_s, "a.model").target["classes"] == []
 
 
 @pytest.mark.parametrize(
@@ -84,26 +84,26 @@ def test_a_concept_needs_no_classes(card):
     ],
     ids=["an AUC below", "an AUC above", "an end before the beginning"],
 )
-def test_an_auc_outside_of_its_interval_is_refused(card, auc, low, high, problem):
+def test_an_auc_outside_of_its_interval_is_refused(card_of_words_s, auc, low, high, problem):
     """The interval is around the mean over films, and always holds it."""
-    card["evidence"] |= {"auc": auc, "auc_low": low, "auc_high": high}
+    card_of_words_s["evidence"] |= {"auc": auc, "auc_low": low, "auc_high": high}
 
-    assert f"'evidence': {problem}" in refusal_of(card)
+    assert f"'evidence': {problem}" in refusal_of(card_of_words_s)
 
 
-def test_an_auc_at_the_end_of_its_interval_is_read(card):
+def test_an_auc_at_the_end_of_its_interval_is_read(card_of_words_s):
     """Where all films have the AUC 1, the interval ends there."""
-    card["evidence"] |= {"auc": 1.0, "auc_low": 0.29, "auc_high": 1.0}
+    card_of_words_s["evidence"] |= {"auc": 1.0, "auc_low": 0.29, "auc_high": 1.0}
 
-    assert parse_card(card, "a.model").evidence["auc"] == 1
+    assert parse_card(card_of_words_s, "a.model").evidence["auc"] == 1
 
 
 @pytest.mark.parametrize("share", [0, 1])
-def test_0_and_1_are_shares(card, share):
+def test_0_and_1_are_shares(card_of_words_s, share):
     """An AUC and the probability that a model is skilled are from 0 to 1, both included."""
-    card["evidence"] |= {"auc": share, "auc_low": 0.0, "auc_high": 1.0, "p_skilled": share}
+    card_of_words_s["evidence"] |= {"auc": share, "auc_low": 0.0, "auc_high": 1.0, "p_skilled": share}
 
-    assert parse_card(card, "a.model").evidence["auc"] == share
+    assert parse_card(card_of_words_s, "a.model").evidence["auc"] == share
 
 
 @pytest.mark.parametrize(
@@ -119,24 +119,26 @@ def test_0_and_1_are_shares(card, share):
     ],
     ids=["auc below 0", "whole auc", "huge auc", "auc above 1", "auc_low", "auc_high", "p_skilled"],
 )
-def test_evidence_that_is_no_share_is_refused(card, name, value):
+def test_evidence_that_is_no_share_is_refused(card_of_words_s, name, value):
     """An AUC of 10 to the power of 30 ended in a traceback where it was written; one of 1.5 was printed."""
-    card["evidence"] |= {"auc": 0.7, "auc_low": 0.6, "auc_high": 0.8} | {name: value}
+    card_of_words_s["evidence"] |= {"auc": 0.7, "auc_low": 0.6, "auc_high": 0.8} | {name: value}
 
-    assert "'evidence' should be an object" in refusal_of(card)
+    assert "'evidence' should be an object" in refusal_of(card_of_words_s)
 
 
-def test_more_positive_clips_than_clips_are_refused(card):
-    card["n_positives"] = card["n_clips"] + 1
+def test_more_positive_clips_than_clips_are_refused(card_of_words_s):
+    card_of_words_s["n_positives"] = card_of_words_s["n_clips"] + 1
 
-    assert "are positive" in refusal_of(card)
+    assert "are positive" in refusal_of(card_of_words_s)
 
 
 @pytest.mark.parametrize("number", [-3, 2.5, "many"])
-def test_a_metric_of_no_number_of_clips_is_refused(card, number):
-    card["metrics"][0]["n_clips"] = number
+def test_a_metric_of_no_number_of_clips_is_refused(card_of_words_s, number):
+    card_of_words_s["metrics"][0]["n_clips"] = number
 
-    assert f"'metrics': n_clips should be a whole number, 0 or more; found {number!r}" in refusal_of(card)
+    assert f"'metrics': n_clips should be a whole number, 0 or more; found {number!r}" in refusal_of(
+        card_of_words_s
+    )
 
 
 TURNED = "Bo\u202edy"
@@ -160,23 +162,23 @@ HEADING = "Body\n# A heading"
         pytest.param("concepts", [HEADING], id="a concept, a heading"),
     ],
 )
-def test_a_name_that_would_change_a_page_is_refused(card, field, value):
+def test_a_name_that_would_change_a_page_is_refused(card_of_words_s, field, value):
     """On a model's page it would turn the text around it, or begin a heading."""
-    card[field] = value
+    card_of_words_s[field] = value
 
-    assert f"{field!r}: " in refusal_of(card)
+    assert f"{field!r}: " in refusal_of(card_of_words_s)
 
 
-def test_a_concept_without_a_name_is_refused(card):
-    card["concepts"] = [" "]
+def test_a_concept_without_a_name_is_refused(card_of_words_s):
+    card_of_words_s["concepts"] = [" "]
 
-    assert "'concepts': " in refusal_of(card)
+    assert "'concepts': " in refusal_of(card_of_words_s)
 
 
 @pytest.mark.parametrize(
     "changes", [{"title": HEADING}, {"classes": [[TURNED], ["S"]]}], ids=["its title", "a level"]
 )
-def test_a_target_that_would_change_a_page_is_refused(card, changes):
-    card["target"] |= changes
+def test_a_target_that_would_change_a_page_is_refused(card_of_words_s, changes):
+    card_of_words_s["target"] |= changes
 
-    assert "'target'" in refusal_of(card)
+    assert "'target'" in refusal_of(card_of_words_s)

@@ -50,7 +50,7 @@ def pooled_and_frames(X):
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory):
+def models_and_unseen_film(tmp_path_factory):
     """Models of films with an event of two frames; every second clip is marked with the concept Body."""
     folder = tmp_path_factory.mktemp("frames")
     clips = planted_frames(
@@ -95,26 +95,28 @@ KEPT_MODELS = ["attention", "pcbm_time", "mean_frames", "max_frames"]
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", KEPT_MODELS)
-def test_a_model_of_frames_that_was_loaded_is_saved_again_as_the_same_bytes(saved, name, tmp_path):
-    """`saved` holds models of four films, each in a file."""
-    load_checking_round_trip(saved.paths[name], tmp_path)
+def test_a_model_of_frames_that_was_loaded_is_saved_again_as_the_same_bytes(
+    models_and_unseen_film, name, tmp_path
+):
+    """`models_and_unseen_film` holds models of four films, each in a file."""
+    load_checking_round_trip(models_and_unseen_film.paths[name], tmp_path)
 
 
 @pytest.mark.long
-def test_in_an_unseen_film_the_frame_of_the_largest_weight_is_one_with_the_event(saved):
+def test_in_an_unseen_film_the_frame_of_the_largest_weight_is_one_with_the_event(models_and_unseen_film):
     """Positive clips have an event in two of twelve frames. The film was not among those learnt of.
 
     By chance, one frame in six has the event; here at least nine in ten must have it.
     """
-    model = load_model(saved.paths["attention"])
+    model = load_model(models_and_unseen_film.paths["attention"])
 
-    frames = predict_frames(model, [saved.film])
+    frames = predict_frames(model, [models_and_unseen_film.film])
 
     weights_of_clips = frames["weight"].to_numpy().reshape(-1, 12)  # [clips, frames]
     has_event = []
-    for clip in np.flatnonzero(saved.is_positive):
+    for clip in np.flatnonzero(models_and_unseen_film.is_positive):
         frame_of_largest_weight = weights_of_clips[clip].argmax()
-        has_event.append(saved.is_event[clip, frame_of_largest_weight])
+        has_event.append(models_and_unseen_film.is_event[clip, frame_of_largest_weight])
     assert np.mean(has_event) >= 0.9
 
 
@@ -123,12 +125,12 @@ def bias_of(model):
     return model.estimator.parameters_[-1]
 
 
-def test_the_contributions_of_a_clips_frames_and_a_bias_are_its_logit(saved):
+def test_the_contributions_of_a_clips_frames_and_a_bias_are_its_logit(models_and_unseen_film):
     """Of the film's 30 clips, a few are unlike any trained on: their frames have no contributions."""
-    model = load_model(saved.paths["attention"])
+    model = load_model(models_and_unseen_film.paths["attention"])
 
-    logits = predict(model, [saved.film]).table.set_index("clip_id")["logit"]
-    frames = predict_frames(model, [saved.film])
+    logits = predict(model, [models_and_unseen_film.film]).table.set_index("clip_id")["logit"]
+    frames = predict_frames(model, [models_and_unseen_film.film])
 
     assert tuple(frames.columns[: len(FRAME_COLUMNS)]) == FRAME_COLUMNS
     contributions = frames.dropna(subset="contribution").groupby("clip_id")["contribution"].sum()
@@ -136,32 +138,32 @@ def test_the_contributions_of_a_clips_frames_and_a_bias_are_its_logit(saved):
     np.testing.assert_allclose(contributions + bias_of(model), logits.loc[contributions.index], atol=1e-5)
 
 
-def test_concepts_in_time_have_a_value_in_every_frame_and_no_weights(saved):
+def test_concepts_in_time_have_a_value_in_every_frame_and_no_weights(models_and_unseen_film):
     """pcbm_time decides by one concept, Body. The film has 30 clips of 12 frames each."""
-    model = load_model(saved.paths["pcbm_time"])
+    model = load_model(models_and_unseen_film.paths["pcbm_time"])
 
-    frames = predict_frames(model, [saved.film])
+    frames = predict_frames(model, [models_and_unseen_film.film])
 
     assert len(frames) == 30 * 12
     assert frames["Body_value"].notna().all()
     assert frames["weight"].isna().all()
 
 
-def test_the_contributions_of_concepts_in_time_and_the_base_are_the_logit(saved):
+def test_the_contributions_of_concepts_in_time_and_the_base_are_the_logit(models_and_unseen_film):
     """pcbm_time decides by one concept, Body."""
-    model = load_model(saved.paths["pcbm_time"])
+    model = load_model(models_and_unseen_film.paths["pcbm_time"])
 
-    table = predict(model, [saved.film]).table
+    table = predict(model, [models_and_unseen_film.film]).table
 
     like_training_clips = table.dropna(subset="Body_p")
     total = like_training_clips["Body_contribution"] + like_training_clips["base_contribution"]
     np.testing.assert_allclose(total, like_training_clips["logit"], atol=1e-9)
 
 
-def test_the_value_of_a_concept_in_a_clip_of_one_frame_is_that_of_the_frame(saved):
+def test_the_value_of_a_concept_in_a_clip_of_one_frame_is_that_of_the_frame(models_and_unseen_film):
     """pcbm_time decides by one concept, whose value in a clip is a soft maximum over its frames."""
-    model = load_model(saved.paths["pcbm_time"])
-    clip_of_one_frame = frames_of_unseen_film(saved)[:1, :1].astype(np.float32)
+    model = load_model(models_and_unseen_film.paths["pcbm_time"])
+    clip_of_one_frame = frames_of_unseen_film(models_and_unseen_film)[:1, :1].astype(np.float32)
 
     values_of_frames = model.estimator.frame_values(clip_of_one_frame)
     values_of_clip = model.concept_values(clip_of_one_frame)
@@ -169,13 +171,13 @@ def test_the_value_of_a_concept_in_a_clip_of_one_frame_is_that_of_the_frame(save
     np.testing.assert_allclose(values_of_frames[:, 0], values_of_clip)
 
 
-def test_an_explanation_has_the_concepts_of_each_frame(saved):
+def test_an_explanation_has_the_concepts_of_each_frame(models_and_unseen_film):
     """The model decides by one concept, Body; a clip is explained that is like those it was trained on."""
-    model = load_model(saved.paths["pcbm_time"])
-    table = predict(model, [saved.film]).table
+    model = load_model(models_and_unseen_film.paths["pcbm_time"])
+    table = predict(model, [models_and_unseen_film.film]).table
     clip_id = table.dropna(subset="Body_p")["clip_id"].iloc[0]
 
-    explanation = explain(model, [saved.film], clip_id, set_to={"Body": 0.95})
+    explanation = explain(model, [models_and_unseen_film.film], clip_id, set_to={"Body": 0.95})
 
     assert list(explanation.frames[0]) == ["time_s", "Body_value", "Body_p"]
     lines = describe(explanation, model).splitlines()
@@ -184,32 +186,32 @@ def test_an_explanation_has_the_concepts_of_each_frame(saved):
     assert any(line.startswith("With Body at quantile 0.95: called") for line in lines)
 
 
-def test_a_film_scored_by_concepts_in_time_has_them_in_frames_and_in_clips(saved):
+def test_a_film_scored_by_concepts_in_time_has_them_in_frames_and_in_clips(models_and_unseen_film):
     """pcbm_time decides by the concept Body in each frame."""
-    film = score_film(saved.film, [saved.paths["pcbm_time"]], movie="film3")
+    film = score_film(models_and_unseen_film.film, [models_and_unseen_film.paths["pcbm_time"]], movie="film3")
 
     assert film.frames["Body_p"].notna().any()
     assert film.rows()["Body_contribution"].notna().any()
 
 
-def test_a_film_scored_by_concepts_of_whole_clips_has_no_frames(saved):
-    film = score_film(saved.film, [saved.paths["pcbm_lr"]], movie="film3")
+def test_a_film_scored_by_concepts_of_whole_clips_has_no_frames(models_and_unseen_film):
+    film = score_film(models_and_unseen_film.film, [models_and_unseen_film.paths["pcbm_lr"]], movie="film3")
 
     assert film.frames.empty
 
 
-def test_a_scored_film_says_whether_its_score_rises_where_a_concept_is_absent(saved):
+def test_a_scored_film_says_whether_its_score_rises_where_a_concept_is_absent(models_and_unseen_film):
     """`absent` is the change that a score makes where Body goes from usual to absent.
 
     The 5 % quantile of the training clips' values stands for absent, their mean for usual. The model decides
     by Body in whole clips, as the head of the one by frames has no weight for it.
     """
-    model = load_model(saved.paths["pcbm_lr"])
-    clip = np.zeros((1, frames_of_unseen_film(saved).shape[-1]), np.float32)
+    model = load_model(models_and_unseen_film.paths["pcbm_lr"])
+    clip = np.zeros((1, frames_of_unseen_film(models_and_unseen_film).shape[-1]), np.float32)
     (score_without_body,) = model.intervene(clip, {"Body": 0.05})
     (score_with_usual_body,) = model.estimator.logits_at_usual(clip, "Body")[0]
 
-    film = score_film(saved.film, [saved.paths["pcbm_lr"]], movie="film3")
+    film = score_film(models_and_unseen_film.film, [models_and_unseen_film.paths["pcbm_lr"]], movie="film3")
 
     (body,) = film.record.models[0].concepts
     assert body.absent == pytest.approx(score_without_body - score_with_usual_body)
@@ -219,28 +221,32 @@ def test_a_scored_film_says_whether_its_score_rises_where_a_concept_is_absent(sa
 @pytest.mark.parametrize(
     ("name", "pool"), [("mean_frames", np.mean), ("max_frames", np.max)], ids=["mean", "max"]
 )
-def test_a_probe_on_pooled_frames_scores_the_mean_or_the_maximum_of_each_feature(saved, name, pool):
+def test_a_probe_on_pooled_frames_scores_the_mean_or_the_maximum_of_each_feature(
+    models_and_unseen_film, name, pool
+):
     """The probe is a pipeline of three steps: it pools the frames of a clip, scales features, and scores.
 
     Here frames are pooled by hand, and the two other steps are those of the probe.
     """
-    model = load_model(saved.paths[name])
+    model = load_model(models_and_unseen_film.paths[name])
     _pooling, scaler, head = [step for _name_of_step, step in model.estimator.steps]
-    pooled = pool(frames_of_unseen_film(saved), axis=1).astype(np.float64)
+    pooled = pool(frames_of_unseen_film(models_and_unseen_film), axis=1).astype(np.float64)
     expected = head.decision_function(scaler.transform(pooled))
 
-    logits = predict(model, [saved.film]).table.set_index("clip_id")["logit"]
+    logits = predict(model, [models_and_unseen_film.film]).table.set_index("clip_id")["logit"]
 
-    clip_ids = list(saved.film["toy"].clip_ids)
+    clip_ids = list(models_and_unseen_film.film["toy"].clip_ids)
     np.testing.assert_allclose(logits.loc[clip_ids], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["attention", "mean_frames", "max_frames"])
-def test_a_clip_whose_last_frames_are_absent_is_scored_as_its_first_seven_frames(saved, name):
+def test_a_clip_whose_last_frames_are_absent_is_scored_as_its_first_seven_frames(
+    models_and_unseen_film, name
+):
     """Of the twelve frames of a clip, the last five are NaN."""
-    model = load_model(saved.paths[name])
-    seven_frames = frames_of_unseen_film(saved)[:1, :7]
-    rest_absent = frames_of_unseen_film(saved)[:1].copy()
+    model = load_model(models_and_unseen_film.paths[name])
+    seven_frames = frames_of_unseen_film(models_and_unseen_film)[:1, :7]
+    rest_absent = frames_of_unseen_film(models_and_unseen_film)[:1].copy()
     rest_absent[:, 7:] = np.nan
 
     np.testing.assert_allclose(model.logits(rest_absent), model.logits(seven_frames), rtol=1e-5)
@@ -249,10 +255,10 @@ def test_a_clip_whose_last_frames_are_absent_is_scored_as_its_first_seven_frames
     )
 
 
-def test_absent_frames_have_the_weight_zero(saved):
+def test_absent_frames_have_the_weight_zero(models_and_unseen_film):
     """Of the twelve frames of a clip, the last five are NaN."""
-    model = load_model(saved.paths["attention"])
-    rest_absent = frames_of_unseen_film(saved)[:1].copy()
+    model = load_model(models_and_unseen_film.paths["attention"])
+    rest_absent = frames_of_unseen_film(models_and_unseen_film)[:1].copy()
     rest_absent[:, 7:] = np.nan
 
     weights = model.estimator.weights(rest_absent)
@@ -274,10 +280,10 @@ def store_of_single_frames(folder):
     return open_store(path)
 
 
-def test_the_only_frame_of_a_clip_has_the_weight_1(saved, tmp_path):
+def test_the_only_frame_of_a_clip_has_the_weight_1(models_and_unseen_film, tmp_path):
     """A model of attention sums frames by weights that add up to 1. Clips have one frame each."""
     store = store_of_single_frames(tmp_path)
-    model = load_model(saved.paths["attention"])
+    model = load_model(models_and_unseen_film.paths["attention"])
 
     predictions = predict(model, [store])
     frames = predict_frames(model, [store])
@@ -286,10 +292,12 @@ def test_the_only_frame_of_a_clip_has_the_weight_1(saved, tmp_path):
     assert (frames["weight"].dropna() == 1).all()
 
 
-def test_a_clip_that_was_read_in_part_is_flagged_and_its_explanation_says_why(saved, tmp_path):
+def test_a_clip_that_was_read_in_part_is_flagged_and_its_explanation_says_why(
+    models_and_unseen_film, tmp_path
+):
     """Of six clips, c1 of film0 is partial, and c0 is whole."""
     store = store_of_single_frames(tmp_path)
-    model = load_model(saved.paths["attention"])
+    model = load_model(models_and_unseen_film.paths["attention"])
 
     predictions = predict(model, [store])
     of_partial = describe(explain(model, [store], "film0-c1", set_to={}), model)
@@ -319,14 +327,16 @@ def store_of_clips_cut_off(folder):
     return open_store(path)
 
 
-def test_an_explanation_says_that_a_clip_read_by_less_than_half_counts_nowhere(saved, tmp_path):
+def test_an_explanation_says_that_a_clip_read_by_less_than_half_counts_nowhere(
+    models_and_unseen_film, tmp_path
+):
     """Of three clips of 8 s, one has no pictures in its last second, and one none in its last 4.04 s.
 
     A window of a film of which less than half was read does not count in the film's figures; that is said
     before the model's score.
     """
     store = store_of_clips_cut_off(tmp_path)
-    model = load_model(saved.paths["attention"])
+    model = load_model(models_and_unseen_film.paths["attention"])
 
     of_hardly_read = describe(explain(model, [store], "hardly_read", set_to={}), model)
     of_mostly_read = describe(explain(model, [store], "mostly_read", set_to={}), model)
@@ -339,10 +349,10 @@ def test_an_explanation_says_that_a_clip_read_by_less_than_half_counts_nowhere(s
     assert counts_nowhere not in of_mostly_read
 
 
-def test_remarks_count_the_clips_read_by_less_than_half(saved, tmp_path):
+def test_remarks_count_the_clips_read_by_less_than_half(models_and_unseen_film, tmp_path):
     """Of three clips of 8 s, one has no pictures in its last second, and one none in its last 4.04 s."""
     store = store_of_clips_cut_off(tmp_path)
-    model = load_model(saved.paths["attention"])
+    model = load_model(models_and_unseen_film.paths["attention"])
 
     lines = remarks(predict(model, [store]), model, [store])
 
@@ -357,19 +367,26 @@ def first_positive_clip(saved):
     return saved.film["toy"].clip_ids[row]
 
 
-def test_setting_a_concept_of_a_model_without_concepts_is_refused(saved):
+def test_setting_a_concept_of_a_model_without_concepts_is_refused(models_and_unseen_film):
     """A model of attention decides by frames, not by concepts such as Body."""
-    model = load_model(saved.paths["attention"])
+    model = load_model(models_and_unseen_film.paths["attention"])
 
     with pytest.raises(ConceptError):
-        explain(model, [saved.film], first_positive_clip(saved), set_to={"Body": 0.5})
+        explain(
+            model,
+            [models_and_unseen_film.film],
+            first_positive_clip(models_and_unseen_film),
+            set_to={"Body": 0.5},
+        )
 
 
-def test_an_explanation_has_the_contribution_of_each_frame(saved):
+def test_an_explanation_has_the_contribution_of_each_frame(models_and_unseen_film):
     """A clip has twelve frames; their contributions and the model's bias add up to the logit."""
-    model = load_model(saved.paths["attention"])
+    model = load_model(models_and_unseen_film.paths["attention"])
 
-    explanation = explain(model, [saved.film], first_positive_clip(saved), set_to={})
+    explanation = explain(
+        model, [models_and_unseen_film.film], first_positive_clip(models_and_unseen_film), set_to={}
+    )
 
     assert len(explanation.frames) == 12
     assert list(explanation.frames[0]) == ["time_s", "weight", "evidence", "contribution"]
@@ -379,12 +396,12 @@ def test_an_explanation_has_the_contribution_of_each_frame(saved):
 
 
 @pytest.mark.parametrize("name", ["linear", "pcbm_lr"])
-def test_predicting_frames_by_a_model_of_whole_clips_is_refused(saved, name):
+def test_predicting_frames_by_a_model_of_whole_clips_is_refused(models_and_unseen_film, name):
     """The message names the model."""
-    model = load_model(saved.paths[name])
+    model = load_model(models_and_unseen_film.paths[name])
 
     with pytest.raises(ModelError, match=name):
-        predict_frames(model, [saved.film])
+        predict_frames(model, [models_and_unseen_film.film])
 
 
 def store_without_frames(folder):
@@ -394,23 +411,23 @@ def store_without_frames(folder):
     return open_store(seal_arrays(folder / "bare", movie_of_clip, pooled, n_frames=N_FRAMES))
 
 
-def test_predicting_frames_of_a_store_without_frames_is_refused(saved, tmp_path):
+def test_predicting_frames_of_a_store_without_frames_is_refused(models_and_unseen_film, tmp_path):
     """The message names what the store lacks, and what it has."""
-    model = load_model(saved.paths["pcbm_time"])
+    model = load_model(models_and_unseen_film.paths["pcbm_time"])
     store = store_without_frames(tmp_path)
 
     with pytest.raises(ModelError, match=r"has no frames features of toy, .* but pooled"):
         predict_frames(model, [store])
 
 
-def test_reading_frames_of_a_store_without_frames_is_refused(saved, tmp_path):
+def test_reading_frames_of_a_store_without_frames_is_refused(models_and_unseen_film, tmp_path):
     """The store has one vector a clip."""
     store = store_without_frames(tmp_path)
     clips = tuple(
         Clip(clip_id, "film9", "film9.mp4", start_s=0.0, end_s=4.0, level="S")
         for clip_id in store["toy"].clip_ids
     )
-    data = load_dataset(store, Manifest(clips, tmp_path, saved.data.codebook))
+    data = load_dataset(store, Manifest(clips, tmp_path, models_and_unseen_film.data.codebook))
 
     with pytest.raises(DatasetError, match="frames"):
         data.read("frames")
@@ -438,14 +455,16 @@ MODEL_OF_UNITS = replace(BUILTIN_MODELS["units"], compared_with=(), make=small_u
 
 
 @pytest.fixture(scope="module")
-def path_of_model_of_units(saved, tmp_path_factory):
+def path_of_model_of_units(models_and_unseen_film, tmp_path_factory):
     """The file of a model of twelve units, directions that are learnt without labels."""
-    run = evaluate(saved.data, [MODEL_OF_UNITS], "hn_s")
+    run = evaluate(models_and_unseen_film.data, [MODEL_OF_UNITS], "hn_s")
     folder = tmp_path_factory.mktemp("units")
-    return save_models(run, saved.data, ["units"], folder, models=[MODEL_OF_UNITS])["units"]
+    return save_models(run, models_and_unseen_film.data, ["units"], folder, models=[MODEL_OF_UNITS])["units"]
 
 
-def test_units_contribute_to_the_logit_and_have_no_probabilities(saved, path_of_model_of_units, tmp_path):
+def test_units_contribute_to_the_logit_and_have_no_probabilities(
+    models_and_unseen_film, path_of_model_of_units, tmp_path
+):
     """Units are directions that are learnt without labels, so that nobody knows how probable one is.
 
     What each unit contributes to a clip's score adds up to that score. `saved.film` is a store of a film that
@@ -453,8 +472,8 @@ def test_units_contribute_to_the_logit_and_have_no_probabilities(saved, path_of_
     """
     model = load_checking_round_trip(path_of_model_of_units, tmp_path)
 
-    table = predict(model, [saved.film]).table
-    frames = predict_frames(model, [saved.film])
+    table = predict(model, [models_and_unseen_film.film]).table
+    frames = predict_frames(model, [models_and_unseen_film.film])
 
     with_p = table.dropna(subset="p")
     contributions = [column for column in table if column.endswith("_contribution")]
@@ -464,14 +483,14 @@ def test_units_contribute_to_the_logit_and_have_no_probabilities(saved, path_of_
 
 
 def test_an_explanation_by_units_has_values_in_time_and_what_one_set_by_hand_changes(
-    saved, path_of_model_of_units
+    models_and_unseen_film, path_of_model_of_units
 ):
     """Unit2 is set to the value that 95 % of training clips are below. No unit is called seen in the clip."""
     model = load_model(path_of_model_of_units)
-    table = predict(model, [saved.film]).table
+    table = predict(model, [models_and_unseen_film.film]).table
     first_clip = table.dropna(subset="p")["clip_id"].iloc[0]
 
-    explanation = explain(model, [saved.film], first_clip, set_to={"unit2": 0.95})
+    explanation = explain(model, [models_and_unseen_film.film], first_clip, set_to={"unit2": 0.95})
 
     assert set(explanation.concept_p) == {None}
     description = describe(explanation, model)
@@ -480,8 +499,10 @@ def test_an_explanation_by_units_has_values_in_time_and_what_one_set_by_hand_cha
     assert "With unit2 at quantile 0.95: called" in description
 
 
-def test_a_film_scored_by_a_model_of_units_has_neither_frames_nor_concepts(saved, path_of_model_of_units):
-    film = score_film(saved.film, [path_of_model_of_units], movie="film3")
+def test_a_film_scored_by_a_model_of_units_has_neither_frames_nor_concepts(
+    models_and_unseen_film, path_of_model_of_units
+):
+    film = score_film(models_and_unseen_film.film, [path_of_model_of_units], movie="film3")
 
     assert film.frames.empty
     assert not film.record.models[0].concepts
@@ -504,12 +525,12 @@ def file_of_units_with(n_active, saved):
 
 
 @pytest.mark.parametrize("n_active", [13, "2", 0], ids=["more than the 12 units", "a text", "none"])
-def test_a_file_with_a_number_of_active_units_that_cannot_be_is_refused(saved, n_active):
+def test_a_file_with_a_number_of_active_units_that_cannot_be_is_refused(models_and_unseen_film, n_active):
     """A model has twelve units, of which in each frame the same number are active, from 1 to 12.
 
     The file says otherwise.
     """
-    file = file_of_units_with(n_active, saved)
+    file = file_of_units_with(n_active, models_and_unseen_film)
 
     with pytest.raises(ModelError, match="active"):
         construct(file)

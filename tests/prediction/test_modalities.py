@@ -24,15 +24,15 @@ HEARD = slice(6, 10)
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
+def corpus_of_four_films(tmp_path_factory):
     """160 clips of four films, f0 to f3."""
     return planted_corpus(tmp_path_factory.mktemp("modalities"), n_films=4)
 
 
 @pytest.fixture(scope="module")
-def model_files(corpus, tmp_path_factory):
+def model_files(corpus_of_four_films, tmp_path_factory):
     """The file of a model of each way to fuse."""
-    data = corpus.dataset()
+    data = corpus_of_four_films.dataset()
     files = {}
     for how in WAYS_TO_FUSE:
         specs = om.fused(["linear"], data, how)
@@ -43,9 +43,9 @@ def model_files(corpus, tmp_path_factory):
 
 
 @pytest.mark.parametrize("how", WAYS_TO_FUSE)
-def test_a_loaded_model_scores_as_the_one_that_was_trained(corpus, model_files, how, tmp_path):
+def test_a_loaded_model_scores_as_the_one_that_was_trained(corpus_of_four_films, model_files, how, tmp_path):
     """`how` is a way to fuse two modalities. The model of the file is trained here once more."""
-    data = corpus.dataset()
+    data = corpus_of_four_films.dataset()
     (spec_of_fused, *_specs_of_each) = om.fused(["linear"], data, how)
     trained = spec_of_fused.make(0).fit(data.X, data.levels == "S", groups=data.movies)
     assert isinstance(trained, FusedClassifier)
@@ -56,9 +56,9 @@ def test_a_loaded_model_scores_as_the_one_that_was_trained(corpus, model_files, 
 
 
 @pytest.mark.parametrize("how", ["concat", "late", "mean"])
-def test_contributions_of_modalities_add_up_to_the_logit(corpus, model_files, how):
+def test_contributions_of_modalities_add_up_to_the_logit(corpus_of_four_films, model_files, how):
     """Of 160 clips every fifth, 32, has no sound: what is heard contributes NaN there, and adds nothing."""
-    data = corpus.dataset()
+    data = corpus_of_four_films.dataset()
     model = om.load_model(model_files[how])
 
     base, contributions = model.estimator.contributions(data.X)  # [clips, seen and heard]
@@ -98,14 +98,14 @@ def assert_proportional(contributions, scores):
     ("modality", "its_features"), [("seen", SEEN), ("heard", HEARD)], ids=["seen", "heard"]
 )
 def test_the_contribution_of_a_modality_is_proportional_to_the_score_of_its_own_model_above_the_mean(
-    corpus, model_files, how, modality, its_features
+    corpus_of_four_films, model_files, how, modality, its_features
 ):
     """A model of what is seen and heard joins (late, mean, max) the scores of a model of each modality.
 
     Such a model is trained here anew, on the features of one modality of all clips that have both. Of these
     clips, its scores above the mean say what the modality contributes.
     """
-    data = corpus.dataset()
+    data = corpus_of_four_films.dataset()
     has_both = np.isfinite(data.X).all(axis=1)
     scores = scores_above_mean(data, its_features, is_trained_on=has_both)
 
@@ -116,10 +116,10 @@ def test_the_contribution_of_a_modality_is_proportional_to_the_score_of_its_own_
 
 @pytest.mark.parametrize("how", ["late", "mean", "max"])
 def test_clips_that_are_not_heard_have_the_score_of_a_model_of_what_is_seen_in_all_clips(
-    corpus, model_files, how
+    corpus_of_four_films, model_files, how
 ):
     """Some clips have no sound. What is seen contributes to them by a model that was trained on all clips."""
-    data = corpus.dataset()
+    data = corpus_of_four_films.dataset()
     is_not_heard = ~np.isfinite(data.X).all(axis=1)
     all_clips = np.ones(len(data), bool)
     scores = scores_above_mean(data, SEEN, is_trained_on=all_clips)
@@ -129,27 +129,29 @@ def test_clips_that_are_not_heard_have_the_score_of_a_model_of_what_is_seen_in_a
     assert_proportional(contributions[is_not_heard], scores[is_not_heard])
 
 
-def test_clips_without_sound_are_predicted_and_flagged(corpus, model_files):
+def test_clips_without_sound_are_predicted_and_flagged(corpus_of_four_films, model_files):
     """Of 160 clips every fifth, 32, has no sound. A few clips are unlike the training clips."""
     model = om.load_model(model_files["late"])
-    seen, heard = corpus.stores["seen"], corpus.stores["heard"]
+    seen, heard = corpus_of_four_films.stores["seen"], corpus_of_four_films.stores["heard"]
 
-    predictions = om.predict(model, [seen, heard], corpus.manifest)
+    predictions = om.predict(model, [seen, heard], corpus_of_four_films.manifest)
 
-    assert len(predictions.table) == len(corpus.manifest) == 160
+    assert len(predictions.table) == len(corpus_of_four_films.manifest) == 160
     assert not predictions.excluded
     assert predictions.has("without_heard").sum() == 32
     assert predictions.has("unlike").mean() < 0.02
     assert predictions.table["p"].notna().mean() > 0.98
 
 
-def test_the_order_in_which_stores_of_modalities_are_given_changes_no_prediction(corpus, model_files):
+def test_the_order_in_which_stores_of_modalities_are_given_changes_no_prediction(
+    corpus_of_four_films, model_files
+):
     """The model reads two stores, of what is seen and of what is heard."""
     model = om.load_model(model_files["late"])
-    seen, heard = corpus.stores["seen"], corpus.stores["heard"]
+    seen, heard = corpus_of_four_films.stores["seen"], corpus_of_four_films.stores["heard"]
 
-    seen_first = om.predict(model, [seen, heard], corpus.manifest)
-    heard_first = om.predict(model, [heard, seen], corpus.manifest)
+    seen_first = om.predict(model, [seen, heard], corpus_of_four_films.manifest)
+    heard_first = om.predict(model, [heard, seen], corpus_of_four_films.manifest)
 
     assert heard_first.to_csv() == seen_first.to_csv()
 
@@ -170,27 +172,33 @@ def stores_of_both_modalities(corpus, folder, films_of_stores):
     return stores
 
 
-def test_a_store_of_both_modalities_gives_the_same_as_a_store_of_each(corpus, model_files, tmp_path):
+def test_a_store_of_both_modalities_gives_the_same_as_a_store_of_each(
+    corpus_of_four_films, model_files, tmp_path
+):
     """The corpus has a store of what is seen in all clips, and one of what is heard in those with sound.
 
     A third store holds both, of the clips with sound. These clips have the same logits either way.
     """
     model = om.load_model(model_files["concat"])
-    store_of_both = stores_of_both_modalities(corpus, tmp_path, [["f0", "f1", "f2", "f3"]])
+    store_of_both = stores_of_both_modalities(corpus_of_four_films, tmp_path, [["f0", "f1", "f2", "f3"]])
 
     by_store_of_both = om.predict(model, store_of_both).table
-    by_store_of_each = om.predict(model, [corpus.stores["seen"], corpus.stores["heard"]]).table
+    by_store_of_each = om.predict(
+        model, [corpus_of_four_films.stores["seen"], corpus_of_four_films.stores["heard"]]
+    ).table
 
     has_sound = by_store_of_each["clip_id"].isin(by_store_of_both["clip_id"])
     of_clips_with_sound = by_store_of_each[has_sound].reset_index(drop=True)
     assert of_clips_with_sound["logit"].equals(by_store_of_both["logit"])
 
 
-def test_films_in_several_stores_of_both_modalities_give_the_same_as_in_one(corpus, model_files, tmp_path):
+def test_films_in_several_stores_of_both_modalities_give_the_same_as_in_one(
+    corpus_of_four_films, model_files, tmp_path
+):
     """Film f0 lies in one store and f1, f2 and f3 in another; then all four in one."""
     model = om.load_model(model_files["concat"])
-    one_store = stores_of_both_modalities(corpus, tmp_path, [["f0", "f1", "f2", "f3"]])
-    two_stores = stores_of_both_modalities(corpus, tmp_path, [["f0"], ["f1", "f2", "f3"]])
+    one_store = stores_of_both_modalities(corpus_of_four_films, tmp_path, [["f0", "f1", "f2", "f3"]])
+    two_stores = stores_of_both_modalities(corpus_of_four_films, tmp_path, [["f0"], ["f1", "f2", "f3"]])
 
     by_one_store = om.predict(model, one_store).table
     by_two_stores = om.predict(model, two_stores).table
@@ -207,18 +215,20 @@ def test_films_in_several_stores_of_both_modalities_give_the_same_as_in_one(corp
     ],
     ids=["a modality is missing", "a store of another modality", "a store twice"],
 )
-def test_stores_that_do_not_fit_the_model_are_refused(corpus, model_files, names, message):
+def test_stores_that_do_not_fit_the_model_are_refused(corpus_of_four_films, model_files, names, message):
     """The model reads what is seen and what is heard, from a store of each."""
     model = om.load_model(model_files["late"])
-    stores = [corpus.stores[name] for name in names]
+    stores = [corpus_of_four_films.stores[name] for name in names]
 
     with pytest.raises(ModelError, match=message):
         om.predict(model, stores)
 
 
-def test_a_decision_of_late_fusion_is_the_sum_of_its_modalities_and_the_base(corpus, model_files):
+def test_a_decision_of_late_fusion_is_the_sum_of_its_modalities_and_the_base(
+    corpus_of_four_films, model_files
+):
     """Late fusion adds up the scores of a model of each modality."""
-    stores = [corpus.stores["seen"], corpus.stores["heard"]]
+    stores = [corpus_of_four_films.stores["seen"], corpus_of_four_films.stores["heard"]]
     model = om.load_model(model_files["late"])
 
     explanation = explain(model, stores, clip_id="f0-01", set_to={})
@@ -227,9 +237,11 @@ def test_a_decision_of_late_fusion_is_the_sum_of_its_modalities_and_the_base(cor
     assert sum(explanation.modalities.values()) == pytest.approx(explanation.decision.logit)
 
 
-def test_a_decision_by_the_maximum_is_the_sum_of_the_base_and_the_largest_modality(corpus, model_files):
+def test_a_decision_by_the_maximum_is_the_sum_of_the_base_and_the_largest_modality(
+    corpus_of_four_films, model_files
+):
     """Of what is seen and what is heard, the one that says more for the level decides alone."""
-    stores = [corpus.stores["seen"], corpus.stores["heard"]]
+    stores = [corpus_of_four_films.stores["seen"], corpus_of_four_films.stores["heard"]]
     model = om.load_model(model_files["max"])
 
     explanation = explain(model, stores, clip_id="f0-01", set_to={})
@@ -244,9 +256,9 @@ def clip_without_sound(model, stores):
     return predictions.table.loc[predictions.has("without_heard"), "clip_id"].iloc[0]
 
 
-def test_an_explanation_says_which_modality_is_absent(corpus, model_files):
+def test_an_explanation_says_which_modality_is_absent(corpus_of_four_films, model_files):
     """A clip without sound is explained: what is heard has no contribution."""
-    stores = [corpus.stores["seen"], corpus.stores["heard"]]
+    stores = [corpus_of_four_films.stores["seen"], corpus_of_four_films.stores["heard"]]
     model = om.load_model(model_files["late"])
     unheard_clip = clip_without_sound(model, stores)
 
@@ -256,9 +268,9 @@ def test_an_explanation_says_which_modality_is_absent(corpus, model_files):
     assert "absent" in describe(explanation, model)
 
 
-def test_a_model_of_modalities_has_no_concepts_to_set(corpus, model_files):
+def test_a_model_of_modalities_has_no_concepts_to_set(corpus_of_four_films, model_files):
     """It decides by features, not by concepts such as Body."""
-    stores = [corpus.stores["seen"], corpus.stores["heard"]]
+    stores = [corpus_of_four_films.stores["seen"], corpus_of_four_films.stores["heard"]]
     model = om.load_model(model_files["late"])
     unheard_clip = clip_without_sound(model, stores)
 
@@ -269,9 +281,9 @@ def test_a_model_of_modalities_has_no_concepts_to_set(corpus, model_files):
 @pytest.mark.parametrize(
     "name", ["mlp", "linear:seen"], ids=["a fused perceptron", "a model of one of the modalities"]
 )
-def test_only_fused_linear_models_of_all_modalities_are_saved(corpus, tmp_path, name):
+def test_only_fused_linear_models_of_all_modalities_are_saved(corpus_of_four_films, tmp_path, name):
     """Evaluated are linear models and perceptrons, each of both modalities and of one of them."""
-    data = corpus.dataset()
+    data = corpus_of_four_films.dataset()
     specs = om.fused(["linear", "mlp"], data, "late")
     run = om.evaluate(data, specs, "en_s")
 

@@ -37,7 +37,7 @@ FILMS = ("a", "b", "c", "d")
 
 
 @pytest.fixture(scope="module")
-def films():
+def four_films():
     """Pictures and features of the films a, b, c and d, six clips each."""
     rng = np.random.default_rng(0)
     return {movie: drawn_film(rng, look(rng)) for movie in FILMS}
@@ -50,15 +50,15 @@ def folder_of_models(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def with_pictures(films, folder_of_models):
+def with_pictures(four_films, folder_of_models):
     """A model that was trained on the four films and keeps what their pictures look like."""
-    return trained(folder_of_models / "pictures", films, with_pictures=True)
+    return trained(folder_of_models / "pictures", four_films, with_pictures=True)
 
 
 @pytest.fixture(scope="module")
-def without_pictures(films, folder_of_models):
+def without_pictures(four_films, folder_of_models):
     """A model that was trained on the four films and keeps their features alone."""
-    return trained(folder_of_models / "features", films, with_pictures=False)
+    return trained(folder_of_models / "features", four_films, with_pictures=False)
 
 
 def with_other_features(drawn):
@@ -67,14 +67,14 @@ def with_other_features(drawn):
     return Drawn(drawn.pictures, features.astype(np.float32))
 
 
-def test_a_part_of_a_film_among_other_clips_is_flagged_alone(films, without_pictures, tmp_path):
+def test_a_part_of_a_film_among_other_clips_is_flagged_alone(four_films, without_pictures, tmp_path):
     """The model was trained on film b, of which a new film has the first three clips.
 
     Three of six clips are too few to call the whole film known.
     """
     rng = np.random.default_rng(5)
     new = drawn_film(rng, look(rng))
-    features = np.concatenate([films["b"].features[:3], new.features[3:]])
+    features = np.concatenate([four_films["b"].features[:3], new.features[3:]])
     mixed_film = Drawn(new.pictures, features)
     store = make_sealed_store(tmp_path, "asked", {"mixed": mixed_film}, with_pictures=False)
 
@@ -91,13 +91,13 @@ def test_a_part_of_a_film_among_other_clips_is_flagged_alone(films, without_pict
     [encoded, lambda frames: encoded(cut(frames, 0.05)), lambda frames: encoded(cut(frames, 0.1))],
     ids=["encoded", "cropped by 5 %", "cropped by 10 %"],
 )
-def test_a_copy_is_known_by_its_pictures(films, with_pictures, tmp_path, change):
+def test_a_copy_is_known_by_its_pictures(four_films, with_pictures, tmp_path, change):
     """The model `with_pictures` was trained on films a, b, c and d, and keeps what their pictures look like.
 
     It is asked about a copy of c, whose pictures are encoded anew and perhaps cropped. Its features are those
     of another extraction, by which nobody could know it.
     """
-    copy = with_other_features(films["c"])
+    copy = with_other_features(four_films["c"])
     changed_pictures = [change(frames) for frames in copy.pictures]
     changed_copy = Drawn(changed_pictures, copy.features)
     store = make_sealed_store(tmp_path, "asked", {"copy": changed_copy}, with_pictures=True)
@@ -138,14 +138,14 @@ def test_film_run_extracts_signatures_of_pictures_for_a_model_that_keeps_them(
     ids=["the store has none", "the model has none", "neither has any"],
 )
 def test_a_copy_is_not_known_without_pictures_and_that_is_said(
-    request, films, tmp_path, model, store_has_pictures
+    request, four_films, tmp_path, model, store_has_pictures
 ):
     """The model was trained on film c; the copy has the same pictures and the features of another extraction.
 
     Pictures are compared only if both the model and the store have signatures of them.
     """
     trained_model = request.getfixturevalue(model)
-    copy = {"copy": with_other_features(films["c"])}
+    copy = {"copy": with_other_features(four_films["c"])}
     store = make_sealed_store(tmp_path, "asked", copy, with_pictures=store_has_pictures)
 
     result = om.predict(trained_model, store)
@@ -156,10 +156,10 @@ def test_a_copy_is_not_known_without_pictures_and_that_is_said(
 
 @pytest.mark.parametrize("name", ["B", "ｂ", "\u212c"], ids=["capital", "full-width letter", "script letter"])
 def test_a_film_with_other_features_is_known_by_its_name_however_that_is_spelled(
-    films, without_pictures, tmp_path, name
+    four_films, without_pictures, tmp_path, name
 ):
     """The model was trained on a film that is called "b"."""
-    film = with_other_features(films["b"])
+    film = with_other_features(four_films["b"])
     store = make_sealed_store(tmp_path, "asked", {name: film}, with_pictures=False)
 
     result = om.predict(without_pictures, store)
@@ -208,10 +208,10 @@ def test_features_of_which_there_are_only_eight_different_vectors_make_no_film_k
 
 @pytest.mark.usefixtures("without_pictures")
 def test_the_command_predict_says_under_which_name_the_model_was_trained_on_a_film(
-    films, folder_of_models, tmp_path, capsys
+    four_films, folder_of_models, tmp_path, capsys
 ):
     """The model was trained on films a to d and keeps their features. A store has film b, renamed."""
-    store = make_sealed_store(tmp_path, "asked", {"another name": films["b"]}, with_pictures=False)
+    store = make_sealed_store(tmp_path, "asked", {"another name": four_films["b"]}, with_pictures=False)
     model_file = folder_of_models / "features" / "kept" / "linear.model"
 
     assert obygaze("predict", model_file, store.path, "--json") == 0
@@ -236,11 +236,11 @@ def sums_of_a_lab(lab, movies, films, folder):
 
 
 @pytest.fixture(scope="module")
-def joint_of_two_labs(films, tmp_path_factory):
+def joint_of_two_labs(four_films, tmp_path_factory):
     """The sums of lab one, which has films c and a, and of lab two, which has d and b."""
     folder = tmp_path_factory.mktemp("labs")
-    sums_of_one = sums_of_a_lab("one", ("c", "a"), films, folder)
-    sums_of_two = sums_of_a_lab("two", ("d", "b"), films, folder)
+    sums_of_one = sums_of_a_lab("one", ("c", "a"), four_films, folder)
+    sums_of_two = sums_of_a_lab("two", ("d", "b"), four_films, folder)
     return om.join([sums_of_one, sums_of_two])
 
 
@@ -255,28 +255,28 @@ def films_known_by_a_model(joint, films, folder):
 
 
 @pytest.mark.long
-def test_a_joint_model_knows_the_films_of_all_labs(joint_of_two_labs, films, tmp_path):
+def test_a_joint_model_knows_the_films_of_all_labs(joint_of_two_labs, four_films, tmp_path):
     """Lab one has films c and a, and lab two d and b; one model is made of the sums of both.
 
     It is asked about the same films under other names.
     """
-    known = films_known_by_a_model(joint_of_two_labs, films, tmp_path)
+    known = films_known_by_a_model(joint_of_two_labs, four_films, tmp_path)
 
     assert known == {"other a": "a", "other b": "b", "other c": "c", "other d": "d"}
 
 
 @pytest.mark.long
-def test_a_joint_model_does_not_know_a_film_that_was_left_out(joint_of_two_labs, films, tmp_path):
+def test_a_joint_model_does_not_know_a_film_that_was_left_out(joint_of_two_labs, four_films, tmp_path):
     """Lab one has films c and a, and lab two d and b; a model is made of the sums of all films but b."""
-    known = films_known_by_a_model(joint_of_two_labs.without(["b"]), films, tmp_path)
+    known = films_known_by_a_model(joint_of_two_labs.without(["b"]), four_films, tmp_path)
 
     assert known == {"other a": "a", "other c": "c", "other d": "d"}
 
 
 @pytest.mark.long
-def test_the_same_training_gives_the_same_file(films, folder_of_models, tmp_path, with_pictures):
+def test_the_same_training_gives_the_same_file(four_films, folder_of_models, tmp_path, with_pictures):
     """`with_pictures` is a model that was trained before in the same way, in the folder pictures."""
-    again = trained(tmp_path, films, with_pictures=True)
+    again = trained(tmp_path, four_films, with_pictures=True)
 
     first_file = folder_of_models / "pictures" / "kept" / "linear.model"
     second_file = tmp_path / "kept" / "linear.model"
@@ -310,12 +310,12 @@ def labelled_clips(movies):
 
 
 @pytest.mark.long
-def test_evaluate_says_which_films_have_equal_features(films, tmp_path, capsys):
+def test_evaluate_says_which_films_have_equal_features(four_films, tmp_path, capsys):
     """Film b is in the store once more, as "b again". The store has features alone, no signatures.
 
     So copies of other features cannot be found, which is said where a model is kept.
     """
-    films_with_a_copy = {**films, "b again": films["b"]}
+    films_with_a_copy = {**four_films, "b again": four_films["b"]}
     store = make_sealed_store(tmp_path, "twice", films_with_a_copy, with_pictures=False)
     manifest_file = tmp_path / "m.csv"
     clips = labelled_clips(films_with_a_copy)
@@ -330,10 +330,10 @@ def test_evaluate_says_which_films_have_equal_features(films, tmp_path, capsys):
 
 
 @pytest.mark.long
-def test_evaluate_says_which_films_share_a_recap(films, tmp_path, capsys):
+def test_evaluate_says_which_films_share_a_recap(four_films, tmp_path, capsys):
     """Film c begins with two of the six clips of film b: a third of its clips is trained on and tested."""
-    features = np.concatenate([films["b"].features[:2], films["c"].features[2:]])
-    films_with_a_recap = {**films, "c": Drawn(films["c"].pictures, features)}
+    features = np.concatenate([four_films["b"].features[:2], four_films["c"].features[2:]])
+    films_with_a_recap = {**four_films, "c": Drawn(four_films["c"].pictures, features)}
     store = make_sealed_store(tmp_path, "recap", films_with_a_recap, with_pictures=False)
     manifest_file = tmp_path / "m.csv"
     clips = labelled_clips(films_with_a_recap)
@@ -624,7 +624,7 @@ def sketches_of(*clips):
     return np.stack([sketches(_kept_views(mean)) for mean in planted_clips(*clips)])
 
 
-NEW = (91, 0), (92, 0), (93, 0), (94, 0)
+CLIPS_OF_NO_FILM = (91, 0), (92, 0), (93, 0), (94, 0)
 """Clips that are in no training film."""
 
 AS_IT_WAS, LIKE_BY_60, LIKE_BY_48 = 0, 52, 68
@@ -691,7 +691,7 @@ def test_pictures_in_common_are_a_share_of_the_shorter_film(
         ([(1, 0), (2, 0), (3, 0)], (0, 1)),
         ([(11, 0), (12, 0), (13, 0)], (2, 1)),
         ([(1, 0), (11, 0), (12, 0)], (2, 2 / 3)),
-        ([*NEW], (0, 0)),
+        ([*CLIPS_OF_NO_FILM], (0, 0)),
     ],
     ids=["the first", "the last", "two of the last", "none"],
 )
@@ -774,11 +774,11 @@ def test_films_of_black_clips_alone_have_nothing_in_common(tmp_path):
 
 
 def test_a_film_that_is_known_in_several_ways_is_said_to_be_by_its_features(
-    films, without_pictures, tmp_path
+    four_films, without_pictures, tmp_path
 ):
     """Film b has its name and its features; a name alone is a weaker sign. Film x is known in no way."""
     rng = np.random.default_rng(9)
-    asked = {"b": films["b"], "x": drawn_film(rng, look(rng))}
+    asked = {"b": four_films["b"], "x": drawn_film(rng, look(rng))}
     store = make_sealed_store(tmp_path, "asked", asked, with_pictures=False)
 
     recognition = recognise(without_pictures.card, without_pictures.training, [store])

@@ -30,16 +30,16 @@ def without_citation(card):
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
+def path_of_store(tmp_path_factory):
     return make_sealed_store(tmp_path_factory.mktemp("card"), 20)
 
 
-def test_the_front_matter_is_what_the_hub_reads(path):
+def test_the_front_matter_is_what_the_hub_reads(path_of_store):
     """The Hugging Face Hub reads the licence, a name, a size and tags from the head of a README.md.
 
     The store has 20 clips of the corpus "Toy films" under CC-BY-4.0.
     """
-    front = front_matter((path / "README.md").read_text(encoding="utf-8"))
+    front = front_matter((path_of_store / "README.md").read_text(encoding="utf-8"))
 
     assert front["license"] == "cc-by-4.0"
     assert json.loads(front["pretty_name"]) == "Features of Toy films"
@@ -48,33 +48,33 @@ def test_the_front_matter_is_what_the_hub_reads(path):
 
 
 @pytest.mark.parametrize("name", ["README.md", "croissant.json"])
-def test_a_store_that_is_sealed_again_has_the_same_card(path, tmp_path, name):
+def test_a_store_that_is_sealed_again_has_the_same_card(path_of_store, tmp_path, name):
     """Nothing in a card, such as a date, depends on when or where the store was sealed."""
     sealed_again = make_sealed_store(tmp_path, 20)
 
-    assert (sealed_again / name).read_bytes() == (path / name).read_bytes()
+    assert (sealed_again / name).read_bytes() == (path_of_store / name).read_bytes()
 
 
-def test_a_card_made_later_adds_only_how_to_cite_the_store_by_its_fingerprint(path):
+def test_a_card_made_later_adds_only_how_to_cite_the_store_by_its_fingerprint(path_of_store):
     """The fingerprint is a digest of the store's files, so the card inside cannot name it."""
-    store = open_store(path)
+    store = open_store(path_of_store)
 
     regenerated = card_files(store)
 
-    assert regenerated["croissant.json"] == (path / "croissant.json").read_bytes()
-    assert without_citation(regenerated["README.md"]) == (path / "README.md").read_bytes()
+    assert regenerated["croissant.json"] == (path_of_store / "croissant.json").read_bytes()
+    assert without_citation(regenerated["README.md"]) == (path_of_store / "README.md").read_bytes()
 
     _, cited = regenerated["README.md"].decode().split("## How to cite")
     assert cited.count(store.fingerprint) == 2  # in the sentence and in BibTeX
-    assert f"    @misc{{{path.name}," in cited.splitlines()
+    assert f"    @misc{{{path_of_store.name}," in cited.splitlines()
     assert store.attributes["citation"] in cited
     assert "Toy films (Version 1.0.0" in cited
 
 
-def test_croissant_gives_the_real_digest_of_the_table(path):
+def test_croissant_gives_the_real_digest_of_the_table(path_of_store):
     """Croissant is the JSON in which catalogues of data sets describe files, with their sizes and digests."""
-    croissant = json.loads((path / "croissant.json").read_bytes())
-    table = (path / "data/clips.csv").read_bytes()
+    croissant = json.loads((path_of_store / "croissant.json").read_bytes())
+    table = (path_of_store / "data/clips.csv").read_bytes()
     (file,) = croissant["distribution"]
     assert file["sha256"] == sha256_of(table)
     assert file["contentSize"] == f"{len(table)} B"
@@ -83,13 +83,13 @@ def test_croissant_gives_the_real_digest_of_the_table(path):
     assert table.decode().splitlines()[0].startswith(",".join(columns))
 
 
-def test_croissant_states_the_terms_of_responsible_ai(path):
+def test_croissant_states_the_terms_of_responsible_ai(path_of_store):
     """Croissant is the JSON in which catalogues describe data sets; RAI is its part on responsible AI.
 
     It says how many clips have no features, how they were made, and that they hold no pictures of persons.
     """
-    croissant = json.loads((path / "croissant.json").read_bytes())
-    n_without_features = sum(clip.status in {"failed", "missing"} for clip in open_store(path).clips)
+    croissant = json.loads((path_of_store / "croissant.json").read_bytes())
+    n_without_features = sum(clip.status in {"failed", "missing"} for clip in open_store(path_of_store).clips)
     assert croissant["rai:dataLimitations"].startswith(f"{n_without_features} of 20 clips have no features")
     assert croissant["rai:dataPreprocessingProtocol"].startswith("toy: ")
     assert "no frames" in croissant["rai:personalSensitiveInformation"]
@@ -101,10 +101,10 @@ def test_croissant_states_the_terms_of_responsible_ai(path):
 
 @pytest.mark.long
 @pytest.mark.skipif(not find_spec("mlcroissant"), reason="mlcroissant is not installed")
-def test_mlcroissant_accepts_the_description_of_a_store(path):
+def test_mlcroissant_accepts_the_description_of_a_store(path_of_store):
     """Mlcroissant is the reference validator of Croissant."""
     command = [sys.executable, "-m", "mlcroissant.scripts.validate", "--jsonld", "croissant.json"]
-    process = execute(*command, cwd=path)
+    process = execute(*command, cwd=path_of_store)
     assert "Done." in process.stderr
     assert "error(s)" not in process.stderr
     assert "not standard" not in process.stderr

@@ -9,18 +9,18 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store
 
-from .test_exchanged_stores import NAME, READS, two_stores
+from .test_exchanged_stores import NAME_OF_STORE, READS, two_folders
 from .toy_stores import make_sealed_store
 
-__all__ = ["two_stores"]  # a fixture
+__all__ = ["two_folders"]  # a fixture
 
 ANOTHER = "the store at this address is another than the one that was opened, or gone: open it again"
 
 
 @pytest.fixture
-def folder(two_stores, tmp_path):
+def folder(two_folders, tmp_path):
     """A copy of the first store, which a test may exchange."""
-    return shutil.copytree(two_stores[0] / NAME, tmp_path / NAME)
+    return shutil.copytree(two_folders.first / NAME_OF_STORE, tmp_path / NAME_OF_STORE)
 
 
 def rename_into_place(other, folder):
@@ -36,14 +36,13 @@ def copy_over(other, folder):
 
 @pytest.mark.parametrize("exchange", [rename_into_place, copy_over])
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
-def test_another_store_in_the_folder_is_refused_and_named(two_stores, folder, read, exchange):
+def test_another_store_in_the_folder_is_refused_and_named(two_folders, folder, read, exchange):
     """`folder` has a copy of the first of two stores, which is opened; then the second takes its place.
 
     Both have the same shapes, so that numbers of the second would come silently under the first one's ids.
     """
     group_of_first = open_store(folder)["toy"]
-    _, folder_of_second = two_stores
-    exchange(folder_of_second / NAME, folder)
+    exchange(two_folders.second / NAME_OF_STORE, folder)
 
     with pytest.raises(StoreError) as raised:
         read(group_of_first)
@@ -77,20 +76,22 @@ def test_a_smaller_store_in_the_folder_is_refused_and_named(folder, tmp_path, re
         read(group)
 
 
-def test_opened_again_the_other_store_is_read(two_stores, folder):
+def test_opened_again_the_other_store_is_read(two_folders, folder):
     """What the error advises works."""
     open_store(folder)["toy"].pooled()
-    rename_into_place(two_stores[1] / NAME, folder)
+    rename_into_place(two_folders.second / NAME_OF_STORE, folder)
 
     pooled = open_store(folder)["toy"].pooled()
 
-    assert np.array_equal(pooled, open_store(two_stores[1] / NAME)["toy"].pooled(), equal_nan=True)
+    assert np.array_equal(
+        pooled, open_store(two_folders.second / NAME_OF_STORE)["toy"].pooled(), equal_nan=True
+    )
 
 
-def test_a_store_that_was_copied_over_itself_is_the_same(two_stores, folder):
+def test_a_store_that_was_copied_over_itself_is_the_same(two_folders, folder):
     """A backup was restored, or git-annex unlocked its files: their times are others, the content is not."""
     group = open_store(folder)["toy"]
-    copy_over(two_stores[0] / NAME, folder)
+    copy_over(two_folders.first / NAME_OF_STORE, folder)
     for path in folder.rglob("*.txt"):
         os.utime(path, ns=(0, 0))
 
@@ -98,9 +99,9 @@ def test_a_store_that_was_copied_over_itself_is_the_same(two_stores, folder):
         read(group)
 
 
-def test_a_sibling_or_a_new_version_beside_it_changes_nothing(two_stores, folder):
+def test_a_sibling_or_a_new_version_beside_it_changes_nothing(two_folders, folder):
     """A store grows by a new folder: the open one stays."""
     group = open_store(folder)["toy"]
-    shutil.copytree(two_stores[1] / NAME, folder.with_name("toy-1.1.0"))
+    shutil.copytree(two_folders.second / NAME_OF_STORE, folder.with_name("toy-1.1.0"))
     for read in READS.values():
         read(group)

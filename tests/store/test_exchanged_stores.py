@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from .toy_stores import GROUP_MAKERS, make_sealed_store
 
 N_CLIPS = 40
 """Clips of each store: more than one shard holds, so that tokens come from several."""
-NAME = "toy-1.0.0"
+NAME_OF_STORE = "toy-1.0.0"
 CLIP = "tt0008-é"
 
 READS: dict[str, Callable[[Group], object]] = {
@@ -38,7 +39,7 @@ READS: dict[str, Callable[[Group], object]] = {
 def seal_and_pack(folder: Path, kind: str) -> Path:
     """Seal a store of group `toy` in a folder, and pack its zip beside it; return the folder."""
     store = make_sealed_store(folder, N_CLIPS, [GROUP_MAKERS[kind]()])
-    pack(FolderFiles(store), folder / f"{NAME}.zip")
+    pack(FolderFiles(store), folder / f"{NAME_OF_STORE}.zip")
     return folder
 
 
@@ -58,14 +59,21 @@ def seal_with_other_numbers(folder: Path, kind: str) -> Path:
         return seal_and_pack(folder, kind)
 
 
+class TwoFolders(NamedTuple):
+    """Folders, each with a store of the same name, clips and shapes, and its zip; the numbers differ."""
+
+    first: Path
+    second: Path
+
+
 @pytest.fixture(scope="module", params=["fixed", "ragged"])
-def two_stores(request, tmp_path_factory):
-    """Two folders, each with a store of the same name, clips and shapes, and its zip; the numbers differ."""
+def two_folders(request, tmp_path_factory):
+    """Two folders with stores that only their numbers tell apart."""
     first = seal_and_pack(tmp_path_factory.mktemp("first"), request.param)
     second = seal_with_other_numbers(tmp_path_factory.mktemp("second"), request.param)
-    roots = [folder / NAME / "data/features.zarr/zarr.json" for folder in (first, second)]
+    roots = [folder / NAME_OF_STORE / "data/features.zarr/zarr.json" for folder in (first, second)]
     assert roots[0].read_bytes() == roots[1].read_bytes()  # the metadata do not tell them apart
-    return first, second
+    return TwoFolders(first, second)
 
 
 @pytest.fixture(params=["obstore", "the standard library"])
@@ -78,24 +86,22 @@ def client(request, monkeypatch):
 
 
 @pytest.fixture
-def site(two_stores, client):  # noqa: ARG001
+def server_of_first_store(two_folders, client):  # noqa: ARG001
     """A server of the first folder. To exchange the store, its `root` becomes the second folder."""
-    first, _ = two_stores
-    with serving(first) as server:
+    with serving(two_folders.first) as server:
         yield server
 
 
-@pytest.mark.parametrize("place", [NAME, f"{NAME}.zip"])
+@pytest.mark.parametrize("place", [NAME_OF_STORE, f"{NAME_OF_STORE}.zip"])
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
-def test_another_store_at_the_address_is_refused_and_named(site, two_stores, place, read):
+def test_another_store_at_the_address_is_refused_and_named(server_of_first_store, two_folders, place, read):
     """The second store has the same shapes: its numbers would come silently under the first one's ids.
 
     The message is one line, names the address, and says what to do.
     """
-    _, second = two_stores
-    url = f"{site.url}/{place}"
+    url = f"{server_of_first_store.url}/{place}"
     group = open_store(url)["toy"]
-    site.root = second
+    server_of_first_store.root = two_folders.second
 
     with pytest.raises(StoreError) as raised:
         read(group)
@@ -106,71 +112,77 @@ def test_another_store_at_the_address_is_refused_and_named(site, two_stores, pla
     )
 
 
-def test_opened_again_the_other_store_is_read(site, two_stores):
+def test_opened_again_the_other_store_is_read(server_of_first_store, two_folders):
     """What the error advises works."""
-    first, second = two_stores
-    url = f"{site.url}/{NAME}"
+    url = f"{server_of_first_store.url}/{NAME_OF_STORE}"
     open_store(url)["toy"].pooled()
-    site.root = second
+    server_of_first_store.root = two_folders.second
 
     pooled = open_store(url)["toy"].pooled()
 
-    assert np.array_equal(pooled, open_store(second / NAME)["toy"].pooled(), equal_nan=True)
-    assert not np.array_equal(pooled, open_store(first / NAME)["toy"].pooled(), equal_nan=True)
+    assert np.array_equal(
+        pooled, open_store(two_folders.second / NAME_OF_STORE)["toy"].pooled(), equal_nan=True
+    )
+    assert not np.array_equal(
+        pooled, open_store(two_folders.first / NAME_OF_STORE)["toy"].pooled(), equal_nan=True
+    )
 
 
-def test_another_store_whose_metadata_differ_is_refused_before_any_group_is_read(site, tmp_path):
+def test_another_store_whose_metadata_differ_is_refused_before_any_group_is_read(
+    server_of_first_store, tmp_path
+):
     """The list of digests that is read with the first array does not name the metadata that were opened."""
-    store = open_store(f"{site.url}/{NAME}")
+    store = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")
     make_sealed_store(tmp_path, N_CLIPS + 1)
-    site.root = tmp_path
+    server_of_first_store.root = tmp_path
 
     with pytest.raises(StoreError, match="another than the one that was opened"):
         store["toy"]
 
 
-@pytest.mark.parametrize("place", [NAME, f"{NAME}.zip"])
+@pytest.mark.parametrize("place", [NAME_OF_STORE, f"{NAME_OF_STORE}.zip"])
 @pytest.mark.parametrize(
     "read", [lambda group: group.rows("pooled"), lambda group: group.rows("tokens")], ids=["pooled", "tokens"]
 )
-def test_a_smaller_store_at_the_address_is_refused_and_named(site, tmp_path, place, read):
-    """The server `site` has a store of 40 clips, as a folder and as a zip; then one of three clips.
+def test_a_smaller_store_at_the_address_is_refused_and_named(server_of_first_store, tmp_path, place, read):
+    """The server has a store of 40 clips, as a folder and as a zip; then one of three clips.
 
     The zip then ends before the bytes that are asked for, and the folder has fewer files. The error says that
     the store is another one.
     """
-    url = f"{site.url}/{place}"
+    url = f"{server_of_first_store.url}/{place}"
     group = open_store(url)["toy"]
     folder_of_three_clips = make_sealed_store(tmp_path, 3)
-    pack(FolderFiles(folder_of_three_clips), tmp_path / f"{NAME}.zip")
-    site.root = tmp_path
+    pack(FolderFiles(folder_of_three_clips), tmp_path / f"{NAME_OF_STORE}.zip")
+    server_of_first_store.root = tmp_path
 
     with pytest.raises(StoreError, match=f"^{url}: the store at this address is another"):
         read(group)
 
 
-def test_a_store_that_is_gone_is_an_error_that_names_the_address(site, tmp_path):
+def test_a_store_that_is_gone_is_an_error_that_names_the_address(server_of_first_store, tmp_path):
     """No file of it is there any more."""
-    url = f"{site.url}/{NAME}"
+    url = f"{server_of_first_store.url}/{NAME_OF_STORE}"
     group = open_store(url)["toy"]
-    site.root = tmp_path
+    server_of_first_store.root = tmp_path
 
     with pytest.raises(StoreError, match=f"^{url}: .* or gone"):
         group.pooled()
 
 
-def test_a_store_that_is_exchanged_file_by_file_is_refused_before_the_lists_come(site, two_stores, tmp_path):
+def test_a_store_that_is_exchanged_file_by_file_is_refused_before_the_lists_come(
+    server_of_first_store, two_folders, tmp_path
+):
     """A copy over the old files may bring the chunks first; the lists are still those of the first store.
 
     A whole chunk must have its digest in the list that was kept, so the chunk counts as damaged.
     """
-    first, second = two_stores
-    shutil.copytree(first / NAME, tmp_path / NAME)
-    site.root = tmp_path
-    group = open_store(f"{site.url}/{NAME}")["toy"]
+    shutil.copytree(two_folders.first / NAME_OF_STORE, tmp_path / NAME_OF_STORE)
+    server_of_first_store.root = tmp_path
+    group = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")["toy"]
     shutil.copytree(
-        second / NAME / "data/features.zarr/toy/pooled",
-        tmp_path / NAME / "data/features.zarr/toy/pooled",
+        two_folders.second / NAME_OF_STORE / "data/features.zarr/toy/pooled",
+        tmp_path / NAME_OF_STORE / "data/features.zarr/toy/pooled",
         dirs_exist_ok=True,
     )
 
@@ -190,74 +202,70 @@ class ExchangesAfterIndex(Handler):
             self.server.root = self.second
 
 
-def test_a_store_that_is_exchanged_between_two_requests_of_a_read_is_refused(two_stores):
+def test_a_store_that_is_exchanged_between_two_requests_of_a_read_is_refused(two_folders):
     """A clip's tokens take two requests, of the shard's index and of the row: a look before is too early."""
-    first, second = two_stores
-    exchanging = type("Exchanging", (ExchangesAfterIndex,), {"second": second})
-    with serving(first, exchanging) as server:
-        group = open_store(f"{server.url}/{NAME}")["toy"]
+    exchanging = type("Exchanging", (ExchangesAfterIndex,), {"second": two_folders.second})
+    with serving(two_folders.first, exchanging) as server:
+        group = open_store(f"{server.url}/{NAME_OF_STORE}")["toy"]
 
         with pytest.raises(StoreError, match="another than the one that was opened"):
             group.read(CLIP, "tokens")
 
 
 @pytest.mark.parametrize("array", ["pooled", "tokens"])
-def test_zarr_python_is_refused_the_other_store_too(site, two_stores, array):
+def test_zarr_python_is_refused_the_other_store_too(server_of_first_store, two_folders, array):
     """Libraries such as dask read through `to_zarr`."""
-    _, second = two_stores
-    view = open_store(f"{site.url}/{NAME}").to_zarr()
+    view = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}").to_zarr()
     before = view[f"toy/{array}"][:]
     assert len(before)
-    site.root = second
+    server_of_first_store.root = two_folders.second
 
     with pytest.raises(StoreError, match="another than the one that was opened"):
         view[f"toy/{array}"][:]
 
 
-def test_an_open_store_keeps_its_fingerprint(site, two_stores):
+def test_an_open_store_keeps_its_fingerprint(server_of_first_store, two_folders):
     """Runs are recorded under the fingerprint: it must be that of the numbers that were read."""
-    first, second = two_stores
-    store = open_store(f"{site.url}/{NAME}")
+    store = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")
     store["toy"].pooled()
-    site.root = second
+    server_of_first_store.root = two_folders.second
 
-    assert store.fingerprint == open_store(first / NAME).fingerprint
+    assert store.fingerprint == open_store(two_folders.first / NAME_OF_STORE).fingerprint
 
 
-def test_the_version_of_the_other_store_is_refused(site, two_stores):
+def test_the_version_of_the_other_store_is_refused(server_of_first_store, two_folders):
     """What is written of the numbers that were read must not name the version of others."""
-    _, second = two_stores
-    store = open_store(f"{site.url}/{NAME}")
+    store = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")
     store["toy"].pooled()
-    site.root = second
+    server_of_first_store.root = two_folders.second
 
     with pytest.raises(StoreError, match="another than the one that was opened"):
         _ = store.version
 
 
 def paths_requested(server):
-    return [path.removeprefix(f"/{NAME}/") for _, path, _ in server.requests]
+    return [path.removeprefix(f"/{NAME_OF_STORE}/") for _, path, _ in server.requests]
 
 
-def test_the_list_of_digests_is_requested_once(site):
+def test_the_list_of_digests_is_requested_once(server_of_first_store):
     """Opening and reading everything asks for it a single time; it has a line for each file."""
-    group = open_store(f"{site.url}/{NAME}")["toy"]
+    group = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")["toy"]
     for read in (group.pooled, group.frames, group.pooled):
         read()
 
-    assert paths_requested(site).count("manifest-sha256.txt") == 1
+    assert paths_requested(server_of_first_store).count("manifest-sha256.txt") == 1
 
 
-def test_whole_chunks_take_no_further_request_and_tokens_one_a_read(site):
+def test_whole_chunks_take_no_further_request_and_tokens_one_a_read(server_of_first_store):
     """A part of a shard has no digest, so the small list of lists is asked for after the last part."""
-    group = open_store(f"{site.url}/{NAME}")["toy"]
+    group = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")["toy"]
 
-    site.requests.clear()
+    server_of_first_store.requests.clear()
     group.pooled()
-    assert paths_requested(site) == ["data/features.zarr/toy/pooled/c/0/0"]
+    assert paths_requested(server_of_first_store) == ["data/features.zarr/toy/pooled/c/0/0"]
 
-    site.requests.clear()
+    server_of_first_store.requests.clear()
     group.tokens()
-    n_shards = len({path for path in paths_requested(site) if "/tokens/" in path})
+    n_shards = len({path for path in paths_requested(server_of_first_store) if "/tokens/" in path})
     assert n_shards > 1
-    assert paths_requested(site).count("tagmanifest-sha256.txt") == 1
+    assert paths_requested(server_of_first_store).count("tagmanifest-sha256.txt") == 1

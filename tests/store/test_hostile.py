@@ -23,70 +23,70 @@ MANIFEST = "manifest-sha256.txt"
 
 
 @pytest.fixture
-def store(tmp_path):
+def path_of_store(tmp_path):
     return make_sealed_store(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["data/clips.csv", "data/features.zarr/zarr.json"])
-def test_a_digest_manifest_must_list_what_every_store_has(store, tmp_path, name):
+def test_a_digest_manifest_must_list_what_every_store_has(path_of_store, tmp_path, name):
     """A list of digests that leaves out a file would let a copy lack that file unnoticed."""
-    digests, _ = parse_digests((store / MANIFEST).read_bytes())
+    digests, _ = parse_digests((path_of_store / MANIFEST).read_bytes())
     del digests[name]
-    (store / MANIFEST).write_bytes(digests_bytes(digests))
-    retag(store)
+    (path_of_store / MANIFEST).write_bytes(digests_bytes(digests))
+    retag(path_of_store)
 
     with pytest.raises(StoreError, match=f"{MANIFEST}"):
-        download(FolderFiles(store), tmp_path / "copy")
+        download(FolderFiles(path_of_store), tmp_path / "copy")
 
     assert not (tmp_path / "copy.pulling").exists()
 
 
-def test_a_damaged_chunk_is_named_by_row_if_the_table_is_damaged_too(store):
+def test_a_damaged_chunk_is_named_by_row_if_the_table_is_damaged_too(path_of_store):
     """Verify usually names the clips of a damaged chunk; without a readable table it names the first row.
 
     The last byte of a chunk of pooled vectors is changed, and the table of clips is not one any more.
     """
-    chunk = store / "data/features.zarr/toy/pooled/c/0/0"
+    chunk = path_of_store / "data/features.zarr/toy/pooled/c/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"\x00")
-    (store / "data/clips.csv").write_text("torn", encoding="utf-8")
+    (path_of_store / "data/clips.csv").write_text("torn", encoding="utf-8")
 
-    problems = [problem.what for problem in verify(store).problems]
+    problems = [problem.what for problem in verify(path_of_store).problems]
     assert any("rows from 0 on of toy/pooled" in problem for problem in problems)
 
 
 @pytest.mark.parametrize("name", STATED)
-def test_a_store_without_a_required_attribute_is_refused(store, name):
+def test_a_store_without_a_required_attribute_is_refused(path_of_store, name):
     """The attribute is removed, and the digests are made to fit. Opening names it, and verifying too."""
-    change_attributes(store, lambda attributes, _: attributes.pop(name))
+    change_attributes(path_of_store, lambda attributes, _: attributes.pop(name))
 
     with pytest.raises(StoreError, match=name):
-        open_store(store)
-    assert any(name in problem.what for problem in verify(store).problems)
+        open_store(path_of_store)
+    assert any(name in problem.what for problem in verify(path_of_store).problems)
 
 
 # --- a few bytes that ask for much memory
 
 
-def test_a_chunk_smaller_than_its_metadata_state_is_refused(store):
+def test_a_chunk_smaller_than_its_metadata_state_is_refused(path_of_store):
     """A reader advises to run `obygaze store verify`, which does not advise to run itself."""
-    chunk = store / "data/features.zarr/toy/pooled/c/0/0"
+    chunk = path_of_store / "data/features.zarr/toy/pooled/c/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-5])
 
     with pytest.raises(StoreError, match=r"pooled/c/0/0: this chunk is damaged.*; run: obygaze store verify"):
-        open_store(store)["toy"].raw("pooled")
+        open_store(path_of_store)["toy"].raw("pooled")
 
-    problems = [problem.what for problem in verify(store, "full").problems]
+    problems = [problem.what for problem in verify(path_of_store, "full").problems]
     assert any("this chunk is damaged" in problem for problem in problems)
     assert not any("obygaze store verify" in problem for problem in problems)
 
 
-def test_metadata_that_state_10_to_the_12_clips_are_refused_unread(store):
+def test_metadata_that_state_10_to_the_12_clips_are_refused_unread(path_of_store):
     """The table of clips has 20 rows: arrays of 10^12 are refused before memory is allocated for them.
 
     Even the last chunk of statuses is there; chunks have 1,024 rows.
     """
     n_clips = 10**12
-    root = store / "data/features.zarr"
+    root = path_of_store / "data/features.zarr"
     document = json.loads((root / "zarr.json").read_bytes())
     for node in document["consolidated_metadata"]["metadata"].values():
         if node["node_type"] == "array":
@@ -96,13 +96,13 @@ def test_metadata_that_state_10_to_the_12_clips_are_refused_unread(store):
     (root / f"toy/status/c/{last_chunk}").write_bytes(b"x")
 
     with pytest.raises(StoreError):
-        open_store(store)["toy"]
+        open_store(path_of_store)["toy"]
 
 
-def test_a_chunk_file_of_a_terabyte_is_refused_unread(store):
+def test_a_chunk_file_of_a_terabyte_is_refused_unread(path_of_store):
     """No chunk of the format can be so large, so the file is refused by its size."""
-    opened = open_store(store)["toy"]
-    with (store / "data/features.zarr/toy/pooled/c/0/0").open("r+b") as chunk:
+    opened = open_store(path_of_store)["toy"]
+    with (path_of_store / "data/features.zarr/toy/pooled/c/0/0").open("r+b") as chunk:
         chunk.truncate(2**40)  # sparse: takes no disk
 
     with pytest.raises(StoreError, match="pooled/c/0/0"):

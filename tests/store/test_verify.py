@@ -25,7 +25,7 @@ def sealed_store(tmp_path_factory):
 
 
 @pytest.fixture
-def store(sealed_store, tmp_path):
+def path_of_sealed_copy(sealed_store, tmp_path):
     return shutil.copytree(sealed_store, tmp_path / sealed_store.name)
 
 
@@ -45,30 +45,30 @@ def test_a_sound_store_passes_at_every_depth_and_its_clips_are_counted_by_status
 
 
 @pytest.mark.long
-def test_a_flipped_bit_in_any_file_is_found_and_the_file_named(store):
+def test_a_flipped_bit_in_any_file_is_found_and_the_file_named(path_of_sealed_copy):
     """In each file in turn one bit is flipped, at a place drawn at random, and put right again.
 
     In a list of digests, the file is named whose digest the bit was in.
     """
     rng = random.Random(3)
-    files = [*payload_files(store), *tag_files(store), "tagmanifest-sha256.txt"]
+    files = [*payload_files(path_of_sealed_copy), *tag_files(path_of_sealed_copy), "tagmanifest-sha256.txt"]
     for name in files:
-        sound = (store / name).read_bytes()
+        sound = (path_of_sealed_copy / name).read_bytes()
         flipped = bytearray(sound)
         bit = rng.randrange(8 * len(flipped))
         flipped[bit // 8] ^= 2 ** (bit % 8)
-        (store / name).write_bytes(flipped)
+        (path_of_sealed_copy / name).write_bytes(flipped)
 
         for depth in ("digests", "full"):
-            report = verify(store, depth)
+            report = verify(path_of_sealed_copy, depth)
             blamed = {problem.file for problem in report.problems}
             assert blamed, (name, bit, depth)
             is_list_of_digests = "manifest" in name
             assert name in blamed or is_list_of_digests, (name, bit, depth, blamed)
 
-        (store / name).write_bytes(sound)
+        (path_of_sealed_copy / name).write_bytes(sound)
 
-    assert verify(store, "full").ok
+    assert verify(path_of_sealed_copy, "full").ok
 
 
 @pytest.mark.parametrize(
@@ -82,37 +82,41 @@ def test_a_flipped_bit_in_any_file_is_found_and_the_file_named(store):
         "bagit.txt",
     ],
 )
-def test_a_missing_file_is_found_and_named_where_digests_are_compared(store, name):
+def test_a_missing_file_is_found_and_named_where_digests_are_compared(path_of_sealed_copy, name):
     """The quick check compares numbers of files and bytes alone, and cannot name the file."""
-    (store / name).unlink()
+    (path_of_sealed_copy / name).unlink()
 
-    assert not verify(store, "quick").ok
+    assert not verify(path_of_sealed_copy, "quick").ok
     for depth in ("digests", "full"):
-        assert name in {problem.file for problem in verify(store, depth).problems}
+        assert name in {problem.file for problem in verify(path_of_sealed_copy, depth).problems}
 
 
 @pytest.mark.parametrize("name", ["data/features.zarr/toy/stray", "notes.txt", "data/x.csv"])
-def test_a_file_too_many_is_found_and_named_where_digests_are_compared(store, name):
+def test_a_file_too_many_is_found_and_named_where_digests_are_compared(path_of_sealed_copy, name):
     """The quick check compares numbers of files and bytes alone, and cannot name the file."""
-    (store / name).write_text("hello", encoding="utf-8")
+    (path_of_sealed_copy / name).write_text("hello", encoding="utf-8")
 
-    assert not verify(store, "quick").ok
+    assert not verify(path_of_sealed_copy, "quick").ok
     for depth in ("digests", "full"):
-        problems_of_file = [problem.what for problem in verify(store, depth).problems if problem.file == name]
+        problems_of_file = [
+            problem.what for problem in verify(path_of_sealed_copy, depth).problems if problem.file == name
+        ]
         assert any(problem.startswith("extra") for problem in problems_of_file)
 
 
-def test_a_link_in_place_of_a_file_is_found(store):
+def test_a_link_in_place_of_a_file_is_found(path_of_sealed_copy):
     """The content of a link may change without the store, so a store has plain files alone.
 
     The table of clips is moved away and linked, and a link to a folder is added.
     """
-    file = store / "data/clips.csv"
-    file.rename(store.parent / "clips.csv")
-    file.symlink_to(store.parent / "clips.csv")
-    (store / "data/folder").symlink_to(store.parent)
+    file = path_of_sealed_copy / "data/clips.csv"
+    file.rename(path_of_sealed_copy.parent / "clips.csv")
+    file.symlink_to(path_of_sealed_copy.parent / "clips.csv")
+    (path_of_sealed_copy / "data/folder").symlink_to(path_of_sealed_copy.parent)
 
-    named_files = {problem.file for problem in verify(store).problems if "plain file" in problem.what}
+    named_files = {
+        problem.file for problem in verify(path_of_sealed_copy).problems if "plain file" in problem.what
+    }
     assert named_files == {"data/clips.csv", "data/folder"}
 
 
@@ -173,18 +177,18 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("case", FORGERIES)
-def test_forged_arrays_with_fitting_digests_are_found_by_full_alone(store, case):
+def test_forged_arrays_with_fitting_digests_are_found_by_full_alone(path_of_sealed_copy, case):
     """The lists of digests are made to fit the forged files, as a clever forger would.
 
     The table of clips still has a digest of each clip's values, which only the full check compares. `case`
     says what is changed in one array.
     """
     group_name, array, change = FORGERIES[case]
-    rewrite_array(store, group_name, array, change)
-    resealed(store)
+    rewrite_array(path_of_sealed_copy, group_name, array, change)
+    resealed(path_of_sealed_copy)
 
-    assert verify(store, "digests").ok
-    named_files = {problem.file for problem in verify(store, "full").problems}
+    assert verify(path_of_sealed_copy, "digests").ok
+    named_files = {problem.file for problem in verify(path_of_sealed_copy, "full").problems}
     assert f"data/features.zarr/{group_name}/{array}" in named_files
 
 
@@ -202,15 +206,15 @@ def store_not_a_number_with_its_digest(store):
     resealed(store)
 
 
-def test_values_that_are_no_numbers_are_found_though_all_digests_fit(store):
+def test_values_that_are_no_numbers_are_found_though_all_digests_fit(path_of_sealed_copy):
     """A writer that stores NaN for a clip writes the digest of NaN: comparing digests finds nothing.
 
     The full verification looks at the values too, and names the array.
     """
-    store_not_a_number_with_its_digest(store)
+    store_not_a_number_with_its_digest(path_of_sealed_copy)
 
-    assert verify(store, "digests").ok
-    (problem,) = verify(store, "full").problems
+    assert verify(path_of_sealed_copy, "digests").ok
+    (problem,) = verify(path_of_sealed_copy, "full").problems
     assert problem.file == "data/features.zarr/alone/pooled"
     assert "NaN" in problem.what
 
@@ -233,16 +237,16 @@ FORGED_NUMBERS_OF_FRAMES = {
 @pytest.mark.parametrize(
     ("change", "message"), FORGED_NUMBERS_OF_FRAMES.values(), ids=FORGED_NUMBERS_OF_FRAMES
 )
-def test_forged_numbers_of_frames_are_found(store, change, message):
+def test_forged_numbers_of_frames_are_found(path_of_sealed_copy, change, message):
     """`row_size` says how many frames each clip has, so it decides whose frames are whose.
 
     The group "theirs" is ragged. The lists of digests are made to fit the forged file.
     """
-    rewrite_array(store, "theirs", "row_size", change)
-    resealed(store)
+    rewrite_array(path_of_sealed_copy, "theirs", "row_size", change)
+    resealed(path_of_sealed_copy)
 
-    assert verify(store, "digests").ok
-    problems = verify(store, "full").problems
+    assert verify(path_of_sealed_copy, "digests").ok
+    problems = verify(path_of_sealed_copy, "full").problems
     assert any(message in problem.what and "theirs" in problem.file + problem.what for problem in problems)
 
 
@@ -306,15 +310,17 @@ def assert_found_by_full_verification_alone(store, message):
         "a dimension in another spelling",
     ],
 )
-def test_forged_metadata_with_fitting_digests_are_found_by_full_alone(store, node, old, new, message):
+def test_forged_metadata_with_fitting_digests_are_found_by_full_alone(
+    path_of_sealed_copy, node, old, new, message
+):
     """A node of a store (its root "", a group, an array) has metadata in a file zarr.json; one is forged.
 
     The lists of digests are made to fit, so only the full verification, which reads what a file says, finds
     it.
     """
-    forge(store, f"data/features.zarr/{node}/zarr.json", old, new)
+    forge(path_of_sealed_copy, f"data/features.zarr/{node}/zarr.json", old, new)
 
-    assert_found_by_full_verification_alone(store, message)
+    assert_found_by_full_verification_alone(path_of_sealed_copy, message)
 
 
 @pytest.mark.parametrize(
@@ -334,19 +340,21 @@ def test_forged_metadata_with_fitting_digests_are_found_by_full_alone(store, nod
         "another name of a column",
     ],
 )
-def test_a_forged_table_of_clips_with_fitting_digests_is_found_by_full_alone(store, old, new, message):
+def test_a_forged_table_of_clips_with_fitting_digests_is_found_by_full_alone(
+    path_of_sealed_copy, old, new, message
+):
     """A store has a line of clips.csv for each clip: the row, the id, the status and more; one is forged.
 
     The lists of digests are made to fit, so only the full verification, which reads the table, finds it.
     """
-    forge(store, "data/clips.csv", old, new)
+    forge(path_of_sealed_copy, "data/clips.csv", old, new)
 
-    assert_found_by_full_verification_alone(store, message)
+    assert_found_by_full_verification_alone(path_of_sealed_copy, message)
 
 
-def test_sha256sum_blames_the_same_damaged_file(store):
+def test_sha256sum_blames_the_same_damaged_file(path_of_sealed_copy):
     """The list of digests is in the format of `sha256sum`. So a store can be checked without this package."""
-    edit_file(store, "data/features.zarr/alone/pooled/c/0/0", lambda data: data[:-1] + b"x")
+    edit_file(path_of_sealed_copy, "data/features.zarr/alone/pooled/c/0/0", lambda data: data[:-1] + b"x")
 
-    process = execute("sha256sum", "-c", "--quiet", "manifest-sha256.txt", code=1, cwd=store)
-    assert process.stdout.startswith(verify(store).problems[0].file)
+    process = execute("sha256sum", "-c", "--quiet", "manifest-sha256.txt", code=1, cwd=path_of_sealed_copy)
+    assert process.stdout.startswith(verify(path_of_sealed_copy).problems[0].file)

@@ -45,7 +45,7 @@ def make_sealed_store(folder, name="toy", clips=CLIPS, stretches=STRETCHES):
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
+def path_of_store(tmp_path_factory):
     return make_sealed_store(tmp_path_factory.mktemp("sealed"))
 
 
@@ -53,12 +53,12 @@ def stretches_of(place):
     return {clip.clip_id: clip.without_pictures_s for clip in open_store(place).clips}
 
 
-def test_the_table_of_clips_lists_the_stretches_without_pictures(path):
-    """The store at `path` has clips a, b and c; b has no pictures from 1.25 s to 2.5 s and from 4 s to 6.1 s.
+def test_the_table_of_clips_lists_the_stretches_without_pictures(path_of_store):
+    """The store has the clips a, b and c; b has no pictures from 1.25 s to 2.5 s and from 4 s to 6.1 s.
 
     In the table, stretches are separated by semicolons, and stand in a column between reason and movie.
     """
-    rows = list(csv.DictReader(io.StringIO((path / TABLE).read_text(encoding="utf-8"))))
+    rows = list(csv.DictReader(io.StringIO((path_of_store / TABLE).read_text(encoding="utf-8"))))
 
     assert [row["without_pictures_s"] for row in rows] == ["", "1.25 2.5;4.0 6.1", ""]
     assert list(rows[0])[3:6] == ["reason", "without_pictures_s", "movie"]
@@ -66,19 +66,19 @@ def test_the_table_of_clips_lists_the_stretches_without_pictures(path):
         check_against_schema("clip", row)
 
 
-def test_a_store_is_read_with_its_stretches_without_pictures(path):
-    """The store at `path` has clips a, b and c; b has no pictures from 1.25 s to 2.5 s and from 4 s to 6.1 s.
+def test_a_store_is_read_with_its_stretches_without_pictures(path_of_store):
+    """The store has the clips a, b and c; b has no pictures from 1.25 s to 2.5 s and from 4 s to 6.1 s.
 
     A store with such stretches needs version 1.4 of the format.
     """
-    store = open_store(path)
+    store = open_store(path_of_store)
     assert store.attributes["spec_version"] == "1.4"
 
     stretches_of_b = ((1.25, 2.5), (4.0, 6.1))
-    assert stretches_of(path) == {"a": (), "b": stretches_of_b, "c": ()}
+    assert stretches_of(path_of_store) == {"a": (), "b": stretches_of_b, "c": ()}
     row_of_b = 1
     assert store.table.without_pictures_s == {row_of_b: stretches_of_b}
-    assert verify(path, "full").ok
+    assert verify(path_of_store, "full").ok
 
 
 def test_a_store_of_whole_clips_has_no_column_for_stretches(tmp_path):
@@ -138,25 +138,25 @@ def test_stretches_survive_in_a_store_that_grows(tmp_path):
     assert verify(grown, "full").ok
 
 
-def test_a_merged_store_keeps_the_stretches_of_its_parts(path, tmp_path):
+def test_a_merged_store_keeps_the_stretches_of_its_parts(path_of_store, tmp_path):
     """The first store has clips a, b and c, of which b has stretches without pictures; the second has d."""
     store_of_d = make_sealed_store(tmp_path, "more", clips=("d",))
 
-    merged = merge([path, store_of_d], tmp_path / "merged", version="1.1.0")
+    merged = merge([path_of_store, store_of_d], tmp_path / "merged", version="1.1.0")
 
     assert stretches_of(merged) == {"a": (), "b": STRETCHES, "c": (), "d": ()}
     assert open_store(merged).attributes["spec_version"] == "1.4"
 
 
-def test_stores_whose_stretches_differ_are_not_merged_and_diff_names_the_clips(path, tmp_path):
+def test_stores_whose_stretches_differ_are_not_merged_and_diff_names_the_clips(path_of_store, tmp_path):
     """Two stores have the same clips; one says of clip b two stretches without pictures, the other one."""
     first_stretch_alone = STRETCHES[:1]
     other = make_sealed_store(tmp_path, stretches=first_stretch_alone)
 
     with pytest.raises(StoreError, match="clip b: without_pictures_s differs"):
-        merge([path, other], tmp_path / "both", version="1.1.0")
+        merge([path_of_store, other], tmp_path / "both", version="1.1.0")
 
-    difference = diff(open_store(path), open_store(other))
+    difference = diff(open_store(path_of_store), open_store(other))
     assert difference.clips["without_pictures_s"] == ("b",)
 
 
@@ -170,13 +170,13 @@ def write_manifest_of_a_b_and_c(file):
     ("export", "name", "format_of_file"),
     [(export_hdf5, "a.h5", "hdf5"), (export_anndata, "a.h5ad", "table")],
 )
-def test_exported_stretches_come_back_by_import(path, tmp_path, export, name, format_of_file):
-    """The store at `path` has clips a, b and c, of which b has two stretches without pictures.
+def test_exported_stretches_come_back_by_import(path_of_store, tmp_path, export, name, format_of_file):
+    """The store has the clips a, b and c, of which b has two stretches without pictures.
 
     It is exported to one file, and the command `store import` makes a store of the file.
     """
     exported, manifest = tmp_path / name, tmp_path / "clips.csv"
-    export(open_store(path), "toy", exported)
+    export(open_store(path_of_store), "toy", exported)
     write_manifest_of_a_b_and_c(manifest)
 
     words = ["store", "import", manifest, exported, tmp_path / "back", "--from", format_of_file]
@@ -246,9 +246,9 @@ def test_a_cell_that_is_no_list_of_stretches_is_refused(cell):
         check_against_schema("clip", row)
 
 
-def test_verify_finds_stretches_in_a_store_of_a_version_without_them(path, tmp_path):
+def test_verify_finds_stretches_in_a_store_of_a_version_without_them(path_of_store, tmp_path):
     """Stretches came with version 1.4; a reader of 1.3 would take the clip for whole."""
-    copy = shutil.copytree(path, tmp_path / path.name)
+    copy = shutil.copytree(path_of_store, tmp_path / path_of_store.name)
     respecify(copy, spec_version="1.3")
 
     problems = [str(problem) for problem in verify(copy, "full").problems]

@@ -74,7 +74,7 @@ def report(measured_claims):
 
 
 @pytest.fixture(scope="module")
-def table(report):
+def table_of_claims(report):
     """Value, interval, verdict and note of each claim, by its name."""
     return report.data.set_index("claim")
 
@@ -148,7 +148,9 @@ def test_answers_count_sentences_on_own_and_on_other_data_apart(report):
 
 
 @pytest.mark.long
-def test_a_sentence_says_on_which_data_it_is_tested_and_marks_those_of_another_corpus(report, table, parts):
+def test_a_sentence_says_on_which_data_it_is_tested_and_marks_those_of_another_corpus(
+    report, table_of_claims, parts
+):
     """Annotations by several people were released of MObyGaze alone.
 
     So some sentences of the ObyGaze12 paper (001) are tested there. The report names the data in its table,
@@ -160,10 +162,10 @@ def test_a_sentence_says_on_which_data_it_is_tested_and_marks_those_of_another_c
         (note,) = [note for note in notes_of(report) if note.startswith(f'{claim.name}: "')]
         is_elsewhere = claim.paper == obygaze12_paper and claim.needs == "mobygaze"
 
-        assert table.loc[claim.name, "data"] == name_of_data
+        assert table_of_claims.loc[claim.name, "data"] == name_of_data
         assert name_of_data in note
         assert claim.is_elsewhere == is_elsewhere
-        assert table.loc[claim.name, "is_elsewhere"] == is_elsewhere
+        assert table_of_claims.loc[claim.name, "is_elsewhere"] == is_elsewhere
 
     assert parts["overlooked"]["data"] != parts["rising (2)"]["data"]
 
@@ -211,13 +213,13 @@ def test_chance_planted_on_both_sides_of_a_centre_is_printed_twice(parts, claim,
 
 
 @pytest.mark.long
-def test_the_sentence_that_concepts_have_the_same_rates_at_all_levels_fails(table):
+def test_the_sentence_that_concepts_have_the_same_rates_at_all_levels_fails(table_of_claims):
     """The claim's number is the share of marks that HN and S have on different concepts.
 
     Up to .05 counts as the same; of the released ObyGaze12 the whole interval is above. None of the test's
     1,999 permutations gives as much as the data, so p is 1 / 2,000.
     """
-    row = table.loc["same-rate"]
+    row = table_of_claims.loc["same-rate"]
 
     assert row["verdict"] == "fails"
     assert row["p"] == pytest.approx(1 / 2000)
@@ -226,12 +228,12 @@ def test_the_sentence_that_concepts_have_the_same_rates_at_all_levels_fails(tabl
 
 
 @pytest.mark.long
-def test_most_disagreements_are_overlooked_scenes_but_more_so_by_chance(table):
+def test_most_disagreements_are_overlooked_scenes_but_more_so_by_chance(table_of_claims):
     """One of two experts left 963 of the 1,533 windows with two labels at EN, which is 63%.
 
     Labels exchanged at random give 74%, so the number does not support the sentence.
     """
-    row = table.loc["overlooked"]
+    row = table_of_claims.loc["overlooked"]
 
     assert row["value"] == pytest.approx(963 / 1533)
     assert row["low"] > 0.5
@@ -241,12 +243,12 @@ def test_most_disagreements_are_overlooked_scenes_but_more_so_by_chance(table):
 
 
 @pytest.mark.long
-def test_s_is_more_frequent_with_more_concepts(table):
+def test_s_is_more_frequent_with_more_concepts(table_of_claims):
     """Of the released clips of HN, NS and S with one concept, 15% are S; with four, 92% are.
 
     So the sentence that objectification is compositional holds.
     """
-    row = table.loc["compositional"]
+    row = table_of_claims.loc["compositional"]
 
     assert row["verdict"] == "holds"
     assert "15% with 1" in row["note"]
@@ -254,24 +256,24 @@ def test_s_is_more_frequent_with_more_concepts(table):
 
 
 @pytest.mark.long
-def test_clothing_alone_is_hardly_ever_s(table):
+def test_clothing_alone_is_hardly_ever_s(table_of_claims):
     """Of the released clips of HN and S, 37 have Clothing as their only visual concept, and 7 of them are S.
 
     22 of the 37 have no concept that is heard or told either, and none of them is S.
     """
-    note = table.loc["clothing-alone", "note"]
+    note = table_of_claims.loc["clothing-alone", "note"]
 
     assert "7 of 37" in note
     assert "0 of 22" in note
 
 
 @pytest.mark.long
-def test_the_sentence_that_s_is_the_least_frequent_level_fails(table):
+def test_the_sentence_that_s_is_the_least_frequent_level_fails(table_of_claims):
     """The number is the share of S less that of the rarest other level. The sentence needs it below 0.
 
     In the released ObyGaze12 it is above, as NS is rarer than S.
     """
-    row = table.loc["sure-share"]
+    row = table_of_claims.loc["sure-share"]
 
     assert row["verdict"] == "fails"
     assert row["value"] > 0
@@ -292,21 +294,23 @@ def test_the_sentence_that_s_is_the_least_frequent_level_fails(table):
         ("length", False),
     ],
 )
-def test_a_note_says_that_the_papers_labels_count_550_clips_as_en(table, claim, is_by_labels_of_the_paper):
+def test_a_note_says_that_the_papers_labels_count_550_clips_as_en(
+    table_of_claims, claim, is_by_labels_of_the_paper
+):
     """Some claims use the labels as the paper does, which counts 550 clips without a visual concept as EN.
 
     Others use the labels as annotated. The note on a claim says which.
     """
-    note = table.loc[claim, "note"]
+    note = table_of_claims.loc[claim, "note"]
 
     assert ("550 of the 1,461" in note) == is_by_labels_of_the_paper
     assert ("labels as annotated" in note) == (not is_by_labels_of_the_paper)
 
 
 @pytest.mark.long
-def test_whether_the_number_of_shots_tells_the_level_is_undecided(table):
+def test_whether_the_number_of_shots_tells_the_level_is_undecided(table_of_claims):
     """The AUC of the number of shots is 0.526 with p = 0.22, which neither shows nor excludes an effect."""
-    row = table.loc["length"]
+    row = table_of_claims.loc["length"]
 
     assert row["value"] == pytest.approx(0.526, abs=5e-4)
     assert row["p"] == pytest.approx(0.22, abs=5e-3)
@@ -314,7 +318,9 @@ def test_whether_the_number_of_shots_tells_the_level_is_undecided(table):
 
 
 @pytest.mark.long
-def test_sentences_on_effects_are_judged_by_the_tables_that_the_audited_paper_prints(table, shared_data):
+def test_sentences_on_effects_are_judged_by_the_tables_that_the_audited_paper_prints(
+    table_of_claims, shared_data
+):
     """Large effects of anger, above 0.8 with a star, are fewer than the paper says: one level has five.
 
     The sentence on medium effects of sadness can be read in two ways, of which one makes it false.
@@ -324,18 +330,20 @@ def test_sentences_on_effects_are_judged_by_the_tables_that_the_audited_paper_pr
     fewest_of_a_level = large.groupby("level").size().min()
 
     assert fewest_of_a_level == 5
-    assert table.loc["anger-large", "value"] == 5
-    assert table.loc["anger-large", "verdict"] == "fails"
+    assert table_of_claims.loc["anger-large", "value"] == 5
+    assert table_of_claims.loc["anger-large", "verdict"] == "fails"
     for claim in ("sex-business", "sex-medicine", "sex-science", "anger-positive", "sadness-positive"):
-        assert table.loc[claim, "verdict"] == "holds"
-    assert table.loc["sadness-medium", "verdict"] == (
+        assert table_of_claims.loc[claim, "verdict"] == "holds"
+    assert table_of_claims.loc["sadness-medium", "verdict"] == (
         "depends on how it is read: holds as counted in each condition by itself; "
         "fails as the same models in both conditions"
     )
 
 
 @pytest.mark.long
-def test_words_of_smiles_are_more_frequent_for_objectified_than_for_other_persons(table, parts, shared_data):
+def test_words_of_smiles_are_more_frequent_for_objectified_than_for_other_persons(
+    table_of_claims, parts, shared_data
+):
     """Words of smiles are counted in captions of happy persons; rare ones, of fewer than 100 uses, are not.
 
     Their ratio, of objectified to other persons, is the third part of the sentence `words`, of which another
@@ -354,7 +362,7 @@ def test_words_of_smiles_are_more_frequent_for_objectified_than_for_other_person
 
     all_parts = [parts["words"], parts["words (2)"], part_on_smiles]
     assert [part["verdict"] for part in all_parts].count("undecided") == 1
-    assert table.loc["words", "verdict"] == "undecided"
+    assert table_of_claims.loc["words", "verdict"] == "undecided"
 
     for part in all_parts:
         median_by_chance = chance_cell(part).split()[0]

@@ -272,27 +272,27 @@ class Films(dict[str, Path]):
 
 
 @pytest.fixture(scope="session")
-def films(tmp_path_factory: pytest.TempPathFactory) -> Films:
+def numbered_films(tmp_path_factory: pytest.TempPathFactory) -> Films:
     """One small film of each kind; 100 numbered pictures each."""
     return Films(tmp_path_factory.mktemp("films"))
 
 
 @pytest.fixture(scope="session")
-def cut_film(films: dict[str, Path]) -> Path:
+def cut_film(numbered_films: dict[str, Path]) -> Path:
     """A film whose edit list leaves out its first 10 of 100 pictures."""
     return remux(
-        films["pyramid.mp4"],
-        films["pyramid.mp4"].with_name("cut.mp4"),
+        numbered_films["pyramid.mp4"],
+        numbered_films["pyramid.mp4"].with_name("cut.mp4"),
         cut_first_ten,
         avoid_negative_ts="disabled",
     )
 
 
 @pytest.fixture(scope="session")
-def short_film(films: dict[str, Path]) -> Path:
+def short_film(numbered_films: dict[str, Path]) -> Path:
     """A film whose edit list shows 45 of 100 pictures: its index ends early, its header still counts 100."""
-    path = films["pyramid.mp4"].with_name("short.mp4")
-    data = bytearray(films["pyramid.mp4"].read_bytes())
+    path = numbered_films["pyramid.mp4"].with_name("short.mp4")
+    data = bytearray(numbered_films["pyramid.mp4"].read_bytes())
     duration = data.index(b"elst") + 12  # of the one edit, in milliseconds
     data[duration : duration + 4] = (1800).to_bytes(4, "big")
     path.write_bytes(data)
@@ -308,11 +308,11 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def beginless(films: dict[str, Path]) -> Callable[[str], Path]:
+def beginless(numbered_films: dict[str, Path]) -> Callable[[str], Path]:
     """Make a film without its first group of pictures."""
 
     def make(name: str) -> Path:
-        path = films[name].with_name(f"beginless-{films[name].stem}.mkv")
-        return path if path.exists() else remux(films[name], path, cut_first_group)
+        path = numbered_films[name].with_name(f"beginless-{numbered_films[name].stem}.mkv")
+        return path if path.exists() else remux(numbered_films[name], path, cut_first_group)
 
     return make

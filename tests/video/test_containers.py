@@ -79,12 +79,12 @@ FILES_OF_TEXT = {
 
 
 @pytest.mark.parametrize(("name", "text", "reason"), [(n, *file) for n, file in FILES_OF_TEXT.items()])
-def test_a_text_file_or_a_list_of_other_files_is_refused_as_what_it_is(films, name, text, reason):
+def test_a_text_file_or_a_list_of_other_files_is_refused_as_what_it_is(numbered_films, name, text, reason):
     """FFmpeg would draw a text, and read the films of a list, which may be those of somebody else.
 
     Each list names a film that exists and lies beside it.
     """
-    other_film = films["b1.mp4"]
+    other_film = numbered_films["b1.mp4"]
     path = other_film.with_name(name)
     path.write_text(text.format(secret=other_film))
 
@@ -95,13 +95,15 @@ def test_a_text_file_or_a_list_of_other_files_is_refused_as_what_it_is(films, na
 
 
 @pytest.mark.parametrize("name", ["a:b.mp4", "http:x.mp4", "concat:one.mp4|two.mp4", "100%d.mp4"])
-def test_a_file_whose_name_looks_like_a_protocol_is_read_as_a_file(films, tmp_path, monkeypatch, name):
+def test_a_file_whose_name_looks_like_a_protocol_is_read_as_a_file(
+    numbered_films, tmp_path, monkeypatch, name
+):
     """FFmpeg takes the beginning of a relative path, up to the colon, for a protocol.
 
     The file is a copy of a film of 100 pictures.
     """
     absolute_path = tmp_path / name
-    absolute_path.write_bytes(films["b1.mp4"].read_bytes())
+    absolute_path.write_bytes(numbered_films["b1.mp4"].read_bytes())
     monkeypatch.chdir(tmp_path)
     relative_path = Path(name)
 

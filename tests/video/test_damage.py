@@ -56,18 +56,18 @@ def test_a_file_without_pictures_is_refused_with_its_reason(tmp_path, name, data
     assert re.search(reason, reason_of_refusal(path))
 
 
-def test_the_first_half_of_a_film_whose_index_is_at_its_end_is_refused(films, tmp_path):
+def test_the_first_half_of_a_film_whose_index_is_at_its_end_is_refused(numbered_films, tmp_path):
     """Without "moov", the index of an MP4 file, no picture can be found."""
-    whole = films["b1.mp4"].read_bytes()
+    whole = numbered_films["b1.mp4"].read_bytes()
     first_half = written(tmp_path, "b1.mp4", whole[: len(whole) // 2])
 
     assert "'moov'" in reason_of_refusal(first_half)
 
 
 @pytest.mark.parametrize(("name", "n_bytes"), [("b2.mkv", 700), ("asp.avi", 2048), ("flash.flv", 300)])
-def test_the_first_bytes_of_a_film_without_any_picture_are_refused(films, tmp_path, name, n_bytes):
+def test_the_first_bytes_of_a_film_without_any_picture_are_refused(numbered_films, tmp_path, name, n_bytes):
     """So few bytes of a film hold its container's header, in part or whole, and not the first picture."""
-    first_bytes = films[name].read_bytes()[:n_bytes]
+    first_bytes = numbered_films[name].read_bytes()[:n_bytes]
     path = written(tmp_path, name, first_bytes)
 
     assert re.search("header|picture", reason_of_refusal(path))
@@ -88,13 +88,13 @@ def test_what_is_no_file_of_pictures_is_refused_by_what_it_is(tmp_path, sound):
 
 
 @pytest.mark.long
-def test_a_film_with_a_damaged_index_gives_frames_or_a_reason(films, tmp_path):
+def test_a_film_with_a_damaged_index_gives_frames_or_a_reason(numbered_films, tmp_path):
     """An MP4 has an index of where its pictures are, from "moov" to its end, of which 12 bytes are changed.
 
     Sixty times at random: any other error than VideoError fails the test, and more than two outcomes show
     that the damages differ.
     """
-    whole = films["b1.mp4"].read_bytes()
+    whole = numbered_films["b1.mp4"].read_bytes()
     start_of_index = whole.index(b"moov")
     rng = np.random.default_rng(1)
     statuses_and_reasons = set()
@@ -118,14 +118,14 @@ DAMAGED += ["hevc_cra.mp4", "hevc_cra.mkv", "hevc_cra.ts", "vp9.webm", "vp8.webm
 DAMAGED += ["mpeg2.mkv", "mpeg2.vob", "mpeg1.mpg", "motion.mkv", "prores.mov", "ffv1.mkv", "wmv2.asf"]
 
 
-def test_a_recording_without_the_headers_of_its_sequences_is_refused_for_that(films, tmp_path):
+def test_a_recording_without_the_headers_of_its_sequences_is_refused_for_that(numbered_films, tmp_path):
     """Without these headers of MPEG-2, pictures have no size.
 
     The reason says so; it does not say that they are too large ("decompression bomb").
     """
     start_of_sequence_header = b"\0\0\1\xb3"
     start_of_user_data = b"\0\0\1\xb2"  # which decoders pass over
-    recording = films["mpeg2.ts"].read_bytes()
+    recording = numbered_films["mpeg2.ts"].read_bytes()
     without_headers = recording.replace(start_of_sequence_header, start_of_user_data)
     path = written(tmp_path, "headless.ts", without_headers)
 
@@ -158,9 +158,9 @@ def assert_eight_frames_or_a_reason(path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", DAMAGED)
-def test_a_film_damaged_at_random_gives_frames_or_a_reason(films, tmp_path, name):
+def test_a_film_damaged_at_random_gives_frames_or_a_reason(numbered_films, tmp_path, name):
     """Each of 15 trials changes 30 bytes and cuts the film somewhere in its second half."""
-    whole = films[name].read_bytes()
+    whole = numbered_films[name].read_bytes()
     rng = np.random.default_rng(2)
     for trial in range(15):
         path = written(tmp_path, f"{trial}-{name}", damaged_at_random(whole, rng))
@@ -168,9 +168,9 @@ def test_a_film_damaged_at_random_gives_frames_or_a_reason(films, tmp_path, name
 
 
 @pytest.mark.parametrize("name", ["asp.avi", "b2.mkv", "fast.mp4"])
-def test_a_truncated_file_is_partial_or_refused_by_strict(films, tmp_path, name):
+def test_a_truncated_file_is_partial_or_refused_by_strict(numbered_films, tmp_path, name):
     """60 % of a film's bytes are left. Each of its pictures has its own number drawn in it."""
-    whole = films[name].read_bytes()
+    whole = numbered_films[name].read_bytes()
     path = written(tmp_path, name, whole[: len(whole) * 6 // 10])
 
     frames = read_frames(path, uniform(8))
@@ -220,12 +220,12 @@ def test_only_spans_over_the_end_of_a_film_that_is_cut_off_are_partial(whole_and
     assert any("cut off" in note for note in before_the_end.notes)
 
 
-def test_a_film_whose_header_counts_more_frames_than_are_shown_is_whole(films, short_film):
+def test_a_film_whose_header_counts_more_frames_than_are_shown_is_whole(numbered_films, short_film):
     """One was written with every second of 199 frames dropped; the other's edit list shows 45 of 100.
 
     Nine frames at even distances are taken; each picture has its own number drawn in it.
     """
-    for path, n_counted, n_shown in ((films["dropped.avi"], 199, 100), (short_film, 100, 45)):
+    for path, n_counted, n_shown in ((numbered_films["dropped.avi"], 199, 100), (short_film, 100, 45)):
         with av.open(str(path)) as container:
             assert container.streams.video[0].frames == n_counted
 
@@ -239,10 +239,10 @@ def test_a_film_whose_header_counts_more_frames_than_are_shown_is_whole(films, s
 
 
 @pytest.fixture
-def film_with_frame_90_damaged(films, tmp_path):
+def film_with_frame_90_damaged(numbered_films, tmp_path):
     """A film without B-frames whose frame 90 cannot be decoded; frames 96 and on begin at a key frame."""
-    data = bytearray(films["no_b.mp4"].read_bytes())
-    damaged = packets_of(films["no_b.mp4"])[90]
+    data = bytearray(numbered_films["no_b.mp4"].read_bytes())
+    damaged = packets_of(numbered_films["no_b.mp4"])[90]
     data[damaged.pos : damaged.pos + 4] = b"\x7f\xff\xff\xff"  # the length of its first NAL unit
     return written(tmp_path, "hole.mp4", data)
 
@@ -274,12 +274,12 @@ def test_a_frame_between_a_damaged_one_and_the_next_key_frame_is_partial(film_wi
     assert "frame 90" in reason_of_refusal(film, at([90]))
 
 
-def test_a_film_without_times_is_partial_where_a_frame_cannot_be_decoded(films, tmp_path):
+def test_a_film_without_times_is_partial_where_a_frame_cannot_be_decoded(numbered_films, tmp_path):
     """H.264 in AVI has no times: frames are known by counting, so all behind the damage get other numbers.
 
     Of 100 frames, number 50 cannot be decoded.
     """
-    film = spoiled(films["h264.avi"], tmp_path / "hole.avi", [50])
+    film = spoiled(numbered_films["h264.avi"], tmp_path / "hole.avi", [50])
 
     frames = read_frames(film, uniform(10))
 
@@ -344,9 +344,9 @@ def test_the_size_that_a_broadcast_states_is_not_believed(tmp_path):
     assert frames.status == "ok"
 
 
-def test_packets_that_the_container_flags_as_damaged_are_noted(films, tmp_path):
+def test_packets_that_the_container_flags_as_damaged_are_noted(numbered_films, tmp_path):
     """A packet in the middle of a transport stream is lost, which the counters of its packets show."""
-    whole = films["hevc_cra.ts"]
+    whole = numbered_films["hevc_cra.ts"]
     data = bytearray(whole.read_bytes())
     packet_bytes = 188  # of every packet of a transport stream
     n_packets = len(data) // packet_bytes

@@ -47,7 +47,7 @@ TOLERANCE_S = {".mkv": 0.0006, ".webm": 0.0006, ".vob": 0.09}
 
 
 def times_by_which_it_was_encoded(name: str) -> np.ndarray:
-    """Return the seconds at which the 100 pictures of a film of `films` are shown."""
+    """Return the seconds at which the 100 pictures of one of `numbered_films` are shown."""
     how_it_was_encoded = HOW.get(name, {})
     if "times" not in how_it_was_encoded:
         return np.arange(100) / 25
@@ -56,35 +56,35 @@ def times_by_which_it_was_encoded(name: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", [*SPARSE, *SEQUENTIAL])
-def test_every_frame_is_the_one_that_its_number_and_time_say(films, name):
+def test_every_frame_is_the_one_that_its_number_and_time_say(numbered_films, name):
     """Every film has 100 pictures, and each has its own number drawn in it.
 
     Most films show 25 pictures a second; the others are encoded with times of their own. Films that are
     decoded in order (SEQUENTIAL) state no times that can be relied on.
     """
-    frames = read_frames(films[name], at(range(100)), strict=True)
+    frames = read_frames(numbered_films[name], at(range(100)), strict=True)
 
     assert read_drawn_numbers(frames.images) == list(range(100))
     assert frames.total == 100
     assert frames.status == "ok"
     if name not in SEQUENTIAL:
-        tolerance_s = TOLERANCE_S.get(films[name].suffix, 1e-9)
+        tolerance_s = TOLERANCE_S.get(numbered_films[name].suffix, 1e-9)
         np.testing.assert_allclose(frames.time_s, times_by_which_it_was_encoded(name), atol=tolerance_s)
 
 
 @pytest.mark.parametrize("name", SPARSE)
-def test_sparse_frames_are_bit_equal_to_those_of_sequential_decoding(films, name):
+def test_sparse_frames_are_bit_equal_to_those_of_sequential_decoding(numbered_films, name):
     """PyAV decodes all 100 pictures of a film in order. Sparse decoding seeks, and decodes what is needed.
 
     Both give the same bytes of whatever is sampled, such as 32 pictures spread evenly, or those of some
     numbers.
     """
-    all_pictures = decoded_by_pyav(films[name])
+    all_pictures = decoded_by_pyav(numbered_films[name])
     spread_evenly = [uniform(32), uniform(7), fps(rate=3), keyframes(5)]
     by_numbers = [at([99, 0, 50, 50, 23, 24, 25]), at([97])]
 
     for sampling in [*spread_evenly, *by_numbers]:
-        frames = read_frames(films[name], sampling)
+        frames = read_frames(numbered_films[name], sampling)
 
         assert frames.method == "sparse"
         assert frames.why_sequential == ""
@@ -92,9 +92,9 @@ def test_sparse_frames_are_bit_equal_to_those_of_sequential_decoding(films, name
 
 
 @pytest.mark.parametrize("name", SPARSE)
-def test_two_frames_of_a_film_are_read_by_decoding_less_than_half_of_it(films, name):
+def test_two_frames_of_a_film_are_read_by_decoding_less_than_half_of_it(numbered_films, name):
     """The film has 100 pictures. Sparse decoding starts at a key frame near each of the two frames."""
-    frames = read_frames(films[name], at([3, 60]))
+    frames = read_frames(numbered_films[name], at([3, 60]))
 
     assert frames.decoded < 50
 
@@ -113,12 +113,14 @@ def switch_off_sparse_decoding(monkeypatch):
 @pytest.mark.parametrize(
     "name", ["pyramid.mp4", "open_gop.ts", "hevc_cra.mp4", "vp9.webm", "mpeg2.vob", "asp.avi"]
 )
-def test_frames_are_the_same_where_sparse_decoding_is_switched_off(films, switch_off_sparse_decoding, name):
+def test_frames_are_the_same_where_sparse_decoding_is_switched_off(
+    numbered_films, switch_off_sparse_decoding, name
+):
     """Sparse decoding reads the packets that the wanted frames need, sequential all up to the last one."""
-    sparse = read_frames(films[name], uniform(25))
+    sparse = read_frames(numbered_films[name], uniform(25))
 
     switch_off_sparse_decoding()
-    sequential = read_frames(films[name], uniform(25))
+    sequential = read_frames(numbered_films[name], uniform(25))
 
     assert (sequential.method, sequential.why_sequential) == ("sequential", "switched off")
     assert np.array_equal(sequential.images, sparse.images)
@@ -127,11 +129,11 @@ def test_frames_are_the_same_where_sparse_decoding_is_switched_off(films, switch
 
 
 @pytest.mark.parametrize(("name", "reason"), SEQUENTIAL.items())
-def test_films_unsafe_for_sparse_decoding_are_decoded_in_order(films, name, reason):
+def test_films_unsafe_for_sparse_decoding_are_decoded_in_order(numbered_films, name, reason):
     """Without reliable times or key frames, a picture's number is known only by counting from the first."""
     evenly_spaced = [0, 6, 12, 18, 25, 31, 37, 43, 50, 56, 62, 68, 75, 81, 87, 93]  # of 100, rounded down
 
-    frames = read_frames(films[name], uniform(16))
+    frames = read_frames(numbered_films[name], uniform(16))
 
     assert frames.method == "sequential"
     assert frames.why_sequential == reason
@@ -156,14 +158,14 @@ def test_an_edit_list_leaves_out_the_first_frames(cut_film):
 @pytest.mark.parametrize(
     "name", ["pyramid.mp4", "open_gop.ts", "uneven.mkv", "asp.avi", "mpeg2.ts", "h264.avi"]
 )
-def test_a_span_gives_frames_inside_it_alone(films, name):
+def test_a_span_gives_frames_inside_it_alone(numbered_films, name):
     """Eight frames are spread evenly over those whose times lie in the span from 1 to 1.8 s."""
-    whole = read_frames(films[name], at(range(100)))
+    whole = read_frames(numbered_films[name], at(range(100)))
     is_in_span = (whole.time_s >= 1.0) & (whole.time_s < 1.8)
     numbers_in_span = np.flatnonzero(is_in_span)
     evenly_spaced = [numbers_in_span[place * len(numbers_in_span) // 8] for place in range(8)]
 
-    frames = read_frames(films[name], uniform(8), start_s=1.0, end_s=1.8)
+    frames = read_frames(numbered_films[name], uniform(8), start_s=1.0, end_s=1.8)
 
     assert frames.index.tolist() == evenly_spaced
     assert read_drawn_numbers(frames.images) == frames.index.tolist()
@@ -178,12 +180,14 @@ def test_a_span_gives_frames_inside_it_alone(films, name):
         pytest.param(-3.0, 1.0, ["no pictures for 3.00 s"], id="long before the first picture"),
     ],
 )
-def test_a_span_beyond_the_4_s_of_a_film_is_partial_with_a_note(films, start_s, end_s, words_of_note):
+def test_a_span_beyond_the_4_s_of_a_film_is_partial_with_a_note(
+    numbered_films, start_s, end_s, words_of_note
+):
     """The film has 100 pictures, 25 a second, from 0 to 4 s. A span of it is asked for that reaches further.
 
     The note says how much of the span has no pictures, or where the film ends.
     """
-    frames = read_frames(films["b1.mp4"], uniform(4), start_s=start_s, end_s=end_s)
+    frames = read_frames(numbered_films["b1.mp4"], uniform(4), start_s=start_s, end_s=end_s)
 
     assert frames.status == "partial"
     note = frames.notes[0]
@@ -196,34 +200,34 @@ def test_a_span_beyond_the_4_s_of_a_film_is_partial_with_a_note(films, start_s, 
     [(2.0, 4.0), (None, 1.0), (-0.1, 1.0)],
     ids=["to the end", "no start", "a tenth of a second before"],
 )
-def test_a_span_within_a_film_or_a_tenth_of_a_second_before_it_is_whole(films, start_s, end_s):
+def test_a_span_within_a_film_or_a_tenth_of_a_second_before_it_is_whole(numbered_films, start_s, end_s):
     """The film lasts 4 s. Clocks of sound and pictures differ a little, so 0.1 s before it is no hole."""
-    frames = read_frames(films["b1.mp4"], uniform(4), start_s=start_s, end_s=end_s)
+    frames = read_frames(numbered_films["b1.mp4"], uniform(4), start_s=start_s, end_s=end_s)
 
     assert frames.status == "ok"
     assert frames.notes == ()
 
 
-def test_keyframes_are_key_frames_and_need_no_others(films):
+def test_keyframes_are_key_frames_and_need_no_others(numbered_films):
     """The film has 100 pictures, every 24th of which is a key frame: 0, 24, 48, 72 and 96.
 
     Four of them are asked for, and only these four are decoded.
     """
-    frames = read_frames(films["b1.mp4"], keyframes(4))
+    frames = read_frames(numbered_films["b1.mp4"], keyframes(4))
 
     assert frames.index.tolist() == [0, 24, 48, 72]
     assert read_drawn_numbers(frames.images) == [0, 24, 48, 72]
     assert frames.decoded == 4
 
 
-def test_an_error_of_the_callers_function_is_raised_as_it_is(films):
+def test_an_error_of_the_callers_function_is_raised_as_it_is(numbered_films):
     """A caller's function is called with each frame; its error must not look like a damaged film."""
 
     def mistaken_function(_: np.ndarray) -> None:
         raise IndexError("the caller's mistake")
 
     with pytest.raises(IndexError, match="the caller's mistake"):
-        read_frames(films["b1.mp4"], uniform(2), each=mistaken_function)
+        read_frames(numbered_films["b1.mp4"], uniform(2), each=mistaken_function)
 
 
 def let_sparse_decoding_fail(monkeypatch, *, behind_picture: int) -> None:
@@ -241,31 +245,33 @@ def let_sparse_decoding_fail(monkeypatch, *, behind_picture: int) -> None:
 
 
 @pytest.mark.parametrize("last_picture", [40, -1], ids=["after picture 40", "at once"])
-def test_a_film_whose_sparse_decoding_fails_on_the_way_is_decoded_in_order(films, monkeypatch, last_picture):
+def test_a_film_whose_sparse_decoding_fails_on_the_way_is_decoded_in_order(
+    numbered_films, monkeypatch, last_picture
+):
     """To decode sparsely is to seek, and to decode what is needed alone. Here that fails behind a picture.
 
     The whole film is then decoded, and the reason is told; each picture has its own number drawn in it.
     """
     let_sparse_decoding_fail(monkeypatch, behind_picture=last_picture)
 
-    frames = read_frames(films["pyramid.mp4"], uniform(8))
+    frames = read_frames(numbered_films["pyramid.mp4"], uniform(8))
 
     assert frames.method == "sequential"
     assert frames.why_sequential == "a frame did not come out of the decoder"
     assert read_drawn_numbers(frames.images) == frames.index.tolist()
 
 
-def test_sparse_decoding_is_refused_if_the_file_was_replaced(films, tmp_path):
+def test_sparse_decoding_is_refused_if_the_file_was_replaced(numbered_films, tmp_path):
     """A decoder takes the table of packets when it is made, and opens the file when it decodes.
 
     If the file was replaced between, the table would give wrong frames.
     """
     path = tmp_path / "film.mp4"
-    shutil.copy(films["pyramid.mp4"], path)
+    shutil.copy(numbered_films["pyramid.mp4"], path)
     index_packets(path)
     decoder = Decoder(path)
 
-    shutil.copy(films["uneven.mp4"], path)
+    shutil.copy(numbered_films["uneven.mp4"], path)
 
     with pytest.raises(NotSafe, match="other packets"):
         list(decoder.decode_sparsely([50]))
@@ -277,13 +283,13 @@ def packets_needed_for(table, packet):
     return np.flatnonzero(needed_packets(table, [number_of_picture])).tolist()
 
 
-def test_a_picture_shown_before_the_start_of_its_open_group_needs_the_group_before(films):
+def test_a_picture_shown_before_the_start_of_its_open_group_needs_the_group_before(numbered_films):
     """Decoding can start at the first packet of a group.
 
     In an open group the packet behind it may be of a picture that is shown before, and that refers to the
     group before.
     """
-    table = index_packets(films["open_gop.mp4"])
+    table = index_packets(numbered_films["open_gop.mp4"])
     starts_of_groups = np.flatnonzero(table.random_access)
     start_of_first_group = starts_of_groups[0]
     start_of_second_group = starts_of_groups[1]
@@ -364,9 +370,9 @@ def test_a_film_lasts_as_long_as_its_last_picture_is_shown(film_with_held_pictur
     assert frames_nearly_to_the_end.status == "ok"
 
 
-def test_probe_gives_the_pictures_bytes_and_seconds_of_a_film(films):
+def test_probe_gives_the_pictures_bytes_and_seconds_of_a_film(numbered_films):
     """The film has 100 pictures, 25 a second."""
-    film = films["b2.mkv"]
+    film = numbered_films["b2.mkv"]
 
     facts = probe(film)
 

@@ -11,9 +11,9 @@ from obygaze_features.video.display_order import number_frames
 from tests.video.conftest import draw_number, read_drawn_numbers, remux, spoiled
 from tests.video.encoding import encode
 from tests.video.inserting import with_wrong_counter
-from tests.video.joining import X264, X265, joined
+from tests.video.joining import X264_OPTIONS, X265_OPTIONS, joined_byte_by_byte
 
-CODECS = {"h264": {"options": X264}, "hevc": {"codec": "libx265", "options": X265}}
+CODECS = {"h264": {"options": X264_OPTIONS}, "hevc": {"codec": "libx265", "options": X265_OPTIONS}}
 
 
 def state_times_of_decoding(packets):
@@ -94,7 +94,7 @@ def test_pictures_of_joined_films_of_which_some_state_right_times_are_in_the_ord
         second = with_right_times(tmp_path / "right-100.ts", "h264", first=100)
     else:
         second = recording("h264", ".ts", first=100)
-    film = joined(tmp_path / "film.ts", [first, second])
+    film = joined_byte_by_byte(tmp_path / "film.ts", [first, second])
 
     frames = read_frames(film, uniform(120))
 

@@ -22,12 +22,12 @@ from obygaze_features.video.packets import ListedStream, demux
 from tests.video import inserting
 from tests.video.conftest import draw_number, read_drawn_numbers
 from tests.video.encoding import encode
-from tests.video.joining import FRAGMENTS, X264, X265, joined
+from tests.video.joining import FRAGMENTS_OPTIONS, X264_OPTIONS, X265_OPTIONS, joined_byte_by_byte
 from tests.video.sounding import RATE, clicks, time_of_click, write_film
 
 PROBED_BYTES = 100_000
-FINE_X264 = X264 | {"crf": "4"}
-FINE_X265 = X265 | {"crf": "4"}
+FINE_X264 = X264_OPTIONS | {"crf": "4"}
+FINE_X265 = X265_OPTIONS | {"crf": "4"}
 FINE_MPEG = {"g": "9", "bf": "2", "flags": "+qscale", "global_quality": "236"}
 FILMS: dict[str, dict[str, object]] = {
     "mpeg2.vob": {"codec": "mpeg2video", "options": FINE_MPEG},
@@ -37,7 +37,7 @@ FILMS: dict[str, dict[str, object]] = {
     "hevc.ts": {"codec": "libx265", "options": FINE_X265},
     "h264.m2ts": {"options": FINE_X264},
     "h264.flv": {"options": FINE_X264},
-    "fragments.mp4": {"options": FINE_X264, "container_options": FRAGMENTS},
+    "fragments.mp4": {"options": FINE_X264, "container_options": FRAGMENTS_OPTIONS},
 }
 INSERT_INTO = {
     ".vob": (inserting.into_program, inserting.PROGRAM_KINDS),
@@ -192,16 +192,16 @@ def test_a_recording_is_partial_where_pictures_move_to_another_stream(tmp_path, 
         "mpegts_pmt_start_pid": "4097",
     }
     first_half = encode(
-        tmp_path / "a.ts", map(draw_number, range(50)), options=X264, container_options=in_stream_256
+        tmp_path / "a.ts", map(draw_number, range(50)), options=X264_OPTIONS, container_options=in_stream_256
     )
     second_half = encode(
         tmp_path / "b.ts",
         map(draw_number, range(100, 150)),
         times=range(50, 100),
-        options=X264,
+        options=X264_OPTIONS,
         container_options=in_stream_512,
     )
-    recording = joined(tmp_path / "film.ts", [first_half, second_half])
+    recording = joined_byte_by_byte(tmp_path / "film.ts", [first_half, second_half])
 
     frames = read_frames(recording, uniform(10))
 
@@ -475,7 +475,7 @@ def test_an_error_that_is_raised_again_is_not_taken_for_the_end_of_a_file():
         list(demux(AlwaysFails()))
 
 
-def test_only_errors_of_ffmpeg_are_called_damage(films, monkeypatch):
+def test_only_errors_of_ffmpeg_are_called_damage(numbered_films, monkeypatch):
     """A mistake in our own code must not look like damage of the file.
 
     The mistake is planted in a function that runs whenever the packets of a film are listed.
@@ -487,7 +487,7 @@ def test_only_errors_of_ffmpeg_are_called_damage(films, monkeypatch):
     monkeypatch.setattr(index, "note_side_data", mistaken)
 
     with pytest.raises(AttributeError, match="planted mistake"):
-        probe(films["b1.mp4"])
+        probe(numbered_films["b1.mp4"])
 
 
 TIME_OF_MPEG1 = bytes.fromhex("21 00 01 00 01")

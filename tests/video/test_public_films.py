@@ -100,10 +100,10 @@ def test_files_are_brought_by_git_and_checked(repository_of_two_files, tmp_path)
 
 @needs_ffmpeg
 @pytest.mark.parametrize("name", ["pyramid.mp4", "b2.mkv", "mpeg2.ts", "vp9.webm", "sp.avi"])
-def test_a_film_that_is_read_right_is_judged_equal(films, tmp_path, name):
+def test_a_film_that_is_read_right_is_judged_equal(numbered_films, tmp_path, name):
     """Our frames are compared with those of FFmpeg's command, or, if it is of another version, of PyAV."""
     (tmp_path / "lab/films").mkdir(parents=True)
-    path = Path(shutil.copy(films[name], tmp_path / "lab/films"))
+    path = Path(shutil.copy(numbered_films[name], tmp_path / "lab/films"))
 
     verdict = compared(list_as_public_film(path, tmp_path), tmp_path)
 
@@ -124,13 +124,13 @@ def test_a_film_that_is_refused_has_a_verdict(tmp_path):
 
 
 @needs_ffmpeg
-def test_frames_read_wrong_in_silence_are_an_unknown_difference(films, tmp_path, monkeypatch):
+def test_frames_read_wrong_in_silence_are_an_unknown_difference(numbered_films, tmp_path, monkeypatch):
     """A film that is said to be partial may differ from what FFmpeg gives; a whole one may not.
 
     The comparison is made to find that frame 3, decoded sparsely, is wrong.
     """
     (tmp_path / "lab/films").mkdir(parents=True)
-    path = Path(shutil.copy(films["pyramid.mp4"], tmp_path / "lab/films"))
+    path = Path(shutil.copy(numbered_films["pyramid.mp4"], tmp_path / "lab/films"))
     monkeypatch.setattr("benchmarks.public_films.sparse_difference", lambda *_: "frames [3]")
 
     wrong = compared(list_as_public_film(path, tmp_path), tmp_path)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import VideoError
 from obygaze_features.video import Frames, at, probe, read_frames, uniform
 from tests.video.conftest import read_drawn_numbers
-from tests.video.joining import KINDS, joined, part
+from tests.video.joining import SETTINGS_OF_KINDS, encode_part, joined_byte_by_byte
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def parts(tmp_path_factory):
             start_s = 0.0
         key = kind, count, start_s, first
         if key not in path_of_part:
-            path_of_part[key] = part(folder / f"{len(path_of_part)}-{kind}", first, count, start_s)
+            path_of_part[key] = encode_part(folder / f"{len(path_of_part)}-{kind}", first, count, start_s)
         return path_of_part[key]
 
     return make
@@ -76,7 +76,7 @@ def parts(tmp_path_factory):
 @st.composite
 def joins(draw):
     """Draw two or three parts of any kind, lengths and starts; a long first part may lose its end."""
-    kind = draw(st.sampled_from(sorted(KINDS)))
+    kind = draw(st.sampled_from(sorted(SETTINGS_OF_KINDS)))
     n_parts = 2 if kind.endswith(("mkv", "webm", "mp4")) else draw(st.integers(2, 3))
     lengths = draw(st.lists(st.sampled_from(LENGTHS), min_size=n_parts, max_size=n_parts))
     starts_s = draw(st.lists(st.sampled_from(STARTS_S), min_size=n_parts, max_size=n_parts))
@@ -107,7 +107,7 @@ def test_pictures_of_joined_files_are_those_of_their_times_or_it_is_noted(parts,
     for part_number, (n_pictures, start_s) in enumerate(zip(join.lengths, join.starts_s, strict=True)):
         first_number = PART * part_number
         files.append(parts(join.kind, n_pictures, start_s, first_number))
-    film = joined(tmp_path_factory.mktemp("joined") / f"film-{join.kind}", files, join.cut_bytes)
+    film = joined_byte_by_byte(tmp_path_factory.mktemp("joined") / f"film-{join.kind}", files, join.cut_bytes)
 
     frames = read_all_frames(film, join)
 

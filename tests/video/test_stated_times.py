@@ -16,7 +16,14 @@ from obygaze_features.video import (
 )
 from tests.video.conftest import draw_number, packets_of, read_drawn_numbers, remux
 from tests.video.encoding import encode
-from tests.video.joining import KINDS, MPEG, VPX, X264, joined, part
+from tests.video.joining import (
+    MPEG_2_OPTIONS,
+    SETTINGS_OF_KINDS,
+    VPX_OPTIONS,
+    X264_OPTIONS,
+    encode_part,
+    joined_byte_by_byte,
+)
 
 
 def without_times_of_display(film: Path, target: Path) -> Path:
@@ -32,7 +39,7 @@ def test_an_mp4_without_times_of_display_is_in_the_decoders_order(tmp_path, kind
     A decoder puts them in the order of display all the same, 1/25 s apart: from 0.4 to 0.8 s these are
     pictures 10 to 19, of which every other one is taken.
     """
-    film = encode(tmp_path / "a.mp4", map(draw_number, range(30)), **KINDS[kind])
+    film = encode(tmp_path / "a.mp4", map(draw_number, range(30)), **SETTINGS_OF_KINDS[kind])
     film_without_times = without_times_of_display(film, tmp_path / "b.mp4")
 
     frames = read_frames(film_without_times, at(range(30)))
@@ -44,12 +51,12 @@ def test_an_mp4_without_times_of_display_is_in_the_decoders_order(tmp_path, kind
 
 
 @pytest.mark.parametrize("name", ["asp.avi", "h264.avi"])
-def test_times_of_avi_with_b_frames_begin_at_zero_and_that_is_noted(films, name):
+def test_times_of_avi_with_b_frames_begin_at_zero_and_that_is_noted(numbered_films, name):
     """A decoder gives pictures out one or two frames behind the file's entries, whose times begin at 0.
 
     The film has 25 pictures a second.
     """
-    frames = read_frames(films[name], at(range(10)))
+    frames = read_frames(numbered_films[name], at(range(10)))
 
     np.testing.assert_allclose(frames.time_s, np.arange(10) / 25, atol=0.0015)
     assert any("AVI" in note for note in frames.notes)
@@ -68,7 +75,7 @@ def test_pictures_of_vp9_that_are_not_shown_are_not_counted(tmp_path):
 
     Of a film of 30 pictures, 25 a second, the key pictures 10 and 20 are made such pictures.
     """
-    film = encode(tmp_path / "a.webm", map(draw_number, range(30)), "libvpx-vp9", options=VPX)
+    film = encode(tmp_path / "a.webm", map(draw_number, range(30)), "libvpx-vp9", options=VPX_OPTIONS)
     film_with_hidden_pictures = with_hidden_key_pictures(film, tmp_path / "hidden.webm")
 
     frames = read_frames(film_with_hidden_pictures, at(range(28)))
@@ -132,8 +139,8 @@ def zero_transport_times(data: bytearray) -> None:
 @pytest.mark.parametrize(
     ("suffix", "codec", "options", "make_times_zero"),
     [
-        ("mp4", "libx264", X264 | {"bf": "0"}, stop_the_clock_of_pictures),
-        ("ts", "mpeg2video", MPEG, zero_transport_times),
+        ("mp4", "libx264", X264_OPTIONS | {"bf": "0"}, stop_the_clock_of_pictures),
+        ("ts", "mpeg2video", MPEG_2_OPTIONS, zero_transport_times),
     ],
     ids=["mp4", "ts"],
 )
@@ -282,7 +289,7 @@ def test_chapters_that_players_show_in_an_order_of_their_own_are_noted(tmp_path,
 @pytest.mark.parametrize(("name", "codec"), [("a.m1v", "mpeg1video"), ("a.m2v", "mpeg2video")])
 def test_pictures_without_a_container_get_times_by_their_rate(tmp_path, name, codec):
     """A bare stream of 24 pictures states a rate of 25 a second, and no times."""
-    bare_stream = encode(tmp_path / name, map(draw_number, range(24)), codec, options=MPEG)
+    bare_stream = encode(tmp_path / name, map(draw_number, range(24)), codec, options=MPEG_2_OPTIONS)
 
     frames = read_frames(bare_stream, at(range(24)))
 
@@ -342,7 +349,9 @@ def test_pictures_of_soft_telecine_are_24_a_second_and_none_is_repeated(tmp_path
     To fill the time, every other picture asks players to show a half of it (a field) once more; we don't.
     """
     rate = Fraction(24000, 1001)
-    plain = encode(tmp_path / "plain.mkv", map(draw_number, range(48)), "mpeg2video", options=MPEG, rate=rate)
+    plain = encode(
+        tmp_path / "plain.mkv", map(draw_number, range(48)), "mpeg2video", options=MPEG_2_OPTIONS, rate=rate
+    )
     film = remux(plain, tmp_path / f"film.{kind}", pulled_down)
 
     frames = read_frames(film, at(range(48)))
@@ -434,9 +443,9 @@ def test_pictures_without_a_time_get_the_times_left_by_the_others(tmp_path, kind
 
     Two parts, of pictures 0 to 23 and 100 to 123, lack the times of the same pictures.
     """
-    first = without_times(part(tmp_path / f"0-{kind}", first=0, count=24), numbers)
-    second = without_times(part(tmp_path / f"1-{kind}", first=100, count=24), numbers)
-    both = joined(tmp_path / f"ab-{kind}", [first, second])
+    first = without_times(encode_part(tmp_path / f"0-{kind}", first=0, count=24), numbers)
+    second = without_times(encode_part(tmp_path / f"1-{kind}", first=100, count=24), numbers)
+    both = joined_byte_by_byte(tmp_path / f"ab-{kind}", [first, second])
 
     assert_pictures_are_a_frame_apart(first, [*range(24)])
     assert_pictures_are_a_frame_apart(both, [*range(24), *range(100, 124)])
@@ -449,7 +458,10 @@ def test_a_picture_without_a_time_makes_all_times_unknown_where_a_film_pauses(tm
     """
     times_with_pause = [*range(11), *range(51, 64)]
     film = encode(
-        tmp_path / "a.ts", map(draw_number, range(24)), times=times_with_pause, options=X264 | {"bf": "0"}
+        tmp_path / "a.ts",
+        map(draw_number, range(24)),
+        times=times_with_pause,
+        options=X264_OPTIONS | {"bf": "0"},
     )
     film_without_a_time = without_times(film, [5])
 
@@ -463,7 +475,7 @@ def test_asf_without_times_of_display_is_in_the_decoders_order(tmp_path):
 
     Each of 30 pictures has its own number drawn in it.
     """
-    film = encode(tmp_path / "b_frames.asf", map(draw_number, range(30)), options=X264)
+    film = encode(tmp_path / "b_frames.asf", map(draw_number, range(30)), options=X264_OPTIONS)
 
     frames = read_frames(film, at(range(30)))
 

@@ -320,7 +320,7 @@ def test_an_image_that_claims_too_many_pixels_is_not_opened(tmp_path, side, word
     assert f"{MAX_PIXELS:,} pixels" in reason  # how many are allowed
 
 
-def test_a_file_that_is_no_image_is_refused_by_what_it_is(films, tmp_path):
+def test_a_file_that_is_no_image_is_refused_by_what_it_is(numbered_films, tmp_path):
     """Four files have the suffix of an image: one is not there, and three hold something else."""
     absent = tmp_path / "none.png"
     empty = tmp_path / "empty.png"
@@ -328,7 +328,7 @@ def test_a_file_that_is_no_image_is_refused_by_what_it_is(films, tmp_path):
     text = tmp_path / "text.png"
     text.write_bytes(b"clip_id,movie\n")
     film = tmp_path / "film.jpg"
-    film.write_bytes(films["b1.mp4"].read_bytes())
+    film.write_bytes(numbered_films["b1.mp4"].read_bytes())
 
     assert reason_of_refusal(absent) == "there is no such file"
     assert reason_of_refusal(empty) == "the file is empty (0 bytes)"

@@ -37,7 +37,7 @@ from obygaze_features.video.stream import DISPOSITIONS, FATES, FRAMES, PACKETS, 
 from tests.video.conftest import draw_number, read_drawn_numbers, remux, spoiled
 from tests.video.encoding import encode
 from tests.video.inserting import crc32
-from tests.video.joining import VPX, X264, joined
+from tests.video.joining import VPX_OPTIONS, X264_OPTIONS, joined_byte_by_byte
 from tests.video.sounding import tone, write_film
 
 
@@ -161,7 +161,7 @@ QUIET_X265 = {"preset": "ultrafast", "x265-params": "log-level=none:pools=none"}
 def plain(tmp_path_factory) -> Path:
     """A film of twelve pictures of 96 x 64 pixels in H.264 and MP4, which states nothing special."""
     folder = tmp_path_factory.mktemp("plain")
-    return encode(folder / "plain.mp4", map(draw_number, range(12)), options=X264)
+    return encode(folder / "plain.mp4", map(draw_number, range(12)), options=X264_OPTIONS)
 
 
 def test_a_crop_that_the_container_states_is_applied(plain, tmp_path):
@@ -259,7 +259,9 @@ def test_what_the_stream_and_its_pictures_both_state_is_noted_once(tmp_path):
     """
     pictures_say_side_by_side = {"x264-params": "frame-packing=3"}
     stream_says_side_by_side = box(b"st3d", bytes(4) + b"\x02")
-    film = encode(tmp_path / "a.mp4", [draw_number(255)] * 3, options=X264 | pictures_say_side_by_side)
+    film = encode(
+        tmp_path / "a.mp4", [draw_number(255)] * 3, options=X264_OPTIONS | pictures_say_side_by_side
+    )
     film = with_box(film, tmp_path / "b.mp4", b"avc1", stream_says_side_by_side)
 
     notes = read_frames(film, uniform(2)).notes
@@ -362,7 +364,7 @@ def test_a_film_with_encrypted_pictures_is_refused_by_any_key(plain, tmp_path, k
 @pytest.mark.parametrize("bytes_before_packet", [b"", bytes(4)], ids=["transport stream", "Blu-ray"])
 def test_a_scrambled_transport_stream_is_refused_as_encrypted(tmp_path, bytes_before_packet):
     """Packets have 188 bytes; those of a Blu-ray have four bytes before them."""
-    clear = encode(tmp_path / "a.ts", map(draw_number, range(12)), options=X264).read_bytes()
+    clear = encode(tmp_path / "a.ts", map(draw_number, range(12)), options=X264_OPTIONS).read_bytes()
     scrambled = with_scrambled_pictures(clear)
     data = b""
     for start in range(0, len(scrambled), 188):
@@ -380,7 +382,7 @@ def test_a_recording_scrambled_from_its_middle_on_is_partial(tmp_path):
     searched for the mark of scrambling as a whole.
     """
     noise = np.random.default_rng(0).integers(0, 255, (60, 192, 256, 3), np.uint8)
-    film = encode(tmp_path / "a.ts", noise, options=X264 | {"crf": "4"})
+    film = encode(tmp_path / "a.ts", noise, options=X264_OPTIONS | {"crf": "4"})
     clear = film.read_bytes()
     assert len(clear) > 3 * 2**20
     n_packets = len(clear) // TRANSPORT_PACKET
@@ -415,7 +417,7 @@ def set_type_of_pictures(data: bytearray, stream_type: int) -> None:
 def test_a_transport_stream_whose_pictures_are_of_an_encrypted_type_is_refused(tmp_path):
     """HTTP Live Streaming encrypts parts of packets alone; a type of its own, 0xDB, says so."""
     h264_of_sample_aes = 0xDB
-    film = encode(tmp_path / "a.ts", map(draw_number, range(12)), options=X264)
+    film = encode(tmp_path / "a.ts", map(draw_number, range(12)), options=X264_OPTIONS)
     data = bytearray(film.read_bytes())
     set_type_of_pictures(data, h264_of_sample_aes)
     film.write_bytes(data)
@@ -483,7 +485,7 @@ def test_a_transport_stream_that_lost_a_byte_is_not_taken_for_a_scrambled_one(tm
 
     More than 25 of the 30 pictures can be read all the same.
     """
-    whole = encode(tmp_path / "a.ts", map(draw_number, range(30)), options=X264).read_bytes()
+    whole = encode(tmp_path / "a.ts", map(draw_number, range(30)), options=X264_OPTIONS).read_bytes()
     without_byte_9000 = whole[:9000] + whole[9001:]
     film = tmp_path / "torn.ts"
     film.write_bytes(without_byte_9000)
@@ -644,7 +646,7 @@ def test_a_second_video_stream_is_noted(tmp_path):
     """The film has two streams of the same four pictures; one is read, and the other is counted."""
     film = tmp_path / "two.mkv"
     with av.open(str(film), "w") as output:
-        streams = [output.add_stream("libx264", rate=25, options=X264) for _ in range(2)]
+        streams = [output.add_stream("libx264", rate=25, options=X264_OPTIONS) for _ in range(2)]
         for stream in streams:
             stream.width = 96
             stream.height = 64
@@ -722,7 +724,7 @@ def write_film_with_title(path: Path, title: str) -> Path:
     """Write a film of one picture, which has a title, as its stream has."""
     with av.open(str(path), "w") as output:
         output.metadata["title"] = title
-        stream = output.add_stream("libvpx", rate=Fraction(25), options=VPX)
+        stream = output.add_stream("libvpx", rate=Fraction(25), options=VPX_OPTIONS)
         stream.width = 96
         stream.height = 64
         stream.pix_fmt = "yuv420p"
@@ -749,7 +751,7 @@ def encode_with_tags_of_colours(path: Path, first: int, **tags: int) -> Path:
     for frame in frames:
         for name, value in tags.items():
             setattr(frame, name, value)
-    return encode(path, frames, codec="libvpx-vp9", options=VPX, **tags)
+    return encode(path, frames, codec="libvpx-vp9", options=VPX_OPTIONS, **tags)
 
 
 def test_a_matrix_that_changes_within_a_clip_is_noted(tmp_path):
@@ -760,7 +762,7 @@ def test_a_matrix_that_changes_within_a_clip_is_noted(tmp_path):
     """
     bt601 = encode_with_tags_of_colours(tmp_path / "bt601.webm", first=0, colorspace=BT601_OF_PAL)
     bt709 = encode_with_tags_of_colours(tmp_path / "bt709.webm", first=20, colorspace=BT709)
-    film = joined(tmp_path / "both.webm", [bt601, bt709])
+    film = joined_byte_by_byte(tmp_path / "both.webm", [bt601, bt709])
 
     whole = read_frames(film, at(range(40)))
     after_the_change = read_frames(film, uniform(4), start_s=0.9, end_s=1.5)
@@ -789,7 +791,7 @@ def test_a_change_of_the_shape_of_pixels_is_noted(tmp_path):
         codec="mpeg2video",
         sample_aspect_ratio=Fraction(16, 11),
     )
-    both = joined(tmp_path / "both.mpg", [square_film, wide_film])
+    both = joined_byte_by_byte(tmp_path / "both.mpg", [square_film, wide_film])
 
     notes_on_both = read_frames(both, uniform(4)).notes
     notes_on_square_film = read_frames(square_film, uniform(4)).notes

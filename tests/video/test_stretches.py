@@ -74,13 +74,15 @@ def read_in_four_stretches(path, windows, requests=REQUESTS, edges=EDGES):
 
 
 @pytest.mark.parametrize("name", [*FILMS[:-1], "open_gop.mp4", "b2.mkv", "closed.ts", "mpeg2.mkv"])
-def test_reading_in_stretches_gives_the_same_windows_and_shots_and_decodes_each_frame_once(films, name):
+def test_reading_in_stretches_gives_the_same_windows_and_shots_and_decodes_each_frame_once(
+    numbered_films, name
+):
     """Workers decode stretches of one film at the same time; a window may reach over several stretches.
 
     A film of four seconds is read in four stretches. Five windows of it have the same frames as if they were
     read of the whole film, and what was measured of each frame gives the same shots.
     """
-    film = films[name]
+    film = numbered_films[name]
     n_frames = len(decoded_by_pyav(film))
 
     in_stretches = read_in_four_stretches(film, WINDOWS)
@@ -94,9 +96,9 @@ def test_reading_in_stretches_gives_the_same_windows_and_shots_and_decodes_each_
     assert n_frames <= in_stretches.n_decoded <= n_frames + n_decoded_twice_at_most
 
 
-def test_shots_of_a_film_are_not_known_before_its_last_stretch_is_read(films):
+def test_shots_of_a_film_are_not_known_before_its_last_stretch_is_read(numbered_films):
     """A film is read in four stretches; what was measured in the last one is left out."""
-    measured_in_stretches = read_in_four_stretches(films["pyramid.mp4"], WINDOWS).measured
+    measured_in_stretches = read_in_four_stretches(numbered_films["pyramid.mp4"], WINDOWS).measured
 
     shots = joined_shots(measured_in_stretches[:-1])
 
@@ -142,10 +144,10 @@ def test_cuts_found_in_parts_of_a_film_join_to_those_of_the_whole():
         assert joined.cuts() == detector_of_whole.cuts()
 
 
-def test_a_film_without_times_is_not_decoded_in_stretches(films):
+def test_a_film_without_times_is_not_decoded_in_stretches(numbered_films):
     """Stretches are spans of time, and a bare H.264 stream has no times. An MP4 file has them."""
-    film_without_times = films["raw.h264"]
-    film_with_times = films["no_b.mp4"]
+    film_without_times = numbered_films["raw.h264"]
+    film_with_times = numbered_films["no_b.mp4"]
 
     assert "time" in why_not_in_stretches(film_without_times)
     assert why_not_in_stretches(film_with_times) == ""
@@ -157,12 +159,12 @@ def test_a_film_without_times_is_not_decoded_in_stretches(films):
     assert list(items) == []
 
 
-def test_a_damaged_film_gives_the_same_windows_in_stretches_but_no_shots(films, tmp_path):
+def test_a_damaged_film_gives_the_same_windows_in_stretches_but_no_shots(numbered_films, tmp_path):
     """One picture cannot be decoded, so that the stretches do not tell what its shots are.
 
     The five WINDOWS have the frames that they have when the film is read as a whole.
     """
-    path = damaged(films["no_b.mp4"], tmp_path)
+    path = damaged(numbered_films["no_b.mp4"], tmp_path)
 
     in_stretches = read_in_four_stretches(path, WINDOWS)
 

@@ -25,7 +25,14 @@ from obygaze_features.video.index import index_packets
 from obygaze_features.video.time_line import MAX_PARTS, correct_outliers, time_line
 from tests.video.conftest import cut_first_group, draw_number, packets_of, read_drawn_numbers, remux
 from tests.video.encoding import encode
-from tests.video.joining import KINDS, MPEG, VPX, X264, joined, part
+from tests.video.joining import (
+    MPEG_2_OPTIONS,
+    SETTINGS_OF_KINDS,
+    VPX_OPTIONS,
+    X264_OPTIONS,
+    encode_part,
+    joined_byte_by_byte,
+)
 from tests.video.sounding import clicks, time_of_click, write_film
 from tests.video.test_decoding import decoded_by_pyav
 
@@ -35,17 +42,19 @@ def halves(tmp_path_factory) -> dict[str, list[Path]]:
     """Kind of film -> its two parts, of pictures 0 to 23 and 100 to 130, at 25 a second."""
     folder = tmp_path_factory.mktemp("halves")
     parts_of_kind = {}
-    for kind in KINDS:
-        first = part(folder / f"0-{kind}", first=0, count=24)
-        second = part(folder / f"1-{kind}", first=100, count=31)
+    for kind in SETTINGS_OF_KINDS:
+        first = encode_part(folder / f"0-{kind}", first=0, count=24)
+        second = encode_part(folder / f"1-{kind}", first=100, count=31)
         parts_of_kind[kind] = [first, second]
     return parts_of_kind
 
 
-@pytest.fixture(scope="module", params=[kind for kind in KINDS if kind != "fragments.mp4"])
+@pytest.fixture(scope="module", params=[kind for kind in SETTINGS_OF_KINDS if kind != "fragments.mp4"])
 def joined_film(request, halves, tmp_path_factory) -> Path:
     """A film of two parts, of pictures 0 to 23 and 100 to 130, which are joined byte by byte."""
-    return joined(tmp_path_factory.mktemp("joined") / f"ab-{request.param}", halves[request.param])
+    return joined_byte_by_byte(
+        tmp_path_factory.mktemp("joined") / f"ab-{request.param}", halves[request.param]
+    )
 
 
 def test_pictures_of_a_joined_film_follow_each_other_at_their_rate(joined_film):
@@ -91,7 +100,7 @@ def test_the_facts_of_a_joined_film_are_those_of_both_parts(joined_film):
 @pytest.mark.parametrize("kind", ["mpeg2.vob", "mpeg1.mpg", "h264.mkv", "hevc.mkv", "vp9.webm", "vp8.webm"])
 def test_joined_files_are_still_decoded_sparsely_and_bit_equal(halves, tmp_path, kind):
     """The film has 24 and 31 pictures in two parts; every ninth is taken. PyAV decodes all in order."""
-    film = joined(tmp_path / f"ab-{kind}", halves[kind])
+    film = joined_byte_by_byte(tmp_path / f"ab-{kind}", halves[kind])
     all_pictures = decoded_by_pyav(film)
 
     frames = read_frames(film, at([0, 9, 18, 27, 36, 45, 54]))
@@ -105,9 +114,9 @@ def test_a_transport_stream_whose_times_step_back_is_as_long_as_its_parts(tmp_pa
 
     Two parts of 30 pictures, numbered from 0 and from 100 on, begin at 100 s and at 10 s.
     """
-    late = part(tmp_path / "a-h264.ts", first=0, count=30, start_s=100.0)
-    early = part(tmp_path / "b-h264.ts", first=100, count=30, start_s=10.0)
-    film = joined(tmp_path / "ab.ts", [late, early])
+    late = encode_part(tmp_path / "a-h264.ts", first=0, count=30, start_s=100.0)
+    early = encode_part(tmp_path / "b-h264.ts", first=100, count=30, start_s=10.0)
+    film = joined_byte_by_byte(tmp_path / "ab.ts", [late, early])
 
     frames = read_frames(film, at([29, 30, 59]))
 
@@ -117,7 +126,7 @@ def test_a_transport_stream_whose_times_step_back_is_as_long_as_its_parts(tmp_pa
 
 def test_windows_of_a_joined_film_cover_all_of_it(halves, tmp_path):
     """Two parts of 24 and 31 pictures last 55 / 25 = 2.2 s, where the last window ends."""
-    film = joined(tmp_path / "film.vob", halves["mpeg2.vob"])
+    film = joined_byte_by_byte(tmp_path / "film.vob", halves["mpeg2.vob"])
     table = tmp_path / "windows.csv"
     command = f"manifest import film {film} --window 0.5 --hop 0.5 --shots none --out {table}"
 
@@ -150,7 +159,7 @@ def film_with_clicks(request, tmp_path_factory):
     first = write_part("first", [0.5], 1.2)
     second = write_part("second", [0.3, 31.0], 34.0)
     delay_s = 0 if codec == "flac" else 256 / WRITTEN_RATE  # of AC-3
-    return joined(folder / f"film.{suffix}", [first, second]), delay_s
+    return joined_byte_by_byte(folder / f"film.{suffix}", [first, second]), delay_s
 
 
 def test_sound_of_both_parts_is_read_at_its_times(film_with_clicks):
@@ -200,7 +209,7 @@ def test_sound_with_other_parts_than_the_pictures_is_refused(tmp_path):
     """The second part has no sound, so it is not known which pictures the sound belongs to."""
     with_sound = write_film(tmp_path / "a.mkv", {"eng": clicks([0.5], seconds=1.2)}, seconds=1.2)
     without_sound = write_film(tmp_path / "b.mkv", {}, seconds=1.2)
-    film = joined(tmp_path / "ab.mkv", [with_sound, without_sound])
+    film = joined_byte_by_byte(tmp_path / "ab.mkv", [with_sound, without_sound])
 
     with pytest.raises(VideoError, match="parts"):
         SoundTrack(film)
@@ -216,11 +225,11 @@ def test_shots_and_subtitles_of_a_joined_film_lie_on_one_time_line(tmp_path):
     subtitles = tmp_path / "a.srt"
     for number in range(2):
         scene = rng.integers(0, 255, (6, 8, 3), np.uint8).repeat(8, 0).repeat(8, 1)
-        plain = encode(tmp_path / f"{number}.mp4", [scene] * 30, options=X264)
+        plain = encode(tmp_path / f"{number}.mp4", [scene] * 30, options=X264_OPTIONS)
         subtitles.write_text(f"1\n00:00:00,200 --> 00:00:00,900\npart {number}\n", encoding="utf-8")
         parts.append(with_subtitles(plain, subtitles, tmp_path / f"{number}.mkv"))
 
-    film = joined(tmp_path / "ab.mkv", parts)
+    film = joined_byte_by_byte(tmp_path / "ab.mkv", parts)
 
     starts_of_shots = [shot.start_s for shot in find_shots(film)]
     starts_of_subtitles = [start_s for start_s, _end_s, _text in read_subtitle_track(film)]
@@ -263,7 +272,7 @@ def test_a_second_file_that_ffmpeg_does_not_read_is_damage_behind_the_first(tmp_
     """
     n_files = 3 if kind == "mkv" else 2
     files = [encode(tmp_path / f"{n}.{kind}", map(draw_number, range(30)), codec) for n in range(n_files)]
-    film = joined(tmp_path / f"film.{kind}", files)
+    film = joined_byte_by_byte(tmp_path / f"film.{kind}", files)
 
     assert read_frames(film, uniform(4)).status == "partial"
     assert "second file" in probe(film).damage
@@ -283,7 +292,7 @@ def test_a_second_file_of_another_format_is_damage(tmp_path, kinds):
         codec = codec_of_kind.get(kind, "libx264")
         parts.append(encode(tmp_path / f"part.{kind}", map(draw_number, range(30)), codec))
     first, second = parts
-    film = joined(tmp_path / f"film{first.suffix}", parts)
+    film = joined_byte_by_byte(tmp_path / f"film{first.suffix}", parts)
 
     assert probe(first).damage == ""
     assert probe(second).damage == ""
@@ -319,7 +328,7 @@ def test_a_fragmented_mp4_that_loses_pictures_where_it_was_joined_is_partial(hal
 
     A span within the first part, of 0.96 s, is whole.
     """
-    film = joined(tmp_path / "ab.mp4", halves["fragments.mp4"])
+    film = joined_byte_by_byte(tmp_path / "ab.mp4", halves["fragments.mp4"])
 
     frames_of_film = read_frames(film, uniform(4))
     frames_of_span = read_frames(film, uniform(4), start_s=0.0, end_s=0.5)
@@ -352,9 +361,9 @@ def test_an_mp4_whose_fragments_all_begin_at_zero_is_partial(halves, tmp_path):
 
 def test_joined_fragments_of_smooth_streaming_are_read_whole(tmp_path):
     """Both parts have pictures 0 to 23, at 25 a second."""
-    first = encode(tmp_path / "0.ismv", map(draw_number, range(24)), options=X264)
-    second = encode(tmp_path / "1.ismv", map(draw_number, range(24)), options=X264)
-    film = joined(tmp_path / "ab.ismv", [first, second])
+    first = encode(tmp_path / "0.ismv", map(draw_number, range(24)), options=X264_OPTIONS)
+    second = encode(tmp_path / "1.ismv", map(draw_number, range(24)), options=X264_OPTIONS)
+    film = joined_byte_by_byte(tmp_path / "ab.ismv", [first, second])
 
     frames = read_frames(film, at(range(48)))
 
@@ -395,7 +404,7 @@ def test_a_step_back_of_times_in_flash_begins_a_part(tmp_path):
     It is read as two parts, the second behind the first, so that times go on rising by 1/25 s.
     """
     no_reordering = {"bf": "0"}
-    film = encode(tmp_path / "a.flv", map(draw_number, range(30)), options=X264 | no_reordering)
+    film = encode(tmp_path / "a.flv", map(draw_number, range(30)), options=X264_OPTIONS | no_reordering)
     set_back_times_of_flash(film, first=15, by_ms=400)
 
     frames = read_frames(film, at(range(30)))
@@ -419,7 +428,9 @@ def test_a_pause_of_hours_that_the_file_states_is_no_joint(tmp_path, name, rate,
     At 25 a second, frame 180,000 is shown two hours after the first. The times must stay as they are.
     """
     n_pictures = len(times)
-    film = encode(tmp_path / name, map(draw_number, range(n_pictures)), rate=rate, times=times, options=X264)
+    film = encode(
+        tmp_path / name, map(draw_number, range(n_pictures)), rate=rate, times=times, options=X264_OPTIONS
+    )
 
     frames = read_frames(film, at(range(n_pictures)))
 
@@ -433,7 +444,7 @@ def test_matroska_that_begins_late_is_not_cut_off(tmp_path):
     """The first of 20 pictures, 25 a second, is at a million seconds, far behind the stated end at 0.8 s."""
     first_time = 25 * 1_000_000
     times = range(first_time, first_time + 20)
-    film = encode(tmp_path / "a.mkv", map(draw_number, range(20)), times=times, options=X264)
+    film = encode(tmp_path / "a.mkv", map(draw_number, range(20)), times=times, options=X264_OPTIONS)
 
     frames = read_frames(film, uniform(4))
 
@@ -459,9 +470,9 @@ def test_vp9_whose_size_changes_gives_all_pictures_and_a_note(tmp_path):
     """A film of 12 pictures of 64 rows is joined with one of 12 pictures of 48 rows, both 25 a second."""
     high_pictures = [draw_number(number) for number in range(12)]
     low_pictures = [draw_number(number)[:48] for number in range(16, 28)]
-    high = encode(tmp_path / "high.webm", high_pictures, "libvpx-vp9", options=VPX)
-    low = encode(tmp_path / "low.webm", low_pictures, "libvpx-vp9", options=VPX)
-    film = joined(tmp_path / "both.webm", [high, low])
+    high = encode(tmp_path / "high.webm", high_pictures, "libvpx-vp9", options=VPX_OPTIONS)
+    low = encode(tmp_path / "low.webm", low_pictures, "libvpx-vp9", options=VPX_OPTIONS)
+    film = joined_byte_by_byte(tmp_path / "both.webm", [high, low])
 
     frames = read_frames(film, at(range(24)))
 
@@ -471,7 +482,7 @@ def test_vp9_whose_size_changes_gives_all_pictures_and_a_note(tmp_path):
     np.testing.assert_allclose(frames.time_s, np.arange(24) / 25, atol=0.0015)
 
 
-OPEN_GROUPS = X264 | {
+OPEN_GROUPS = X264_OPTIONS | {
     "g": "12",
     "bf": "3",
     "sc_threshold": "0",
@@ -484,7 +495,7 @@ OPEN_GROUPS = X264 | {
     [
         ("ts", "libx264", OPEN_GROUPS, 112),
         ("mkv", "libx264", OPEN_GROUPS, 112),
-        ("vob", "mpeg2video", MPEG, 109),
+        ("vob", "mpeg2video", MPEG_2_OPTIONS, 109),
     ],
     ids=["ts", "mkv", "vob"],
 )
@@ -499,7 +510,7 @@ def test_pictures_whose_references_were_cut_off_are_counted_in_a_note(
     first = encode(tmp_path / f"a.{kind}", map(draw_number, range(30)), codec, options=options)
     second = encode(tmp_path / f"b.{kind}", map(draw_number, range(100, 140)), codec, options=options)
     cut = remux(second, tmp_path / f"cut.{kind}", cut_first_group)
-    film = joined(tmp_path / f"film.{kind}", [first, cut])
+    film = joined_byte_by_byte(tmp_path / f"film.{kind}", [first, cut])
 
     frames = read_frames(film, at(range(probe(film).frames)))
 
@@ -520,7 +531,7 @@ def test_pictures_too_small_to_have_times_of_their_own_begin_no_part(tmp_path):
     The film has 600 equal grey pictures, 25 a second, of a few bytes each.
     """
     grey = np.full((48, 96, 3), 90, np.uint8)
-    film = encode(tmp_path / "still.mpg", [grey] * 600, codec="mpeg2video", options=MPEG)
+    film = encode(tmp_path / "still.mpg", [grey] * 600, codec="mpeg2video", options=MPEG_2_OPTIONS)
 
     table = index_packets(film)
 
@@ -536,17 +547,21 @@ def test_parts_of_a_joined_program_stream_each_keep_their_rate(tmp_path, first_r
     A program stream, as a DVD has it (VOB), states a time of some pictures only; the rate gives the others.
     """
     first = encode(
-        tmp_path / "a.vob", map(draw_number, range(30)), codec="mpeg2video", options=MPEG, rate=first_rate
+        tmp_path / "a.vob",
+        map(draw_number, range(30)),
+        codec="mpeg2video",
+        options=MPEG_2_OPTIONS,
+        rate=first_rate,
     )
     second = encode(
         tmp_path / "b.vob",
         map(draw_number, range(100, 130)),
         codec="mpeg2video",
-        options=MPEG,
+        options=MPEG_2_OPTIONS,
         rate=second_rate,
     )
 
-    film = joined(tmp_path / "ab.vob", [first, second])
+    film = joined_byte_by_byte(tmp_path / "ab.vob", [first, second])
 
     frames = read_frames(film, at(range(60)))
 
@@ -567,11 +582,13 @@ def test_a_second_matroska_file_of_another_colour_range_is_not_read(tmp_path, ra
     wrong colours; the film is then partial, and only the first file is read.
     """
     limited_range = 1  # 2 is the full range
-    first = encode(tmp_path / "a.mkv", map(draw_number, range(20)), options=X264, color_range=limited_range)
-    second = encode(
-        tmp_path / "b.mkv", map(draw_number, range(20)), options=X264, color_range=range_of_second
+    first = encode(
+        tmp_path / "a.mkv", map(draw_number, range(20)), options=X264_OPTIONS, color_range=limited_range
     )
-    film = joined(tmp_path / "ab.mkv", [first, second])
+    second = encode(
+        tmp_path / "b.mkv", map(draw_number, range(20)), options=X264_OPTIONS, color_range=range_of_second
+    )
+    film = joined_byte_by_byte(tmp_path / "ab.mkv", [first, second])
 
     frames_of_film = read_frames(film, uniform(4))
     frames_of_first_file = read_frames(film, uniform(4), start_s=0.0, end_s=0.8)
@@ -589,7 +606,7 @@ def test_sound_of_another_rate_in_the_second_part_is_read(tmp_path):
         write_film(
             tmp_path / name, {"": clicks([1.0], seconds=2, rate=rate)}, seconds=2, codec="mp2", rate=rate
         )
-    film = joined(tmp_path / "ab.ts", [tmp_path / "a.ts", tmp_path / "b.ts"])
+    film = joined_byte_by_byte(tmp_path / "ab.ts", [tmp_path / "a.ts", tmp_path / "b.ts"])
 
     (samples,), missing_s = SoundTrack(film).parts(start_s=0, end_s=4, edges_s=(), rate=READ_RATE)
 
@@ -609,12 +626,12 @@ def test_a_recording_that_goes_on_in_another_stream_is_partial(tmp_path):
     in_stream_256 = {"mpegts_start_pid": "256"}
     in_stream_400 = {"mpegts_start_pid": "400"}
     first = encode(
-        tmp_path / "a.ts", map(draw_number, range(20)), options=X264, container_options=in_stream_256
+        tmp_path / "a.ts", map(draw_number, range(20)), options=X264_OPTIONS, container_options=in_stream_256
     )
     second = encode(
-        tmp_path / "b.ts", map(draw_number, range(20)), options=X264, container_options=in_stream_400
+        tmp_path / "b.ts", map(draw_number, range(20)), options=X264_OPTIONS, container_options=in_stream_400
     )
-    film = joined(tmp_path / "ab.ts", [first, second])
+    film = joined_byte_by_byte(tmp_path / "ab.ts", [first, second])
 
     frames_of_film = read_frames(film, uniform(4))
     frames_of_span = read_frames(film, uniform(4), start_s=0.0, end_s=0.6)

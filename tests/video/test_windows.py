@@ -71,7 +71,7 @@ def assert_windows_equal_those_read_alone(path: Path, windows, *, strict: bool =
 
 
 @pytest.mark.parametrize("name", FILMS)
-def test_windows_that_are_read_together_have_the_frames_that_each_has_when_read_alone(films, name):
+def test_windows_that_are_read_together_have_the_frames_that_each_has_when_read_alone(numbered_films, name):
     """Windows of a film of four seconds, in no order; some overlap, and some go over its end."""
     windows = [
         (2.0, 3.2),
@@ -84,7 +84,7 @@ def test_windows_that_are_read_together_have_the_frames_that_each_has_when_read_
         (50.0, 60.0),
     ]
 
-    assert_windows_equal_those_read_alone(films[name], windows)
+    assert_windows_equal_those_read_alone(numbered_films[name], windows)
 
 
 def damaged(source: Path, folder: Path) -> Path:
@@ -95,7 +95,7 @@ def damaged(source: Path, folder: Path) -> Path:
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["no_b.mp4", "hevc.mp4", "vp9.webm", "mpeg2.mkv", "h264.avi", "raw.h264"])
 @pytest.mark.parametrize("strict", [False, True])
-def test_damage_affects_a_window_as_if_it_were_read_alone(films, tmp_path, name, strict):
+def test_damage_affects_a_window_as_if_it_were_read_alone(numbered_films, tmp_path, name, strict):
     """One picture of the film cannot be decoded. Windows have the frames, or the error, that each has alone.
 
     WINDOWS are eight spans of four seconds, in no order, of which some overlap. A bare stream of H.264 has no
@@ -103,12 +103,12 @@ def test_damage_affects_a_window_as_if_it_were_read_alone(films, tmp_path, name,
     """
     whole_film = (None, None)
     windows = [whole_film] if name == "raw.h264" else WINDOWS
-    damaged_film = damaged(films[name], tmp_path)
+    damaged_film = damaged(numbered_films[name], tmp_path)
 
     assert_windows_equal_those_read_alone(damaged_film, windows, strict=strict)
 
 
-def test_a_frame_that_many_windows_want_is_decoded_and_handled_once(films):
+def test_a_frame_that_many_windows_want_is_decoded_and_handled_once(numbered_films):
     """The film has 100 pictures; 15 windows of a second each overlap by 0.8 s."""
     windows = [(number * 0.2, number * 0.2 + 1.0) for number in range(15)]
     n_times_handled: Counter[bytes] = Counter()
@@ -118,21 +118,21 @@ def test_a_frame_that_many_windows_want_is_decoded_and_handled_once(films):
         return int(frame.sum())
 
     n_decoded = 0
-    for _, (frames,) in read_windows(films["pyramid.mp4"], windows, [(uniform(12), handle)]):
+    for _, (frames,) in read_windows(numbered_films["pyramid.mp4"], windows, [(uniform(12), handle)]):
         n_decoded += frames.decoded
 
     assert set(n_times_handled.values()) == {1}
     assert n_decoded <= 100
 
 
-def test_a_window_comes_as_soon_as_its_last_frame_does(films):
+def test_a_window_comes_as_soon_as_its_last_frame_does(numbered_films):
     """The film has 25 pictures a second. The window to 0.4 s, in place 1, ends first and comes first.
 
     It has ten pictures; less than 20 are decoded for it.
     """
     windows = [(3.0, 4.0), (0.0, 0.4), (1.0, 1.4)]
 
-    results = read_windows(films["closed.ts"], windows, [(uniform(3), lambda frame: frame)])
+    results = read_windows(numbered_films["closed.ts"], windows, [(uniform(3), lambda frame: frame)])
 
     first_place, (frames,) = next(results)
     assert first_place == 1
@@ -158,11 +158,11 @@ def packets_sought(monkeypatch):
 
 
 @pytest.mark.parametrize("name", SOUGHT)
-def test_frames_after_seeks_are_bit_equal(films, packets_sought, name):
+def test_frames_after_seeks_are_bit_equal(numbered_films, packets_sought, name):
     """A seek jumps to a key frame ahead without decoding what lies between. PyAV decodes every picture."""
-    all_pictures = decoded_by_pyav(films[name])
+    all_pictures = decoded_by_pyav(numbered_films[name])
     for numbers in ([75], [2, 30, 55, 97], [60, 61, 99]):
-        frames = read_frames(films[name], at(numbers))
+        frames = read_frames(numbered_films[name], at(numbers))
 
         assert frames.method == "sparse"
         assert frames.status == "ok"
@@ -172,13 +172,13 @@ def test_frames_after_seeks_are_bit_equal(films, packets_sought, name):
 
 
 @pytest.mark.usefixtures("packets_sought")
-def test_frames_are_right_where_a_seek_lands_at_a_packet_that_is_not_known(films, monkeypatch):
+def test_frames_are_right_where_a_seek_lands_at_a_packet_that_is_not_known(numbered_films, monkeypatch):
     """No packet at which a seek lands is found in the table: decoding begins again at the start.
 
     Eight overlapping windows of the film (WINDOWS) are right too.
     """
     monkeypatch.setattr(PacketTable, "find_packet", lambda *_: -1)  # not found
-    film = films["pyramid.mp4"]
+    film = numbered_films["pyramid.mp4"]
 
     frames = read_frames(film, at([10, 80]))
 
@@ -206,11 +206,11 @@ def folder_of_shared_facts(tmp_path, monkeypatch):
 
 
 @pytest.fixture(params=["hevc_cra.ts", "asp.avi", "h264.avi", "av1.mkv", "joined.mkv"])
-def film_of_any_index(request, films, tmp_path):
+def film_of_any_index(request, numbered_films, tmp_path):
     """A film of a container that has its own way to list packets; or one that is joined with itself."""
     if request.param != "joined.mkv":
-        return films[request.param]
-    joined = remux(films["pyramid.mp4"], tmp_path / "joined.mkv", edit=list)
+        return numbered_films[request.param]
+    joined = remux(numbered_films["pyramid.mp4"], tmp_path / "joined.mkv", edit=list)
     joined.write_bytes(joined.read_bytes() * 2)
     return joined
 
@@ -234,12 +234,12 @@ def test_processes_share_the_table_and_digest_of_a_large_file(film_of_any_index,
     assert digest_in_second_process == digest_in_first_process
 
 
-def test_shared_facts_of_another_version_are_not_used(films, folder_of_shared_facts):
+def test_shared_facts_of_another_version_are_not_used(numbered_films, folder_of_shared_facts):
     """The files that a process shares with others, named by digests of 64 characters, are overwritten.
 
     The next process must read the film itself.
     """
-    film = films["asp.avi"]
+    film = numbered_films["asp.avi"]
     table_in_first_process = asdict(index_packets(film))
     shared_files = list(folder_of_shared_facts.glob("?" * 64))
     assert shared_files
@@ -266,14 +266,14 @@ class CountsItself:
         CountsItself.n_alive -= 1
 
 
-def test_frames_of_windows_that_were_given_out_are_not_kept(films):
+def test_frames_of_windows_that_were_given_out_are_not_kept(numbered_films):
     """Ten windows of ten frames follow each other. `CountsItself` is made of each frame.
 
     The frames of at most three windows may be alive at once: 30.
     """
     windows = [(number * 0.4, number * 0.4 + 0.4) for number in range(10)]
 
-    for _ in read_windows(films["b1.mp4"], windows, [(uniform(10), CountsItself)]):
+    for _ in read_windows(numbered_films["b1.mp4"], windows, [(uniform(10), CountsItself)]):
         pass
 
     assert CountsItself.max_alive <= 30

@@ -19,6 +19,8 @@ import numpy as np
 import pytest
 import uvicorn
 
+from obygaze_features.manifest import Codebook
+from obygaze_film import Timeline
 from obygaze_film.commands import film_open
 from obygaze_film.workspace.address import _redirecting_file
 from obygaze_film.workspace.decisions import Decisions
@@ -198,11 +200,20 @@ def scored_once(tmp_path_factory, trained_models):
     return scored_film(tmp_path_factory.mktemp("scored"), trained_models, "tt1", end_s=120.0)
 
 
+class ScoredFilm(NamedTuple):
+    """A scored film, in the order in which `Decisions` takes what it is opened with."""
+
+    folder: Path
+    timeline: Timeline
+    codebook: Codebook
+    """That of the model."""
+
+
 @pytest.fixture
 def scored_tt1(tmp_path, scored_once):
-    """A copy of the scored film tt1: its folder, its timeline and its codebook, which `Decisions` takes."""
+    """A copy of the scored film tt1."""
     folder, timeline = scored_once
-    return shutil.copytree(folder, tmp_path / folder.name), timeline, codebook(tmp_path)
+    return ScoredFilm(shutil.copytree(folder, tmp_path / folder.name), timeline, codebook(tmp_path))
 
 
 @pytest.fixture

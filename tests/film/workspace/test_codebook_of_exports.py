@@ -26,13 +26,12 @@ def test_decisions_under_a_codebook_of_ones_own_name_it(scored_tt1, tmp_path, ti
     In the export for ELAN (eaf) one may choose all levels of "own", and none of the model's. The document is
     read back under that codebook.
     """
-    folder, film, _models_book = scored_tt1
     book = codebook_of_text(OWN)
-    decided = decide_under(folder, film, book, "high").decided
+    decided = decide_under(scored_tt1.folder, scored_tt1.timeline, book, "high").decided
 
-    document = export(film, "eaf", people=decided, tiers=tiers)
+    document = export(scored_tt1.timeline, "eaf", people=decided, tiers=tiers)
 
-    assert film.model().codebook == "violence"
+    assert scored_tt1.timeline.model().codebook == "violence"
     assert 'codebook">own</PROPERTY>' in document
     assert "levels of own" in document
     for level in ("low", "middle", "high"):
@@ -48,23 +47,19 @@ def test_decisions_under_a_codebook_of_ones_own_name_it(scored_tt1, tmp_path, ti
 
 
 def test_decisions_under_the_models_codebook_name_that(scored_tt1):
-    folder, film, models_book = scored_tt1
-    decided = decide_under(folder, film, models_book, "violent").decided
-    document = export(film, "eaf", people=decided, tiers=("people",))
+    decided = decide_under(scored_tt1.folder, scored_tt1.timeline, scored_tt1.codebook, "violent").decided
+    document = export(scored_tt1.timeline, "eaf", people=decided, tiers=("people",))
     assert 'codebook">violence</PROPERTY>' in document
     assert "levels of violence" in document
 
 
 def test_without_decisions_it_is_the_models(scored_tt1):
-    _, film, _ = scored_tt1
-    assert 'codebook">violence</PROPERTY>' in export(film, "eaf")
+    assert 'codebook">violence</PROPERTY>' in export(scored_tt1.timeline, "eaf")
 
 
 def test_decisions_under_a_codebook_of_another_name_are_exported(scored_tt1):
     """Labels that were imported with a codebook of their own are exported, though the model has another."""
-    folder, film, _models_book = scored_tt1
-
-    decided, notices = decide_under(folder, film, codebook_of_text(OWN), "high")
+    decided, notices = decide_under(scored_tt1.folder, scored_tt1.timeline, codebook_of_text(OWN), "high")
 
     assert [(span.annotator, span.level, span.concepts) for span in decided] == [("AB", "high", ("Gun",))]
     assert notices == []
@@ -72,10 +67,11 @@ def test_decisions_under_a_codebook_of_another_name_are_exported(scored_tt1):
 
 def test_decisions_under_the_models_codebook_come_first(scored_tt1):
     """A ledger of both is read under the model's codebook, and what that lacks is named."""
-    folder, film, models_book = scored_tt1
-    decide_under(folder, film, models_book, "violent")
+    decide_under(scored_tt1.folder, scored_tt1.timeline, scored_tt1.codebook, "violent")
 
-    decided, notices = decide_under(folder, film, codebook_of_text(OWN), "high", start_s=60)
+    decided, notices = decide_under(
+        scored_tt1.folder, scored_tt1.timeline, codebook_of_text(OWN), "high", start_s=60
+    )
 
     assert [span.level for span in decided] == ["violent"]
     assert any("unknown level 'high'" in notice for notice in notices)

@@ -84,9 +84,7 @@ def test_the_desk_of_another_film_says_so_on_its_page_and_in_the_terminal(
 
     Who judges it would judge scenes of another film at the times of this one.
     """
-    folder, _, _ = scored_tt1
-
-    served = serve(folder, tmp_path / "violence.codebook.toml", "--film", str(film_of(90)))
+    served = serve(scored_tt1.folder, tmp_path / "violence.codebook.toml", "--film", str(film_of(90)))
 
     assert "90.mp4 is 0:01:30 long, and the film that was scored 0:02:00: another cut" in served.said
     _, page = served.ask("GET", f"/film/0/{mode}")
@@ -115,11 +113,10 @@ def test_a_film_without_a_copy_is_opened_without_a_note(decisions):
 
 def test_a_page_is_not_written_for_a_copy_of_another_film(scored_tt1, film_of, tmp_path, capsys):
     """The page would say "this is the file that was scored" to everybody who opens that other film in it."""
-    folder, _, _ = scored_tt1
     page = tmp_path / "film.html"
 
-    assert obygaze("film", "report", folder, "--film", film_of(90), "--out", page) == 1
+    assert obygaze("film", "report", scored_tt1.folder, "--film", film_of(90), "--out", page) == 1
     assert "another cut, or another film" in capsys.readouterr().err
     assert not page.exists()
 
-    assert obygaze("film", "report", folder, "--film", film_of(120), "--out", page) == 0
+    assert obygaze("film", "report", scored_tt1.folder, "--film", film_of(120), "--out", page) == 0

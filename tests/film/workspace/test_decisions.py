@@ -145,16 +145,17 @@ def test_a_judgement_agrees_if_its_level_is_what_the_model_finds(scored_tt1):
     Others disagree, even "none", on which the model was not trained, but for "unsure", which no task has. The
     table says the same as the desk.
     """
-    folder, film, book = scored_tt1
-    codebook_with_none = replace(book, levels=(Level("none"), *book.levels))
-    decisions = Decisions(folder, film, codebook_with_none)
+    codebook_with_none = replace(scored_tt1.codebook, levels=(Level("none"), *scored_tt1.codebook.levels))
+    decisions = Decisions(scored_tt1.folder, scored_tt1.timeline, codebook_with_none)
     judge(decisions, start=0, end=1, level="none")
     judge(decisions, start=1, end=2, level="calm")
     judge(decisions, start=2, end=3, level="unsure")
     judge(decisions, start=3, end=4, level="violent")
 
-    in_table = [row["judgement"] for row in rows_of(folder / JUDGEMENTS)]
-    on_desk = [decision["verdict"] for decision in shown_decisions(OpenFilm(0, film, decisions), "AB")]
+    in_table = [row["judgement"] for row in rows_of(scored_tt1.folder / JUDGEMENTS)]
+    on_desk = [
+        decision["verdict"] for decision in shown_decisions(OpenFilm(0, scored_tt1.timeline, decisions), "AB")
+    ]
 
     assert in_table == ["disagree", "disagree", "unsure", "agree"]
     assert on_desk == ["disagree", "disagree", "unsure", "agree"]
@@ -397,15 +398,14 @@ def test_a_wrong_line_of_the_ledger_is_named_once_and_not_shown(scored_tt1, wron
 
     The desk shows the first, and a notice names file and line. A later decision does not repeat the notice.
     """
-    folder, film, book = scored_tt1
-    path_of_ledger_file = ledger_with_second_line(folder, wrong)
+    path_of_ledger_file = ledger_with_second_line(scored_tt1.folder, wrong)
 
-    decisions = Decisions(folder, film, book)
+    decisions = Decisions(*scored_tt1)
 
     notices = list(decisions.notices)
     assert str(path_of_ledger_file) in notices[0]
     assert "line 2" in notices[0]
-    desk = OpenFilm(0, film, decisions)
+    desk = OpenFilm(0, scored_tt1.timeline, decisions)
     assert len(shown_decisions(desk, "AB")) == 1
     assert "<html" in desk_page([desk], desk, "read", "en")
 
@@ -418,11 +418,10 @@ def test_a_judgement_of_another_film_is_neither_shown_nor_exported(scored_tt1):
 
     A notice says that it is not shown here. An export has it no more than the desk.
     """
-    folder, film, book = scored_tt1
-    ledger_with_second_line(folder, {"movie": "tt2", "start_s": "40", "end_s": "48"})
+    ledger_with_second_line(scored_tt1.folder, {"movie": "tt2", "start_s": "40", "end_s": "48"})
 
-    decisions = Decisions(folder, film, book)
-    shown = shown_decisions(OpenFilm(0, film, decisions), "AB")
+    decisions = Decisions(*scored_tt1)
+    shown = shown_decisions(OpenFilm(0, scored_tt1.timeline, decisions), "AB")
     exported = decisions.decided()
 
     assert [decision["start"] for decision in shown] == [0.0]
@@ -437,15 +436,14 @@ def test_a_blind_judgement_with_a_wrong_place_does_not_count_in_the_draw(scored_
     The blind one names another place in the draw than its window has, or none, so no window counts as done.
     It is shown, with a notice, as it may be honest.
     """
-    folder, film, book = scored_tt1
-    path_of_ledger_file = ledger_with_second_line(folder, wrong)
+    path_of_ledger_file = ledger_with_second_line(scored_tt1.folder, wrong)
 
-    decisions = Decisions(folder, film, book)
+    decisions = Decisions(*scored_tt1)
 
     first_notice = decisions.notices[0]
     assert str(path_of_ledger_file) in first_notice
     assert "line 2" in first_notice
-    desk = OpenFilm(0, film, decisions)
+    desk = OpenFilm(0, scored_tt1.timeline, decisions)
     assert len(shown_decisions(desk, "AB")) == 2  # one for each line
     assert next_window(desk, "AB", n_planned=99)["done"] == 0
     assert "<html" in desk_page([desk], desk, "read", "en")
@@ -530,13 +528,13 @@ def test_an_unknown_level_replaces_no_judgement(scored_tt1):
     Read with the older codebook, that line cannot be understood: the judgement before it stands, with a
     notice.
     """
-    folder, film, book = scored_tt1
-    newer = Decisions(folder, film, replace(book, levels=(*book.levels, Level("brutal"))))
+    newer_codebook = replace(scored_tt1.codebook, levels=(*scored_tt1.codebook.levels, Level("brutal")))
+    newer = Decisions(scored_tt1.folder, scored_tt1.timeline, newer_codebook)
     judgement_id = judge(newer, start=10, end=20, level="violent")
     newer.keep("judgement", 10, 20, "AB", level="brutal", changed_id=judgement_id)
     assert levels_in_force(newer) == [("AB", "brutal")]
 
-    decisions = Decisions(folder, film, book)
+    decisions = Decisions(*scored_tt1)
     assert levels_in_force(decisions) == [("AB", "violent")]
     assert any("brutal" in notice for notice in decisions.notices)
 
@@ -932,12 +930,11 @@ def test_a_table_that_is_a_link_is_not_read(scored_tt1, link_target):
 
     The file at the end of the link is a good table, so that nothing but the link is wrong.
     """
-    folder, film, codebook = scored_tt1
     (link_target / "secret.csv").write_text(HEADER_OF_JUDGEMENTS, "utf-8")
-    (folder / JUDGEMENTS).symlink_to(link_target / "secret.csv")
+    (scored_tt1.folder / JUDGEMENTS).symlink_to(link_target / "secret.csv")
 
     with pytest.raises(ObygazeError, match="link"):
-        Decisions(folder, film, codebook)
+        Decisions(*scored_tt1)
 
 
 def test_a_table_that_became_a_link_is_written_again_once_the_link_is_removed(decisions, link_target):
@@ -964,19 +961,18 @@ def test_a_link_to_nothing_is_replaced_by_the_table(scored_tt1, link_target):
 
     Writing through the links would make these files: instead the tables take the links' place.
     """
-    folder, film, codebook = scored_tt1
     for name in (JUDGEMENTS, PASSAGES, NOTES):
-        (folder / name).symlink_to(link_target / name)
-    decisions = Decisions(folder, film, codebook)
+        (scored_tt1.folder / name).symlink_to(link_target / name)
+    decisions = Decisions(*scored_tt1)
 
     judge(decisions, start=10, end=20, level="calm", annotator="AB")
     decisions.keep("note", start_s=10, end_s=20, annotator="AB", note="here")
 
     files_elsewhere = [*link_target.iterdir()]
     assert files_elsewhere == []
-    assert not (folder / JUDGEMENTS).is_symlink()
+    assert not (scored_tt1.folder / JUDGEMENTS).is_symlink()
     assert tabled_levels(decisions) == ["calm"]
-    assert [row["note"] for row in rows_of(folder / NOTES)] == ["here"]
+    assert [row["note"] for row in rows_of(scored_tt1.folder / NOTES)] == ["here"]
 
 
 def test_a_moved_table_is_not_written_through_a_link_to_it(decisions, link_target):

@@ -56,11 +56,15 @@ class JudgedUnderOriginal(NamedTuple):
 @pytest.fixture
 def judged_film(scored_tt1):
     """AB judged ten windows blindly and one span in sight of the score; then the codebook is reworded."""
-    folder, film, book = scored_tt1
-    decisions = Decisions(folder, film, book)
+    decisions = Decisions(*scored_tt1)
     judge_blindly(decisions, *["violent"] * 10, in_all=10)
     judge(decisions, start=10, end=20, level="violent")
-    return JudgedUnderOriginal(folder, film, book, with_other_meaning_of_violent(book))
+    return JudgedUnderOriginal(
+        scored_tt1.folder,
+        scored_tt1.timeline,
+        scored_tt1.codebook,
+        with_other_meaning_of_violent(scored_tt1.codebook),
+    )
 
 
 def shown_under_other_definitions(decisions):

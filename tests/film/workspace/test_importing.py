@@ -692,9 +692,8 @@ def test_any_name_and_note_survive_export_and_import(scored_tt1, format_of_file,
 
     Whatever letters and signs they have, the import finds one annotation: the judgement that stands.
     """
-    folder, film, book = scored_tt1
-    remove_all_decisions(folder)  # of the example before
-    decisions = Decisions(folder, film, book)
+    remove_all_decisions(scored_tt1.folder)  # of the example before
+    decisions = Decisions(*scored_tt1)
     judge(decisions, start=40, end=48, level="violent", annotator=name, note=note)
     lines_before = lines_in_force(decisions)
     path = export_file(decisions, format_of_file)
@@ -738,16 +737,18 @@ def test_films_whose_decisions_have_the_same_ids_open_together(scored_tt1, films
     """
     number_of_every_sitting = "b4eb22ea28378d85"
     monkeypatch.setattr(ledger, "token_hex", lambda _n_bytes: number_of_every_sitting)
-    folder_tt1, timeline_tt1, codebook = scored_tt1
-    decisions_on_tt1 = Decisions(folder_tt1, timeline_tt1, codebook)
+    decisions_on_tt1 = Decisions(*scored_tt1)
     judge(decisions_on_tt1, start=0, end=8, level="calm")
     folder_tt2 = shutil.copytree(films / "scored" / "tt2", tmp_path / "tt2")
     (timeline_tt2,) = read_films([folder_tt2])
-    decisions_on_tt2 = Decisions(folder_tt2, timeline_tt2, codebook)
+    decisions_on_tt2 = Decisions(folder_tt2, timeline_tt2, scored_tt1.codebook)
     judge(decisions_on_tt2, start=0, end=8, level="calm")
     assert list(decisions_on_tt1.lines) == list(decisions_on_tt2.lines)  # their ids
 
-    open_films = [OpenFilm(0, timeline_tt1, decisions_on_tt1), OpenFilm(1, timeline_tt2, decisions_on_tt2)]
-    judged = shown_judgements_of(open_films, codebook).judged
+    open_films = [
+        OpenFilm(0, scored_tt1.timeline, decisions_on_tt1),
+        OpenFilm(1, timeline_tt2, decisions_on_tt2),
+    ]
+    judged = shown_judgements_of(open_films, scored_tt1.codebook).judged
 
     assert [(clip.movie, clip.level) for clip in judged] == [("tt1", "calm"), ("tt2", "calm")]

@@ -143,11 +143,10 @@ def test_an_old_table_that_comes_back_removes_nothing(folder_of_earlier_version,
 
 def decisions_on_tt1_of_a_table_with_movie(scored_tt1, movie):
     """Read the decisions on the film tt1 from a table of one judgement, whose movie is spelt so."""
-    folder, film, codebook = scored_tt1
     cells = {"clip_id": "a", "movie": movie, "start_s": "8", "end_s": "16"}
     judgement = cells | {"level": "calm", "annotator": "XY", "seen_score": "1"}
-    (folder / JUDGEMENTS).write_text(table_of_judgements(judgement), "utf-8")
-    return Decisions(folder, film, codebook)
+    (scored_tt1.folder / JUDGEMENTS).write_text(table_of_judgements(judgement), "utf-8")
+    return Decisions(*scored_tt1)
 
 
 @pytest.mark.parametrize(
@@ -309,12 +308,11 @@ def test_a_table_with_a_wrong_row_is_refused_by_file_and_line(scored_tt1, wrong_
 
     Columns: clip_id, movie, video, start_s, end_s, level, concepts, annotator, seen_score, draw, place, mine.
     """
-    folder, film, codebook = scored_tt1
     good_row = "a,tt1,,0,8,calm,,XY,1,,,"
-    (folder / JUDGEMENTS).write_text(f"{HEADER_OF_JUDGEMENTS}{good_row}\n{wrong_row}\n", "utf-8")
+    (scored_tt1.folder / JUDGEMENTS).write_text(f"{HEADER_OF_JUDGEMENTS}{good_row}\n{wrong_row}\n", "utf-8")
 
     with pytest.raises(ObygazeError, match=rf"{JUDGEMENTS}.*line 3"):
-        Decisions(folder, film, codebook)
+        Decisions(*scored_tt1)
 
 
 def test_a_table_that_becomes_wrong_stays_as_it_is_until_corrected(decisions):
@@ -343,10 +341,9 @@ def test_a_table_that_becomes_wrong_stays_as_it_is_until_corrected(decisions):
 
 def test_a_file_of_other_columns_is_refused_by_its_name(scored_tt1):
     """In the folder of a scored film the table of passages has the columns a and b, as by a mistake."""
-    folder, film, codebook = scored_tt1
-    (folder / PASSAGES).write_text("a,b\n1,2\n", "utf-8")
+    (scored_tt1.folder / PASSAGES).write_text("a,b\n1,2\n", "utf-8")
     with pytest.raises(ObygazeError, match=PASSAGES):
-        Decisions(folder, film, codebook)
+        Decisions(*scored_tt1)
 
 
 def test_commands_see_decisions_that_are_not_yet_in_the_table(decisions):

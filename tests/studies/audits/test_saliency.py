@@ -72,7 +72,7 @@ def test_a_region_is_hit_if_the_highest_place_of_the_map_is_in_it(columns, is_hi
 
 
 @pytest.fixture
-def planted():
+def maps_of_three_images():
     """Maps of three images: light in the top left of `top`, in the bottom right of `low`, none in `dark`."""
     raw = np.zeros((3, SIDE, SIDE), np.float32)
     raw[0, :50, :50] = 2.0
@@ -84,10 +84,10 @@ def planted():
 
 
 @pytest.fixture
-def audit_of_corner(planted):
+def audit_of_corner(maps_of_three_images):
     """An audit of the three maps in the top left quarter."""
     corner = region(rows=(0, SIDE // 2), columns=(0, SIDE // 2), name="corner")
-    return audit_maps(planted, {image: [corner] for image in ("top", "low", "dark")})
+    return audit_maps(maps_of_three_images, {image: [corner] for image in ("top", "low", "dark")})
 
 
 def test_a_map_with_all_light_in_a_region_has_its_share_and_hits_it(audit_of_corner):
@@ -116,12 +116,12 @@ def test_a_group_has_the_means_of_its_maps_that_are_not_empty(audit_of_corner):
     assert group["mean_share"] == pytest.approx((top["share"] + low["share"]) / 2)
 
 
-def test_the_mean_of_three_stretched_maps_without_overlap_is_at_most_a_third(planted):
-    assert mean_stretched(planted.by_group()["g"]).max() == pytest.approx(1 / 3, abs=1e-3)
+def test_the_mean_of_three_stretched_maps_without_overlap_is_at_most_a_third(maps_of_three_images):
+    assert mean_stretched(maps_of_three_images.by_group()["g"]).max() == pytest.approx(1 / 3, abs=1e-3)
 
 
-def test_without_regions_there_is_a_row_a_pair(planted):
-    results = audit_maps(planted)
+def test_without_regions_there_is_a_row_a_pair(maps_of_three_images):
+    results = audit_maps(maps_of_three_images)
     assert [row["image_id"] for row in records(results.data)] == ["top", "low", "dark"]
     assert {row["roi"] for row in records(results.data)} == {None}
 
@@ -131,31 +131,31 @@ def bytes_of_files(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_same_maps_are_stored_as_the_same_bytes(planted, tmp_path):
+def test_the_same_maps_are_stored_as_the_same_bytes(maps_of_three_images, tmp_path):
     """In another folder, and written over themselves."""
-    write_maps(planted, tmp_path / "one.zarr")
+    write_maps(maps_of_three_images, tmp_path / "one.zarr")
     bytes_written_once = bytes_of_files(tmp_path / "one.zarr")
 
-    write_maps(planted, tmp_path / "one.zarr")
-    write_maps(planted, tmp_path / "other.zarr")
+    write_maps(maps_of_three_images, tmp_path / "one.zarr")
+    write_maps(maps_of_three_images, tmp_path / "other.zarr")
 
     assert bytes_of_files(tmp_path / "one.zarr") == bytes_written_once
     assert bytes_of_files(tmp_path / "other.zarr") == bytes_written_once
 
 
-def test_maps_that_were_stored_are_read_as_they_were_and_give_the_same_audit(planted, tmp_path):
+def test_maps_that_were_stored_are_read_as_they_were_and_give_the_same_audit(maps_of_three_images, tmp_path):
     """The planted maps are of the images `top`, `low` and `dark`. An audit adds up a map in regions."""
-    write_maps(planted, tmp_path / "maps.zarr")
+    write_maps(maps_of_three_images, tmp_path / "maps.zarr")
 
     maps = read_maps(tmp_path / "maps.zarr")
 
-    assert maps.pairs == planted.pairs
-    assert maps.about == planted.about
-    np.testing.assert_array_equal(maps.raw, planted.raw)
+    assert maps.pairs == maps_of_three_images.pairs
+    assert maps.about == maps_of_three_images.about
+    np.testing.assert_array_equal(maps.raw, maps_of_three_images.raw)
 
     whole_image = region(rows=(0, SIDE), columns=(0, SIDE))
     regions = {"top": [whole_image], "low": [whole_image], "dark": [whole_image]}
-    assert to_json(audit_maps(maps, regions)) == to_json(audit_maps(planted, regions))
+    assert to_json(audit_maps(maps, regions)) == to_json(audit_maps(maps_of_three_images, regions))
 
 
 def test_maps_that_are_not_there_are_neither_read_nor_replaced(tmp_path):
@@ -165,9 +165,9 @@ def test_maps_that_are_not_there_are_neither_read_nor_replaced(tmp_path):
         check_maps_free(tmp_path, force=True)
 
 
-def test_a_map_whose_file_is_lost_is_refused_by_its_image(planted, tmp_path):
+def test_a_map_whose_file_is_lost_is_refused_by_its_image(maps_of_three_images, tmp_path):
     """The maps of `top`, `low` and `dark` are stored in a file each; that of map 1, of `low`, is removed."""
-    write_maps(planted, tmp_path / "lost.zarr")
+    write_maps(maps_of_three_images, tmp_path / "lost.zarr")
     file_of_map_1 = tmp_path / "lost.zarr" / "raw" / "c" / "1" / "0" / "0"
     file_of_map_1.unlink()
 
@@ -175,36 +175,36 @@ def test_a_map_whose_file_is_lost_is_refused_by_its_image(planted, tmp_path):
         read_maps(tmp_path / "lost.zarr")
 
 
-def test_a_map_with_negative_values_is_refused_by_its_image(planted, tmp_path):
+def test_a_map_with_negative_values_is_refused_by_its_image(maps_of_three_images, tmp_path):
     """Grad-CAM cuts negative values, so that a stored map has none; here all maps are turned into theirs."""
-    negative = replace(planted, raw=-planted.raw)
+    negative = replace(maps_of_three_images, raw=-maps_of_three_images.raw)
     write_maps(negative, tmp_path / "negative.zarr")
 
     with pytest.raises(StoreError, match="map 0, of top"):
         read_maps(tmp_path / "negative.zarr")
 
 
-def test_fewer_maps_than_are_listed_are_refused_by_the_name_of_their_array(planted, tmp_path):
+def test_fewer_maps_than_are_listed_are_refused_by_the_name_of_their_array(maps_of_three_images, tmp_path):
     """Three pairs of image and text are listed, and the array `raw` has two maps."""
-    with_two_maps = replace(planted, raw=planted.raw[:2])
+    with_two_maps = replace(maps_of_three_images, raw=maps_of_three_images.raw[:2])
     write_maps(with_two_maps, tmp_path / "fewer.zarr")
 
     with pytest.raises(StoreError, match="array 'raw'"):
         read_maps(tmp_path / "fewer.zarr")
 
 
-def test_an_image_without_regions_is_named(planted):
+def test_an_image_without_regions_is_named(maps_of_three_images):
     """There are maps of the images `top`, `low` and `dark`, and no region for any."""
     with pytest.raises(AuditError, match="image top"):
-        audit_maps(planted, {})
+        audit_maps(maps_of_three_images, {})
 
 
-def test_an_image_with_regions_and_without_a_map_is_counted(planted):
+def test_an_image_with_regions_and_without_a_map_is_counted(maps_of_three_images):
     """There are maps of the images `top`, `low` and `dark`, and regions of these and of `other`."""
     box = [region(rows=(0, 9), columns=(0, 9))]
     regions = {"top": box, "low": box, "dark": box, "other": box}
 
-    summary = audit_maps(planted, regions).record["summary"]
+    summary = audit_maps(maps_of_three_images, regions).record["summary"]
 
     assert summary["n_images_with_regions_only"] == 1
 

@@ -1,6 +1,8 @@
 """Tables and run files are read and written strictly: what is wrong is named with its line."""
 
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import pytest
 
@@ -11,23 +13,26 @@ from obygaze_studies.mediaeval15.annotations import make_labels, scored_clips
 from obygaze_studies.mediaeval15.run_files import RunFile, affect_lines, read_affect, read_trec, trec_lines
 from tests.files import written
 
-SCORES_CSV = "clip,movie,valence,arousal\na,m,-0.3,0.15\nb,m,,\nc,n,,\nd,n,,\n"
+TABLE_OF_SCORES_OF_CLIP_A = "clip,movie,valence,arousal\na,m,-0.3,0.15\nb,m,,\nc,n,,\nd,n,,\n"
 """Clip a has scores on both axes, valence and arousal; the clips b, c and d have none."""
 
 
-def write_judgements(folder, *votes, more=""):
-    """Write what three judges say of clips.
+class Votes(NamedTuple):
+    """What three judges say of a clip's place on an axis, in their order: 1 is yes, 0 no."""
 
-    Each of `votes` is a clip, an axis, and the votes of the judges on whether the clip is above the low pivot
-    and above the high one, such as "101"; `more` are further lines.
-    """
-    rows = [
-        f"{clip},{axis},{pivot},{vote}"
-        for clip, axis, low, high in votes
-        for pivot, answers in (("low", low), ("high", high))
-        for vote in answers
-    ]
-    return written(folder / "pivots.csv", "\n".join(["clip,axis,pivot,above", *rows, ""]) + more)
+    clip: str
+    axis: str
+    above_low_pivot: Sequence[int]
+    above_high_pivot: Sequence[int]
+
+
+def write_judgements(folder, *votes, more=""):
+    """Write what judges say of clips; `more` are further lines."""
+    lines = ["clip,axis,pivot,above"]
+    for of_clip in votes:
+        lines += [f"{of_clip.clip},{of_clip.axis},low,{answer}" for answer in of_clip.above_low_pivot]
+        lines += [f"{of_clip.clip},{of_clip.axis},high,{answer}" for answer in of_clip.above_high_pivot]
+    return written(folder / "pivots.csv", "\n".join([*lines, ""]) + more)
 
 
 def classes_by_clip(rows):
@@ -43,12 +48,11 @@ def test_a_clip_has_the_classes_of_its_scores_or_of_its_judgements(tmp_path):
     say that it is above the high pivot, so positive; of its arousal two say above the low pivot, and only one
     above the high one, so neutral. The clips c and d have neither scores nor judges, and so no class.
     """
-    scores = written(tmp_path / "scores.csv", SCORES_CSV)
+    scores = written(tmp_path / "scores.csv", TABLE_OF_SCORES_OF_CLIP_A)
     judgements = write_judgements(
         tmp_path,
-        # above the low pivot, above the high pivot: by the first, second and third judge, 1 is yes
-        ("b", "valence", "111", "101"),
-        ("b", "arousal", "110", "010"),
+        Votes("b", "valence", above_low_pivot=[1, 1, 1], above_high_pivot=[1, 0, 1]),
+        Votes("b", "arousal", above_low_pivot=[1, 1, 0], above_high_pivot=[0, 1, 0]),
     )
 
     rows, rejected = make_labels(scores, judgements)
@@ -67,12 +71,11 @@ def test_a_clip_of_contradictory_judgements_is_left_out_with_the_axis(tmp_path):
 
     No class fits that, so c is no row. The other clips, a, b and d of the table of scores, are.
     """
-    scores = written(tmp_path / "scores.csv", SCORES_CSV)
+    scores = written(tmp_path / "scores.csv", TABLE_OF_SCORES_OF_CLIP_A)
     judgements = write_judgements(
         tmp_path,
-        # above the low pivot, above the high pivot: by the first, second and third judge, 1 is yes
-        ("c", "valence", "001", "110"),
-        ("c", "arousal", "000", "000"),
+        Votes("c", "valence", above_low_pivot=[0, 0, 1], above_high_pivot=[1, 1, 0]),
+        Votes("c", "arousal", above_low_pivot=[0, 0, 0], above_high_pivot=[0, 0, 0]),
     )
 
     rows, rejected = make_labels(scores, judgements)
@@ -100,7 +103,7 @@ def test_unusable_scores_are_refused_by_clip(tmp_path, rows, message):
 
 @pytest.mark.parametrize(
     ("clip", "votes_on_low_pivot"),
-    [("b", "11"), ("a", "111"), ("z", "111")],
+    [("b", [1, 1]), ("a", [1, 1, 1]), ("z", [1, 1, 1])],
     ids=["two judges", "judgements beside scores", "a clip that is not listed"],
 )
 def test_unusable_judgements_are_refused_by_clip(tmp_path, clip, votes_on_low_pivot):
@@ -108,9 +111,9 @@ def test_unusable_judgements_are_refused_by_clip(tmp_path, clip, votes_on_low_pi
 
     In the table of scores, a has some, and b, c and d have none.
     """
-    scores = written(tmp_path / "scores.csv", SCORES_CSV)
-    votes_on_high_pivot = "000"
-    judgements = write_judgements(tmp_path, (clip, "valence", votes_on_low_pivot, votes_on_high_pivot))
+    scores = written(tmp_path / "scores.csv", TABLE_OF_SCORES_OF_CLIP_A)
+    votes = Votes(clip, "valence", above_low_pivot=votes_on_low_pivot, above_high_pivot=[0, 0, 0])
+    judgements = write_judgements(tmp_path, votes)
 
     with pytest.raises(ObygazeError, match=f"clip '{clip}'"):
         make_labels(scores, judgements)
@@ -118,7 +121,7 @@ def test_unusable_judgements_are_refused_by_clip(tmp_path, clip, votes_on_low_pi
 
 def test_judgements_of_an_unknown_axis_are_refused_by_the_column(tmp_path):
     """The axes are valence and arousal, and a judgement is of the mood of clip b."""
-    scores = written(tmp_path / "scores.csv", SCORES_CSV)
+    scores = written(tmp_path / "scores.csv", TABLE_OF_SCORES_OF_CLIP_A)
     judgements = write_judgements(tmp_path, more="b,mood,low,1\n")
 
     with pytest.raises(ObygazeError, match="column axis"):
