@@ -257,6 +257,7 @@ class _WarningLines:
     """
 
     def __init__(self) -> None:
+        """Begin without any warning printed: each is printed once."""
         self._printed: set[str] = set()
 
     def format(
