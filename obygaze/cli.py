@@ -94,15 +94,17 @@ class LazyGroup(click.Group):
         for the root.
         """
         words_to_group = path.split()
-        super().__init__(words_to_group[-1] if words_to_group else "obygaze", **settings)
+        name_of_group = words_to_group[-1] if words_to_group else "obygaze"
+        super().__init__(name_of_group, **settings)
         self.path = path
-        self.all_entries = entries
+        self.all_entries = entries  # words of a command, such as "manifest import film" -> its entry
         entries_of_group = {}
         for words, entry in entries.items():
             name = words.removeprefix(path)
-            lies_in_this_group = words.startswith(path) and " " not in name
-            if lies_in_this_group:
+            lies_directly_here = words.startswith(path) and " " not in name
+            if lies_directly_here:
                 entries_of_group[name] = entry
+        # The help lists the commands by section, in this order.
         self.sections = sections or {"Commands": tuple(entries_of_group)}
         names_in_help = chain.from_iterable(self.sections.values())
         self.entries = {name: entries_of_group[name] for name in names_in_help}
@@ -257,6 +259,7 @@ class _WarningLines:
     """
 
     def __init__(self) -> None:
+        """Begin without any warning printed: each is printed once."""
         self._printed: set[str] = set()
 
     def format(

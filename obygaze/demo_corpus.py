@@ -248,11 +248,13 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
             film_folder.mkdir(parents=True, exist_ok=True)
             pool.put(planned.movie, (planned, film_folder))
         n_unfinished = len(movies)
-        while n_unfinished:
-            event = pool.get(POLL_S)  # None if nothing has happened since
-            if event and event.kind == "died":
+        while n_unfinished > 0:
+            event = pool.get(POLL_S)
+            if event is None:  # nothing has happened since
+                continue
+            if event.kind == "died":
                 raise WorkerError(f"the process that drew {event.key} died ({event.value})")
-            if event and event.kind == "done":
+            if event.kind == "done":
                 n_unfinished -= 1
                 on_movie(str(event.key))
     _write_tables(movies, folder)
@@ -266,14 +268,16 @@ def _write_movie(task: tuple[DemoMovie, Path], _parent: Parent) -> None:
     """
     planned, folder = task
     if planned.one_file:
-        frames = chain.from_iterable(map(draw_clip, planned.clips))
-        write_video(folder / f"{planned.movie}.mkv", frames, RATE)
+        frames_of_film = chain.from_iterable(map(draw_clip, planned.clips))
+        write_video(folder / f"{planned.movie}.mkv", frames_of_film, RATE)
         return
     for clip in planned.clips:
         path = folder / f"{clip.clip_id}.mp4"
+        if clip.clip_id == MISSING:
+            continue
         if clip.clip_id == CORRUPT:
             path.write_bytes(np.random.default_rng(SEED).bytes(20_000))
-        elif clip.clip_id != MISSING:
+        else:
             write_video(path, draw_clip(clip), RATE)
 
 
@@ -289,8 +293,9 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
     rng = np.random.default_rng(clip.seed)
     look = clip.look
 
+    # Cues of the clip as a whole
     shot_seconds = 1.0 if "Type of shot" in clip.concepts else 5.0
-    shot_length = int(RATE * shot_seconds)  # in frames
+    frames_of_shot = int(RATE * shot_seconds)
     pan_speed = 2.5 * clip.strength if "Look" in clip.concepts else 0.2  # columns per frame
 
     # Eight pictures of grain take turns.
@@ -298,16 +303,18 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
     phase = float(rng.uniform(0, 6))  # of the background's waves
     tint = np.array(look.tint, np.float32)
 
-    for t in range(clip.n_frames):
-        slope = _background(shot=t // shot_length, columns_panned=pan_speed * t, phase=phase)
-        light = look.brightness * (1 + slope)
+    for number in range(clip.n_frames):
+        # The background: its brightness at each place [96, 160], then its colours
+        waves = _background(shot=number // frames_of_shot, columns_panned=pan_speed * number, phase=phase)
+        light = look.brightness * (1 + waves)
         if "Appearance" in clip.concepts:  # glow
             light = light + 0.35 * clip.strength
         if "Expression of emotion" in clip.concepts:  # flicker
-            light = light * (1 + 0.5 * clip.strength * np.sin(t * 0.9))
+            light = light * (1 + 0.5 * clip.strength * np.sin(number * 0.9))
         frame = 255 * light[..., None] * tint
-        _draw_shapes(frame, clip, t)
-        yield np.clip(frame + grain[t % 8], 0, 255).astype(np.uint8)
+
+        _draw_shapes(frame, clip, number)  # draws into `frame`
+        yield np.clip(frame + grain[number % 8], 0, 255).astype(np.uint8)
 
 
 def _background(*, shot: int, columns_panned: float, phase: float) -> NDArray[np.float32]:

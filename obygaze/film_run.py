@@ -279,13 +279,14 @@ def run(
     _suggest_year_option(films, title, year)
     _check_inputs_of_later_steps(films, title, flags, sound=sound)
 
-    # What is extracted: the features that the models read, and what is measured besides.
+    # What is extracted: the features that the models read, and what is measured besides. Each is said by
+    # options of `extract`.
     model_files = {model: describe_model(model)[0] for model in models}
-    features = _options_of_models(model_files, weights)
+    extract_options = _options_of_models(model_files, weights)
     people_finder = load_people(people) if people else None
-    features += _measurement_options(people_finder, variables=variables)
+    extract_options += _measurement_options(people_finder, variables=variables)
 
-    # The steps, as commands.
+    # The steps, as commands. None stands for an option that is not given.
     plan = Plan(out, films, models, shots)
     score_options = _subtitle_options(films, encoding) if subtitles else []
     score_options += _option_words(
@@ -298,7 +299,7 @@ def run(
         }
     )
     cut_step = plan.cut_step(window, hop)
-    later_steps = [plan.extract_step(features, workers)]
+    later_steps = [plan.extract_step(extract_options, workers)]
     if variables:
         later_steps.append(plan.variables_step(sound=sound))
     later_steps += [plan.score_step(score_options), plan.report_step(language)]
@@ -314,7 +315,7 @@ def run(
         "films": _identify_films(films),
         "windows": [window_length, hop],
         "shots": _identify_shots(shots),
-        "features": [str(word) for word in features],
+        "features": [str(word) for word in extract_options],
         "variables": _variables_word(variables=variables, sound=sound),
         "people": _identify_detectors(people_finder),
     }
@@ -404,12 +405,14 @@ def _check_options(
 
     The parameters are the values of the options of these names.
     """
-    if (title or year) and len(films) > 1:
+    describes_one_film = bool(title or year)
+    if describes_one_film and len(films) > 1:
         raise click.UsageError(f"--title and --year are for one film; there are {len(films)}")
-    if flags is not None and shots == "none":
+    finds_no_shots = shots == "none"
+    if flags is not None and finds_no_shots:
         raise click.UsageError("--flags replaces flags of shots: there are none with --shots none")
     sound_without_variables = sound and not variables
-    variables_without_shots = variables and shots == "none"
+    variables_without_shots = variables and finds_no_shots
     if sound_without_variables or variables_without_shots:
         raise click.UsageError("--sound is for --variables, and these count cuts: not with --shots none")
     if people and not variables:
@@ -550,9 +553,10 @@ def _run_steps(ctx: click.Context, steps: Sequence[Step]) -> int:
         if shots_exist or step.result.exists():
             words.append("--force")
         code = run_command(ctx, words)
-        succeeded = code in {0, 3} and step.result.exists()
+        has_result = step.result.exists()
+        succeeded = code in {0, 3} and has_result  # 3: done, but something failed that the step reported
         if not succeeded:
-            ctx.exit(code or 1)
+            ctx.exit(code or 1)  # 1: it ended with 0 and without a result
         if not step.once:
             highest_code = max(highest_code, code)
     return highest_code
@@ -731,17 +735,17 @@ def _backbone_options(provenances: "Mapping[str, Mapping[str, Any]]", weights: S
         name: str(provenance.get("beside", name)) for name, provenance in provenances.items()
     }
     known_names = [*backbone_of_group, *backbone_of_group.values()]
-    weights_of_name: dict[str, str] = {}  # name of a group or a backbone -> weights
+    weights_of_name: dict[str, str] = {}  # name of a group or a backbone -> weights that the user gives
     for text in weights:
         weights_of_name |= values_by_backbone(text, known_names)
 
     # What the backbones must be called with, so that they give these groups.
-    weights_by_backbone: dict[str, str | None] = {}
+    weights_by_backbone: dict[str, str | None] = {}  # None: the backbone's own
     layers_by_backbone: dict[str, list[Layers]] = {}
     has_answers = False
     for group, provenance in provenances.items():
-        given_weights = weights_of_name.get(group) or weights_of_name.get(backbone_of_group[group])
-        call = backbone_call(provenance, given_weights)
+        weights_of_user = weights_of_name.get(group) or weights_of_name.get(backbone_of_group[group])
+        call = backbone_call(provenance, weights_of_user)
         weights_by_backbone[call.name] = call.weights
         if "layers" in call.options:
             layers_by_backbone.setdefault(call.name, []).append(call.options["layers"])
@@ -868,9 +872,10 @@ def _prepare_folder(out: Path, inputs: Mapping[str, Any], *, force: bool) -> Non
 
     record = out / RECORD_FILE
     if force and record.is_file():  # without the record, the files may be somebody else's
-        remove(out / name for name in WRITTEN_NAMES)
+        remove(out / name for name in WRITTEN_NAMES)  # and the record with them
 
-    if record.is_file():
+    is_resumed = record.is_file()
+    if is_resumed:
         try:
             recorded = parse_json(read_bytes(record))
             differing = [name for name, value in inputs.items() if recorded[name] != value]
@@ -885,8 +890,8 @@ def _prepare_folder(out: Path, inputs: Mapping[str, Any], *, force: bool) -> Non
         return
 
     if out.exists():
-        holds_visible_files = out.is_dir() and any(not path.name.startswith(".") for path in out.iterdir())
-        if holds_visible_files or not out.is_dir():
+        may_be_used = out.is_dir() and all(path.name.startswith(".") for path in out.iterdir())
+        if not may_be_used:
             raise click.UsageError(f"{out} holds something else: choose another --out")
     make_folder(out.absolute())
     write_whole(record, json_bytes(inputs))

@@ -135,11 +135,11 @@ def sample_of(
         return FilmSample(expected=film_p)
 
     # Means over the judged cells, each weighted by content / chance of being drawn (Hájek's estimator).
-    drawn = np.concatenate([judged, np.array(unsure, dtype=np.int64)])
+    drawn = np.concatenate([judged, np.array(unsure, dtype=np.int64)])  # the first n were judged surely
     chances = inclusion_chances(cells.content_s, len(drawn), sampling)[drawn]
     raw_weights = cells.content_s[drawn] / chances
     weights_of_drawn = raw_weights / raw_weights.sum()
-    weights = raw_weights[:n] / raw_weights[:n].sum()  # of those that judges were sure of
+    weights = raw_weights[:n] / raw_weights[:n].sum()
     p = cells.p[judged]
     mean_y = float(weights @ y)
     mean_p_of_drawn = float(weights_of_drawn @ cells.p[drawn])
@@ -296,7 +296,8 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     reason = _why_all_alike(shares, x[is_judged])
     if not reason and has_different_judges:
         is_possible = abs(value) <= largest + MIN_SPREAD
-        if not (fit.is_determined[slope] and is_possible):
+        can_be_told_from_judges = fit.is_determined[slope] and is_possible
+        if not can_be_told_from_judges:
             reason = _why_confounded_with_judges(films)
     if reason:
         return Estimate(reason=reason, n_with_rarer_answer=n_with_rarer_answer)

@@ -204,7 +204,8 @@ def score_film(
     'the model was trained on this film'
     """
     movies = list(windows_of(store))
-    if movie is None and len(movies) == 1:
+    is_only_film = len(movies) == 1
+    if movie is None and is_only_film:
         movie = movies[0]
     if movie is None or movie not in movies:
         unknown = "" if movie is None else f"{movie!r} is not among them: "
@@ -264,25 +265,32 @@ def score_films(
     >>> [film.movie for film in films][:2]
     ['film10', 'film11']
     """
-    windows = windows_of(store)
+    shots = shots or {}
+    subtitles = subtitles or {}
+    facts = facts or {}
+    variables = variables or {}
+    windows = windows_of(store)  # film -> its windows
     if movies is not None:
         _refuse_unknown_films(movies, store, windows)
-    _refuse_other_films("shots", shots or {}, store, windows)
-    _refuse_other_films("title or year", facts or {}, store, windows)
+    _refuse_other_films("shots", shots, store, windows)
+    _refuse_other_films("title or year", facts, store, windows)
+
+    # All films are predicted at once, and then each gets its rows.
     scorers = _predict_windows(store, models, movies)
-    chosen = [movie for movie in windows if movies is None or movie in movies]
     films = []
-    for movie in chosen:
-        shots_of_film = (shots or {}).get(movie, NO_SHOTS)
-        facts_of_film = (facts or {}).get(movie, FilmFacts())
+    for movie in windows:
+        is_wanted = movies is None or movie in movies
+        if not is_wanted:
+            continue
+        shots_of_film = shots.get(movie, NO_SHOTS)
         grid = make_grid(movie, windows[movie], shots_of_film)
-        film = _score(store, scorers, grid, shots_of_film, facts_of_film)
-        film = replace(
+        film = _score(store, scorers, grid, shots_of_film, facts.get(movie, FilmFacts()))
+        film_with_tables = replace(
             film,
-            subtitles=(subtitles or {}).get(movie, NO_TEXTS),
-            variables=(variables or {}).get(movie, NO_VARIABLES),
+            subtitles=subtitles.get(movie, NO_TEXTS),
+            variables=variables.get(movie, NO_VARIABLES),
         )
-        films.append(film)
+        films.append(film_with_tables)
     return films
 
 
@@ -510,7 +518,7 @@ def _model_record(scorer: _Scorer, rows: pd.DataFrame, grid: RowGrid) -> ModelRe
         The film's windows and rows, before any model.
     """
     model = scorer.model
-    card = model.card
+    card = model.card  # what the model's file says of it
     facts_of_card = {name: getattr(card, name) for name in CARD_FIELDS}
     is_trained_on = grid.movie in scorer.trained_on
 
@@ -524,8 +532,9 @@ def _model_record(scorer: _Scorer, rows: pd.DataFrame, grid: RowGrid) -> ModelRe
     construct, meanings = _construct_and_meanings(card.codebook)
     meanings_of_positive = {name: meanings[name] for name in names_of_positive if name in meanings}
     translations = msgspec.convert(card.codebook.get("translations", {}), dict[str, CodebookTexts])
-    # Labels that a program planted tell nothing of how far people agree.
-    human = None if card.has_planted else agreement_of_people(codebook, target.positive)
+    # How far people agree on it. Labels that a program planted tell nothing of that.
+    people_agreement = None if card.has_planted else agreement_of_people(codebook, target.positive)
+    evidence = None if card.evidence is None else EvidenceRecord(**card.evidence)
 
     # Its results for the whole film
     seconds = durations(rows)
@@ -558,10 +567,10 @@ def _model_record(scorer: _Scorer, rows: pd.DataFrame, grid: RowGrid) -> ModelRe
         is_trained_on=is_trained_on,
         flags=seconds_of_flag,
         rate=rate,
-        evidence=None if card.evidence is None else EvidenceRecord(**card.evidence),
+        evidence=evidence,
         no_skill=card.no_skill,
         levels_left_out=list(card.levels_left_out or ()),
-        human=human,
+        human=people_agreement,
         labelled_by=list(card.labelled_by),
         has_changes=any(f"{concept}_change" in rows for concept in model.concepts),
     )
@@ -944,14 +953,16 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     all_frames = frames_of(model, store, _usable_rows(store, model.card.backbone, clip_ids))
     frames = all_frames[all_frames["time_s"].notna()]
 
+    # Average the frames of each step; `means` and `n_frames` are indexed by the step.
     step_s = _step_length_s(frames)
     step_of_frame = np.floor(frames["time_s"] / step_s)  # 0, 1, 2, ...
     frames_of_step = frames.groupby(step_of_frame, sort=True)
     concept_columns = [f"{concept}_p" for concept in model.concepts_with_probability]
-    means = frames_of_step[[*TRACE_MEANS, *concept_columns]].mean()  # indexed by step
+    means = frames_of_step[[*TRACE_MEANS, *concept_columns]].mean()
     n_frames = frames_of_step.size().astype("Int64")
-    starts = means.index.to_numpy(dtype=np.float64) * step_s
 
+    # A row for each step
+    starts = means.index.to_numpy(dtype=np.float64) * step_s
     trace = means.assign(movie=movie, model=key, start_s=starts, end_s=starts + step_s, n_frames=n_frames)
     trace = trace.reset_index(drop=True)
     return trace[[*TRACE_COLUMNS, *concept_columns]]

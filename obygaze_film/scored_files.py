@@ -164,8 +164,8 @@ def files_of(film: "Timeline") -> dict[str, bytes]:
 
     bytes_of_table = {}
     for name, table in tables.items():
-        is_within = len(table) == 0 or bool(table["end_s"].max() <= MAX_S)
-        if not is_within:
+        has_possible_times = len(table) == 0 or bool(table["end_s"].max() <= MAX_S)
+        if not has_possible_times:
             raise FilmError(
                 f"film {film.movie}, {name}: a time of {table['end_s'].max():g} s: {MAX_S:g} s is the most"
             )
@@ -300,7 +300,8 @@ def _read_table(path: Path, needed: Sequence[str], record: FilmRecord, end_s: fl
         except ValueError as error:
             raise FilmError(f"{path}: column {name}: {error}: score the film again") from error
 
-    if not (table["start_s"] < table["end_s"]).all():
+    all_end_after_start = bool((table["start_s"] < table["end_s"]).all())
+    if not all_end_after_start:
         raise FilmError(f"{path}: columns start_s, end_s: a span that does not end after its start")
     return table
 

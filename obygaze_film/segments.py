@@ -165,15 +165,11 @@ def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
 
 
 def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> pd.DataFrame:
-    """Find the segments of one model in a film.
+    """Find the segments of one model in a film: where its probability reaches the threshold and stays high.
 
-    A segment is a stretch where the probability stays at or above a lower threshold (`_lower_threshold`) and
-    reaches the threshold somewhere. Segments that are at most 5 s apart are one; those shorter than 5 s are
-    left out.
-
-    If there are fewer than `top`, stretches around the highest peaks below the threshold are added: each is
-    cut out by the same rule, with its peak as the threshold. Segments that reach the threshold are numbered
-    1, 2, ... by time, the weaker ones w1, w2, ... (`_numbers_of_weaker`).
+    Segments that are at most 5 s apart are one; those shorter than 5 s are left out. If there are fewer than
+    `top`, stretches around the highest peaks below the threshold are added. Segments that reach the threshold
+    are numbered 1, 2, ... by time, the weaker ones w1, w2, ... (`_numbers_of_weaker`).
 
     Parameters
     ----------
@@ -198,14 +194,14 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
     start_s = columns["start_s"]
     end_s = columns["end_s"]
 
-    # Runs of rows that reach the threshold
+    # Runs of rows that stay above a lower threshold and reach the threshold somewhere
     strong = _runs_reaching(p, threshold, start_s, end_s)
 
-    # Runs around lower peaks, in the other rows. If fewer than usual are listed, as many as usual are found
-    # all the same: their numbers depend on each other.
+    # Runs around lower peaks, in the other rows, each with its peak as the threshold. If fewer than usual are
+    # listed, as many as usual are found all the same: their numbers depend on each other.
     may_be_in_weaker = p < threshold
-    for first, after in strong:
-        may_be_in_weaker[first:after] = False
+    for first_row, row_after in strong:
+        may_be_in_weaker[first_row:row_after] = False
     n_listed = max(top - len(strong), 0)
     n_usually_listed = max(LISTED - len(strong), 0)
     weaker = _runs_around_peaks(p, may_be_in_weaker, start_s, end_s, n=max(n_listed, n_usually_listed))
@@ -402,7 +398,8 @@ def mean_columns(rows: Columns, weights: NDArray[np.float64], model: ModelRecord
     if model.by_concepts:
         for place, reason in enumerate(_reasons_by_contribution(rows, weights, model)):
             is_among_largest = place < N_CONCEPTS and reason.contribution != 0
-            if reason.is_present or reason.moves or is_among_largest:
+            is_named = reason.is_present or reason.moves or is_among_largest
+            if is_named:
                 named.append(reason)
     return {
         "p": _mean(rows, "p", weights),
@@ -488,21 +485,20 @@ def _amount(rows: Columns, weights: NDArray[np.float64], concept: ConceptRecord,
         if not is_made_by_amount:
             return ""
 
+    # Do some rows have more than usual, and others less?
     counted_values = values[weights > 0]
     do_rows_differ = counted_values.min() < concept.usual < counted_values.max()
     if not do_rows_differ:
         return amount
 
+    # Then it is mixed if another mean says the contrary.
     if concept.usual_p is not None:
         p = _mean(rows, f"{concept.name}_p", weights)
-        amount_by_p = amount  # equal to the usual probability: it says nothing
-        if p > concept.usual_p:
-            amount_by_p = "more"
-        elif p < concept.usual_p:
-            amount_by_p = "less"
-        if amount_by_p != amount:
+        says_less = p < concept.usual_p  # if both are equal, it says nothing
+        says_more = p > concept.usual_p
+        contradicts_amount = says_less if amount == "more" else says_more
+        if contradicts_amount:
             return "mixed"
-
     if change is not None and _have_opposite_signs(change, contribution):
         return "mixed"
     return amount
@@ -554,7 +550,8 @@ def changes_of_rows(rows: Columns, model: ModelRecord) -> dict[str, NDArray[np.f
     if model.has_changes:
         return {concept.name: rows[f"{concept.name}_change"] for concept in model.concepts}
     names = [concept.name for concept in model.concepts if concept.usual is not None]
-    if not names or not model.by_concepts or model.calibration is None:
+    has_usual_values = len(names) > 0
+    if not has_usual_values or not model.by_concepts or model.calibration is None:
         return {}
     from obygaze_models.prediction import mean_probability  # noqa: PLC0415 - slow, and films are opened without it
 

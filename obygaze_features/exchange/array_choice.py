@@ -82,19 +82,17 @@ class ArrayChoice:
         if is_array_without_name and not self.patterns:
             return [""]
         format_names = self._names_of_format(arrays)
-        is_guessed = False
         if self.patterns:
             chosen = self._choose_as_columns(location, arrays)
         elif format_names:
             chosen = format_names
         elif len(arrays) == 1:
             chosen = list(arrays)
-            is_guessed = True
         else:
             chosen = self._choose_as_columns(location, arrays)
-            is_guessed = True
 
         self._refuse_several(location, arrays, chosen)
+        is_guessed = not self.patterns and not format_names
         has_one_file_per_clip = self.n_leading_axes == 0
         if is_guessed and has_one_file_per_clip:
             self._refuse_other_guess(location, chosen)
@@ -194,18 +192,18 @@ def kind_of_array(arrays: Mapping[str, Any], name: str, n_leading_axes: int) -> 
     dtype_kinds = {key: _dtype_kind(array) for key, array in arrays.items()}
     has_real_numbers = REAL in dtype_kinds.values()
     kinds_of_features = {REAL} if has_real_numbers else WHOLE
-    vectors = []
+    names_of_vectors = []
     for key, dtype_kind in dtype_kinds.items():
-        if dtype_kind in kinds_of_features and arrays[key].ndim > n_leading_axes:
-            vectors.append(key)
-    if name in vectors:
+        may_be_features = dtype_kind in kinds_of_features
+        if may_be_features and arrays[key].ndim > n_leading_axes:  # a vector or more for each clip
+            names_of_vectors.append(key)
+    if name in names_of_vectors:
         return "list"
-    has_row_per_clip = n_leading_axes > 0
-    if vectors or not has_row_per_clip:
-        return "other"
+
+    may_be_number = n_leading_axes > 0 and not names_of_vectors
     holds_numbers = dtype_kinds[name] in {REAL, *WHOLE}
     has_number_per_clip = holds_numbers and arrays[name].ndim == n_leading_axes
-    return "number" if has_number_per_clip else "other"
+    return "number" if may_be_number and has_number_per_clip else "other"
 
 
 def _dtype_kind(array: Any) -> str:

@@ -46,7 +46,8 @@ def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, location:
     >>> reorder_axes(np.zeros((7, 16, 1, 1)), 2, None, "a.npy").shape
     (7, 16)
     """
-    if axes is None or n_axes != 2:
+    is_order_given = axes is not None and n_axes == 2
+    if axes is None or not is_order_given:
         return _without_axes_of_one(values, n_axes, location)
     if not _fits(values.shape, axes):
         raise StoreError(

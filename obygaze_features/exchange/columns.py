@@ -74,15 +74,17 @@ def choose_columns(
     if wanted_patterns:
         return matching(candidates, wanted_patterns)
 
-    # Without patterns, the columns must leave no doubt.
+    # Without patterns, the columns must leave no doubt: one column of lists or one series, and no other
+    # column of numbers.
     possible_features = _find_possible_features(candidates, kind_of)
-    feature_sets = possible_features.feature_sets
+    lists_and_series = possible_features.feature_sets
     other_numbers = possible_features.other_numbers
-    if not feature_sets and not other_numbers:
+    if not lists_and_series and not other_numbers:
         raise StoreError(f"{path}: no column of features beside the ids; found {first_few(names, SHOWN)}")
-    if len(feature_sets) != 1 or other_numbers:
-        raise _ambiguous_features(path, feature_sets, other_numbers)
-    return feature_sets[0]
+    is_clear = len(lists_and_series) == 1 and not other_numbers
+    if not is_clear:
+        raise _ambiguous_features(path, lists_and_series, other_numbers)
+    return lists_and_series[0]
 
 
 def patterns_to_leave_out(patterns: Sequence[str]) -> list[str]:

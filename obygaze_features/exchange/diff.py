@@ -280,11 +280,13 @@ def _compare_values(
         if a.tobytes() == b.tobytes():
             continue
         n_changed += 1
-        if len(a) != len(b):
+        have_same_length = len(a) == len(b)
+        if not have_same_length:
             n_with_other_length += 1
             continue
         difference = _max_abs(a, b)
-        if difference > max_abs or not max_abs_clip:
+        is_first = max_abs_clip == ""
+        if is_first or difference > max_abs:
             max_abs = difference
             max_abs_clip = first.clip_ids[row]
         if has_vectors:

@@ -202,8 +202,8 @@ def frame_items(
         column lacks a number. Loading an item raises it if two rows of the clip are the same frame.
     """
     rows_of_clip: dict[str, list[int]] = {}
-    for row, clip in enumerate(ids):
-        rows_of_clip.setdefault(clip, []).append(row)
+    for row, clip_id in enumerate(ids):
+        rows_of_clip.setdefault(clip_id, []).append(row)
     if not rows_of_clip:
         raise StoreError(f"{path}: no row in it")
     has_one_row_per_clip = len(rows_of_clip) == len(ids)
@@ -213,6 +213,7 @@ def frame_items(
             f"{path}: a row for each clip, and no column of times or of numbers of frames: these are no "
             "frames; import them with --array pooled"
         )
+    # The numbers and times of all rows, by which those of a clip are put in order when it is loaded
     order = _FrameOrder(
         path,
         columns,
@@ -220,9 +221,9 @@ def frame_items(
         times=_read_numbers(path, columns.times, read_column),
     )
     items = {}
-    for clip, rows in rows_of_clip.items():
-        load = partial(_load_clip, np.asarray(rows), clip, vectors, order, must_be_even=must_be_even)
-        items[clip] = ImportItem(f"{path}, {clip}", load)
+    for clip_id, rows in rows_of_clip.items():
+        load = partial(_load_clip, np.asarray(rows), clip_id, vectors, order, must_be_even=must_be_even)
+        items[clip_id] = ImportItem(f"{path}, {clip_id}", load)
     return items
 
 

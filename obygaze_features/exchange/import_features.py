@@ -146,13 +146,15 @@ def import_features(
     validate_licence(licence)
 
     absent = [clip.clip_id for clip in clips if clip.clip_id not in features]
-    if not features or (absent and not allow_missing):
+    are_too_many_absent = len(absent) > 0 and not allow_missing
+    if not features or are_too_many_absent:
         raise StoreError(
             f"{destination}: {len(absent)} of {counted(len(clips), 'clip')} have no features to import, "
             f"the first is {absent[0]}; look at --pattern, or allow missing clips (--allow-missing)"
         )
 
-    # The first clip shows the shapes. That clips have different numbers of frames shows only later.
+    # The first clip with features shows the shapes. That clips have different numbers of frames shows only
+    # later.
     first = next(features[clip.clip_id] for clip in clips if clip.clip_id in features)
     arrays = _arrays_of_format(first, declared, first.load())
     with _file_named_in_errors(first):
@@ -238,37 +240,37 @@ def _import_clips(
         If features do not fit, or may be labels.
     """
     (group,) = stage.groups  # an import has one group
-    to_do = [clip for clip in stage.missing() if clip in features]
+    ids_to_do = [clip_id for clip_id in stage.missing() if clip_id in features]
     may_be_labels = not declared.are_features_named  # until a clip has numbers that labels do not have
-    constant = list[str]()
+    constant_ids = list[str]()  # clips all of whose features are one number: the user is warned
     max_frames = 0
-    with stage.writer(to_do) as writer:
-        for n_imported, clip in enumerate(to_do, start=1):
-            item = features[clip]
+    with stage.writer(ids_to_do) as writer:
+        for n_imported, clip_id in enumerate(ids_to_do, start=1):
+            item = features[clip_id]
             arrays_of_file = item.load()
             if may_be_labels and _looks_like_features(arrays_of_file, declared):
                 may_be_labels = False
 
             arrays = _arrays_of_format(item, declared, arrays_of_file)
             if _are_features_constant(arrays):
-                constant.append(clip)
+                constant_ids.append(clip_id)
             if "frames" in arrays:
                 max_frames = max(max_frames, len(arrays["frames"]))
                 _check_frames(item, group, arrays["frames"])
 
-            planned_clip = stage.clips[stage.rows[clip]]
+            planned_clip = stage.clips[stage.rows[clip_id]]
             result = _make_result(planned_clip, item, group, arrays, declared.per_second)
             with _file_named_in_errors(item):
                 writer.commit([result])
             if progress is not None:
-                progress(n_imported, len(to_do))
+                progress(n_imported, len(ids_to_do))
 
-    if may_be_labels and to_do:
+    if may_be_labels and ids_to_do:
         raise StoreError(
-            f"{features[to_do[0]].where}: whole numbers in all clips, as labels are; if they are features, "
-            "name them (--columns; '*' for all)"
+            f"{features[ids_to_do[0]].where}: whole numbers in all clips, as labels are; if they are "
+            "features, name them (--columns; '*' for all)"
         )
-    return _ImportedClips(constant, max_frames)
+    return _ImportedClips(constant_ids, max_frames)
 
 
 def _looks_like_features(arrays: Arrays, declared: Declared) -> bool:
@@ -277,9 +279,12 @@ def _looks_like_features(arrays: Arrays, declared: Declared) -> bool:
     It is if its name is typical of features, or if it has numbers that are not whole. Times do not count.
     """
     for name, values in arrays.items():
-        if name in TIME_ARRAYS or name == declared.times:
+        are_times = name in TIME_ARRAYS or name == declared.times
+        if are_times:
             continue
-        if FEATURE_LIKE.search(name or declared.series) or _has_fractions(values):
+        name_of_features = name or declared.series  # an array that is the only one of a file has no name
+        has_typical_name = FEATURE_LIKE.search(name_of_features) is not None
+        if has_typical_name or _has_fractions(values):
             return True
     return False
 
@@ -590,9 +595,8 @@ def _make_result(
 ) -> ClipResult:
     """Build the result of one clip from its arrays, to be committed to a stage.
 
-    Unknown times are NaN, and unknown frame indices -1.
-
-    With `per_second`, frames in a second of video, times follow from it if the arrays have none.
+    Times that the arrays lack follow from the rate `per_second` (frames in a second of video) if there is
+    one, else they are NaN. Frame indices that they lack are -1.
 
     Raises
     ------
@@ -603,9 +607,12 @@ def _make_result(
     if item.status not in STATUSES_WITH_FEATURES:
         raise StoreError(f"{item.where}: status {item.status!r}; features are ok or partial")
 
+    # When the frames are shown, and their numbers in the file
     n_frames = len(arrays["frames"]) if group.ragged else group.n_frames
-    time_s = arrays.get("time_s", np.full(n_frames, np.nan))
-    frame_index = arrays.get("frame_index", np.full(n_frames, -1, np.int64))
+    unknown_times = np.full(n_frames, np.nan)
+    unknown_indices = np.full(n_frames, -1, np.int64)
+    time_s = arrays.get("time_s", unknown_times)
+    frame_index = arrays.get("frame_index", unknown_indices)
     if per_second is not None:
         if "frame_index" in arrays:
             refuse_uneven(item.where, frame_index)
@@ -613,6 +620,7 @@ def _make_result(
             time_s = (clip.start_s or 0.0) + np.arange(n_frames) / per_second
     _check_times(clip, item, time_s, frame_index, n_frames)
 
+    # The features, and stretches of the clip without pictures
     values = {name: array for name, array in arrays.items() if name not in TIME_ARRAYS}
     features = {group.name: ClipFeatures(time_s, frame_index, values)}
     try:

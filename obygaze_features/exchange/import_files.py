@@ -112,7 +112,7 @@ def walk(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     """
     files = []
     folders = [folder]  # the last one is entered next
-    entered = set[str]()
+    entered = set[str]()  # real paths
     while folders:
         current = folders.pop()
         real_path = os.path.realpath(current)
@@ -120,12 +120,15 @@ def walk(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
             continue
         entered.add(real_path)
         for path in current.iterdir():
-            if path.is_dir() and path.is_symlink():
-                folders.insert(0, path)
-            elif path.is_dir():
-                folders.append(path)
-            elif path.suffix.lower() in suffixes and (path.is_file() or not path.exists()):
-                files.append(path)
+            if path.is_dir():
+                if path.is_symlink():
+                    folders.insert(0, path)
+                else:
+                    folders.append(path)
+            elif path.suffix.lower() in suffixes:
+                leads_nowhere = not path.exists()
+                if path.is_file() or leads_nowhere:  # not a pipe, for example
+                    files.append(path)
     return sorted(files)
 
 
@@ -156,8 +159,9 @@ def array_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
     StoreError
         There is no such file, or a clip has two.
     """
+    is_tar = source.is_file() and file_kind(source).name == "a tar archive"
     tars: list[Path] = []
-    if source.is_file() and file_kind(source).name == "a tar archive":
+    if is_tar:
         tars = [source]
     elif source.is_dir() and not walk(source, ARRAY_SUFFIXES):
         tars = walk(source, (".tar",))
@@ -196,11 +200,13 @@ def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportIte
     for member in members:
         name, _, suffix = member.name.removeprefix("./").rpartition(".")
         location = f"{path}, {member.name}"
-        if f".{suffix.lower()}" not in ARRAY_SUFFIXES:
+        holds_arrays = f".{suffix.lower()}" in ARRAY_SUFFIXES
+        if not holds_arrays:
             if not member.isdir():
                 suffixes_left_out.add(f".{suffix}")
             continue
-        if not member.isfile() or member.issparse():
+        can_be_read_in_place = member.isfile() and not member.issparse()
+        if not can_be_read_in_place:
             raise StoreError(f"{location}: a link, or with holes: make the tar of whole files (cp -rL)")
         refuse_larger(member.size, location)
         part_of_tar = (member.offset_data, member.size)
@@ -498,11 +504,14 @@ def _tensor_to_array(tensor: Any, location: str) -> NDArray[Any]:
     kind = str(tensor.dtype).removeprefix("torch.")
     if str(tensor.layout) != "torch.strided":
         raise StoreError(f"{location}: a sparse tensor; expected a plain one (tensor.to_dense())")
-    if kind not in {"float64", "float32", "float16", "bfloat16"} and not kind.startswith(("int", "uint8")):
+    are_floats = kind in {"float64", "float32", "float16", "bfloat16"}
+    are_integers = kind.startswith(("int", "uint8"))
+    if not are_floats and not are_integers:
         raise StoreError(
             f"{location}: holds {kind}; save it as float32, of quantised values with their scales applied"
         )
-    if tensor.is_nested or str(tensor.device) != "cpu":
+    is_on_cpu = str(tensor.device) == "cpu"  # not on "meta", for example, where tensors have no values
+    if tensor.is_nested or not is_on_cpu:
         raise StoreError(f"{location}: a tensor that is nested or has no values; save a plain one of the CPU")
     refuse_larger(tensor.numel() * tensor.element_size(), location)
     # PyTorch may only note that numbers are to be conjugated or negated; NumPy needs it done.

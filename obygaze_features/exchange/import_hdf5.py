@@ -202,20 +202,24 @@ def _clips_in(
             raise StoreError(f"{location}: {child_name} is a link; only plain groups are read")
         if isinstance(child, h5py.Dataset):
             yield child
-        elif isinstance(child, h5py.Group):
-            address = _address(child)
-            if address in name_of_address:
-                raise StoreError(
-                    f"{location}: {child_name} is the same group as {name_of_address[address]}; "
-                    "expected one place for every group of clips"
-                )
-            name_of_address[address] = child_name
-            dataset_names = {key for key in child if isinstance(plain_node(child, key), h5py.Dataset)}
-            holds_clips = not dataset_names.isdisjoint(clips)
-            if dataset_names and not holds_clips:  # the group itself is a clip
-                yield child
-            else:
-                yield from _clips_in(child, location, clips, name_of_address)
+            continue
+        if not isinstance(child, h5py.Group):  # a named type, which holds nothing
+            continue
+
+        address = _address(child)
+        if address in name_of_address:
+            raise StoreError(
+                f"{location}: {child_name} is the same group as {name_of_address[address]}; "
+                "expected one place for every group of clips"
+            )
+        name_of_address[address] = child_name
+        dataset_names = {key for key in child if isinstance(plain_node(child, key), h5py.Dataset)}
+        holds_clips = not dataset_names.isdisjoint(clips)
+        is_clip = len(dataset_names) > 0 and not holds_clips
+        if is_clip:
+            yield child
+        else:
+            yield from _clips_in(child, location, clips, name_of_address)
 
 
 def plain_node(group: h5py.Group, name: str | bytes) -> object:

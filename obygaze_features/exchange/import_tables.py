@@ -111,7 +111,8 @@ def table_items(
         at_a_rate=at_a_rate,
     )
     files = walk(path, TABLES) if path.is_dir() else [path]  # those of a folder are parts of one table
-    if not files or files[0].suffix.lower() not in READERS:
+    is_table = len(files) > 0 and files[0].suffix.lower() in READERS
+    if not is_table:
         raise _not_a_table(path)
     with ExitStack() as open_files:  # all parts stay open while their features are read
         contents = []

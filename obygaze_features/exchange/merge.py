@@ -84,20 +84,25 @@ def merge(
     for store in stores:
         _refuse_changed_table(store)
     _refuse_store_given_twice(stores)
+
+    # What the result will have: each of these raises an error where the stores contradict each other.
     destination = store_path(destination)
     attributes = _agreed_attributes(stores, {"licence": licence, "citation": citation, "corpus": corpus})
     validate_licence(attributes["licence"])
     checked_line(attributes["citation"], "citation")
     groups = _merged_groups(stores)
-    chosen_rows = _choose_rows(stores)
+    chosen_rows = _choose_rows(stores)  # clip id -> its row in the store that it is copied from
     refuse_two_spellings(
         (row.clip.movie for row in chosen_rows.values()),
         "extract one of the stores anew, from a manifest that names both alike",
     )
-    first = stores[0]
-    is_next_version = versioned_path(destination, first.version).absolute() == Path(first.where).absolute()
+    first, *others = stores
+    path_if_next_version = versioned_path(destination, first.version)
+    is_next_version = path_if_next_version.absolute() == Path(first.where).absolute()
     if is_next_version:
         refuse_version(first, version, n_new_clips=len(chosen_rows) - len(first.clips))
+
+    # Copy each clip from one of the stores into a stage, and seal it.
     planned = [row.clip.planned for row in chosen_rows.values()]
     position_of_clip = _positions_to_copy_from(chosen_rows)
     with (
@@ -116,8 +121,8 @@ def merge(
             licence=attributes["licence"],
             citation=attributes["citation"],
             allow_missing=True,
-            parent=stores[0].fingerprint,
-            merged_with=[store.fingerprint for store in stores[1:]],
+            parent=first.fingerprint,
+            merged_with=[store.fingerprint for store in others],
             counted=_attributes_with_counts(stores, n_clips=len(chosen_rows)),
             progress=show,
         )

@@ -215,11 +215,9 @@ def _reading_order(name: str) -> tuple[int, str]:
 def _add_member(
     archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, expected: str | None
 ) -> None:
-    """Add a file of a store to a zip, and check it against its digest.
+    """Add a file of a store to a zip, and check it against its digest (`expected`; None if it has none).
 
     Date, system and mode are fixed, so that the same file always gives the same bytes.
-
-    `expected` is its digest; None for a file that has none.
 
     Raises
     ------
@@ -271,7 +269,8 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
     """
     source = folder_of(store)
     licence = read_attributes(source).get("licence")
-    if licence == NO_LICENCE or not licence:
+    has_licence = bool(licence) and licence != NO_LICENCE
+    if not has_licence:
         version = open_files(source).version
         next_version = next_patch(version) if VERSION.fullmatch(version) else "X.Y.Z"
         raise StoreError(
@@ -280,14 +279,15 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
             f"obygaze store seal NAME --licence CC-BY-4.0 (or another) --store-version {next_version}"
         )
     _refuse_partial_copy(source, "push")
-    url = as_url(destination)
+    url = as_url(destination)  # None: it is a folder
     with file_progress_shown(progress, "push") as show:
         if url is None:
             return str(download(source, store_path(destination), progress=show).path)
         if url.startswith("s3://"):
             return push_to_s3(source, url, show)
-    # The others check each file as they copy it. The Hub's library reads the files itself, and reports its
-    # own progress: damage must be found before it publishes them.
+
+    # It is on the Hub, whose library reads the files itself and reports its own progress. Folder and S3 check
+    # each file as they copy it; here damage must be found before the library publishes it.
     _refuse_damaged_files(source)
     target, api = begin_push(url)
     return push_to_hub(source, target, api)
@@ -343,11 +343,11 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
             n_bytes_sent += len(data)
             progress(n_done, len(digests), n_bytes_sent)
 
-    if TAG_DIGESTS in missing:
+    if TAG_DIGESTS in missing:  # first
         upload(TAG_DIGESTS)
-    between = [name for name in missing if name not in (TAG_DIGESTS, DIGESTS)]
-    run_in_threads(upload, between, WRITERS)
-    if DIGESTS in missing:
+    missing_others = [name for name in missing if name not in (TAG_DIGESTS, DIGESTS)]
+    run_in_threads(upload, missing_others, WRITERS)
+    if DIGESTS in missing:  # last
         upload(DIGESTS)
     return url
 

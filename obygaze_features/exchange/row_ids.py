@@ -80,17 +80,20 @@ def _read_ids(path: Path) -> list[str]:
         # The worker yields no items, only texts on the file; one of them is the list of ids as JSON.
         with read_in_worker("Parquet", parquet_ids, path) as (_, texts):
             return list(json.loads(texts["ids"]))
+    # It is a text: a table with a column of ids, or a list of them.
     rows, delimiter, _ = text_rows(path)
     if not rows:
         return []
-    _, header = rows[0]
+    (_, header), *rows_below = rows  # each with the number of its line
     for name in ID_NAMES:
-        if name in header:
-            column = header.index(name)
-            for line, cells in rows[1:]:
-                if len(cells) <= column or not cells[column]:
-                    raise StoreError(f"{path}: line {line}: no {name}; every row needs one")
-            return [cells[column] for _, cells in rows[1:]]
+        if name not in header:
+            continue
+        column = header.index(name)
+        for line, cells in rows_below:
+            has_id = len(cells) > column and cells[column] != ""
+            if not has_id:
+                raise StoreError(f"{path}: line {line}: no {name}; every row needs one")
+        return [cells[column] for _, cells in rows_below]
     # Each line is an id. One with the delimiter in it was divided into cells, which are joined again.
     return [delimiter.join(cells) for _, cells in rows]
 
@@ -301,10 +304,13 @@ def group_rows_by_clip(
         names a column although a row is not one frame.
     """
     checked_arrays = _check_rows(path, arrays, len(ids))
-    vectors = next(iter(checked_arrays.values()))
-    rows_are_vectors = len(checked_arrays) == 1 and vectors.ndim == 2
-    if options.of_frames and rows_are_vectors:  # each row is a frame
-        items = frame_items(path, ids, vectors, frame_columns, read_column, must_be_even=options.at_a_rate)
+    first_array = next(iter(checked_arrays.values()))
+    rows_are_vectors = len(checked_arrays) == 1 and first_array.ndim == 2
+    rows_are_frames = options.of_frames and rows_are_vectors
+    if rows_are_frames:
+        items = frame_items(
+            path, ids, first_array, frame_columns, read_column, must_be_even=options.at_a_rate
+        )
         return items, {**metadata, "rows": describe_rows(frame_columns)}
     if options.times is not None:
         raise StoreError(

@@ -150,13 +150,15 @@ def wanted_files(
 
     wanted = set()
     for name in names:
-        if name not in chunk_of_file:
-            wanted.add(name)  # metadata
+        chunk = chunk_of_file.get(name)
+        if chunk is None:  # metadata
+            wanted.add(name)
             continue
-        chunk = chunk_of_file[name]
+
         # Arrays that are no features, such as times, are copied with any array of features.
         is_of_features = chunk.array in FEATURE_ARRAYS
-        if is_of_features and arrays is not None and chunk.array not in arrays:
+        is_wanted_array = arrays is None or chunk.array in arrays
+        if is_of_features and not is_wanted_array:
             continue
         # Only of large arrays, such as frames and tokens, are the chunks of some clips copied.
         is_cut_by_clips = clips is not None and chunk.array in CUT_BY_CLIPS
@@ -423,16 +425,20 @@ class _Transfer:
         A new copy is built in the folder `building`, which gets the name `destination` when it is complete. A
         copy that is at `destination` already is extended there.
         """
+        # From where files are copied, to where
         self._files = files
+        self._digests = digests  # of all files of the store, by name
         self._destination = destination
         self._building = building
-        self._digests = digests
-        self._extends_copy = (destination / DIGESTS).is_file()
+        self._extends_copy = (destination / DIGESTS).is_file()  # a complete copy has its list of digests
         self._root = destination if self._extends_copy else building
-        self._progress = progress
-        # Limit of the first file, bag-info.txt, from which `run` reads the limit of the others.
+        # The most bytes that a file may have. This is the limit of the first file, bag-info.txt, from which
+        # `run` reads that of the others.
         self._max_bytes = MAX_INFO
-        self._lock = Lock()  # held while the counts below change
+
+        # What was copied; the lock is held while these counts change.
+        self._progress = progress
+        self._lock = Lock()
         self._n_wanted = len(digests)  # files to copy; all of them until `run` knows which
         self._counted = set[str]()  # names of the files that are in the copy now
         self._n_present = 0  # those among them that were in the copy before

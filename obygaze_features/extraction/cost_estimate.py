@@ -92,9 +92,12 @@ class Estimate:
             ("video files", f"{self.files} ({self.absent} absent), read in {self.passes} passes"),
             ("CPU hours", cpu_hours),
         ]
+        # Where networks run on a GPU
         if self.gpu_s is not None and self.cores_per_card is not None:
             cores = f"{three_digits(self.cores_per_card)} keep a card busy; {usable_cores()} here"
-            facts += [("GPU hours", _hours(self.gpu_s)), ("decoding cores", cores)]
+            facts.append(("GPU hours", _hours(self.gpu_s)))
+            facts.append(("decoding cores", cores))
+        # Where the disk was asked for its space
         if self.room is not None and self.free is not None:
             facts += disk_facts(self.room, self.free)
         return facts

@@ -317,14 +317,15 @@ def decode_clips(
         decode_pictures = decode_with_av
 
     missing_positions = set(range(len(tasks)))  # of the clips that the decoder has not yielded
-    watch = _Stopwatch(clock)
+    watch = _Stopwatch(clock)  # `lap` returns the processor seconds since its last call
     try:
         for position, pictures in decode_pictures(tasks):
             clip = _with_sound_and_features(tasks[position], pictures, open_track)
             missing_positions.discard(position)
             yield position, replace(clip, cpu_s=watch.lap())
     except Exception as error:  # noqa: BLE001 - a custom decoder may raise anything
-        if len(tasks) == 1 and missing_positions:
+        is_about_only_clip = len(tasks) == 1 and bool(missing_positions)
+        if is_about_only_clip:
             yield 0, DecodedClip(tasks[0].clip_id, "failed", _reason(error), cpu_s=watch.lap())
             return
 
@@ -376,10 +377,10 @@ def _with_sound_and_features(
         return DecodedClip(pictures.clip_id, "failed", _reason(error), source=pictures.source)
     reads_sound = len(task.sounds) > 0
     remarks = list(clip.remarks)
-    for stream in clip.besides:
-        if stream == "sound" and reads_sound:
-            continue
-        remarks.append(UNREAD_REMARKS[stream])
+    for stream in clip.besides:  # what the file has besides pictures, such as "sound"
+        was_read = stream == "sound" and reads_sound
+        if not was_read:
+            remarks.append(UNREAD_REMARKS[stream])
     return replace(clip, remarks=tuple(remarks))
 
 
@@ -400,7 +401,8 @@ def _with_sound(
     open_track
         Opens a sound track of a file, by the file's path and the track's name.
     """
-    if clip.status == "failed" or not task.sounds or task.path is None:
+    is_sound_wanted = len(task.sounds) > 0
+    if clip.status == "failed" or not is_sound_wanted or task.path is None:
         return clip
 
     # Read the sound for each backbone.
@@ -426,6 +428,7 @@ def _with_sound(
         distinct_reasons = dict.fromkeys(absent.values())
         return DecodedClip(clip.clip_id, "failed", "; ".join(distinct_reasons), source=clip.source)
 
+    # No: the sound is added to the pictures. Prepared sound counts as frames of its backbone.
     reasons_of_damage = [reason for reason in (clip.reason, *hole_notes) if reason]
     return replace(
         clip,

@@ -349,9 +349,10 @@ def devices(wanted: str | None = None) -> Iterator[Diagnosis]:
 
     n_gpus = torch.cuda.device_count()
     build = f"torch {torch.__version__}, built for CUDA {torch.version.cuda}"
+    machine_has_gpus = NODE_GPUS.is_dir()  # as the operating system says
     if needs_gpu and _device_index(wanted) >= n_gpus:
         yield _diagnosis("gpu", f"{build}, sees {n_gpus} GPUs", fault=f", and {wanted} is asked for")
-    elif n_gpus == 0 and NODE_GPUS.is_dir():
+    elif n_gpus == 0 and machine_has_gpus:
         yield _diagnosis("gpu", build, fault=", sees no GPU, although this machine has some")
     elif n_gpus == 0:
         yield _diagnosis("gpu", "none", note=": networks run on the CPU, some hundred times slower")

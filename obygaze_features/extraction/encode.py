@@ -238,8 +238,10 @@ def _add_features(call: _Call, outcomes: Mapping[str, _Outcome]) -> None:
             clip_arrays = _arrays_of_clip(arrays, row)
             outcome.features[group] = ClipFeatures(times.time_s, times.frame_index, clip_arrays)
 
-        if encoded.devices and encoded.devices[row] not in outcome.devices:
-            outcome.devices.append(encoded.devices[row])
+        if encoded.devices:  # the GPU that computed each row; empty without one
+            device = encoded.devices[row]
+            if device not in outcome.devices:
+                outcome.devices.append(device)
 
         has_earlier_note = outcome.not_finite != ""
         if not encoded.finite[row] and not has_earlier_note:

@@ -641,9 +641,11 @@ def extract(work: Extraction) -> Store | MaybeNone:
     if not work.will_seal:
         raise ExtractError("extract seals a store: for one shard, or without sealing, use prepare(...).run()")
     stage, _ = work.run()
-    sealed = work.seal(stage)
-    if sealed is not None:
-        return open_store(sealed)
+    sealed_path = work.seal(stage)
+    if sealed_path is not None:
+        return open_store(sealed_path)
+
+    # Clips are left to do. That is an error, unless a limit was set.
     message = f"{stage.path}: {counted(len(stage.missing()), work.unit)} left to do; extract again"
     if work.limit is None:
         raise ExtractError(message)
@@ -808,16 +810,19 @@ def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[
     decoder
         Name of the video decoder.
     """
-    if engine == "ray" and find_spec("ray") is None:
+    uses_ray = engine == "ray"
+    if uses_ray and find_spec("ray") is None:
         raise ModuleNotFoundError("No module named 'ray'", name="ray")
-    if None in recipes and (engine == "ray" or gpus):
+    others_build_backbones = uses_ray or len(gpus) > 0
+    if others_build_backbones and None in recipes:
         raise ExtractError("other processes build the backbones: give their names, or a Recipe")
-    if engine == "ray" and gpus:
-        raise ExtractError("--gpus is for the engine local")
-    if engine == "ray" and decoder == CUDA:
-        raise ExtractError(f"--decoder {CUDA} is for the engine local")
-    if engine != "ray":
+    if not uses_ray:
         return
+
+    if gpus:
+        raise ExtractError("--gpus is for the engine local")
+    if decoder == CUDA:
+        raise ExtractError(f"--decoder {CUDA} is for the engine local")
 
     for recipe in recipes:
         compute = None if recipe is None else recipe.options.get("compute")

@@ -124,7 +124,8 @@ class Films:
         The clips of the manifest are windows of the films. Measurements of the stretches will be in `folder`.
         """
         self._folder = folder
-        self.n_decoded = 0
+        # What measuring has cost so far
+        self.n_decoded = 0  # frames
         self.cpu_s = 0.0
 
         self.paths: dict[str, Path] = {}  # movie -> its file
@@ -263,6 +264,7 @@ class WorkQueue(deque[FilePass]):
             for movie, stretches in films.unmeasured().items():
                 self._progress[movie] = _FilmProgress(films.stretches[movie], stretches)
 
+        # Give each window to the stretch that it begins in, if that is to be measured.
         progress_of_path = {progress.path: progress for progress in self._progress.values()}
         other_tasks = []
         for task in tasks:

@@ -84,17 +84,19 @@ class GpuPool(DecodePool):
         A pass is a list of clips of one file that are decoded together.
         """
         super().__init__(workers, timeout_s, PYAV, batch_size)  # the workers decode with PyAV
+        # The process of the GPU
         self._gpu = gpu
-        self._process_number = 0  # how often the process of the GPU has been started
-        self._is_open = False  # whether that process can decode
-        self._pass_numbers = count()  # of passes that the GPU gets: 0, 1, ...
-        # Number of each pass that the GPU decodes -> position in the pass -> task that is not decoded yet.
+        self._process_number = 0  # how often the process has been started
+        self._is_open = False  # whether it can decode
+
+        # What the GPU decodes: number of a pass -> position in the pass -> task that is not decoded yet
+        self._pass_numbers = count()  # 0, 1, ...
         self._on_gpu: dict[Hashable, dict[int, DecodeTask]] = {}
-        # Passes that the GPU did not decode, and why; they wait for a decode worker.
+
+        # What it does not decode: passes that wait for a decode worker, and why; and the reasons by file, and
+        # by key of a pass that a worker does in place of the GPU
         self._handed_back: deque[tuple[FilePass, str]] = deque()
-        # File that the GPU does not decode -> why.
         self._reason_of_file: dict[Path | None, str] = {}
-        # Key of a pass that a decode worker does in place of the GPU -> why.
         self._reason_of_pass: dict[Hashable, str] = {}
         self._process = self._start()
 

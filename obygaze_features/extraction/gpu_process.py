@@ -238,19 +238,19 @@ class GpuDecoder:
         if check.reason:
             raise NotOnGpu(check.reason, for_whole_file=True)
 
-        table = index_packets(path)
-        stream = _KindAndSize(kind_of(table), check.width, check.height)
         # Frames from one key frame to the next are decoded together. Those around the first window are used
         # for the comparisons.
-        compared_frames = group_around(table, _first_frame(table, windows))
+        packets = index_packets(path)
+        stream = _KindAndSize(kind_of(packets), check.width, check.height)
+        compared_frames = group_around(packets, _first_frame(packets, windows))
 
         try:
             self._refuse_different_pictures(path, stream, compared_frames[:MAX_COMPARED])
-            sample = None  # a core's picture, with which the reader compares the GPU's
+            picture_of_core = None  # with which the reader compares the GPU's; None: it was compared before
             if path not in self._compared_files:
-                sample = sample_of(path, compared_frames[0])
-            yield from GpuReader(path, requests, self._gpu, sample).read_all(windows)
-        except NotDecoded:
+                picture_of_core = sample_of(path, compared_frames[0])
+            yield from GpuReader(path, requests, self._gpu, picture_of_core).read_all(windows)
+        except NotDecoded:  # other files of this kind and size are left to cores at once
             self._not_decoded.add(stream)
             raise
         self._compared_files.add(path)

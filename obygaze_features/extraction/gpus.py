@@ -156,21 +156,22 @@ class _GpuWorker:
         parent
             The main process; `parent.number` is the number of this process, from 0.
         """
-        # CUDA reads this variable when it is initialised, which happens in `begin` at the earliest.
+        # This process sees its own GPU alone. CUDA reads the variable when it is initialised, which happens
+        # in `begin` at the earliest.
         os.environ[VISIBLE_GPUS] = self.visible_names[parent.number]
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the main process forwards stop requests
 
-        def listen() -> None:
-            """Wait for the only message that comes: the request to stop."""
+        def wait_for_stop() -> None:
+            """Wait for the only message that comes, the request to stop, and stop the work."""
             parent.receive()
             self.worker.stop()
 
         try:
-            self.worker.begin()
-            threading.Thread(target=listen, daemon=True).start()
+            self.worker.begin()  # builds the networks, unless an earlier assignment has built them
+            threading.Thread(target=wait_for_stop, daemon=True).start()
             with decode_pool(self.n_decoders, self.timeout_s, self.decoder, self.batch_size) as pool:
-                for item in self.worker.do(clip_ids, pool.decode):
-                    parent.send(item)
+                for report_and_results in self.worker.do(clip_ids, pool.decode):
+                    parent.send(report_and_results)
         except ObygazeError as error:
             raise ExtractError(f"GPU {self.gpus[parent.number]}: {error}") from error
 

@@ -113,10 +113,11 @@ def with_frame_cache(decode: Decode, *, always: bool = False, writes: bool = Tru
 
     def read_or_decode(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
         """Yield the clips whose frames are in the cache, then the others, each with its position."""
-        if not tasks or tasks[0].frame_cache is None or tasks[0].path is None:
+        first_task = tasks[0] if tasks else None  # all tasks are of one file
+        if first_task is None or first_task.frame_cache is None or first_task.path is None:
             yield from decode(tasks)
             return
-        video = _VideoFrames(tasks[0].path, tasks[0].frame_cache)  # all tasks are of one file
+        video = _VideoFrames(first_task.path, first_task.frame_cache)
 
         # Yield the clips that are in the cache.
         positions_to_decode: list[int] = []  # in `tasks`
@@ -131,7 +132,8 @@ def with_frame_cache(decode: Decode, *, always: bool = False, writes: bool = Tru
                 damaged_positions.add(position)
             else:
                 yield position, clip
-        if not positions_to_decode and not always:
+        all_are_in_cache = not positions_to_decode
+        if all_are_in_cache and not always:
             return
 
         # Decode the others.
@@ -227,7 +229,8 @@ class _VideoFrames:
             # A sampling of some frames a second has a number for each clip, which is not known here.
             n_expected = sampling.n or len(frames.jpegs)
             has_all_frames = len(frames.index) == len(frames.time_s) == len(frames.jpegs) == n_expected
-            if digest.decode() != sha256_of(data) or not has_all_frames:
+            is_undamaged = digest.decode() == sha256_of(data)
+            if not is_undamaged or not has_all_frames:
                 raise ValueError("another digest, or number of frames")
             frames_of_sampling[sampling] = frames
         return frames_of_sampling
@@ -280,7 +283,7 @@ class _VideoFrames:
             return []
         try:
             for sampling, frames in frames_of_sampling.items():
-                was_replaced = file_state(self.path) != self.state
+                was_replaced = file_state(self.path) != self.state  # since its digest was computed
                 if was_replaced:
                     continue
                 file = self._file(task, sampling)

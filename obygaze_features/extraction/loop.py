@@ -64,7 +64,7 @@ def run_local(
         for report, results in run_loop(job, stage, clip_ids, decode, batch_size=batch_size, stopped=stopped):
             yield report, results
     # What the shots have cost beyond the clips is known only now. It is added to the last report that was
-    # yielded, which the caller reads after the run.
+    # yielded (an object that the caller reads after the run).
     if films is not None:
         report.n_decoded += films.n_decoded
         report.decode_cpu_s += films.cpu_s

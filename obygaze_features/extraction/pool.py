@@ -214,9 +214,9 @@ class DecodePool:
         """
         attempt = self._running.pop(event.key)
         undone_tasks = list(attempt.undone.values())
-        has_died = event.kind == "died"
         is_measured = attempt.stretch_frames is not None
-        if has_died and not is_measured and attempt.number < MAX_CRASHES:
+        died_early = event.kind == "died" and not is_measured
+        if died_early and attempt.number < MAX_CRASHES:
             self._put(replace(attempt.file_pass, tasks=undone_tasks), attempt.number + 1)
         elif attempt.file_pass.stretch is not None:
             queue.end_stretch(attempt.file_pass.stretch, undone_tasks, attempt.stretch_frames)

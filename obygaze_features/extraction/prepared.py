@@ -123,12 +123,14 @@ class Extraction:
         self.refuse_if_sealed()
 
         clips, _, _ = self.plan()
-        if self.stage_path.exists() and not self.has_replaceable_stage():
-            missing = self.clips_to_do(self.open_stage(trial=True))
+        resumes_stage = self.stage_path.exists() and not self.has_replaceable_stage()
+        if resumes_stage:
+            stage = self.open_stage(trial=True)  # which writes nothing
+            ids_to_do = self.clips_to_do(stage)
         else:
-            missing = self.clips_to_do_without_stage(clips)
+            ids_to_do = self.clips_to_do_without_stage(clips)
 
-        costs = self.costs(missing[: self.limit])
+        costs = self.costs(ids_to_do[: self.limit])
         if isinstance(costs, TextEstimate):  # texts have no videos, and small features
             return costs
         costs_with_disk = self._with_disk(costs, clips)
@@ -241,13 +243,14 @@ class Extraction:
             The store is sealed; the message names the option that makes the next version. Or something else
             is in its place, such as an empty folder.
         """
-        if self.sealed_path.exists() and not is_store_folder(self.sealed_path):
+        is_path_taken = self.sealed_path.exists()
+        if is_path_taken and not is_store_folder(self.sealed_path):
             raise ExtractError(
                 f"{self.sealed_path}: is in the place of the store, and is none; remove it, or choose "
                 "another STORE or --store-version"
             )
-        has_stage = self.stage_path.exists() and not self.has_replaceable_stage()
-        if self.sealed_path.exists() and not has_stage:
+        has_stage_to_resume = self.stage_path.exists() and not self.has_replaceable_stage()
+        if is_path_taken and not has_stage_to_resume:
             newest = quote(str(sealed_versions(self.out)[-1]))
             raise ExtractError(
                 f"{self.sealed_path} is sealed, and {self.stage_path} is not its stage: "
@@ -366,23 +369,23 @@ class Extraction:
         StoreError
             Videos were lost during the run.
         """
-        films = self._films()
+        films = self._films()  # whose shots are to be found; None if no table of shots is wanted
 
         # Find what is to do.
         self._clean_up(stage)  # first, so that rows of killed runs count as missing
         videos = self._videos()
-        missing_ids = self.clips_to_do(stage)[: self.limit]
+        ids_to_do = self.clips_to_do(stage)[: self.limit]
         note = note_on_changed_videos(stage, videos)
         if note:
             self.note(note)
 
         # Refuse what would do harm.
-        video_check = MissingVideoCheck(stage, videos, has_work=len(missing_ids) > 0)
-        if missing_ids:
+        video_check = MissingVideoCheck(stage, videos, has_work=len(ids_to_do) > 0)
+        if ids_to_do:
             self._note_other_writers(stage)
-            self._refuse_rows_after_sealing(len(missing_ids))
+            self._refuse_rows_after_sealing(len(ids_to_do))
 
-        report = self._run_engine(stage, missing_ids, films, video_check, stopped)
+        report = self._run_engine(stage, ids_to_do, films, video_check, stopped)
         if report.clips:
             write_report(report, self.stage_path)
         # After the report, which is on what was done before videos were lost.
@@ -490,10 +493,11 @@ class Extraction:
             if sealed_versions(store):
                 continue
 
-            n_done = 0
+            n_done = 0  # of the clips that are to be extracted
             with suppress(StoreError, OSError):  # a stage that cannot be read cannot be resumed either
                 stage = read_stage(folder)
-                if stage.rows.keys() == clip_ids and stage.has_groups(groups):
+                is_of_same_clips = stage.rows.keys() == clip_ids
+                if is_of_same_clips and stage.has_groups(groups):
                     n_done = len(stage.rows) - len(stage.missing())
             if n_done > 0:
                 yield (
@@ -538,9 +542,10 @@ class Extraction:
     def _note_kept_licence(self) -> None:
         """Tell a user who asks for another licence or citation that a sealed store keeps its own."""
         sealed_attributes = open_store(self.sealed_path).attributes
-        is_other_licence = self.licence not in {NO_LICENCE, "", sealed_attributes["licence"]}
-        is_other_citation = self.citation not in {"", sealed_attributes["citation"]}
-        if not is_other_licence and not is_other_citation:
+        # No licence, and an empty citation, mean that the user asks for none.
+        asks_for_other_licence = self.licence not in {NO_LICENCE, "", sealed_attributes["licence"]}
+        asks_for_other_citation = self.citation not in {"", sealed_attributes["citation"]}
+        if not asks_for_other_licence and not asks_for_other_citation:
             return
 
         store = quote(str(self.out))
@@ -567,11 +572,14 @@ class Extraction:
                 "state one, stop this and add --licence SPDX to 'obygaze extract', which goes on from here"
             )
 
+        # Licences of weights that ask for no more than that of the features
+        harmless = {NO_LICENCE, licence, *PERMISSIVE}
         for group in self.job.groups():
             weights_licence = str(group.provenance.get("licence", NO_LICENCE))
-            asks_for_no_more = {NO_LICENCE, licence, *PERMISSIVE}
+            # "A OR (B AND C)" offers two choices, each a set of licences that hold together.
             choices = licence_choices(weights_licence)
-            if weights_licence != licence and not any(choice <= asks_for_no_more for choice in choices):
+            has_harmless_choice = any(choice <= harmless for choice in choices)
+            if weights_licence != licence and not has_harmless_choice:
                 self.note(
                     f"the weights of {group.name} are under {weights_licence}, the features will be sealed "
                     f"as {licence}: look what it says of a network's outputs before you share them"

@@ -76,15 +76,17 @@ def join_or_start(address: str | None, workers: int | None, folder: str | None) 
             break
         except Exception as error:
             # Only the start of a cluster on this machine that took too long is tried again.
-            is_late_start = not address and START_TIMED_OUT in str(error)
-            if not is_late_start or attempt == MAX_STARTS:
+            took_too_long = START_TIMED_OUT in str(error)
+            is_own_cluster = not address
+            may_try_again = took_too_long and is_own_cluster and attempt < MAX_STARTS
+            if not may_try_again:
                 raise ExtractError(join_error_message(address, error)) from error
             ray.shutdown()  # the processes that Ray has started already end with this process
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    head: str = ray.get_runtime_context().gcs_address
-    return head
+    for stop_signal in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop_signal, signal.SIG_IGN)
+    address_of_head: str = ray.get_runtime_context().gcs_address
+    return address_of_head
 
 
 def join_error_message(address: str | None, error: Exception) -> str:

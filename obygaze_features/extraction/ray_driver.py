@@ -159,15 +159,20 @@ class _Encoders:
         n_decoders, n_encoders
             Number of decoders, one on each core, and of encoders, which hold the networks.
         """
+        # Clips to extract, each list with its key; and what becomes of them
         self.assignments: queue.SimpleQueue[tuple[int, Sequence[str]]] = queue.SimpleQueue()
         self.events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
         self._order = order
-        # Decode tasks of the whole cluster: the number that the user wants, or else two for each decoder, so
-        # that no core is idle while an encoder computes.
+
+        # How an encoder has its clips decoded, by tasks of Ray. The whole cluster has as many of these at
+        # once as the user wants, or else two for each decoder, so that no core is idle while an encoder
+        # computes.
         n_tasks = order.workers or 2 * n_decoders
         n_tasks_of_encoder = ceil(n_tasks / n_encoders)
         settings = DecodeSettings(order.timeout_s, order.decoder, decoder_record(order.decoder))
         self._decode = partial(decode_by_ray, workers=n_tasks_of_encoder, settings=settings)
+
+        # An encoder is an actor: an object of Ray that lives in a process on some node.
         actor_options: Any = {
             "num_cpus": 0,  # the cores are for the decoders
             "num_gpus": 1 if order.on_gpu else 0,

@@ -97,6 +97,7 @@ def run_ray(
     address = os.environ.get("RAY_ADDRESS") or None
     if address:
         refuse_unreachable(address)
+    # `folder` is for what Ray keeps while it runs. By the marker file a node tells that it sees the stage.
     with _ray_folder() as folder, _marker_file(stage.path.absolute()) as marker:
         order = Order(
             worker=worker,

@@ -180,17 +180,18 @@ def decode_by_ray(
         ready_streams, _ = ray.wait(list(missing_of_stream), timeout=POLL_S)
         for stream in ready_streams:
             missing_tasks = missing_of_stream[stream]
-            clip = _next_of(stream)
+            clip = _next_of(stream)  # None: the task has ended
             if isinstance(clip, NodeError):
                 raise clip
             # When Ray does a task again on another node, its clips may come in another order, and the stream
             # goes on where it was: some clips come twice, others not at all.
-            has_ended = clip is None
-            if has_ended:
+            if clip is None:
                 del missing_of_stream[stream]
                 if missing_tasks:  # clips that did not come are decoded in a new task
                     waiting_passes.append(list(missing_tasks.values()))
-            elif clip.clip_id in missing_tasks:  # else it has come before
+                continue
+            has_come_before = clip.clip_id not in missing_tasks
+            if not has_come_before:
                 del missing_tasks[clip.clip_id]
                 yield clip
 

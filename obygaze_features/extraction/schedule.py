@@ -274,12 +274,12 @@ class _Assignments:
         self._n_processes = n_processes
         self._started_s = time.perf_counter()
         # To do: the clip ids of each piece that was not assigned yet, and parts of assignments whose process
-        # died.
+        # died
         self._pieces = deque(_pieces(stage, clip_ids))
         self._parts_to_retry = deque[_Assignment]()
-        # In work.
+        # In work, each with its key
         self.running: dict[Hashable, _Assignment] = {}
-        # Done: before the run, and in assignments that ended.
+        # Done: reports on clips before the run, and on assignments that ended
         self._report_before = report
         self._reports_of_ended = [report]
         # Row -> its best journal entry when the run began. A row with another entry was written since.
@@ -338,12 +338,13 @@ class _Assignments:
         """
         assignment = self.running.pop(event.key)
         self._reports_of_ended.append(assignment.report)
-        if event.kind != "died":
+        has_died = event.kind == "died"
+        if not has_died:
             return []
 
-        self._count_death(event)
+        self._count_death(event)  # raises after too many
         undone_ids = self._undone(assignment.clip_ids)
-        self._subtract_lost(assignment, undone_ids)
+        self._subtract_lost(assignment, undone_ids)  # from the report: they were counted, and are not written
         is_alone = len(undone_ids) == 1
         is_last_attempt = assignment.n_deaths + 1 == ATTEMPTS
         if is_alone and is_last_attempt:

@@ -239,23 +239,22 @@ def write_sheets(
     lines = [csv_line(COLUMNS)]
     with progress_bar("drawing", "sheet") as show_progress:
         for name, scores_of_clip in groups.items():
-            sheet_file = _file_of_sheet(name)
             path_of_clip = _videos_here(manifest, scores_of_clip)
             frames = _middle_frames(path_of_clip, n)
+            sheet_file = _file_of_sheet(name) if frames else ""  # without a frame there is no sheet
             if frames:
                 files[folder / sheet_file] = _draw_sheet(frames)
                 for number, frame in enumerate(frames, start=1):
                     lines.append(_index_line(sheet_file, number, frame, scores_of_clip[frame.clip]))
 
-            records.append(
-                {
-                    "name": name,
-                    "file": sheet_file if frames else "",
-                    "n_clips": len(scores_of_clip),
-                    "n_with_video": len(path_of_clip),
-                    "n_drawn": len(frames),
-                }
-            )
+            record: dict[str, str | int] = {
+                "name": name,
+                "file": sheet_file,
+                "n_clips": len(scores_of_clip),
+                "n_with_video": len(path_of_clip),
+                "n_drawn": len(frames),
+            }
+            records.append(record)
             show_progress(len(records), len(groups))
 
     if not files:

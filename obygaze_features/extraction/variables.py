@@ -114,14 +114,18 @@ def film_variables(
         speech_probabilities(())  # so that a missing package is reported before the film is decoded
     film = probe(path)
     film_end_s = film.start_s + film.duration_s
-    windows = _windows_in_film(spans, film_end_s)
+    windows = _windows_in_film(spans, film_end_s)  # number of a window -> its span, up to the film's end
+
+    # What is known already, and what is to be measured of camera and people
     pixel_aspect = film.stream.pixel_aspect if film.stream else 1.0
     known_rows: _KnownRows = {"camera": camera_rows, "people": people_rows}
-    if pixel_aspect != 1:  # the backbones saw pictures of another shape
+    has_square_pixels = pixel_aspect == 1
+    if not has_square_pixels:  # the backbones saw pictures of another shape
         known_rows = {"camera": None, "people": None}
     requests = _requests(known_rows, pixel_aspect, people)
 
-    remark_counts = Counter[str]()  # remark for the user -> number of windows that it is about
+    # What the user must be told of the film
+    remark_counts = Counter[str]()  # remark -> number of windows that it is about
     remark_counts["measured as far as the film goes"] = _n_cut_windows(spans, windows, film_end_s)
     remark_counts["after the film's end"] = len(spans) - len(windows)
     has_lost_people = people_rows is not None and known_rows["people"] is None
@@ -130,6 +134,7 @@ def film_variables(
     if film.damage and not requests:  # else the decoder puts a remark on the damage on each window
         remark_counts[film.damage] = len(windows)
 
+    # The measurements. Values that are not finite are left out as unknown.
     values_of_windows: list[Values] = [{} for _ in spans]
     if windows:
         pictures = _measure_pictures(path, windows, requests, known_rows, shots, show=show)
@@ -259,7 +264,8 @@ def _requests(known_rows: _KnownRows, pixel_aspect: float, people: People | None
         The detectors of people; None if people are not to be measured.
     """
     requests = {}
-    if known_rows["camera"] is None and opencv() is not None:
+    has_opencv = opencv() is not None
+    if known_rows["camera"] is None and has_opencv:
         n_frames = 2 * N_PAIRS  # a pair has two frames
         requests["camera"] = Request(
             sampling=pairs(n_frames, GAP_S),

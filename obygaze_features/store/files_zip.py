@@ -136,9 +136,10 @@ def open_zip_in(files: StoreFiles, file: str, location: str) -> ZipFiles:
     # All members lie in one folder, which has the name of the store.
     first_name = directory.members[0].filename if directory.members else ""
     folder, _, _ = first_name.partition("/")
-    # Neither hidden, nor "..", nor a path or drive of Windows.
-    has_unsafe_sign = "\\" in folder or ":" in folder
-    if not folder.isprintable() or folder.startswith(".") or has_unsafe_sign:
+    is_hidden_or_parent = folder.startswith(".")  # the folder ".." would lead out of where it is unpacked
+    is_path_of_windows = "\\" in folder or ":" in folder
+    may_be_name_of_store = folder.isprintable() and not is_hidden_or_parent and not is_path_of_windows
+    if not may_be_name_of_store:
         raise StoreError(f"{location}: its folder {folder[:80]!r} is no name of a store")
 
     places = _places_of_members(directory, folder, location)

@@ -113,6 +113,7 @@ def plan_growth(
     _refuse_changed_clips(parent, requested)
     _refuse_other_backbones(parent, groups)
 
+    # A group of the store and that of the new clips become one.
     all_groups = [combine_specs(group, [spec_of(parent[group.name]), group]) for group in groups]
     old_clips = {clip.clip_id: clip.planned for clip in parent.clips}
     new_clips = [clip for clip_id, clip in requested.items() if clip_id not in old_clips]
@@ -124,11 +125,12 @@ def plan_growth(
     refuse_version(parent, version, n_new_clips=len(new_clips))
     all_clips = [*old_clips.values(), *new_clips]
 
-    name_of_corpus = parent.attributes["corpus"]["name"]
+    # What is known of the corpus describes the new store only if it is of all clips in it.
+    described_corpus = {"name": parent.attributes["corpus"]["name"]}
     are_all_requested = len(all_clips) == len(clips)
     if are_all_requested:
-        return StagePlan(all_clips, all_groups, {**corpus, "name": name_of_corpus})
-    return StagePlan(all_clips, all_groups, {"name": name_of_corpus})
+        described_corpus = {**corpus, **described_corpus}
+    return StagePlan(all_clips, all_groups, described_corpus)
 
 
 def refuse_version(parent: Store, version: str, n_new_clips: int) -> None:

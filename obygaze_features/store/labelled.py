@@ -127,7 +127,8 @@ def frame_of(
         levels = [labels.by_id[clip.clip_id].level for clip in clips_with_row]
         columns["level"] = pd.Series(levels, dtype="str")
         for concept in labels.codebook.concept_names:
-            if concept in columns or concept in feature_names:
+            is_name_taken = concept in columns or concept in feature_names
+            if is_name_taken:
                 raise StoreError(f"{location}: the concept {concept!r} has the name of another column")
             is_marked = [_is_marked(labels, clip.clip_id, concept) for clip in clips_with_row]
             columns[concept] = pd.array(is_marked, dtype="boolean")  # nullable: None becomes NA
@@ -210,6 +211,7 @@ def dataset_of(
         coordinate = "clip" if name == "clip_id" else name
         coordinates[coordinate] = ("clip", values)
 
+    # Of ragged arrays, the number of frames of each clip, and the clip of each frame
     if row_size is not None:
         # `sample_dimension` marks the numbers of rows of ragged arrays (CF conventions, 9.3.3).
         variables["row_size"] = module.Variable(("clip",), row_size, {"sample_dimension": "row"})

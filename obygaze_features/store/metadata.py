@@ -159,6 +159,7 @@ def _write_arrays(
     dict
         Name of each array -> its metadata.
     """
+    # The arrays that describe the rows: name -> a value for each clip
     clips_of_group = [clip.within(group.name) for clip in clips]  # with their status in this group
     statuses = [GROUP_STATUSES.index(clip.status) for clip in clips_of_group]
     columns: dict[str, Sequence[str] | NDArray[Any]] = {
@@ -173,12 +174,13 @@ def _write_arrays(
         columns[ROW_SIZE] = row_sizes.astype("<i8")
         n_frames = int(row_sizes.sum())
 
-    nodes = array_nodes(group, len(clips), texts="text" in columns, n_frames=n_frames)
-    for name, node in nodes.items():
-        _write_node(root, f"{group.name}/{name}", node)
+    # The metadata of these arrays and of those with features, and the values of these
+    metadata_of_array = array_nodes(group, len(clips), texts="text" in columns, n_frames=n_frames)
+    for name, metadata in metadata_of_array.items():
+        _write_node(root, f"{group.name}/{name}", metadata)
     for name, column in columns.items():
         _write_column(root, f"{group.name}/{name}", column, block_rows(name, len(clips)))
-    return nodes
+    return metadata_of_array
 
 
 def _write_column(root: Path, array: str, column: Sequence[str] | NDArray[Any], chunk_rows: int) -> None:

@@ -92,12 +92,12 @@ class MissingVideoCheck:
         """
         self._stage = stage
         self._has_work = has_work
-        # Clip id -> its video, of the clips that have one.
-        self._videos = {clip: path for clip, path in videos.items() if path is not None}
-        missing = missing_files(self._videos.values())
-        # Ids of the clips whose video was absent here.
-        self._absent = {clip for clip, path in self._videos.items() if path in missing}
-        # The first result that failed because its video was lost; None if there is none.
+        # Clip id -> its video, of the clips that have one
+        self._videos = {clip_id: path for clip_id, path in videos.items() if path is not None}
+        files_not_found = missing_files(self._videos.values())
+        # Ids of the clips whose video was absent here when the run began
+        self._absent = {clip_id for clip_id, path in self._videos.items() if path in files_not_found}
+        # The first result that failed because its video was lost during the run; None if there is none
         self._lost_result: ClipResult | None = None
         if self._videos:
             self._write_absent_ids()
@@ -106,7 +106,7 @@ class MissingVideoCheck:
         if has_work and finds_none:  # a run without work needs no video
             raise StoreError(
                 f"{host_name()} finds none of the videos of {counted(len(self._videos), 'clip')}, "
-                f"such as {min(missing)}: is their file system mounted there? Nothing was extracted"
+                f"such as {min(files_not_found)}: is their file system mounted there? Nothing was extracted"
             )
         self._refuse_found_elsewhere()
 

@@ -333,14 +333,18 @@ def _put_on_s3(
         with explain_obstore_errors(url, file_name):
             try:
                 obstore.put(client, file_name, data, mode="create")
-            except AlreadyExistsError:  # no error if it has this content
-                if files.size(file_name) != len(data) or files.read(file_name) != data:
+            except AlreadyExistsError:
+                has_this_content = files.size(file_name) == len(data) and files.read(file_name) == data
+                if not has_this_content:
                     raise _name_taken_error(url, file_name) from None
 
+    was_list_there = tag != ""
     with explain_obstore_errors(url, list_name):
         try:
-            # Refused if the list was changed since it was read, or made meanwhile if there was none.
-            obstore.put(client, list_name, new_list, mode={"e_tag": tag} if tag else "create")
+            if was_list_there:  # refused if it was changed since it was read
+                obstore.put(client, list_name, new_list, mode={"e_tag": tag})
+            else:  # refused if it was made meanwhile
+                obstore.put(client, list_name, new_list, mode="create")
         except (AlreadyExistsError, PreconditionError):
             raise _LostRace from None
     return url
@@ -368,14 +372,17 @@ def _put_on_hub(
     from huggingface_hub import CommitOperationAdd  # noqa: PLC0415 - obygaze[remote], as `begin_push` asks
     from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415 - the same
 
+    # Read the list at the latest commit, and check that no new file would replace another.
     with explain_hub_errors(url):
-        files = replace(target, commit=api.dataset_info(target.repository).sha or "")
+        latest_commit = api.dataset_info(target.repository).sha or ""
+    files = replace(target, commit=latest_commit)
     present_list = read_or_none(files, list_name, maximum)
     contents = {**new_files, list_name: change(present_list)}
 
     for file_name, data in new_files.items():
         present_data = read_or_none(files, file_name, len(data))
-        if present_data is not None and present_data != data:
+        is_name_taken = present_data is not None and present_data != data
+        if is_name_taken:
             raise _name_taken_error(url, file_name)
 
     additions = [CommitOperationAdd(target.folder + path, data) for path, data in contents.items()]
@@ -386,7 +393,7 @@ def _put_on_hub(
                 additions,
                 repo_type="dataset",
                 commit_message=f"add {', '.join(contents)}",
-                parent_commit=files.commit,
+                parent_commit=latest_commit,
             )
         except HfHubHTTPError as error:
             if error.response.status_code in LOST_ON_HUB:

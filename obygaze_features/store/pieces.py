@@ -228,8 +228,8 @@ class StageLayout:
         """
         self.n_clips = n_clips
 
-        names: list[str] = []
-        arrays: list[StoredArray] = []
+        names: list[str] = []  # `group/array`
+        arrays: list[StoredArray] = []  # those that are not ragged
         ragged_groups: list[RaggedGroup] = []
         for group in groups:
             ragged_arrays: list[RaggedArray] = []
@@ -237,8 +237,10 @@ class StageLayout:
                 name = f"{group.name}/{array}"
                 position = len(names)
                 names.append(name)
+                # The bytes that stand for a clip, or a frame, without features
                 fill_value = ARRAYS[array].fill
-                if group.ragged and array in RAGGED_ARRAYS:
+                is_ragged = group.ragged and array in RAGGED_ARRAYS
+                if is_ragged:
                     fill_frame = np.full(shape[1:], fill_value, dtype).tobytes()
                     ragged_arrays.append(RaggedArray(name, position, fill_frame))
                 else:
@@ -251,7 +253,7 @@ class StageLayout:
         self.small_arrays = tuple(array for array in arrays if not array.sharded)
         self.sharded_arrays = tuple(array for array in arrays if array.sharded)
         self.ragged_groups = tuple(ragged_groups)
-        self.small_row_bytes = sum(array.row_bytes for array in self.small_arrays)
+        self.small_row_bytes = sum(array.row_bytes for array in self.small_arrays)  # of a clip
 
     @property
     def n_pieces(self) -> int:

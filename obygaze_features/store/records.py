@@ -113,7 +113,8 @@ class GroupSpec:
         if not fits(self.name, Name):
             raise StoreError(f"group {self.name!r}: expected {expected(Name)}")
         has_valid_n_frames = self.ragged or 1 <= self.n_frames <= MAX_NUMBERS
-        if not has_valid_n_frames or not self.arrays:
+        has_arrays = len(self.arrays) > 0
+        if not has_valid_n_frames or not has_arrays:
             raise StoreError(
                 f"group {self.name}: expected one frame to {MAX_NUMBERS} frames, and at least one array"
             )
@@ -122,7 +123,8 @@ class GroupSpec:
             self._check_array(spec)
         self._check_dimensions()
         names = [spec.name for spec in self.arrays]
-        if len(set(names)) < len(names):
+        are_unique = len(set(names)) == len(names)
+        if not are_unique:
             raise StoreError(f"group {self.name}: an array is declared twice")
 
         try:

@@ -327,15 +327,17 @@ class Store:
             SHA-256 of the file that these metadata were read from.
         """
         self.files = files
+        # The same files, read so that a store which takes their place meanwhile is noticed
         self.files_as_opened = _as_opened(files, root_digest)
         self.where = files.where
         self.attributes = attributes
         self._nodes = nodes
-        self.names = tuple(sorted(name for name, node in nodes.items() if node["node_type"] == "group"))
+        names_of_groups = [name for name, node in nodes.items() if node["node_type"] == "group"]
+        self.names = tuple(sorted(names_of_groups))
         for name in self.names:
             if not fits(name, Name):
                 raise StoreError(f"{self.where}: a group is named {name!r}; expected {expected(Name)}")
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, Group] = {}  # those that were opened
 
     @property
     def backbones(self) -> tuple[str, ...]:

@@ -361,7 +361,8 @@ def reaching_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFra
     """
     rows = film.rows(model.key)
     judged = judged_time(model, film.time(model.key), film.shots)
-    if model.calibration is None or model.threshold_p is None or not judged.judged_s:
+    has_probability = model.calibration is not None and judged.judged_s > 0
+    if not has_probability or model.threshold_p is None:
         return None
     positive = positive_of(model)
     conditions = [TRAINED_ON] if model.is_trained_on else []
@@ -740,7 +741,8 @@ def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
     claims = []
     for flag, flagged_s in model.flags.items():
         is_of_windows_alone = flag == schema.TRAINED_ON and not model.is_trained_on
-        if flag not in FLAGS_OF_OTHER_CLAIMS or is_of_windows_alone:
+        is_reported_elsewhere = flag in FLAGS_OF_OTHER_CLAIMS and not is_of_windows_alone
+        if not is_reported_elsewhere:
             claims.append(FlaggedTime(who=(model.key,), what=flag, time=time, number=flagged_s / film_s))
     return claims
 

@@ -373,22 +373,21 @@ def _black_key(key: str, claim: JudgedTime) -> str:
 def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
     """Say how much of the film cannot be judged, and how much is black or credits; empty without such parts.
 
-    A part of less than half a second (`MIN_SAID_S`) is not mentioned, as in all sentences.
-
     There is a sentence for each, such as "6 minutes, 7% of the film: black or credits (dotted), which are not
-    counted."
+    counted." A part of less than half a second is not mentioned.
     """
     shares = time_shares(claim, words)
     unjudged, black = words.durations(claim.unlike_s, claim.nothing_s)
-    parts = []
+    sentences = []
     if _has_unjudged_part(claim):
         key = _unjudged_key("sure_unjudged", claim.unlike_s, claim.unread_s)
-        parts.append(words.say(key, time=unjudged, share=shares.unjudged))
+        sentences.append(words.say(key, time=unjudged, share=shares.unjudged))
     if claim.unread_from_s is not None:
-        parts.append(words.say("sure_unread_from", start=clock(claim.unread_from_s)))
-    if claim.nothing_s >= MIN_SAID_S:
-        parts.append(words.say(_black_key("sure_nothing", claim), time=black, share=shares.black))
-    return " ".join(parts)
+        sentences.append(words.say("sure_unread_from", start=clock(claim.unread_from_s)))
+    has_black_part = claim.nothing_s >= MIN_SAID_S
+    if has_black_part:
+        sentences.append(words.say(_black_key("sure_nothing", claim), time=black, share=shares.black))
+    return " ".join(sentences)
 
 
 def _has_unjudged_part(claim: JudgedTime) -> bool:
@@ -896,15 +895,17 @@ def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, maximum: in
     """
     if not reasons:
         return ""
-    parts = []
-    for side in ("why_for", "why_against", "why_both"):
+    sentences = []
+    for side in ("why_for", "why_against", "why_both"):  # keys of the texts
         reasons_of_side = [reason for reason in reasons if reason.moves and _side_key(reason) == side]
         if reasons_of_side:
-            parts.append(words.say(side, reasons=_list_of_reasons(reasons_of_side, words, maximum)))
-    if parts:
-        return " ".join(parts)
-    is_without_changes = all(reason.number is None for reason in reasons)  # a tree's earlier scores
-    if is_without_changes:
+            sentences.append(words.say(side, reasons=_list_of_reasons(reasons_of_side, words, maximum)))
+    if sentences:
+        return " ".join(sentences)
+
+    # No concept changes the probability enough. Of a tree's earlier scores the changes are not known.
+    are_changes_unknown = all(reason.number is None for reason in reasons)
+    if are_changes_unknown:
         return words.say("why_nothing_weighs", least=words.number(MIN_CONTRIBUTION))
     return words.say("why_nothing", least=words.number(MIN_CHANGE))
 
@@ -966,13 +967,17 @@ def reason_phrase(claim: ConceptReason, words: Words) -> str:
     phrase: str = words.translated(claim.what)
     if claim.amount:  # "more", "less" or "mixed"
         phrase = words.say(f"why_{claim.amount}", concept=claim.what)
+
+    # Notes in brackets: the concept's probability beside the usual one, and that it is hardly found
     notes = []
     if claim.usual_p is not None:
-        p, usual = words.probability(claim.p), words.probability(claim.usual_p)
-        if p != usual:
+        p = words.probability(claim.p)
+        usual_p = words.probability(claim.usual_p)
+        differ_as_written = p != usual_p
+        if differ_as_written:
             # "why_parted" explains why the amount and the two probabilities seem to contradict each other.
             key = "why_parted" if _p_contradicts_amount(claim, claim.usual_p) else "why_usual"
-            notes.append(words.say(key, p=p, usual=usual))
+            notes.append(words.say(key, p=p, usual=usual_p))
     if claim.has(NEAR_CHANCE):
         notes.append(words["why_near_chance"])
     return f"{phrase} ({', '.join(notes)})" if notes else phrase
@@ -1222,19 +1227,19 @@ def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
 def _share_from_windows(claim: JudgedShare, words: Words) -> str:
     """Write who would mark which share, of which time, and how many windows it is estimated from."""
     key = "rate_panel" if claim.is_of_panel else "rate_judge"
-    ends = ""
+    ends_of_interval = ""
     level = ""
-    if claim.interval is None:
-        key = f"{key}_all"  # all windows were judged
+    if claim.interval is None:  # all windows were judged
+        key = f"{key}_all"
     else:
-        ends = words.shares(claim.interval)
+        ends_of_interval = words.shares(claim.interval)
         level = words.share(claim.interval.level)
     return words.say(
         key,
         who=words.listed([words.judge(name) for name in claim.who]),
         share=words.share(claim.known_number()),
         time=judged_time_phrase(claim, words),
-        ends=ends,
+        ends=ends_of_interval,
         level=level,
         marked=as_positive(claim, claim.what, words),
         positives=words.listed([str(n) for n in claim.positives]),
@@ -1310,7 +1315,7 @@ def _little_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
     minutes, and they are "the 9 minutes that are left without 3 windows of which AB was not sure".
     """
     sure, unsure = words.durations(claim.time.seconds or 0.0, claim.unsure_s)
-    is_of_panel = len(claim.who) > 1
+    is_of_panel = len(claim.who) > 1  # of several judges
     if claim.has(ALL_JUDGED):
         key = "of_little_panel" if is_of_panel else "of_little_judge"
     else:
@@ -2040,18 +2045,21 @@ def learnt_sentence(claim: LearntChange, words: Words) -> str:
     without, by film: AUC +0.010 [−0.020, +0.040], 95% if both are trained anew, 12 films)".
     Without an interval it says why there is none, in place of what the interval covers.
     """
-    verdict_key = "learn_same"
-    if claim.interval is not None and claim.interval.low > 0:
-        verdict_key = "learn_better"
-    elif claim.interval is not None and claim.interval.high < 0:
-        verdict_key = "learn_worse"
+    which_key = "learn_judged" if claim.is_of_judged else "learn_corpus"
     difference = words["undefined"]
     if claim.number is not None:
         difference = words.difference(claim.number, claim.interval)
-    which_key = "learn_judged" if claim.is_of_judged else "learn_corpus"
-    facts = [words.counted("count_films", claim.n_films)]
+
+    # The verdict, and the facts in brackets that it rests on
+    verdict_key = "learn_same"
+    facts = []
     if claim.interval is not None:
-        facts.insert(0, words["learn_covers"])
+        facts.append(words["learn_covers"])
+        if claim.interval.low > 0:
+            verdict_key = "learn_better"
+        elif claim.interval.high < 0:
+            verdict_key = "learn_worse"
+    facts.append(words.counted("count_films", claim.n_films))
     facts += [words[key] for condition, key in NO_INTERVAL_OF_FILMS.items() if claim.has(condition)]
     return words.say(
         "learn_change",

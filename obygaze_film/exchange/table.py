@@ -27,9 +27,10 @@ def to_csv(exported: Exported) -> str:
     """
     rows = []
     for tier, span in exported.spans:
-        # Cells by column; others are empty.
+        # Column -> cell; cells of other columns are empty.
         cells = _person_cells(tier, span) if tier.people else _model_cells(span)
-        if not cells:  # a note that stands in the row of its level
+        needs_row = len(cells) > 0  # a note does not if it stands in the row of its level
+        if not needs_row:
             continue
         cells |= {
             "movie": exported.film.movie,
@@ -78,9 +79,9 @@ def _person_cells(tier: Tier, span: TierSpan) -> dict[str, str]:
     decision = span.decided
     if decision is None:
         return {}
-    is_on_tier_of_notes = tier.people is not None and tier.people.what == "note"
-    note_is_in_row_of_level = is_on_tier_of_notes and bool(decision.level)
-    if note_is_in_row_of_level:
+    is_note = tier.people is not None and tier.people.what == "note"
+    has_level_in_another_row = is_note and decision.level != ""
+    if has_level_in_another_row:
         return {}
     return {
         "level": decision.level,

@@ -13,16 +13,18 @@ def to_textgrid(exported: Exported) -> str:
     film_s = exported.film.record.duration_s
     tiers: dict[str, list[Subtitle]] = {}
     for tier in exported.tiers:
-        if tier.people and tier.people.what == "labels":
+        if tier.people is None:
+            tiers[tier.name] = cues_of(tier)
+        elif tier.people.what == "labels":
             tiers |= _level_and_concepts(tier, tier.people)
-        elif tier.people:
+        else:
             # The tier's name says that its texts are levels, concepts or notes: texts stand as they are.
             tiers[tier.name] = [Subtitle(span.start_s, span.end_s, span.text) for span in tier.spans]
-        else:
-            tiers[tier.name] = cues_of(tier)
-    # Importers skip tiers with either name: they hold no labels.
-    name = "obygaze: caveats" if exported.has_model else PeopleTier("note").name
-    tiers[name] = [Subtitle(start_s=0.0, end_s=film_s, text=" ".join(exported.caveats))]
+
+    # The caveats. Importers skip tiers with either name: they hold no labels.
+    name_of_caveats = "obygaze: caveats" if exported.has_model else PeopleTier("note").name
+    caveats = Subtitle(start_s=0.0, end_s=film_s, text=" ".join(exported.caveats))
+    tiers[name_of_caveats] = [caveats]
     return write_textgrid(tiers, film_s)
 
 

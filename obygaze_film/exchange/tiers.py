@@ -262,24 +262,21 @@ class Exported:
         A program may have given (planted) some or all of these labels.
         """
         model = self.model
-        no_person_judged = message("caveat_people")  # ends the first sentence
-        lines: list[str] = [
-            message(
-                "caveat_scores",
-                title=model.title,
-                task=model.task_title,
-                digest=model.sha256[:12] or "unknown",
-                film=self.heading,
-                rest="." if has_people else no_person_judged,
-            )
-        ]
-        if positive_of(model).is_planted:
-            lines.append(message("caveat_span_planted", positive=self.positive))
-        else:
-            lines.append(message("caveat_span", positive=self.positive))
-        planted = phrases.planted_sentence(model, ENGLISH)
-        if planted:
-            lines.append(planted)
+        no_person_judged = message("caveat_people")
+        end_of_sentence = "." if has_people else no_person_judged
+        scores = message(
+            "caveat_scores",
+            title=model.title,
+            task=model.task_title,
+            digest=model.sha256[:12] or "unknown",
+            film=self.heading,
+            rest=end_of_sentence,
+        )
+        key_of_span = "caveat_span_planted" if positive_of(model).is_planted else "caveat_span"
+        lines: list[str] = [scores, message(key_of_span, positive=self.positive)]
+        planted_sentence = phrases.planted_sentence(model, ENGLISH)  # empty if people gave all labels
+        if planted_sentence:
+            lines.append(planted_sentence)
         return lines
 
     def _caveats_of_experts(self) -> list[str]:

@@ -93,18 +93,20 @@ def span_evidence(
     rows = view.rows
     time = ClaimTime("span", seconds=end_s - start_s, start_s=start_s, end_s=end_s)
 
-    # What the model says of the rows in the span, each weighted by its seconds in it
+    # The rows in the span, each weighted by its seconds in it
     weights = seconds_inside(rows, start_s, end_s)  # [N rows]
     is_inside = weights > 0
     has_p = is_inside & is_counted(rows)
-    is_judged = is_enough_judged(weights[has_p], weights)  # does enough of the span have a probability?
-    # If not, the rows without a probability are the reason.
-    explained_rows = rows[is_inside] if is_judged else rows[is_inside & ~has_p]
+
+    # What the model says of them. If too little of the span has a probability, the rows without one are the
+    # reason: then their flags are shown.
+    is_judged = is_enough_judged(weights[has_p], weights)
+    flagged_rows = rows[is_inside] if is_judged else rows[is_inside & ~has_p]
     if is_judged and view.model.threshold_p is not None:
         of_model = _model_evidence(view, rows[has_p], weights[has_p], time)
     else:
-        of_model = _no_model_evidence(view, explained_rows, time)
-    flags = ";".join(informative_flags_in(explained_rows))
+        of_model = _no_model_evidence(view, flagged_rows, time)
+    flags = ";".join(informative_flags_in(flagged_rows))
 
     # What else is in the span
     cut_times_s = film.timeline.shots["start_s"]
@@ -250,7 +252,8 @@ def _similar_spans(
             break
         span = _FilmSpan(hit.movie, hit.start_s or 0.0, hit.end_s or 0.0)
         is_of_open_film = span.movie in film_of_movie  # a store may also have films that are not open
-        if not is_of_open_film or any(span.overlaps(other) for other in spans_to_avoid):
+        is_to_avoid = any(span.overlaps(other) for other in spans_to_avoid)
+        if is_to_avoid or not is_of_open_film:
             continue
         spans_to_avoid.append(span)
         hit_film = film_of_movie[span.movie]

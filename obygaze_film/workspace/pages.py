@@ -351,11 +351,13 @@ def shown_decisions(
             if not visibility.shows(clip, decisions.place_of(clip)):
                 continue
 
-            p = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
             described = dict(_cached_description(film, kind, clip, words.language))
             described["beside"] = clip.clip_id in conflicting_ids
             described["otherwise"] = not decisions.is_current(clip.clip_id)
-            # The citation says whether the model had a score, even if the desk hides the score itself.
+
+            # What the model says of its span. The citation tells whether there is a score, even if the desk
+            # hides the score itself.
+            p = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
             decided = decisions.as_decided(clip)
             described["cited"] = citation(decided, described["title"], words, has_score=p is not None)
             if not blind:
@@ -536,7 +538,8 @@ def next_window(
         answer["fixed"] = n_stated
 
     places_left = [place for place in range(1, len(decisions.windows) + 1) if place not in judged]
-    is_finished = not places_left or len(judged) >= max(n_planned, n_stated)
+    has_judged_planned = len(judged) >= max(n_planned, n_stated)
+    is_finished = has_judged_planned or not places_left
     if not is_finished:
         place = places_left[0]
         start_s, end_s = decisions.windows[place - 1]
