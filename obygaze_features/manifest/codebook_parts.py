@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -15,7 +15,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.identity import plain
 from obygaze_features.manifest.spans.names import NO_MARKUP, suggestion
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS
-from obygaze_features.perception import SHOWN_BY_PICTURES
+from obygaze_features.perception import MODALITIES, SHOWN_BY_PICTURES
 from obygaze_features.text import number_of, unsuitable
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Concept(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     instances: tuple[Instance, ...] = ()
     definition: str = ""
     means: str = ""
-    modality: Literal["", "visual", "moving", "heard", "said", "told"] = ""
+    modality: str = ""
     translations: dict[str, Translation] = {}
 
     def in_language(self, language: str) -> Translation:
@@ -427,10 +427,15 @@ def _check_languages(languages: Iterable[str], key: str) -> None:
 
 
 def _check_modality(concept: Concept) -> None:
-    """Refuse a concept whose `modality` and `visual` contradict each other on whether pictures show it.
+    """Refuse a modality that is none of MODALITIES, or that contradicts `visual` on whether pictures show it.
 
     A concept without a modality contradicts nothing.
     """
+    if concept.modality and concept.modality not in MODALITIES:
+        known = ", ".join(MODALITIES)
+        raise ManifestError(
+            f"concepts: {concept.name}: modality {concept.modality!r}: expected one of {known}"
+        )
     is_shown_by_pictures = concept.modality in SHOWN_BY_PICTURES
     if concept.modality and concept.visual != is_shown_by_pictures:
         needed = "true" if is_shown_by_pictures else "false"

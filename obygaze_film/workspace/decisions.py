@@ -918,6 +918,7 @@ class Decisions:
         decisions = {line.id: Decision(line, self.definition_of(line)) for line in lines}
         standing_ids = [clip.clip_id for clip in self.clips_by_kind[table.kind]]
         edited = read_edited(table, self.rules, decisions, standing_ids, self._meanings)
+        self._refuse_other_spellings(table, edited)
 
         n_added = self.ledger.add_table(digest, table.kind, edited.new_decisions)
         if n_added:
@@ -927,6 +928,28 @@ class Decisions:
             # The ledger has an equal table already, whose decisions were replaced since.
             self._notify(message("table_known", path=table.path))
         self._report_missing_rows(table, edited, standing_ids)
+
+    def _refuse_other_spellings(self, table: ExportedTable, edited: EditedTable) -> None:
+        """Refuse an edited table in which a new decision is by another spelling of a known name, as ab of AB.
+
+        Names are known if they are in the ledger, or further up in the table.
+
+        Raises
+        ------
+        ManifestError
+            Names the row, and where the name is spelled otherwise.
+        """
+        place_of_name: dict[str, tuple[object, str]] = dict.fromkeys(self.annotators, (self.folder, LEDGER))
+        for row, decision in zip(edited.rows, edited.new_decisions, strict=True):
+            if decision is None:
+                continue
+            annotator = decision.row.get("annotator", "")
+            if annotator in place_of_name:
+                continue
+            place_of_new_name = (table.path, f"line {row.line}")
+            for known_name, place in place_of_name.items():
+                refuse_twins("annotator", {known_name: place, annotator: place_of_new_name})
+            place_of_name[annotator] = place_of_new_name
 
     def _report_edits(self, table: ExportedTable, edited: EditedTable, n_added: int, digest: str) -> None:
         """Report how many decisions an edited table added, and which of its rows may be mistakes."""

@@ -24,6 +24,8 @@ from obygaze_features.manifest import (
     read_table,
 )
 from obygaze_features.manifest import Row as FileRow
+from obygaze_features.text import number_of
+from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import LAW, SEED
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
 from obygaze_film.windows_to_judge import DRAW
@@ -45,6 +47,9 @@ COLUMNS: Final = {
 
 KINDS: Final = {"judgement": JUDGEMENTS, "passage": PASSAGES, "note": NOTES, "agreed": SETTLED}
 """Kind of decision -> its table."""
+
+COLUMNS_OF_DRAW: Final = (DRAW, PLACE, LAW, SEED, CONTENT_S, PLANNED)
+"""Columns that say how the window of a blind judgement was drawn."""
 
 State = tuple[int, int, int] | None
 
@@ -255,6 +260,7 @@ def read_edited(
             new_decisions.append(TableRow(cells))
             continue
 
+        cells = _without_draw_of_other_span(cells, named.line)
         is_same_annotator = named.line.annotator == annotator
         is_likewise = kind != "judgement" or are_judged_likewise(cells, named.line.row)
         may_replace = is_same_annotator and is_likewise and named.line.id not in not_replaceable_ids
@@ -373,6 +379,24 @@ def _checked(kind: str, cells: Cells, rules: FilmRules, problems: Problems, line
         SEEN_SCORE: clip.extras[SEEN_SCORE],
     }
     return {name: cell for name, cell in (cells | spelled).items() if cell}
+
+
+def _without_draw_of_other_span(cells: Cells, named: Line) -> Cells:
+    """Leave out how a window was drawn, if a row is of another span than the line that it names.
+
+    Such a row was copied for another window, or its times were changed: its place of the draw is that of the
+    line's window. Two windows at one place would be refused by whatever reads the table.
+    """
+    starts_there = _is_same_time(cells.get("start_s", ""), named.row.get("start_s", ""))
+    ends_there = _is_same_time(cells.get("end_s", ""), named.row.get("end_s", ""))
+    if starts_there and ends_there:
+        return cells
+    return {name: cell for name, cell in cells.items() if name not in COLUMNS_OF_DRAW}
+
+
+def _is_same_time(cell: str, other_cell: str) -> bool:
+    """Whether two cells are one time, to the precision of windows; False if one of them is no number."""
+    return abs(number_of(cell) - number_of(other_cell)) <= SLACK_S  # False for NaN
 
 
 def _frozen(cells: Mapping[str, str]) -> frozenset[tuple[str, str]]:

@@ -21,7 +21,7 @@ SETTINGS = {"n_frames": 1, "workers": 1, "progress": False, "note": lambda _: No
 
 
 @pytest.fixture(scope="module")
-def folder_of_three_stills(tmp_path_factory):
+def stills(tmp_path_factory):
     """A store of three stills, of which one was damaged and one absent; the absent one is back now."""
     tmp_path = tmp_path_factory.mktemp("stills")
     Image.new("RGB", (8, 8), (90, 9, 9)).save(tmp_path / "0.png")
@@ -35,7 +35,7 @@ def folder_of_three_stills(tmp_path_factory):
 
 
 @pytest.fixture
-def films(stills, tmp_path):
+def folder_of_three_stills(stills, tmp_path):
     """A copy of it to work in."""
     return shutil.copytree(stills, tmp_path / "films")
 

@@ -283,10 +283,12 @@ def test_a_judge_who_names_concepts_in_another_film_finds_none_in_this_one():
 
     So AB was asked for concepts, and says that they are absent here: the share is 0 of all windows.
     """
-    in_this_film = judged(AB=LEVELS_ALONE)
-    in_another_film = judged(AB=[("S", "Body")] * 30)
+    in_this_film = judgements_by(AB=LEVELS_ALONE)
+    in_another_film = judgements_by(AB=[("S", "Body")] * 30)
 
-    rates = correct_rates(FILM_OF_BODY, with_judgements_of_another_film(in_this_film, in_another_film))
+    rates = correct_rates(
+        FILM_SCORED_BY_MODEL_OF_BODY, with_judgements_of_another_film(in_this_film, in_another_film)
+    )
 
     assert [(rate.annotators, rate.positives, rate.n) for rate in rates.rates] == [
         (["AB"], [0], len(WINDOWS))
@@ -298,10 +300,12 @@ def test_a_machine_that_names_concepts_in_another_film_labels_this_one_as_withou
 
     So the machine says that Body is in no window of this film, and gives all the probability 0.
     """
-    in_this_film = judged(machine=LEVELS_ALONE)
-    in_another_film = judged(machine=[("S", "Body")] * 30)
+    in_this_film = judgements_by(machine=LEVELS_ALONE)
+    in_another_film = judgements_by(machine=[("S", "Body")] * 30)
 
-    cells = cells_by(with_judgements_of_another_film(in_this_film, in_another_film), FILM_OF_BODY)
+    cells = cells_by(
+        with_judgements_of_another_film(in_this_film, in_another_film), FILM_SCORED_BY_MODEL_OF_BODY
+    )
 
     assert (cells.p == 0).all()
 
@@ -457,12 +461,14 @@ def test_films_without_any_concept_count_in_the_mean_of_films():
     films = []
     judgements = []
     for year in range(1980, 1986):
-        film = scored_by_model_of(fake_scored_film(f"m{year}", year=year, seed=year, **SMALL), concept="Body")
+        film = as_scored_by_model_of_concept(
+            fake_scored_film(f"m{year}", year=year, seed=year, **SIXTY_ROWS), concept="Body"
+        )
         films.append(film)
         label = ("S", "Body") if year < 1983 else ("EN",)
-        judgements += judged(choose_next([film], 12, blind=True), AB=[label] * 12)
+        judgements += judgements_by(choose_next([film], 12, blind=True), AB=[label] * 12)
 
-    compared = compare_films(films, Manifest(tuple(judgements), Path(), BOOK))
+    compared = compare_films(films, Manifest(tuple(judgements), Path(), OBYGAZE12))
 
     (mean_of_films,) = compared.groups["value"]
     assert mean_of_films == pytest.approx(1 / 2, abs=0.1)

@@ -207,6 +207,21 @@ def test_a_visual_modality_of_a_non_visual_concept_is_refused():
         )
 
 
+def test_a_modality_that_is_none_is_refused_with_the_concept_and_all_modalities():
+    """The motion of Rhythm is called `moving`, not `motion`."""
+    text = """
+name = "mine"
+version = "1"
+levels = ["a", "b"]
+[[concepts]]
+name = "Rhythm"
+modality = "motion"
+"""
+    expected = "Rhythm: modality 'motion': expected one of visual, moving, heard, said, told"
+    with pytest.raises(ManifestError, match=expected):
+        codebook_of_text(text)
+
+
 @pytest.mark.parametrize("name", BUILTIN)
 def test_built_in_codebooks_explain_every_level_and_concept_in_english_and_french(name):
     """The construct is what the levels are levels of, such as objectification."""

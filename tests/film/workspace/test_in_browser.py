@@ -781,6 +781,31 @@ def test_a_blind_judgement_keeps_its_note_and_is_asked_again_when_deleted(desk_i
     assert desk_in_browser.errors == []
 
 
+def test_a_blind_judgement_that_is_edited_in_reading_stays(desk_in_browser):
+    """AB judged a window blindly, and edits the judgement in the mode Read, where the scores are shown.
+
+    The change stands beside the blind judgement. The same passage stays selected: no next window comes here.
+    """
+    page = desk_in_browser.page
+    open_desk(page, mode="blind")
+    page.get_by_role("button", name="Begin").click()
+    wait_for_title(page, "Window to judge")
+    leave_fields(page)
+    press_key_and_wait(page, CALM)
+    wait_for_progress(page, "Window 2")
+
+    page.goto(page.url.rpartition("/")[0] + "/read")
+    give_name(page)
+    page.locator("#d-table").get_by_role("button", name="Edit").click()
+    for key in (VIOLENT, UNSURE):  # the second change replaces the first
+        press_key_and_wait(page, key)
+
+    rows = rows_of(desk_in_browser.folder_of_film / JUDGEMENTS)
+    assert [(row["level"], row["seen_score"]) for row in rows] == [("calm", "0"), ("unsure", "1")]
+    assert len({(row["start_s"], row["end_s"]) for row in rows}) == 1
+    assert desk_in_browser.errors == []
+
+
 def test_a_saved_figure_is_of_what_its_judge_may_see(desk_in_browser):
     """AB marks a passage, and saves the figure that the desk offers with its citation.
 
