@@ -112,7 +112,7 @@ class HttpFiles(ServedFiles):
         try:
             with _OPENER.open(request, timeout=served.SLOW_S) as answer:
                 if is_part and answer.status != HTTPStatus.PARTIAL_CONTENT:
-                    raise no_ranges_error(self.where)
+                    raise no_ranges_error(self.where, name)
                 if is_part:
                     self._refuse_another_part(name, start, stop, answer.headers.get("Content-Range", ""))
                 yield answer
