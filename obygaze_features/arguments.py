@@ -374,6 +374,20 @@ def _message_of_refusal(
 
 
 def _describe_value(value: object) -> str:
+    """Describe a value in a message, a list also by its items: `a list of the text 'a' and 5`.
+
+    Of items of one class the first one is described, since one of another class is what does not fit.
+    """
+    if not isinstance(value, list | tuple) or not value:
+        return _describe_item(value)
+    item_of_class: dict[type, object] = {}
+    for item in value[:MAX_ITEMS]:
+        item_of_class.setdefault(type(item), item)
+    items = " and ".join(map(_describe_item, item_of_class.values()))
+    return f"{_describe_item(value)} of {items}"
+
+
+def _describe_item(value: object) -> str:
     """Describe a value in a message: a short text or number itself, of anything else its class."""
     if value is None or isinstance(value, bool):
         return repr(value)

@@ -316,6 +316,12 @@ def test_clips_that_are_read_together_are_a_list_of_ids(wrong):
         group.read_many(wrong, "pooled")
 
 
+def test_a_list_with_a_wrong_item_is_described_by_its_items():
+    """`is a list; expected a list` would leave open what is wrong with it."""
+    with pytest.raises(ArgumentError, match="clip_ids is a list of the text 'a-01' and 5; expected a list, "):
+        VALUE_OF_KIND["group"].read_many(["a-01", 5, "a-02"], "pooled")
+
+
 @pytest.mark.long
 def test_the_call_that_a_message_proposes_runs(prepared, monkeypatch):
     """`load_dataset` takes a store and a manifest, and gets their paths.

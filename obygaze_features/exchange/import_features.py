@@ -192,16 +192,19 @@ class _ImportedClips(NamedTuple):
     ----------
     constant
         The clips whose features are all the same number, as if they were never computed.
+    padded
+        The clips whose last frame is zeros alone, and another is not, as if they were padded to one length.
     max_frames
         Largest number of frames of a clip.
     """
 
     constant: list[str]
+    padded: list[str]
     max_frames: int
 
 
 def _warnings(imported: _ImportedClips, group: GroupSpec, declared: Declared, n_clips: int) -> list[str]:
-    """Return warnings on imported features: on axes that may be swapped, and clips with one number only."""
+    """Return warnings on imported features: swapped axes, clips with one number only, padded clips."""
     warnings = []
     axes_warning = _warn_of_swapped_axes(group, declared, imported.max_frames)
     if axes_warning:
@@ -210,6 +213,13 @@ def _warnings(imported: _ImportedClips, group: GroupSpec, declared: Declared, n_
         n_constant = f"{len(imported.constant)} of {counted(n_clips, 'clip')}"
         shown = first_few(imported.constant, SHOWN)
         warnings.append(f"constant: {n_constant} have one number as all their features: {shown}")
+    if imported.padded:
+        n_padded = f"{len(imported.padded)} of {counted(n_clips, 'clip')}"
+        shown = first_few(imported.padded, SHOWN)
+        warnings.append(
+            f"padded: {n_padded} end in frames of zeros alone: {shown}; if these only fill an array for all "
+            "clips, import each clip's own frames, as in np.savez(FILE, **{clip: values[:length]})"
+        )
     return warnings
 
 
@@ -243,6 +253,7 @@ def _import_clips(
     ids_to_do = [clip_id for clip_id in stage.missing() if clip_id in features]
     may_be_labels = not declared.are_features_named  # until a clip has numbers that labels do not have
     constant_ids = list[str]()  # clips all of whose features are one number: the user is warned
+    padded_ids = list[str]()  # clips whose frames end in zeros, as padding does
     max_frames = 0
     with stage.writer(ids_to_do) as writer:
         for n_imported, clip_id in enumerate(ids_to_do, start=1):
@@ -257,6 +268,8 @@ def _import_clips(
             if "frames" in arrays:
                 max_frames = max(max_frames, len(arrays["frames"]))
                 _check_frames(item, group, arrays["frames"])
+                if _ends_in_zeros(arrays["frames"]):
+                    padded_ids.append(clip_id)
 
             planned_clip = stage.clips[stage.rows[clip_id]]
             result = _make_result(planned_clip, item, group, arrays, declared.per_second)
@@ -270,7 +283,7 @@ def _import_clips(
             f"{features[ids_to_do[0]].where}: whole numbers in all clips, as labels are; if they are "
             "features, name them (--columns; '*' for all)"
         )
-    return _ImportedClips(constant_ids, max_frames)
+    return _ImportedClips(constant_ids, padded_ids, max_frames)
 
 
 def _looks_like_features(arrays: Arrays, declared: Declared) -> bool:
@@ -321,6 +334,11 @@ def _check_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> N
             f"{group.n_frames} that were sampled; this needs one number of frames for all clips"
         )
     raise _DifferentFrameCounts  # the caller of `_import_clips` begins again, with a ragged group
+
+
+def _ends_in_zeros(frames: NDArray[Any]) -> bool:
+    """Return whether the last of a clip's frames [F, D] is zeros alone, though not all of them are."""
+    return not frames[-1].any() and bool(frames.any())
 
 
 def _are_features_constant(arrays: Arrays) -> bool:

@@ -114,7 +114,7 @@ class HttpFiles(ServedFiles):
                 if is_part:
                     gives_parts = answer.status == HTTPStatus.PARTIAL_CONTENT
                     if not gives_parts:
-                        raise no_ranges_error(self.where)
+                        raise no_ranges_error(self.where, name)
                     self._refuse_another_part(name, start, stop, answer.headers.get("Content-Range", ""))
                 yield answer
         except HTTPError as error:  # the server answers with an error

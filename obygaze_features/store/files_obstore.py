@@ -152,7 +152,7 @@ def explain_obstore_errors(location: str, name: str) -> Iterator[None]:
     except NotSupportedError as error:
         is_about_ranges = "range" in str(error).lower()
         if is_about_ranges:
-            raise no_ranges_error(location) from None
+            raise no_ranges_error(location, name) from None
         raise StoreError(f"{location}/{name}: {one_line_message(error)}") from None
     except (PermissionDeniedError, UnauthenticatedError):
         raise StoreError(

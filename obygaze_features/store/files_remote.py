@@ -42,10 +42,11 @@ def open_url(url: str) -> StoreFiles:
     """
     parts = urlsplit(url)
     if parts.username or parts.password or parts.query or parts.fragment:
-        host = parts.hostname or ""
+        host_and_port = parts.netloc.rpartition("@")[2]
         raise StoreError(
-            f"{parts.scheme}://{host}{parts.path}: this URL also has a user, a query or a fragment, which "
-            "would be stored and shown; give the plain URL, and credentials where the library looks for them"
+            f"{parts.scheme}://{host_and_port}{parts.path}: this URL also has a user, a query "
+            "or a fragment, which would be stored and shown; give the plain URL, and "
+            "credentials where the library looks for them"
         )
     if parts.scheme == "hf":
         return open_hub(url)

@@ -15,6 +15,7 @@ from obygaze_features.errors import (
     first_line,
     install_command,
 )
+from obygaze_features.store.files_zip import is_zip_name
 from obygaze_features.store.store_files import LARGEST_READ, StoreFiles, names_in_manifests, refuse_larger
 
 READERS = 8
@@ -164,11 +165,25 @@ def explain_missing_library(url: str) -> Iterator[None]:
         ) from error
 
 
-def no_ranges_error(location: str) -> NoRangesError:
-    """Return the error for a server that gives whole files only, where a part of a file is needed."""
+def no_ranges_error(location: str, name: str) -> NoRangesError:
+    """Return the error for a server that gives whole files only, where a part of a file is needed.
+
+    A zip is read and pulled by its parts alone, a folder is pulled by whole files.
+
+    Parameters
+    ----------
+    location
+        URL of the store, or of the folder of a zip.
+    name
+        The requested file in it.
+    """
+    if is_zip_name(name):
+        remedy = "download the zip with another tool, such as curl -O, and give its path"
+    else:
+        remedy = "pull the store"
     return NoRangesError(
-        f"{location}: this server gives whole files only and this needs parts of them (range requests); "
-        "pull the store, or serve it with nginx, Apache or S3"
+        f"{location}/{name}: this server gives whole files only and this needs parts of them "
+        f"(range requests); {remedy}, or serve it with nginx, Apache or S3"
     )
 
 

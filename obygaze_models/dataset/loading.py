@@ -141,6 +141,7 @@ def _load_modalities(
     unlabelled: bool,
 ) -> Dataset:
     """Load a dataset from each of several stores, and join them; parameters are those of `load_dataset`."""
+    _refuse_no_store(stores)
     parts = []
     for store, name in zip(stores, _backbone_of_each(stores, backbone), strict=True):
         part = load_dataset(
@@ -148,6 +149,12 @@ def _load_modalities(
         )
         parts.append(part)
     return join_modalities([store.name for store in stores], parts, manifest)
+
+
+def _refuse_no_store(stores: Sequence[Store]) -> None:
+    """Raise if a list of stores is empty, as one of a folder in which none was found."""
+    if not stores:
+        raise DatasetError("no store is given: expected one or more, as in [open_store(PATH)]")
 
 
 def _backbone_of_each(
@@ -479,6 +486,7 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
         A store has none of the manifest's clips; or the stores have no clip in common; or a store is given
         twice.
     """
+    _refuse_no_store(stores)
     # One dataset for each backbone, and the name of its store.
     datasets: list[Dataset] = []
     store_names = []

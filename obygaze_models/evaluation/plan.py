@@ -95,6 +95,8 @@ def make_plan(
     ProtocolError, ModelError, ConceptError
         See `evaluate`.
     """
+    _refuse_other_seeds(seeds)
+
     # --- targets and models
     target = _find_target(task, data)
     tested_targets = _tested_targets(test, target, data)
@@ -137,6 +139,14 @@ def make_plan(
         seeds=seeds,
         is_in_sight=usable.is_in_sight,
     )
+
+
+def _refuse_other_seeds(seeds: range) -> None:
+    """Raise if there is no seed, or a negative one, with which no random numbers can be drawn."""
+    if not seeds:
+        raise ProtocolError("n_seeds: expected 1 or more")
+    if seeds.start < 0:
+        raise ProtocolError(f"seed {seeds.start}: expected 0 or more")
 
 
 class _UsableLabels(NamedTuple):

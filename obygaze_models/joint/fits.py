@@ -669,6 +669,8 @@ def join(several: Sequence[Sums]) -> Joint:
     >>> len(joint.about.movies), joint.linear().weights.shape
     (12, (1, 8))
     """
+    if not several:
+        raise ModelError("no sums are given: expected those of one lab or more, as in [read_sums(PATH)]")
     _refuse_different(several)
     movies = [movie for sums in several for movie in sums.about.movies]
     _refuse_films_in_two(movies)

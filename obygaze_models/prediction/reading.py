@@ -184,9 +184,11 @@ def find_clips(
     Raises
     ------
     ModelError
-        A store's features are not of the kind that the model reads, a clip is in two stores, or a modality is
-        in none.
+        No store is given, a store's features are not of the kind that the model reads, a clip is in two
+        stores, or a modality is in none.
     """
+    if not stores:
+        raise ModelError("no store is given: expected one or more, as in [open_store(PATH)]")
     clip_filter = ClipFilter(movies, clip_id)
     if card.modalities:
         return _find_clips_of_modalities(card, _stores_of_modalities(card, stores), clip_filter)

@@ -250,6 +250,21 @@ def test_clips_whose_features_are_constant_are_noted(tmp_path):
     assert note.endswith(": a, c")
 
 
+def test_clips_that_are_padded_to_one_length_are_noted(tmp_path):
+    """An array [clip, frame, number] for clips of unlike length is filled with zeros behind each clip."""
+    notes = []
+    padded = {clip: values_of(clip, (20, N_FEATURES)) for clip in "abc"}
+    padded["a"][12:] = 0
+    padded["c"][19:] = 0
+    padded["b"][3] = 0  # a frame within the clip, such as a black one
+
+    import_store(tmp_path, items_of(**padded), "frames", note=notes.append)
+
+    padding_notes = [note for note in notes if note.startswith("padded")]
+    (note,) = padding_notes
+    assert note.startswith("padded: 2 of 3 clips end in frames of zeros alone: a, c; ")
+
+
 ITEMS_IN_FOLDERS = {path: ImportItem(f"{path}.npy", dict) for path in ("m1/x", "m1/y", "m2/x", "z")}
 
 

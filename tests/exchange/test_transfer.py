@@ -304,6 +304,15 @@ def test_without_ranges_a_whole_store_can_still_be_pulled(server, toy_files, lea
     assert bytes_of_files(tmp_path / "copy") == toy_files
 
 
+@pytest.mark.usefixtures("client")
+def test_without_ranges_a_zip_is_named_with_a_way_to_download_it(server, tmp_path):
+    """A zip is pulled by its parts alone, so that the advice to pull it would lead in a circle."""
+    server.answers_ranges = False
+
+    with pytest.raises(StoreError, match=r"/toy-1\.0\.0\.zip: this server gives whole files only.*curl -O"):
+        pull(f"{server.url}/toy-1.0.0.zip", tmp_path / "copy")
+
+
 def test_a_store_is_not_pulled_into_another_folder_or_store(server, tmp_path):
     """One folder has notes of a person, the other is a store of other clips: both stay as they are."""
     (tmp_path / "mine").mkdir()

@@ -45,6 +45,16 @@ SPELLED = re.compile(
 )
 """Hours, minutes and seconds with their units behind them: `1 min 5 s`, `12,5 sec`, `1'05"`."""
 
+_DURATION = re.compile(
+    r"PT(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:[.,]\d{0,30})?)S)?", re.ASCII | re.IGNORECASE
+)
+"""A duration of ISO 8601 without days, as in JSON and XML: `PT1M5.5S`. Source: ISO 8601-1, 5.5.2."""
+
+_DAYS = re.compile(r"(\d{1,5}) days?,? (?=\d)", re.ASCII | re.IGNORECASE)
+"""Days before a clock: pandas writes `0 days 00:01:05.500000`, and Python `1 day, 0:01:05`."""
+
+_DAY_S = 86_400
+
 DOTTED = re.compile(r"(\d{1,2})\.(\d\d)\.(\d\d)", re.ASCII)
 """A clock with dots, as some languages write it; one dot alone would be a decimal sign."""
 
@@ -146,12 +156,14 @@ def time_in(text: str, rate: Fraction | None = None) -> float | None:
     if {":", ";"}.isdisjoint(text):  # 1 min 30 s, or a number in another form
         time_s = spelled_s(text)
         return seconds(text) if time_s is None else time_s
-    clock_match = CLOCK.fullmatch(text)  # 00:01:30.5
+    days = _DAYS.match(text)  # 0 days 00:01:30.5
+    start_of_clock = days.end() if days else 0
+    clock_match = CLOCK.fullmatch(text, start_of_clock)  # 00:01:30.5
     if clock_match:
         seconds_text, _, digits = clock_match["seconds"].replace(",", ".").partition(".")
         time_s = clock_s(clock_match["hours"], clock_match["minutes"], seconds_text, digits)
         if time_s is not None:
-            return time_s
+            return time_s + (int(days[1]) * _DAY_S if days else 0)
     code = FRAME_CODE.fullmatch(text)  # 00:01:30:12
     if code:
         if rate is None:
@@ -183,17 +195,22 @@ def clock_s(hours: str, minutes: str, seconds_text: str, digits: str) -> float |
 
 
 def spelled_s(text: str) -> float | None:
-    """Read a time with units (`1 min 5 s`), or a clock with dots (`00.01.05`), in seconds; None if neither.
+    """Read a time with units (`1 min 5 s`, `PT1M5S`), or a clock with dots (`00.01.05`), in seconds.
+
+    None if it is neither.
 
     Examples
     --------
     >>> spelled_s("1 min 5 s"), spelled_s("12,5 sec"), spelled_s("00.01.05"), spelled_s("12.5")
     (65.0, 12.5, 65.0, None)
+    >>> spelled_s("PT1M5.5S")
+    65.5
     """
     clock = DOTTED.fullmatch(text)
     if clock:
         return clock_s(clock[1], clock[2], clock[3], "")
-    spelled = SPELLED.fullmatch(text.strip())
+    text = text.strip()
+    spelled = SPELLED.fullmatch(text) or _DURATION.fullmatch(text)
     if spelled is None or not any(spelled.groups()):  # each part may lack, so that an empty text matches
         return None
     hours, minutes, whole_seconds = (group or "0" for group in spelled.groups())

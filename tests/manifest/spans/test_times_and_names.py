@@ -140,7 +140,7 @@ def test_a_rate_of_2000_frames_a_second_is_refused():
         "inf",
         "1e300",
         "1:2:3:4:5",
-        "PT1M",
+        "P1D",
         "12:61",
         "1,2,3",
         "0x10",

@@ -1,0 +1,45 @@
+"""Times as programs write them into tables: differences of pandas and Python, durations of ISO 8601."""
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans.instant import time_code
+
+WAYS_OF_65_5_S = {
+    "pandas": "0 days 00:01:05.500000",
+    "Python": "0:01:05.500000",
+    "ISO 8601": "PT1M5.5S",
+    "ISO 8601 with a comma": "PT0H1M5,5S",
+}
+
+
+@pytest.mark.parametrize("text", WAYS_OF_65_5_S.values(), ids=WAYS_OF_65_5_S)
+def test_a_time_of_a_program_is_read(text):
+    assert time_code(text) == 65.5
+
+
+def test_days_before_a_clock_count():
+    """Python writes `1 day, ...` of a timedelta from a day on."""
+    assert time_code("1 day, 0:00:05") == 86_405
+
+
+@pytest.mark.parametrize("text", ["PT", "P1D", "0 days 0 days 00:00:05", "-1 days +23:59:55", "PT5"])
+def test_other_texts_of_this_kind_are_no_times(text):
+    """A day has no place in a film's duration, and a negative difference is no time in a film."""
+    with pytest.raises(ManifestError):
+        time_code(text)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [("0 days 00:00:05", "0 days 00:01:05.500000"), ("PT5S", "PT1M5.5S")],
+    ids=["pandas", "ISO 8601"],
+)
+def test_columns_of_such_times_are_spans_and_not_whole_films(import_files, refusal_of, start, end):
+    """Headings other than the manifest's are proposed, as of any times; the film is not taken as a whole."""
+    table = {"t.csv": f"movie,start,end,level\nFilm A,{start},{end},S\n"}
+
+    assert refusal_of(table).options == ("--column start_s=start", "--column end_s=end")
+    clips, _ = import_files(table, columns={"start_s": ["start"], "end_s": ["end"]})
+
+    assert [(clip.start_s, clip.end_s) for clip in clips] == [(5.0, 65.5)]
