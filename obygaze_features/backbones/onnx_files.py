@@ -64,6 +64,7 @@ Mean = Annotated[list[Annotated[float, Meta(ge=0, le=1)]], Three]
 Std = Annotated[list[Annotated[float, Meta(ge=0.001, le=1)]], Three]
 Side = Annotated[int, Meta(ge=1, le=8192, description="a number of pixels")]
 Sides = Annotated[list[Side], Meta(min_length=2, max_length=2, description="height and width")]
+Score = Annotated[float, Meta(gt=0, le=1, description="a number above 0, at most 1")]
 
 
 class Description(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -77,7 +78,7 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
     fit: Literal["crop", "squash", "pad"]
     shortest: Side | UnsetType = UNSET
     step: Side | UnsetType = UNSET
-    score: Annotated[float, Meta(gt=0, le=1)] | UnsetType = UNSET
+    score: Score | UnsetType = UNSET
     mean: Mean | UnsetType = UNSET
     std: Std | UnsetType = UNSET
     classes: SomeText | UnsetType = UNSET

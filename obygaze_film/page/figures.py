@@ -271,17 +271,35 @@ def _legend(compared: "FilmComparison", words: Words) -> list[str]:
 
 
 def _wrapped(text: str, figure_width: int) -> list[str]:
-    """Break a text into lines that fit into a figure's width, in units; a word is never broken."""
+    """Break a text into lines that fit into a figure's width, in units.
+
+    A word is broken only if it is wider than a line, as a long title in Japanese is, which has no blanks.
+    """
     width_of_lines = figure_width - 2 * GAP  # there is room at either edge
     lines = [""]
     for word in text.split(" "):
-        longer_line = f"{lines[-1]} {word}".strip()
+        first_part, *other_parts = _parts_of_word(word, width_of_lines)
+        longer_line = f"{lines[-1]} {first_part}".strip()
         is_first_word = not lines[-1]
         if is_first_word or text_width(longer_line) <= width_of_lines:
             lines[-1] = longer_line
         else:
-            lines.append(word)
+            lines.append(first_part)
+        lines += other_parts
     return lines
+
+
+def _parts_of_word(word: str, width_of_lines: float) -> list[str]:
+    """Break a word that is wider than a line, in units, into parts that fit; any other word is one part."""
+    parts = [""]
+    for letter in word:
+        longer_part = parts[-1] + letter
+        is_accent = unicodedata.combining(letter) > 0  # which stays with its letter
+        if is_accent or text_width(longer_part) <= width_of_lines:
+            parts[-1] = longer_part
+        else:
+            parts.append(letter)
+    return parts
 
 
 def _trend(compared: "FilmComparison") -> dict[Any, Any] | None:

@@ -86,7 +86,10 @@ def layer_groups(store: Store, backbone: str | None) -> dict[int, str]:
 
     if not layers:
         which = backbone if backbone is not None else "any backbone"
-        raise DatasetError(f"store {store.name} has no layers of {which}: extract with --layers")
+        remedy = "extract with --layers"
+        if layers_of_networks:
+            remedy = f"name a backbone with layers, STORE:{' or STORE:'.join(layers_of_networks)}"
+        raise DatasetError(f"store {store.name} has no layers of {which}: {remedy}")
     return dict(sorted(layers.items()))
 
 

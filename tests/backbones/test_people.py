@@ -132,6 +132,7 @@ def test_numbers_that_are_no_box_and_score_are_refused(tmp_path, box):
     [
         (FACES_TOML.replace('gives = "faces"\nscore = 0.7\n', ""), "does not say what the network finds"),
         (FACES_TOML.replace("score = 0.7\n", ""), "both or neither"),
+        (FACES_TOML.replace("0.7", "70"), "'score' should be a number above 0, at most 1; found 70"),
         (FACES_TOML.replace('"squash"', '"crop"\nshortest = 24'), '"squash" or "pad"'),
         (FACES_TOML.replace('"squash"', '"pad"'), "a step that divides it"),
         (FACES_TOML.replace('"squash"', '"pad"\nstep = 7'), "a step that divides it"),
@@ -140,6 +141,7 @@ def test_numbers_that_are_no_box_and_score_are_refused(tmp_path, box):
     ids=[
         "nothing to find",
         "no score",
+        "a score in percent",
         "cropped",
         "padded without a step",
         "a step that does not divide",

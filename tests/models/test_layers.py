@@ -63,11 +63,12 @@ def test_layers_stand_side_by_side_in_the_order_of_the_network(corpus, data):
 
 
 def test_layers_of_a_network_that_the_store_does_not_have_are_refused(corpus):
-    """The store has layers of the network `net` alone."""
+    """The store has layers of the network `net` alone. One of them, net.3, has no layers of its own."""
     manifest, store = corpus
 
-    with pytest.raises(DatasetError):
-        om.load_layers(store, manifest, backbone="other")
+    for without_layers in ("other", "net.3"):
+        with pytest.raises(DatasetError, match=f"no layers of {without_layers}: .* STORE:net$"):
+            om.load_layers(store, manifest, backbone=without_layers)
 
 
 def test_models_of_layers_of_a_dataset_without_several_layers_are_refused(corpus):

@@ -824,6 +824,19 @@ def test_no_name_of_a_concept_is_cut_in_a_figure(codebook_name, language):
     assert drawn_title.left >= 0
 
 
+@pytest.mark.parametrize(
+    "title", ["視線" * 60, "W" * 150, "e\u0301" * 200], ids=["Japanese", "wide", "accents"]
+)
+def test_a_title_without_blanks_is_broken_where_a_line_of_a_figure_is_full(title):
+    """A title in Japanese has no blanks. Its lines end before the right edge, and no letter is lost."""
+    figure = str(film_figure(view_of(ten_minute_film(title=title)), start_s=100.0, end_s=200.0))
+
+    width = int(re.search(r'width="(\d+)"', figure)[1])
+    heading, _, _ = "".join(text.text for text in texts_of(figure)).partition("0:01:40")
+    assert all(text.right <= width for text in texts_of(figure))
+    assert title in heading
+
+
 LONG_NAME = "A name as long as the desk takes it, of " + 40 * "M"
 
 
