@@ -1021,7 +1021,7 @@ def judged_films():
 
 
 @pytest.fixture(scope="module")
-def compared(judged_films):
+def comparison_of_ten_films(judged_films):
     """The ten films as one group."""
     return compare_films(*judged_films)
 
@@ -1169,29 +1169,29 @@ def test_only_shares_of_a_level_leave_out_unsure_windows(compared_by_year, langu
     assert words["years_dots_concept"] in years_legend(of_concept, words)
 
 
-def test_the_share_of_a_group_counts_sure_windows(compared):
+def test_the_share_of_a_group_counts_sure_windows(comparison_of_ten_films):
     """AB judged 14 windows of each of ten films, and was not sure of one of each."""
-    (share,) = group_shares(compared)
+    (share,) = group_shares(comparison_of_ten_films)
     assert share.n_windows == 10 * 13
     assert share.has(claim_kinds.NOT_SURE)
     assert share.time.part == "sure"
 
 
-def test_the_worth_of_a_groups_share_is_more_windows_than_were_judged(compared):
+def test_the_worth_of_a_groups_share_is_more_windows_than_were_judged(comparison_of_ten_films):
     """AB judged 13 windows surely of each of ten films, which have a share together.
 
     `worth` is how many windows would be needed without the model, or None where the model is no help.
     """
-    (share,) = group_shares(compared)
+    (share,) = group_shares(comparison_of_ten_films)
     assert share.worth is None or round(share.worth) > share.n_windows
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_sentence_and_page_on_a_group_say_that_windows_are_left_out(compared, language):
+def test_sentence_and_page_on_a_group_say_that_windows_are_left_out(comparison_of_ten_films, language):
     """Of 14 windows a film AB was sure of 13. Only a trend's figure has blocks of years to explain."""
     words = Words(language)
-    page = comparison_page(compared, language=language)
-    assert words["unsure_left_out"] in phrases.groups_sentence(group_shares(compared), words)
+    page = comparison_page(comparison_of_ten_films, language=language)
+    assert words["unsure_left_out"] in phrases.groups_sentence(group_shares(comparison_of_ten_films), words)
     assert words.counted("windows_judged_surely", 14, sure=13, who="AB") in page
     assert words["years_blocks"] not in page
 
@@ -1379,9 +1379,9 @@ def test_means_over_two_judges_say_how_far_these_agree(judged_films):
         assert words["mean_of_sure_judges"] in sentence_on_shares
 
 
-def test_means_of_one_judge_are_not_called_means_over_judges(compared):
+def test_means_of_one_judge_are_not_called_means_over_judges(comparison_of_ten_films):
     """AB alone judged: there is no agreement with anybody either."""
-    claims = group_claims(compared)
+    claims = group_claims(comparison_of_ten_films)
     assert not any(isinstance(claim, claim_kinds.PairKappa) for claim in claims)
     sentence = phrases.groups_sentence(claims, Words("en"))
     assert Words("en")["mean_of_judges"] not in sentence
@@ -1521,9 +1521,9 @@ def test_the_page_of_a_comparison_with_labels_names_them_and_no_model(compared_w
     assert words["note_alone"] not in page
 
 
-def test_worth_is_explained_where_a_group_has_a_share(compared):
+def test_worth_is_explained_where_a_group_has_a_share(comparison_of_ten_films):
     """Worth is how many windows would be needed without the model; ten films have a share together."""
-    keys = text_keys_of(comparison_report(compared).notes)
+    keys = text_keys_of(comparison_report(comparison_of_ten_films).notes)
     assert "note_worth" in keys
     assert "note_group_interval" in keys
 
