@@ -2,7 +2,7 @@
 
 import pytest
 
-from ..store.conftest import _no_waiting_for_the_disk, fixed_or_ragged_group, served_folder, server  # noqa: F401 - fixtures
+from ..store.conftest import _no_waiting_for_the_disk, fixed_or_ragged_group, served_folder, server_of_stores  # noqa: F401 - fixtures
 from .s3_server import s3_server, s3_settings
 
 

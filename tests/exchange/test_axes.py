@@ -13,9 +13,9 @@ from obygaze_features.store import PlannedClip, open_store, verify
 
 from .lab_features import import_as_lab, import_store, values_of
 
-T = 7
-D = 16
-EXPECTED_ARRAYS = {clip: values_of(clip, (T, D)) for clip in "abc"}
+N_FRAMES = 7
+N_FEATURES = 16
+EXPECTED_ARRAYS = {clip: values_of(clip, (N_FRAMES, N_FEATURES)) for clip in "abc"}
 SAVED_AS = {
     "TD": {"as it is": lambda values: values, "batch of one": lambda values: values[np.newaxis]},
     "DT": {
@@ -25,7 +25,7 @@ SAVED_AS = {
     "T1D": {"an axis between": lambda values: values[:, np.newaxis]},
     "TD11": {
         "height and width of one": lambda values: values[:, :, np.newaxis, np.newaxis],
-        "three axes of one": lambda values: values.reshape(T, D, 1, 1, 1),
+        "three axes of one": lambda values: values.reshape(N_FRAMES, N_FEATURES, 1, 1, 1),
     },
 }
 """Option --axes (T: frames, D: features) -> what makes arrays of that order of [T, D]."""
@@ -276,7 +276,7 @@ def test_a_rate_that_is_not_a_positive_number_is_refused(save_frames, rate):
 
 def test_a_rate_is_refused_where_the_files_hold_times(tmp_path):
     """Both might say different times."""
-    frames_with_times = {"frames": EXPECTED_ARRAYS["a"], "time_s": np.arange(float(T))}
+    frames_with_times = {"frames": EXPECTED_ARRAYS["a"], "time_s": np.arange(float(N_FRAMES))}
     items = {"a": ImportItem("a.npz", lambda: frames_with_times)}
     with pytest.raises(StoreError, match=r"a\.npz.*--rate"):
         import_store(tmp_path, items, "frames", clips=[PlannedClip("a", "m")], per_second=8)
@@ -286,7 +286,7 @@ def test_a_rate_is_refused_where_the_files_hold_times(tmp_path):
     ("times", "others"),
     [
         (np.array(["0.0", "0.5", "1.0", "1.5", "2.0", "2.5", "3.0"]), {}),
-        (np.arange(float(T)), {"time_s": np.arange(float(T))}),
+        (np.arange(float(N_FRAMES)), {"time_s": np.arange(float(N_FRAMES))}),
         (None, {}),
     ],
     ids=["it holds texts", "the file says times already", "the file has none"],

@@ -10,10 +10,10 @@ from tests.command import obygaze
 
 from .lab_features import check_frames, import_frames, values_of, write_films
 
-D = 16
+N_FEATURES = 16
 LENGTHS = {"v_one": 5, "v_two": 7, "v_three": 9}
 """Clip -> number of its frames."""
-EXPECTED_ARRAYS = {clip: values_of(clip, (length, D)) for clip, length in LENGTHS.items()}
+EXPECTED_ARRAYS = {clip: values_of(clip, (length, N_FEATURES)) for clip, length in LENGTHS.items()}
 TWO_A_SECOND = {clip: np.arange(length) / 2 for clip, length in LENGTHS.items()}
 """Times of two frames a second."""
 NO_TIMES = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}
@@ -147,7 +147,7 @@ def test_whole_numbers_are_imported_only_as_a_real_type_that_is_asked_for(folder
 
 def test_clips_of_equal_numbers_of_frames_make_a_store_of_format_1_0(folder_with_manifest):
     """Only different numbers of frames need version 1.3, which older readers cannot read."""
-    save_clips(folder_with_manifest, {clip: values_of(clip, (4, D)) for clip in LENGTHS})
+    save_clips(folder_with_manifest, {clip: values_of(clip, (4, N_FEATURES)) for clip in LENGTHS})
     assert import_frames(folder_with_manifest, "all", "npy") == 0
 
     store = open_store(folder_with_manifest / "lab")
@@ -161,7 +161,7 @@ def test_clips_are_imported_if_only_the_last_has_another_number_of_frames(folder
     The others are read, and staged as clips of equal length, before that is known.
     """
     lengths = {"v_one": 4, "v_three": 4, "v_two": 6}
-    truth = {clip: values_of(clip, (length, D)) for clip, length in lengths.items()}
+    truth = {clip: values_of(clip, (length, N_FEATURES)) for clip, length in lengths.items()}
     save_clips(folder_with_manifest, truth)
 
     assert import_frames(folder_with_manifest, "all", "npy") == 0
@@ -232,7 +232,7 @@ def test_fewer_times_than_frames_are_refused_by_file(folder_with_manifest, capfd
 
 # --- shapes of every kind: read rightly, or refused in a line that names the file
 ONE_FRAME = {clip: values[:1] for clip, values in EXPECTED_ARRAYS.items()}
-SQUARE = {clip: values_of(clip, (D, D)) for clip in LENGTHS}
+SQUARE = {clip: values_of(clip, (N_FEATURES, N_FEATURES)) for clip in LENGTHS}
 SHAPES_READ = {
     "[1, D]": (np.asarray, (), ONE_FRAME),
     "[T, 1, D], one frame among them": (

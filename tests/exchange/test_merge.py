@@ -25,13 +25,13 @@ from ..store.toy_stores import (
     status_of,
 )
 
-N = 20
+N_CLIPS = 20
 
 
 def seal_part(tmp_path, name, rows, *, change=None, corpus=CORPUS, groups=None, **settings):
     """Seal a store of the planned clips at the places `rows`; `change` changes what was extracted."""
     kinds = groups or [group()]
-    clips = [clip for position, clip in enumerate(plan(N)) if position in rows]
+    clips = [clip for position, clip in enumerate(plan(N_CLIPS)) if position in rows]
     stage = Stage.open(staging_path(tmp_path / name), clips, kinds, corpus)
     with stage.writer() as writer:
         for clip in clips:
@@ -76,7 +76,7 @@ def two_parts(request, tmp_path, fixed_or_ragged_group):
     """Two stores that have all planned clips together."""
     return [
         seal_part(tmp_path, "a", range(8 + request.param), groups=[fixed_or_ragged_group]),
-        seal_part(tmp_path, "b", range(8, N), groups=[fixed_or_ragged_group]),
+        seal_part(tmp_path, "b", range(8, N_CLIPS), groups=[fixed_or_ragged_group]),
     ]
 
 
@@ -127,9 +127,9 @@ def test_a_merged_store_and_its_readme_name_its_parents_by_their_fingerprints(tw
 def test_a_merge_that_was_interrupted_leaves_nothing_and_can_be_done_again(tmp_path, fixed_or_ragged_group):
     """Three stores have every third clip each. Their merge is stopped by Ctrl-C at its second step."""
     stores = [
-        seal_part(tmp_path, "a", range(0, N, 3), groups=[fixed_or_ragged_group]),
-        seal_part(tmp_path, "b", range(1, N, 3), groups=[fixed_or_ragged_group]),
-        seal_part(tmp_path, "c", range(2, N, 3), groups=[fixed_or_ragged_group]),
+        seal_part(tmp_path, "a", range(0, N_CLIPS, 3), groups=[fixed_or_ragged_group]),
+        seal_part(tmp_path, "b", range(1, N_CLIPS, 3), groups=[fixed_or_ragged_group]),
+        seal_part(tmp_path, "c", range(2, N_CLIPS, 3), groups=[fixed_or_ragged_group]),
     ]
     undisturbed = merge(stores, tmp_path / "undisturbed")
 
@@ -150,8 +150,8 @@ def test_a_merge_that_was_interrupted_leaves_nothing_and_can_be_done_again(tmp_p
 
 def leave_a_killed_merge(place, fixed_or_ragged_group):
     """Leave what a merge leaves when it is killed, with another value in its first clip."""
-    stage = Stage.open(place / "part/stage", plan(N), [fixed_or_ragged_group], CORPUS)
-    first_clip = result(plan(N)[0].clip_id, [fixed_or_ragged_group])
+    stage = Stage.open(place / "part/stage", plan(N_CLIPS), [fixed_or_ragged_group], CORPUS)
+    first_clip = result(plan(N_CLIPS)[0].clip_id, [fixed_or_ragged_group])
     first_clip.groups["toy"].arrays["pooled"][0] += 1
     with stage.writer() as writer:
         writer.commit([first_clip])
@@ -161,7 +161,7 @@ def test_a_merge_after_a_killed_one_takes_the_values_of_the_stores(tmp_path, fix
     """The merge that was killed had another value in its first clip, which must not get into the store."""
     stores = [
         seal_part(tmp_path, "a", range(8), groups=[fixed_or_ragged_group]),
-        seal_part(tmp_path, "b", range(8, N), groups=[fixed_or_ragged_group]),
+        seal_part(tmp_path, "b", range(8, N_CLIPS), groups=[fixed_or_ragged_group]),
     ]
     undisturbed = merge(stores, tmp_path / "undisturbed")
 
@@ -179,7 +179,7 @@ def test_contacts_and_licences_of_merged_stores_are_joined(tmp_path):
     group_of_first = group(contact="b@b", licence="MIT", commit="1" * 40)
     group_of_second = group(contact="a@a", licence="CC0-1.0", commit=None)
     first = seal_part(tmp_path, "a", range(8), groups=[group_of_first])
-    second = seal_part(tmp_path, "b", range(8, N), groups=[group_of_second])
+    second = seal_part(tmp_path, "b", range(8, N_CLIPS), groups=[group_of_second])
 
     merged = open_store(merge([first, second], tmp_path / "merged"))
 
@@ -196,7 +196,7 @@ def test_a_choice_of_licences_stays_one_where_another_licence_joins(tmp_path):
     "CC0-1.0 AND MIT OR ISC" would allow ISC alone, as AND binds more.
     """
     first = seal_part(tmp_path, "a", range(8), groups=[group(licence="MIT OR ISC")])
-    second = seal_part(tmp_path, "b", range(8, N), groups=[group(licence="CC0-1.0")])
+    second = seal_part(tmp_path, "b", range(8, N_CLIPS), groups=[group(licence="CC0-1.0")])
 
     merged = open_store(merge([first, second], tmp_path / "merged"))
 
@@ -218,7 +218,7 @@ def test_a_choice_of_licences_stays_one_where_another_licence_joins(tmp_path):
 def test_the_licence_of_merged_features_is_one_that_a_store_may_have(tmp_path, first, second, joined):
     """NOASSERTION stands alone. What brackets hold together stays together."""
     store_of_first = seal_part(tmp_path, "a", range(8), groups=[group(licence=first)])
-    store_of_second = seal_part(tmp_path, "b", range(8, N), groups=[group(licence=second)])
+    store_of_second = seal_part(tmp_path, "b", range(8, N_CLIPS), groups=[group(licence=second)])
 
     merged = open_store(merge([store_of_first, store_of_second], tmp_path / "merged"))
 
@@ -238,11 +238,11 @@ CROPPED = group(preset={**group().provenance["preset"], "crop": 8})
 @pytest.mark.parametrize(
     ("rows", "other", "message"),
     [
-        (range(8, N), {"groups": [CROPPED]}, r"features of toy: provenance differs in preset\.crop"),
-        (range(8, N), {"groups": [group(imported=True)]}, "provenance differs in imported"),
-        (range(7, N), {"change": change_a_frame}, r"clip tt0009-é: array toy/frames"),
-        (range(N), {"groups": [group("other")]}, "same backbones"),
-        (range(8, N), {"groups": [ragged_group()]}, "shapes of their arrays differ"),
+        (range(8, N_CLIPS), {"groups": [CROPPED]}, r"features of toy: provenance differs in preset\.crop"),
+        (range(8, N_CLIPS), {"groups": [group(imported=True)]}, "provenance differs in imported"),
+        (range(7, N_CLIPS), {"change": change_a_frame}, r"clip tt0009-é: array toy/frames"),
+        (range(N_CLIPS), {"groups": [group("other")]}, "same backbones"),
+        (range(8, N_CLIPS), {"groups": [ragged_group()]}, "shapes of their arrays differ"),
     ],
     ids=["cropped", "imported", "a common clip with another frame", "another backbone", "ragged frames"],
 )
@@ -259,8 +259,8 @@ def test_stores_that_do_not_fit_are_not_merged(tmp_path, rows, other, message):
 
 def seal_first_planned(tmp_path, name, n_clips):
     """Seal a store that planned all clips and has the first ones of them; open it."""
-    stage = Stage.open(staging_path(tmp_path / name), plan(N), [group()], CORPUS)
-    commit_clips(stage, [clip.clip_id for clip in plan(N)[:n_clips]])
+    stage = Stage.open(staging_path(tmp_path / name), plan(N_CLIPS), [group()], CORPUS)
+    commit_clips(stage, [clip.clip_id for clip in plan(N_CLIPS)[:n_clips]])
     about = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
     return open_store(seal_stage_of(tmp_path / name, allow_missing=True, **about))
 
@@ -285,14 +285,14 @@ def parts_of_two_corpora(tmp_path):
     more = {"name": "More", "manifest_sha256": "cd" * 32}
     return [
         seal_part(tmp_path, "a", range(8)),
-        seal_part(tmp_path, "b", range(8, N), licence="MIT", corpus=more),
+        seal_part(tmp_path, "b", range(8, N_CLIPS), licence="MIT", corpus=more),
     ]
 
 
 def test_a_store_whose_vector_is_not_the_one_of_its_digest_is_not_merged(tmp_path):
     """In the table of the second store, the digest of one clip's vector is replaced by zeros."""
     first = seal_part(tmp_path, "a", range(8))
-    second = seal_part(tmp_path, "b", range(8, N))
+    second = seal_part(tmp_path, "b", range(8, N_CLIPS))
     clip_with_features = next(clip for clip in second.clips if clip.digests)
     table = second.path / "data/clips.csv"
     digest = clip_with_features.digests["toy/pooled"]

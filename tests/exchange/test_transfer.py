@@ -61,12 +61,12 @@ def pull(url, destination, **settings):
 
 @pytest.mark.usefixtures("client")
 @pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0.zip"])
-def test_what_is_pulled_is_the_store_byte_for_byte(server, toy_files, tmp_path, place):
+def test_what_is_pulled_is_the_store_byte_for_byte(server_of_stores, toy_files, tmp_path, place):
     """A server has the store as a folder and as a zip. All files but the tag manifest are counted.
 
     None was there before, and none is left out.
     """
-    pulled = pull(f"{server.url}/{place}", tmp_path / "copy-1.0.0")
+    pulled = pull(f"{server_of_stores.url}/{place}", tmp_path / "copy-1.0.0")
 
     assert bytes_of_files(tmp_path / "copy-1.0.0") == toy_files
     assert pulled.files == len(toy_files) - 1
@@ -111,26 +111,26 @@ def test_a_server_that_is_busy_for_a_moment_is_asked_again(
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
 
     with serving(served_folder, busy_with(busy_status)) as server:
-        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy-1.0.0")
+        pull(f"{server_of_stores.url}/toy-1.0.0", tmp_path / "copy-1.0.0")
 
     assert bytes_of_files(tmp_path / "copy-1.0.0") == toy_files
 
 
-def test_pulling_again_fetches_only_what_was_damaged(server, served_folder, toy_files, tmp_path):
+def test_pulling_again_fetches_only_what_was_damaged(server_of_stores, served_folder, toy_files, tmp_path):
     """A chunk is damaged, and git-annex has put a link in place of a file."""
     copy = tmp_path / "copy"
-    pull(f"{server.url}/toy-1.0.0", copy)
+    pull(f"{server_of_stores.url}/toy-1.0.0", copy)
     (copy / CHUNK).write_bytes(b"rubbish")
     (copy / "README.md").unlink()
     (copy / "README.md").symlink_to(served_folder / "toy-1.0.0" / "README.md")
 
-    server.requests.clear()
-    pulled = pull(f"{server.url}/toy-1.0.0", copy)
+    server_of_stores.requests.clear()
+    pulled = pull(f"{server_of_stores.url}/toy-1.0.0", copy)
 
     assert bytes_of_files(copy) == toy_files
     assert not (copy / "README.md").is_symlink()
     assert pulled.files == 2
-    chunks_asked_for = [path for _, path, _ in server.requests if "/c/" in path]
+    chunks_asked_for = [path for _, path, _ in server_of_stores.requests if "/c/" in path]
     assert len(chunks_asked_for) == 1
 
 
@@ -166,12 +166,12 @@ def test_a_file_that_breaks_off_on_the_way_is_continued_where_it_stopped(big_fil
 
 
 @pytest.mark.usefixtures("client")
-def test_a_web_page_in_place_of_a_missing_file_is_named_as_such(server, tmp_path):
+def test_a_web_page_in_place_of_a_missing_file_is_named_as_such(server_of_stores, tmp_path):
     """Some servers answer every request with success, and send a page that says that the file is absent."""
-    server.page_for_missing_files = b"<!doctype html><title>Not here</title>"
+    server_of_stores.page_for_missing_files = b"<!doctype html><title>Not here</title>"
 
     with pytest.raises(StoreError, match="web page"):
-        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+        pull(f"{server_of_stores.url}/toy-1.0.0", tmp_path / "copy")
 
     assert not (tmp_path / "copy").exists()
 
@@ -190,56 +190,62 @@ def test_a_server_that_always_breaks_off_in_the_middle_is_given_up(big_file, tmp
         assert n_attempts < 50
 
 
-def test_a_pull_that_is_stopped_makes_no_store(server, tmp_path):
+def test_a_pull_that_is_stopped_makes_no_store(server_of_stores, tmp_path):
     """The server lacks one chunk of the store. What was pulled before is in copy.pulling, no store."""
-    server.missing_files = {CHUNK}
+    server_of_stores.missing_files = {CHUNK}
 
     with pytest.raises(StoreError, match=CHUNK):
-        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+        pull(f"{server_of_stores.url}/toy-1.0.0", tmp_path / "copy")
 
     assert not (tmp_path / "copy").exists()
     with pytest.raises(StoreError, match=r"copy\.pulling"):
         open_store(tmp_path / "copy.pulling")
 
 
-def test_pulling_again_goes_on_where_a_stopped_pull_was(server, toy_files, leave_partial_chunk, tmp_path):
+def test_pulling_again_goes_on_where_a_stopped_pull_was(
+    server_of_stores, toy_files, leave_partial_chunk, tmp_path
+):
     """The stopped pull left 700 bytes of a chunk; the next one asks for the bytes from 700 on."""
-    server.missing_files = {CHUNK}
+    server_of_stores.missing_files = {CHUNK}
     with pytest.raises(StoreError):
-        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+        pull(f"{server_of_stores.url}/toy-1.0.0", tmp_path / "copy")
 
-    server.missing_files = set()
-    server.requests = []
+    server_of_stores.missing_files = set()
+    server_of_stores.requests = []
     leave_partial_chunk(toy_files[CHUNK][:700])
 
-    pulled = pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+    pulled = pull(f"{server_of_stores.url}/toy-1.0.0", tmp_path / "copy")
 
     assert bytes_of_files(tmp_path / "copy") == toy_files
     assert pulled.kept > 20  # nearly all files of the store
-    ranges_of_chunk = [byte_range for _, path, byte_range in server.requests if path.endswith(CHUNK)]
+    ranges_of_chunk = [
+        byte_range for _, path, byte_range in server_of_stores.requests if path.endswith(CHUNK)
+    ]
     assert ranges_of_chunk == ["bytes=700-"]
 
 
-def test_wrong_bytes_of_a_stopped_pull_are_thrown_away(server, toy_files, leave_partial_chunk, tmp_path):
+def test_wrong_bytes_of_a_stopped_pull_are_thrown_away(
+    server_of_stores, toy_files, leave_partial_chunk, tmp_path
+):
     """The stopped pull left other bytes as the beginning of a chunk, and a file that no store has."""
     leave_partial_chunk(b"rubbish")
     (tmp_path / "copy.pulling/data/stray").write_text("x", encoding="utf-8")
 
-    pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+    pull(f"{server_of_stores.url}/toy-1.0.0", tmp_path / "copy")
 
     assert bytes_of_files(tmp_path / "copy") == toy_files
 
 
 @pytest.mark.usefixtures("client")
-def test_a_file_with_a_wrong_byte_is_fetched_twice_and_then_refused(server, tmp_path):
+def test_a_file_with_a_wrong_byte_is_fetched_twice_and_then_refused(server_of_stores, tmp_path):
     """The server always sends a wrong byte of one chunk. The first time, the network may be at fault."""
-    server.damaged_files = {CHUNK}
+    server_of_stores.damaged_files = {CHUNK}
 
     with pytest.raises(StoreError, match=CHUNK):
-        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+        pull(f"{server_of_stores.url}/toy-1.0.0", tmp_path / "copy")
 
     assert not (tmp_path / "copy").exists()
-    requests_for_chunk = [path for _, path, _ in server.requests if path.endswith(CHUNK)]
+    requests_for_chunk = [path for _, path, _ in server_of_stores.requests if path.endswith(CHUNK)]
     assert len(requests_for_chunk) == 2
 
 
@@ -284,36 +290,38 @@ def test_a_manifest_that_names_a_file_that_no_store_has_is_refused(served_folder
     list_another_file(folder / "toy", name, digest)
 
     with serving(folder) as server, pytest.raises(StoreError, match=r"manifest-sha256\.txt"):
-        pull(f"{server.url}/toy", tmp_path / "copy")
+        pull(f"{server_of_stores.url}/toy", tmp_path / "copy")
 
     assert not (tmp_path / "copy").exists()
 
 
 @pytest.mark.usefixtures("client")
-def test_without_ranges_a_whole_store_can_still_be_pulled(server, toy_files, leave_partial_chunk, tmp_path):
+def test_without_ranges_a_whole_store_can_still_be_pulled(
+    server_of_stores, toy_files, leave_partial_chunk, tmp_path
+):
     """The server sends whole files alone, and breaks off once in a chunk, of which 99 bytes are here before.
 
     The chunk is then fetched from its first byte.
     """
-    server.answers_ranges = False
-    server.n_breaks_left = {CHUNK: 1}
+    server_of_stores.answers_ranges = False
+    server_of_stores.n_breaks_left = {CHUNK: 1}
     leave_partial_chunk(toy_files[CHUNK][:99])
 
-    pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+    pull(f"{server_of_stores.url}/toy-1.0.0", tmp_path / "copy")
 
     assert bytes_of_files(tmp_path / "copy") == toy_files
 
 
 @pytest.mark.usefixtures("client")
-def test_without_ranges_a_zip_is_named_with_a_way_to_download_it(server, tmp_path):
+def test_without_ranges_a_zip_is_named_with_a_way_to_download_it(server_of_stores, tmp_path):
     """A zip is pulled by its parts alone, so that the advice to pull it would lead in a circle."""
-    server.answers_ranges = False
+    server_of_stores.answers_ranges = False
 
     with pytest.raises(StoreError, match=r"/toy-1\.0\.0\.zip: this server gives whole files only.*curl -O"):
-        pull(f"{server.url}/toy-1.0.0.zip", tmp_path / "copy")
+        pull(f"{server_of_stores.url}/toy-1.0.0.zip", tmp_path / "copy")
 
 
-def test_a_store_is_not_pulled_into_another_folder_or_store(server, tmp_path):
+def test_a_store_is_not_pulled_into_another_folder_or_store(server_of_stores, tmp_path):
     """One folder has notes of a person, the other is a store of other clips: both stay as they are."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine", encoding="utf-8")
@@ -322,7 +330,7 @@ def test_a_store_is_not_pulled_into_another_folder_or_store(server, tmp_path):
     for folder in (tmp_path / "mine", another):
         before = bytes_of_files(folder)
         with pytest.raises(StoreError):
-            pull(f"{server.url}/toy-1.0.0", folder)
+            pull(f"{server_of_stores.url}/toy-1.0.0", folder)
         assert bytes_of_files(folder) == before
 
 
@@ -330,13 +338,13 @@ def test_a_store_is_not_pulled_into_another_folder_or_store(server, tmp_path):
 
 
 @pytest.fixture
-def pooled_copy(server, tmp_path):
+def pooled_copy(server_of_stores, tmp_path):
     """A copy of the arrays `pooled` alone."""
-    pull(f"{server.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
+    pull(f"{server_of_stores.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
     return tmp_path / "copy"
 
 
-def test_a_copy_of_one_array_reads_that_array(server, served_folder, pooled_copy):
+def test_a_copy_of_one_array_reads_that_array(server_of_stores, served_folder, pooled_copy):
     """The store has frames and tokens too, of which the copy has none: the server was not asked for them."""
     original = open_store(served_folder / "toy-1.0.0")
     store = open_store(pooled_copy)
@@ -345,7 +353,7 @@ def test_a_copy_of_one_array_reads_that_array(server, served_folder, pooled_copy
     for name in ("toy", "alone"):
         assert np.array_equal(store[name].pooled(), original[name].pooled(), equal_nan=True)
     assert store["toy"].n_frames == original["toy"].n_frames
-    requested_paths = [path for _, path, _ in server.requests]
+    requested_paths = [path for _, path, _ in server_of_stores.requests]
     assert not any("/frames/c" in path or "/tokens/c" in path for path in requested_paths)
 
 
@@ -376,21 +384,21 @@ def test_commands_that_show_a_store_count_the_files_that_a_copy_lacks(pooled_cop
     assert listed["features"].endswith("13 files not pulled")
 
 
-def test_a_copy_of_one_array_lists_the_files_that_it_lacks_with_their_urls(server, tmp_path):
+def test_a_copy_of_one_array_lists_the_files_that_it_lacks_with_their_urls(server_of_stores, tmp_path):
     """Of `toy`, 3 chunks of frames and 10 of tokens are absent."""
-    pulled = pull(f"{server.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
+    pulled = pull(f"{server_of_stores.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
 
     absent = absent_files(FolderFiles(tmp_path / "copy"))
     assert pulled.left == 3 + 10
     assert len(absent) == 3 + 10
-    assert absent[CHUNK] == f"{server.url}/toy-1.0.0/{CHUNK}"
+    assert absent[CHUNK] == f"{server_of_stores.url}/toy-1.0.0/{CHUNK}"
 
 
 @pytest.fixture
-def copy_of_one_clip(server, tmp_path):
+def copy_of_one_clip(server_of_stores, tmp_path):
     """A copy of the vectors of all clips and of the frames of one, which are in `CHUNK`."""
     copy = tmp_path / "copy"
-    pull(f"{server.url}/toy-1.0.0", copy, arrays=["pooled", "frames"], clips=["tt0070-é"])
+    pull(f"{server_of_stores.url}/toy-1.0.0", copy, arrays=["pooled", "frames"], clips=["tt0070-é"])
     return copy
 
 
@@ -443,14 +451,14 @@ def test_verify_finds_a_wrong_list_of_absent_files(copy_of_one_clip):
         assert any("line 1: expected 'URL - FILE'" in message for message in messages)
 
 
-def test_the_frames_of_some_clips_come_with_their_chunks(server, served_folder, tmp_path):
+def test_the_frames_of_some_clips_come_with_their_chunks(server_of_stores, served_folder, tmp_path):
     """Of a store of 150 clips, the clips 70 and 149 are pulled. A chunk has the frames of 64 clips.
 
     Those of 70 and 149 are in the second and the third, and clip 0 is in the first. Pooled vectors of all
     clips are in one chunk.
     """
     copy = tmp_path / "copy"
-    pull(f"{server.url}/toy-1.0.0", copy, clips=["tt0070-é", "tt0149-é"])
+    pull(f"{server_of_stores.url}/toy-1.0.0", copy, clips=["tt0070-é", "tt0149-é"])
 
     same = open_store(served_folder / "toy-1.0.0")["toy"]
     group = open_store(copy)["toy"]
@@ -480,7 +488,7 @@ def numbers_of_frame_chunks_in(store):
 
 @pytest.mark.parametrize("place", ["ragged-1.0.0", "ragged-1.0.0.zip"])
 def test_a_copy_of_some_ragged_clips_has_only_the_chunks_with_their_frames(
-    server, served_folder, tmp_path, place
+    server_of_stores, served_folder, tmp_path, place
 ):
     """In a ragged store the frames of all clips lie one after the other, in chunks of equal size.
 
@@ -491,7 +499,7 @@ def test_a_copy_of_some_ragged_clips_has_only_the_chunks_with_their_frames(
     chunks_of_clip = frame_chunks(original)
     copy = tmp_path / "copy"
 
-    pull(f"{server.url}/{place}", copy, clips=["c07", "c31"])
+    pull(f"{server_of_stores.url}/{place}", copy, clips=["c07", "c31"])
 
     copied_chunks = numbers_of_frame_chunks_in(copy)
     assert copied_chunks == chunks_of_clip["c07"] | chunks_of_clip["c31"]
@@ -513,23 +521,23 @@ def test_a_copy_of_some_ragged_clips_has_only_the_chunks_with_their_frames(
 
 @pytest.mark.parametrize("place", ["ragged-1.0.0", "ragged-1.0.0.zip"])
 def test_a_copy_of_some_ragged_clips_becomes_the_whole_store_when_the_rest_is_pulled(
-    server, served_folder, tmp_path, place
+    server_of_stores, served_folder, tmp_path, place
 ):
     """Chunks of frames are shared by clips, and some are in the copy of two clips already."""
     copy = tmp_path / "copy"
-    pull(f"{server.url}/{place}", copy, clips=["c07", "c31"])
+    pull(f"{server_of_stores.url}/{place}", copy, clips=["c07", "c31"])
 
-    pull(f"{server.url}/{place}", copy)
+    pull(f"{server_of_stores.url}/{place}", copy)
 
     assert bytes_of_files(copy) == bytes_of_files(served_folder / "ragged-1.0.0")
 
 
-def test_files_of_a_pull_are_counted_once_and_all_of_them_when_it_is_repeated(server, tmp_path):
+def test_files_of_a_pull_are_counted_once_and_all_of_them_when_it_is_repeated(server_of_stores, tmp_path):
     """To find a clip's chunks, the numbers of frames are fetched first; and no copy is there at first."""
     copy = tmp_path / "copy"
 
-    first = pull(f"{server.url}/ragged-1.0.0", copy, clips=["c07"])
-    second = pull(f"{server.url}/ragged-1.0.0", copy, clips=["c07"])
+    first = pull(f"{server_of_stores.url}/ragged-1.0.0", copy, clips=["c07"])
+    second = pull(f"{server_of_stores.url}/ragged-1.0.0", copy, clips=["c07"])
 
     written_anew = {"fetch.txt", "tagmanifest-sha256.txt"}  # not fetched
     n_files = len(bytes_of_files(copy)) - len(written_anew)
@@ -537,10 +545,10 @@ def test_files_of_a_pull_are_counted_once_and_all_of_them_when_it_is_repeated(se
     assert (second.files, second.kept) == (0, n_files)
 
 
-def test_verifying_a_copy_of_some_ragged_clips_finds_a_damaged_chunk(server, tmp_path):
+def test_verifying_a_copy_of_some_ragged_clips_finds_a_damaged_chunk(server_of_stores, tmp_path):
     """The copy has the chunks of frames that clip c07 lies in; a bit of one of them is flipped."""
     copy = tmp_path / "copy"
-    pull(f"{server.url}/ragged-1.0.0", copy, clips=["c07"])
+    pull(f"{server_of_stores.url}/ragged-1.0.0", copy, clips=["c07"])
     chunks_of_frames = copy.glob("data/features.zarr/toy/frames/c/*/0")
     flip_last_bit(min(chunks_of_frames))
 
@@ -552,12 +560,12 @@ def test_verifying_a_copy_of_some_ragged_clips_finds_a_damaged_chunk(server, tmp
     ["{url}/ragged-1.0.0", "{url}/ragged-1.0.0.zip", "{folder}/ragged-1.0.0.zip"],
     ids=["folder on a server", "zip on a server", "zip"],
 )
-def test_ragged_frames_are_read_from_servers_and_zips(server, served_folder, place):
+def test_ragged_frames_are_read_from_servers_and_zips(server_of_stores, served_folder, place):
     """The values are those of the store's folder, read as a group, through Zarr and through xarray."""
     original = open_store(served_folder / "ragged-1.0.0")["toy"]
     frames = original.frames()
 
-    store = open_store(place.format(url=server.url, folder=served_folder))
+    store = open_store(place.format(url=server_of_stores.url, folder=served_folder))
 
     assert store["toy"].frames().tobytes() == frames.tobytes()
     assert np.array_equal(store["toy"].read("c05", "frames"), original.read("c05", "frames"))
@@ -566,25 +574,25 @@ def test_ragged_frames_are_read_from_servers_and_zips(server, served_folder, pla
     assert verify(store, "full").ok
 
 
-def test_a_partial_copy_gets_a_second_array_and_then_all(server, toy_files, pooled_copy):
+def test_a_partial_copy_gets_a_second_array_and_then_all(server_of_stores, toy_files, pooled_copy):
     """A copy of pooled vectors gets the frames, 3 of 4 numbers for each of 150 clips.
 
     Then it lacks the tokens alone, which are 10 chunks, until they are pulled too.
     """
-    pull(f"{server.url}/toy-1.0.0", pooled_copy, arrays=["frames"])
+    pull(f"{server_of_stores.url}/toy-1.0.0", pooled_copy, arrays=["frames"])
     assert open_store(pooled_copy)["toy"].frames().shape == (150, 3, 4)
     assert verify(pooled_copy, "full").counts["not pulled"] == 10
 
-    pulled = pull(f"{server.url}/toy-1.0.0", pooled_copy)
+    pulled = pull(f"{server_of_stores.url}/toy-1.0.0", pooled_copy)
     assert pulled.files == 10
     assert pulled.left == 0
     assert bytes_of_files(pooled_copy) == toy_files
 
 
-def test_pulling_one_array_leaves_a_whole_copy_whole(server, toy_files, tmp_path):
+def test_pulling_one_array_leaves_a_whole_copy_whole(server_of_stores, toy_files, tmp_path):
     """A pull of the pooled vectors into it removes no file that is there."""
-    pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
-    pull(f"{server.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
+    pull(f"{server_of_stores.url}/toy-1.0.0", tmp_path / "copy")
+    pull(f"{server_of_stores.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
     assert bytes_of_files(tmp_path / "copy") == toy_files
 
 

@@ -1005,7 +1005,7 @@ def test_a_decision_is_blind_in_sight_or_without_a_score():
 # --- of several films
 # ---------------------------------------------------------------------------
 @pytest.fixture(scope="module")
-def judged_films():
+def ten_films_and_judgements():
     """Ten films, m1980 to m1989, and AB's blind judgements of 14 windows of each, not sure of the fifth."""
     films = [
         fake_scored_film(f"m{year}", year=year, n_rows=60, duration_s=900.0, seed=year)
@@ -1021,15 +1021,15 @@ def judged_films():
 
 
 @pytest.fixture(scope="module")
-def compared(judged_films):
+def comparison_of_ten_films(ten_films_and_judgements):
     """The ten films as one group."""
-    return compare_films(*judged_films)
+    return compare_films(*ten_films_and_judgements)
 
 
 @pytest.fixture(scope="module")
-def compared_by_year(judged_films):
+def compared_by_year(ten_films_and_judgements):
     """The ten films as one group, with the trend along their years."""
-    return compare_films(*judged_films, trend="year")
+    return compare_films(*ten_films_and_judgements, trend="year")
 
 
 def year_of(clip):
@@ -1052,12 +1052,12 @@ def all_windows_of(film):
 
 
 @pytest.mark.long
-def test_a_group_counts_a_window_if_one_of_its_judges_was_sure(judged_films):
+def test_a_group_counts_a_window_if_one_of_its_judges_was_sure(ten_films_and_judgements):
     """AB judged 14 windows of each of ten films, and was not sure of one of each.
 
     CD is sure of this one, too: it counts, for CD alone.
     """
-    films, by_ab = judged_films
+    films, by_ab = ten_films_and_judgements
     by_cd = []
     for clip in by_ab:
         level = NEGATIVE if clip.level == NOT_SURE else clip.level
@@ -1103,9 +1103,9 @@ def test_shares_of_groups_and_their_trend_say_that_unsure_windows_are_left_out(
 
 
 @pytest.fixture(scope="module")
-def compared_with_cd_left_out(judged_films):
+def compared_with_cd_left_out(ten_films_and_judgements):
     """Ten films of which the share is AB's alone, as CD was sure of too few windows."""
-    films, by_ab = judged_films
+    films, by_ab = ten_films_and_judgements
     compared = compare_films(films, with_a_second_judge_of_few_windows(by_ab), trend="year")
     assert {film.judges_left_out for film in compared.films} == {("CD",)}
     return compared
@@ -1169,29 +1169,29 @@ def test_only_shares_of_a_level_leave_out_unsure_windows(compared_by_year, langu
     assert words["years_dots_concept"] in years_legend(of_concept, words)
 
 
-def test_the_share_of_a_group_counts_sure_windows(compared):
+def test_the_share_of_a_group_counts_sure_windows(comparison_of_ten_films):
     """AB judged 14 windows of each of ten films, and was not sure of one of each."""
-    (share,) = group_shares(compared)
+    (share,) = group_shares(comparison_of_ten_films)
     assert share.n_windows == 10 * 13
     assert share.has(claim_kinds.NOT_SURE)
     assert share.time.part == "sure"
 
 
-def test_the_worth_of_a_groups_share_is_more_windows_than_were_judged(compared):
+def test_the_worth_of_a_groups_share_is_more_windows_than_were_judged(comparison_of_ten_films):
     """AB judged 13 windows surely of each of ten films, which have a share together.
 
     `worth` is how many windows would be needed without the model, or None where the model is no help.
     """
-    (share,) = group_shares(compared)
+    (share,) = group_shares(comparison_of_ten_films)
     assert share.worth is None or round(share.worth) > share.n_windows
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_sentence_and_page_on_a_group_say_that_windows_are_left_out(compared, language):
+def test_sentence_and_page_on_a_group_say_that_windows_are_left_out(comparison_of_ten_films, language):
     """Of 14 windows a film AB was sure of 13. Only a trend's figure has blocks of years to explain."""
     words = Words(language)
-    page = comparison_page(compared, language=language)
-    assert words["unsure_left_out"] in phrases.groups_sentence(group_shares(compared), words)
+    page = comparison_page(comparison_of_ten_films, language=language)
+    assert words["unsure_left_out"] in phrases.groups_sentence(group_shares(comparison_of_ten_films), words)
     assert words.counted("windows_judged_surely", 14, sure=13, who="AB") in page
     assert words["years_blocks"] not in page
 
@@ -1236,9 +1236,9 @@ class FewFilmsJudged(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def few_films_judged(judged_films):
+def few_films_judged(ten_films_and_judgements):
     """Six of ten films are judged by AB: one wholly but never surely, one in part, and four enough."""
-    films, judgements = judged_films
+    films, judgements = ten_films_and_judgements
     judged_wholly, judged_in_part, *judged_enough = films[:6]
     names_of_enough = [film.movie for film in judged_enough]
     first_six_windows = all_windows_of(judged_in_part)[:6]
@@ -1293,16 +1293,16 @@ def odd_and_even_years(films):
 
 
 @pytest.fixture(scope="module")
-def compared_by_ab(judged_films):
+def compared_by_ab(ten_films_and_judgements):
     """Films of odd years compared with those of even years; AB judges all."""
-    films, judgements = judged_films
+    films, judgements = ten_films_and_judgements
     return compare_films(films, judgements, odd_and_even_years(films), by="side")
 
 
 @pytest.fixture(scope="module")
-def compared_by_different_judges(judged_films):
+def compared_by_different_judges(ten_films_and_judgements):
     """The same, but AB judges the films of 1980 to 1986, and CD those of 1983 to 1989."""
-    films, judgements = judged_films
+    films, judgements = ten_films_and_judgements
     clips = [judged_by("AB", clip) for clip in judgements if year_of(clip) <= 1986]
     clips += [judged_by("CD", clip) for clip in judgements if year_of(clip) >= 1983]
     return compare_films(films, Manifest(tuple(clips), Path()), odd_and_even_years(films), by="side")
@@ -1355,13 +1355,13 @@ def opposite_of_every_third(by_ab):
 
 
 @pytest.mark.long
-def test_means_over_two_judges_say_how_far_these_agree(judged_films):
+def test_means_over_two_judges_say_how_far_these_agree(ten_films_and_judgements):
     """AB judged windows of ten films, and CD the same windows: every third one opposite to AB.
 
     A share of the ten films is then the mean of both judges, and the sentence on it says in how many windows
     they agree. Windows that they are not sure of do not count.
     """
-    films, by_ab = judged_films
+    films, by_ab = ten_films_and_judgements
     by_cd = opposite_of_every_third(by_ab)
     sure_pairs = [(ab, cd) for ab, cd in zip(by_ab, by_cd, strict=True) if ab.level != NOT_SURE]
     n_alike = sum(ab.level == cd.level for ab, cd in sure_pairs)
@@ -1379,9 +1379,9 @@ def test_means_over_two_judges_say_how_far_these_agree(judged_films):
         assert words["mean_of_sure_judges"] in sentence_on_shares
 
 
-def test_means_of_one_judge_are_not_called_means_over_judges(compared):
+def test_means_of_one_judge_are_not_called_means_over_judges(comparison_of_ten_films):
     """AB alone judged: there is no agreement with anybody either."""
-    claims = group_claims(compared)
+    claims = group_claims(comparison_of_ten_films)
     assert not any(isinstance(claim, claim_kinds.PairKappa) for claim in claims)
     sentence = phrases.groups_sentence(claims, Words("en"))
     assert Words("en")["mean_of_judges"] not in sentence
@@ -1403,7 +1403,7 @@ def all_windows_judged(films):
 )
 @pytest.mark.parametrize("are_judged_wholly", [True, False], ids=["wholly judged", "drawn"])
 def test_the_legend_explains_only_what_is_drawn(
-    judged_films, are_judged_wholly, last_judged_year, is_trend_asked_for
+    ten_films_and_judgements, are_judged_wholly, last_judged_year, is_trend_asked_for
 ):
     """A figure shows ten films, of 1980 to 1989, along their years; its legend explains what it draws.
 
@@ -1411,7 +1411,7 @@ def test_the_legend_explains_only_what_is_drawn(
     if a trend is asked for. The figure is SVG, in which each of these has a class of its own.
     """
     words = Words("en")
-    films, judgements = judged_films
+    films, judgements = ten_films_and_judgements
     if are_judged_wholly:
         judgements = all_windows_judged(films)
     judgements = judgements.with_clips(clip for clip in judgements if year_of(clip) <= last_judged_year)
@@ -1449,16 +1449,16 @@ def judged_before_1986(judgements):
 
 
 @pytest.fixture(scope="module")
-def compared_with_model(judged_films):
+def compared_with_model(ten_films_and_judgements):
     """Ten films: of six the share is AB's, of four the model's alone."""
-    films, judgements = judged_films
+    films, judgements = ten_films_and_judgements
     return compare_films(films, judged_before_1986(judgements), trend="year")
 
 
 @pytest.fixture(scope="module")
-def compared_with_labels(judged_films):
+def compared_with_labels(ten_films_and_judgements):
     """Ten films: of six the share is AB's, of four that of labels by a machine, vlm, in the model's place."""
-    films, judgements = judged_films
+    films, judgements = ten_films_and_judgements
     windows = [clip for film in films for clip in all_windows_of(film)]
     labels = []
     for index, clip in enumerate(windows):
@@ -1521,16 +1521,16 @@ def test_the_page_of_a_comparison_with_labels_names_them_and_no_model(compared_w
     assert words["note_alone"] not in page
 
 
-def test_worth_is_explained_where_a_group_has_a_share(compared):
+def test_worth_is_explained_where_a_group_has_a_share(comparison_of_ten_films):
     """Worth is how many windows would be needed without the model; ten films have a share together."""
-    keys = text_keys_of(comparison_report(compared).notes)
+    keys = text_keys_of(comparison_report(comparison_of_ten_films).notes)
     assert "note_worth" in keys
     assert "note_group_interval" in keys
 
 
-def test_worth_is_not_explained_where_a_group_has_no_share(judged_films):
+def test_worth_is_not_explained_where_a_group_has_no_share(ten_films_and_judgements):
     """Three films are too few for a share of their group, though each has a share of its own."""
-    films, judgements = judged_films
+    films, judgements = ten_films_and_judgements
     keys = text_keys_of(comparison_report(compare_films(films[:3], judgements)).notes)
     assert "note_worth" not in keys
     assert "note_group_interval" not in keys
@@ -1592,12 +1592,12 @@ def test_the_page_on_a_judged_film_says_why_the_model_alone_has_no_share(
     assert re.search(reason, comparison_page(compared_with_half_unlike, language=language))
 
 
-def test_a_french_page_has_no_english_column_and_french_signs(judged_films):
+def test_a_french_page_has_no_english_column_and_french_signs(ten_films_and_judgements):
     """Films are grouped by decade; AB judged those of one, and CD those of the other.
 
     French has a blank before a colon.
     """
-    films, judgements = judged_films
+    films, judgements = ten_films_and_judgements
     clips = []
     for clip in judgements:
         judge = "AB" if year_of(clip) < 1985 else "CD"
@@ -1639,13 +1639,13 @@ def judged_by_two(judgements):
 
 @pytest.mark.long
 @pytest.mark.parametrize("is_by_two", [True, False], ids=["AB and CD judged", "AB judged"])
-def test_a_trend_says_whether_it_accounts_for_judges(judged_films, is_by_two):
+def test_a_trend_says_whether_it_accounts_for_judges(ten_films_and_judgements, is_by_two):
     """Films of ten years are judged by AB, by CD or by both; one of the two may mark more than the other.
 
     The trend along the years is then without this difference: the sentence on it and the figure's legend say
     so. If AB alone judged all films, there is nothing to account for.
     """
-    films, judgements = judged_films
+    films, judgements = ten_films_and_judgements
     if is_by_two:
         judgements = judged_by_two(judgements)
 
@@ -1664,13 +1664,13 @@ def test_a_trend_says_whether_it_accounts_for_judges(judged_films, is_by_two):
 @pytest.mark.parametrize(
     ("heaviest", "unit"), [(0.0227, "0.01"), (3.0, "1"), (40.0, "10"), (1.3e7, "10000000")]
 )
-def test_the_unit_of_a_trend_is_no_larger_than_the_range(judged_films, heaviest, unit):
+def test_the_unit_of_a_trend_is_no_larger_than_the_range(ten_films_and_judgements, heaviest, unit):
     """The unit is ..., 10, 1, .1, ...: the largest that is not above the range of the number.
 
     Ten films weigh from 0 to `heaviest`, in equal steps. A trend per 1 would tell nothing where the films
     differ by .0227 at most, as a share changes by at most 1 over a unit.
     """
-    films, judgements = judged_films
+    films, judgements = ten_films_and_judgements
     weights = np.linspace(0, heaviest, 10)
     facts = {film.movie: {"weight": str(weight)} for film, weight in zip(films, weights, strict=True)}
 

@@ -352,11 +352,11 @@ def test_the_sentence_on_a_share_of_two_has_the_counts_of_each(
     assert counts in sentence
 
 
-BEFORE, AFTER = "a" * 64, "b" * 64
+DEFINITION_BEFORE, DEFINITION_AFTER = "a" * 64, "b" * 64
 """Digests of a level's definition before and after it was changed."""
 
 
-def under(definition, clips):
+def under_definition(definition, clips):
     """Say of judgements under which definition they were made."""
     return [replace(clip, extras=clip.extras | {"definition": definition}) for clip in clips]
 
@@ -364,8 +364,8 @@ def under(definition, clips):
 @pytest.fixture
 def under_two_definitions(tmp_path, drawn_windows):
     """AB judged 20 windows before the definition changed, CD 12 after, and EF 15, nobody knows when."""
-    by_ab = under(BEFORE, judged_by(tmp_path, drawn_windows[:20], AB=[VIOLENT] * 20))
-    by_cd = under(AFTER, judged_by(tmp_path, drawn_windows[:12], CD=[CALM] * 12))
+    by_ab = under_definition(DEFINITION_BEFORE, judged_by(tmp_path, drawn_windows[:20], AB=[VIOLENT] * 20))
+    by_cd = under_definition(DEFINITION_AFTER, judged_by(tmp_path, drawn_windows[:12], CD=[CALM] * 12))
     by_ef = list(judged_by(tmp_path, drawn_windows[:15], EF=[CALM] * 15))
     return judged_by(tmp_path, drawn_windows).with_clips([*by_ab, *by_cd, *by_ef])
 
@@ -388,10 +388,10 @@ def test_judgements_under_two_definitions_have_a_share_under_each(planted_timeli
     rates = rates_by_definition(planted_timeline, under_two_definitions)
 
     rate_of_ab, rate_of_cd = rates.rates
-    assert rate_of_ab.definition == BEFORE
+    assert rate_of_ab.definition == DEFINITION_BEFORE
     assert rate_of_ab.annotators == ["AB"]
     assert rate_of_ab.n == 20
-    assert rate_of_cd.definition == AFTER
+    assert rate_of_cd.definition == DEFINITION_AFTER
     assert rate_of_cd.annotators == ["CD"]
     assert rate_of_cd.n == 12
     assert not rates.too_few
@@ -442,7 +442,7 @@ def test_a_film_in_capitals_has_a_share_under_each_definition_too(planted_timeli
     """A table may write TT0000001 for tt0000001, as it may for a rate under one definition."""
     in_capitals = [replace(clip, movie=clip.movie.upper()) for clip in under_two_definitions]
     rates = rates_by_definition(planted_timeline, under_two_definitions.with_clips(in_capitals)).rates
-    assert [(rate.definition, rate.n) for rate in rates] == [(BEFORE, 20), (AFTER, 12)]
+    assert [(rate.definition, rate.n) for rate in rates] == [(DEFINITION_BEFORE, 20), (DEFINITION_AFTER, 12)]
 
 
 def test_judgements_without_a_definition_count_under_the_only_known_one(
@@ -455,7 +455,7 @@ def test_judgements_without_a_definition_count_under_the_only_known_one(
     without_cd = [clip for clip in under_two_definitions if clip.annotator != "CD"]
     rates = rates_by_definition(planted_timeline, under_two_definitions.with_clips(without_cd)).rates
     assert [rate.annotators for rate in rates] == [["AB"], ["EF"], ["AB", "EF"]]
-    assert {rate.definition for rate in rates} == {BEFORE}
+    assert {rate.definition for rate in rates} == {DEFINITION_BEFORE}
 
 
 def sentences_on_kappa(rates):
@@ -471,8 +471,12 @@ def test_agreement_under_two_definitions_says_under_which_it_is(planted_timeline
     """
     ten_violent = [VIOLENT, CALM] * 10
     fifteen_violent = [VIOLENT] * 15 + [CALM] * 5
-    before = under(BEFORE, judged_by(tmp_path, drawn_windows[:20], AB=ten_violent, CD=fifteen_violent))
-    after = under(AFTER, judged_by(tmp_path, drawn_windows[:20], EF=ten_violent, GH=fifteen_violent))
+    before = under_definition(
+        DEFINITION_BEFORE, judged_by(tmp_path, drawn_windows[:20], AB=ten_violent, CD=fifteen_violent)
+    )
+    after = under_definition(
+        DEFINITION_AFTER, judged_by(tmp_path, drawn_windows[:20], EF=ten_violent, GH=fifteen_violent)
+    )
     judgements = judged_by(tmp_path, drawn_windows).with_clips([*before, *after])
 
     on_ab_and_cd, on_ef_and_gh = sentences_on_kappa(rates_by_definition(planted_timeline, judgements))
@@ -486,7 +490,7 @@ def test_agreement_under_the_only_definition_does_not_name_it(planted_timeline, 
     judgements = judged_by(
         tmp_path, drawn_windows[:20], AB=[VIOLENT, CALM] * 10, CD=[VIOLENT] * 15 + [CALM] * 5
     )
-    judgements = judgements.with_clips(under(BEFORE, judgements))
+    judgements = judgements.with_clips(under_definition(DEFINITION_BEFORE, judgements))
     (on_ab_and_cd,) = sentences_on_kappa(rates_by_definition(planted_timeline, judgements))
     assert on_ab_and_cd.startswith("AB and CD: ")
 
@@ -527,8 +531,8 @@ FIRST, SECOND = "1" * 64, "0" * 64
 @pytest.fixture
 def first_by_cd_and_three_of_second_by_ab(tmp_path, drawn_windows):
     """CD judged all windows under the first definition; AB three, too few, under the second."""
-    by_cd = under(FIRST, judged_by(tmp_path, drawn_windows, CD=[VIOLENT] * 40))
-    by_ab = under(SECOND, judged_by(tmp_path, drawn_windows, AB=[CALM] * 3))
+    by_cd = under_definition(FIRST, judged_by(tmp_path, drawn_windows, CD=[VIOLENT] * 40))
+    by_ab = under_definition(SECOND, judged_by(tmp_path, drawn_windows, AB=[CALM] * 3))
     return judged_by(tmp_path, drawn_windows).with_clips([*by_cd, *by_ab])
 
 
@@ -627,12 +631,14 @@ def test_a_share_under_the_only_definition_has_its_name_and_without_any_none(
     the agreement of both have the definition and its name, or "" for each.
     """
     undefined = judged_by(tmp_path, drawn_windows, AB=[VIOLENT, CALM] * 10, CD=[CALM] * 5)
-    under_one = undefined.with_clips(under(BEFORE, undefined))
+    under_one = undefined.with_clips(under_definition(DEFINITION_BEFORE, undefined))
 
-    rates_under_one = rates_by_definition(planted_timeline, under_one, names={BEFORE: "violence, version 1"})
+    rates_under_one = rates_by_definition(
+        planted_timeline, under_one, names={DEFINITION_BEFORE: "violence, version 1"}
+    )
     rates_of_undefined = rates_by_definition(planted_timeline, undefined)
 
-    assert_all_are_under(rates_under_one, definition=BEFORE, name="violence, version 1")
+    assert_all_are_under(rates_under_one, definition=DEFINITION_BEFORE, name="violence, version 1")
     assert_all_are_under(rates_of_undefined, definition="", name="")
 
 
@@ -644,7 +650,7 @@ def test_windows_nobody_judged_are_no_judgements_of_an_unknown_definition(
     Only what was judged is said to be left out. AB and CD were each alone under theirs, so no alpha is known.
     """
     not_filled_in = [replace(clip, clip_id=f"open-{clip.clip_id}", level=None) for clip in drawn_windows[20:]]
-    not_filled_in = under("", not_filled_in)
+    not_filled_in = under_definition("", not_filled_in)
     judgements = under_two_definitions.with_clips([*under_two_definitions, *not_filled_in])
 
     rates = rates_by_definition(planted_timeline, judgements)
@@ -673,17 +679,17 @@ def test_too_few_judgements_under_each_of_two_definitions_are_refused_with_both(
     A share needs ten windows. The error says how many were judged under each definition, which it names by
     the first twelve digits of its digest.
     """
-    by_ab = under(BEFORE, judged_by(tmp_path, drawn_windows, AB=[CALM] * 3))
-    by_cd = under(AFTER, judged_by(tmp_path, drawn_windows, CD=[CALM] * 4))
+    by_ab = under_definition(DEFINITION_BEFORE, judged_by(tmp_path, drawn_windows, AB=[CALM] * 3))
+    by_cd = under_definition(DEFINITION_AFTER, judged_by(tmp_path, drawn_windows, CD=[CALM] * 4))
     judgements = judged_by(tmp_path, drawn_windows).with_clips([*by_ab, *by_cd])
 
     with pytest.raises(FilmError) as refusal:
         rates_by_definition(planted_timeline, judgements)
 
     message = str(refusal.value)
-    assert BEFORE[:12] in message
+    assert DEFINITION_BEFORE[:12] in message
     assert "3 windows" in message
-    assert AFTER[:12] in message
+    assert DEFINITION_AFTER[:12] in message
     assert "4 windows" in message
 
 

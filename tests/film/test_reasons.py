@@ -30,7 +30,7 @@ SMALL = {"n_rows": 60, "duration_s": 600.0}
 
 
 @pytest.fixture(scope="module")
-def film():
+def film_decided_by_absent_concepts():
     """A film whose best segment is decided by Activity and Look, which are absent; only Body is seen."""
     film = fake_scored_film(traced=True, **SMALL)
     strongest_segment = film.segments().iloc[0]
@@ -47,12 +47,14 @@ def film():
 
 
 @pytest.fixture(scope="module")
-def strongest_segment(film):
+def strongest_segment(film_decided_by_absent_concepts):
     """The film's strongest segment."""
-    return film.segments().iloc[0]
+    return film_decided_by_absent_concepts.segments().iloc[0]
 
 
-def test_a_segment_keeps_all_reasons_and_says_which_are_seen(film, strongest_segment):
+def test_a_segment_keeps_all_reasons_and_says_which_are_seen(
+    film_decided_by_absent_concepts, strongest_segment
+):
     """In the film's strongest passage three concepts matter: only Body reaches its threshold of .5.
 
     They are planted with these probabilities and contributions: Activity .01 and +5, Look .02 and -4,
@@ -61,7 +63,7 @@ def test_a_segment_keeps_all_reasons_and_says_which_are_seen(film, strongest_seg
     assert strongest_segment["present"] == "Body"
     assert strongest_segment["concepts"] == "Activity;Look;Body"
 
-    written = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]))
+    written = pd.read_csv(io.BytesIO(files_of(film_decided_by_absent_concepts)["segments.csv"]))
     strongest = written.iloc[0]
     assert strongest["present"] == "Body"
     assert strongest["concepts_p"] == "0.0100;0.0200;0.9500"
@@ -69,13 +71,13 @@ def test_a_segment_keeps_all_reasons_and_says_which_are_seen(film, strongest_seg
 
 
 @pytest.fixture
-def film_with_activity_of_78496(film):
+def film_with_activity_of_78496(film_decided_by_absent_concepts):
     """The film, with the concept Activity at a probability of .78496 throughout its best passage."""
-    best_passage = film.segments().iloc[0]
-    table = film.table.copy()
+    best_passage = film_decided_by_absent_concepts.segments().iloc[0]
+    table = film_decided_by_absent_concepts.table.copy()
     is_inside = (table["start_s"] >= best_passage["start_s"]) & (table["end_s"] <= best_passage["end_s"])
     table.loc[is_inside, "Activity_p"] = 0.78496
-    return replace(film, table=table)
+    return replace(film_decided_by_absent_concepts, table=table)
 
 
 def test_a_sentence_prints_the_probability_of_a_reason_from_its_unrounded_mean(film_with_activity_of_78496):
@@ -114,7 +116,7 @@ def reason_to_lower_p(concept, *, contribution, change_of_p):
     )
 
 
-def test_a_sentence_names_first_what_changes_the_probability_most(film):
+def test_a_sentence_names_first_what_changes_the_probability_most(film_decided_by_absent_concepts):
     """Look contributes more to the logit (-.135), and Body changes the probability more (-.0122).
 
     Readers see probabilities: Body comes first.
@@ -122,7 +124,7 @@ def test_a_sentence_names_first_what_changes_the_probability_most(film):
     look = reason_to_lower_p("Look", contribution=-0.135, change_of_p=-0.0113)
     body = reason_to_lower_p("Body", contribution=-0.129, change_of_p=-0.0122)
     first_eight_seconds = ClaimTime("span", seconds=8.0, start_s=0.0, end_s=8.0)
-    reasons = passage_reasons(film.model(), [look, body], first_eight_seconds)
+    reasons = passage_reasons(film_decided_by_absent_concepts.model(), [look, body], first_eight_seconds)
     assert [reason.what for reason in reasons] == ["Look", "Body"]
 
     sentence = phrases.reasons_sentence(reasons, Words("en"))
@@ -134,13 +136,16 @@ def test_a_sentence_names_first_what_changes_the_probability_most(film):
 
 
 @pytest.fixture
-def all_found_better_than_chance(film):
+def all_found_better_than_chance(film_decided_by_absent_concepts):
     """The film by a model that finds every concept better than by chance.
 
     Then exports have no note that names the concepts of which this is not sure.
     """
-    concepts = [changed(concept, low=concept.chance + 0.01) for concept in film.model().concepts]
-    return with_model(film, concepts=concepts)
+    concepts = [
+        changed(concept, low=concept.chance + 0.01)
+        for concept in film_decided_by_absent_concepts.model().concepts
+    ]
+    return with_model(film_decided_by_absent_concepts, concepts=concepts)
 
 
 def test_no_export_names_a_concept_that_is_absent_from_every_passage(
@@ -169,17 +174,21 @@ def test_no_export_names_a_concept_that_is_absent_from_every_passage(
         assert name not in text
 
 
-def test_the_table_has_all_contributions_and_the_seen_concepts(film, strongest_segment):
+def test_the_table_has_all_contributions_and_the_seen_concepts(
+    film_decided_by_absent_concepts, strongest_segment
+):
     """In the strongest passage Activity (+5) and Look (-4) contribute by their absence; only Body is seen."""
-    rows = csv.DictReader(io.StringIO(export(film, "csv", tiers=["segments"])))
+    rows = csv.DictReader(io.StringIO(export(film_decided_by_absent_concepts, "csv", tiers=["segments"])))
     (strongest,) = [row for row in rows if row["start_s"] == str(strongest_segment["start_s"])]
     assert strongest["contributions"] == "Activity +5.0000; Look -4.0000; Body +0.5000"
     assert strongest["present"] == "Body"
 
 
-def test_the_tier_of_a_concept_has_no_span_where_it_is_absent(film, strongest_segment):
+def test_the_tier_of_a_concept_has_no_span_where_it_is_absent(
+    film_decided_by_absent_concepts, strongest_segment
+):
     """Within the strongest passage only Body is seen, and so only its tier has spans there."""
-    tiers_of_concepts = collect(film, "eaf", tiers=["concepts"]).tiers
+    tiers_of_concepts = collect(film_decided_by_absent_concepts, "eaf", tiers=["concepts"]).tiers
 
     with_spans_in_passage = set()
     for tier in tiers_of_concepts:
@@ -190,9 +199,9 @@ def test_the_tier_of_a_concept_has_no_span_where_it_is_absent(film, strongest_se
 
 
 @pytest.fixture(scope="module")
-def page_data(film):
+def page_data(film_decided_by_absent_concepts):
     """What the script of the film's page reads."""
-    return data_of(film_page([film]))
+    return data_of(film_page([film_decided_by_absent_concepts]))
 
 
 @pytest.fixture(scope="module")
@@ -235,12 +244,12 @@ def test_the_page_calls_an_absent_concept_not_seen_beside_its_contribution(best_
     assert not names & {"Activity", "Look"}
 
 
-def test_the_page_reads_out_no_concept_below_its_threshold(film, page_data):
+def test_the_page_reads_out_no_concept_below_its_threshold(film_decided_by_absent_concepts, page_data):
     """All thresholds are .5. The page has whole percentages; its script names a concept from `seen` % on.
 
     As percentages are rounded, the script may leave out a row of .5 to .52.
     """
-    rows = film.rows()
+    rows = film_decided_by_absent_concepts.rows()
     for concept in page_data["rows"]["concepts"]:
         probabilities = rows[f"{concept['name']}_p"].to_numpy()
         percentages = np.array(percentages_of(concept["p"]))
@@ -297,9 +306,9 @@ def numbers_by_start(passages):
     return dict(zip(passages["start_s"], passages["number"], strict=True))
 
 
-def test_passages_are_numbered_by_time_and_weaker_ones_apart(film):
+def test_passages_are_numbered_by_time_and_weaker_ones_apart(film_decided_by_absent_concepts):
     """Passages are 1, 2, 3, ... in order of time, and places below the threshold w1, w2, ..."""
-    by_time = film.segments().sort_values("start_s")
+    by_time = film_decided_by_absent_concepts.segments().sort_values("start_s")
     reaching = by_time[by_time["reaches"] == 1]
     weaker = by_time[by_time["reaches"] == 0]
     one_to_last = [str(n) for n in range(1, len(reaching) + 1)]
@@ -309,28 +318,32 @@ def test_passages_are_numbered_by_time_and_weaker_ones_apart(film):
     assert weaker["number"].tolist() == w1_to_last
 
 
-def test_a_passage_has_one_number_however_many_are_listed(film):
+def test_a_passage_has_one_number_however_many_are_listed(film_decided_by_absent_concepts):
     """People cite passages by their numbers, which must not depend on how many are asked for (`top`).
 
     A list has all passages that reach the threshold, even if fewer are asked for, and as many of the next
     ones as are needed. Lists of different lengths are held against that of the written file.
     """
-    all_written = film.segments()
+    all_written = film_decided_by_absent_concepts.segments()
     n_reaching_threshold = int(all_written["reaches"].sum())
     number_in_file = numbers_by_start(all_written)
     assert len(set(number_in_file.values())) == len(number_in_file)
 
     for top in (0, 20, 25, n_reaching_threshold + 2):
-        numbers = numbers_by_start(film.segments(top=top))
+        numbers = numbers_by_start(film_decided_by_absent_concepts.segments(top=top))
         for start_s in numbers.keys() & number_in_file.keys():
             assert numbers[start_s] == number_in_file[start_s]
         assert len(set(numbers.values())) == len(numbers)
 
 
-def test_a_passage_has_the_same_number_in_the_file_and_on_the_page(film, page_data):
+def test_a_passage_has_the_same_number_in_the_file_and_on_the_page(
+    film_decided_by_absent_concepts, page_data
+):
     """Whoever cites passage 3 of the page must find it as 3 in the file."""
-    number_of = numbers_by_start(film.segments())
-    table = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]), dtype={"number": str})
+    number_of = numbers_by_start(film_decided_by_absent_concepts.segments())
+    table = pd.read_csv(
+        io.BytesIO(files_of(film_decided_by_absent_concepts)["segments.csv"]), dtype={"number": str}
+    )
     assert numbers_by_start(table) == number_of
     for passage in page_data["passages"]:
         assert passage["number"] == number_of[passage["start"]]
@@ -342,19 +355,19 @@ def exported_passages(film, **options):
     return tier.spans
 
 
-def test_an_export_has_the_passages_that_reach_the_threshold(film):
+def test_an_export_has_the_passages_that_reach_the_threshold(film_decided_by_absent_concepts):
     """`top=0` asks for no passage below the threshold."""
-    reaching = film.segments(top=0)
-    exported = exported_passages(film)
+    reaching = film_decided_by_absent_concepts.segments(top=0)
+    exported = exported_passages(film_decided_by_absent_concepts)
     assert sorted(span.rank for span in exported) == reaching["rank"].tolist()
 
 
-def test_an_export_marks_the_passages_below_the_threshold(film):
+def test_an_export_marks_the_passages_below_the_threshold(film_decided_by_absent_concepts):
     """Two more passages are asked for than reach the threshold: these two are marked. All are numbered."""
-    n_reaching_threshold = len(film.segments(top=0))
-    number_of = numbers_by_start(film.segments(top=25))
+    n_reaching_threshold = len(film_decided_by_absent_concepts.segments(top=0))
+    number_of = numbers_by_start(film_decided_by_absent_concepts.segments(top=25))
 
-    exported = exported_passages(film, top=n_reaching_threshold + 2)
+    exported = exported_passages(film_decided_by_absent_concepts, top=n_reaching_threshold + 2)
 
     assert len(exported) == n_reaching_threshold + 2
     ranks_below = {span.rank for span in exported if "below the threshold" in span.text}

@@ -50,7 +50,8 @@ def served_folder(tmp_path_factory):
 
 
 @pytest.fixture
-def server(served_folder, monkeypatch):
+def server_of_stores(served_folder, monkeypatch):
+    """A server of `served_folder`; nobody waits before asking it again."""
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
     with serving(served_folder) as server:
         yield server

@@ -14,8 +14,8 @@ from obygaze_features.text import is_address, masked
 
 @pytest.mark.parametrize("scheme", ["HTTP", "Http", "http"])
 @pytest.mark.parametrize("name", ["toy-1.0.0", "toy-1.0.0.zip"])
-def test_a_store_is_read_at_an_address_in_capitals(server, scheme, name):
-    address = server.url.replace("http:", f"{scheme}:")
+def test_a_store_is_read_at_an_address_in_capitals(server_of_stores, scheme, name):
+    address = server_of_stores.url.replace("http:", f"{scheme}:")
 
     store = open_store(f"{address}/{name}")
 
@@ -23,7 +23,7 @@ def test_a_store_is_read_at_an_address_in_capitals(server, scheme, name):
     assert store.where.startswith("http://")
 
 
-def test_a_zip_in_capitals_is_a_store_on_disk_as_on_a_server(server, served_folder, tmp_path):
+def test_a_zip_in_capitals_is_a_store_on_disk_as_on_a_server(server_of_stores, served_folder, tmp_path):
     """Windows and cameras write suffixes in capitals; the zip is the same."""
     packed = served_folder / "toy-1.0.0.zip"
     at_server = packed.with_name("TOY.ZIP")
@@ -31,7 +31,7 @@ def test_a_zip_in_capitals_is_a_store_on_disk_as_on_a_server(server, served_fold
     for copy in (at_server, on_disk):
         copy.write_bytes(packed.read_bytes())
 
-    assert len(open_store(f"{server.url}/{at_server.name}")["toy"]) == 150
+    assert len(open_store(f"{server_of_stores.url}/{at_server.name}")["toy"]) == 150
     assert len(open_store(on_disk)["toy"]) == 150
 
 

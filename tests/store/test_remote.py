@@ -18,11 +18,11 @@ PLACES = ["{url}/toy-1.0.0", "{url}/toy-1.0.0/", "{url}/toy-1.0.0.zip", "{folder
 
 @pytest.mark.long
 @pytest.mark.parametrize("place", PLACES)
-def test_a_served_or_zipped_store_reads_as_its_folder(served_folder, server, place):
+def test_a_served_or_zipped_store_reads_as_its_folder(served_folder, server_of_stores, place):
     """The store is opened by its URL, by that of its zip, or as a zip, and compared with its folder."""
     store = open_store(served_folder / "toy-1.0.0")
 
-    remote = open_store(place.format(url=server.url, folder=served_folder))
+    remote = open_store(place.format(url=server_of_stores.url, folder=served_folder))
 
     assert remote.fingerprint == store.fingerprint
     assert remote.name == store.name
@@ -39,51 +39,51 @@ def test_a_served_or_zipped_store_reads_as_its_folder(served_folder, server, pla
     assert np.array_equal(remote_group.time_s, group.time_s, equal_nan=True)
 
 
-def test_reading_an_array_of_one_chunk_is_one_request(server):
+def test_reading_an_array_of_one_chunk_is_one_request(server_of_stores):
     """The pooled vectors of all clips are one chunk. Opening the store made other requests before."""
-    group = open_store(f"{server.url}/toy-1.0.0")["toy"]
-    server.requests.clear()
+    group = open_store(f"{server_of_stores.url}/toy-1.0.0")["toy"]
+    server_of_stores.requests.clear()
 
     group.pooled()
 
-    requested_paths = [path for _, path, _ in server.requests]
+    requested_paths = [path for _, path, _ in server_of_stores.requests]
     assert requested_paths == ["/toy-1.0.0/data/features.zarr/toy/pooled/c/0/0"]
 
 
-def test_reading_one_clip_fetches_a_part_of_its_shard(server):
+def test_reading_one_clip_fetches_a_part_of_its_shard(server_of_stores):
     """A shard packs the tokens of 16 clips in one file; a range request fetches those of one clip.
 
     Afterwards the small list of the lists of digests shows that the store is still the one that was opened.
     """
     shard = "toy-1.0.0/data/features.zarr/toy/tokens/c/0/0/0"
-    group = open_store(f"{server.url}/toy-1.0.0")["toy"]
-    server.requests.clear()
-    server.n_bytes_sent = 0
+    group = open_store(f"{server_of_stores.url}/toy-1.0.0")["toy"]
+    server_of_stores.requests.clear()
+    server_of_stores.n_bytes_sent = 0
 
     group.read("tt0008-é", "tokens")
 
-    requested_paths = [path for _, path, _ in server.requests]
+    requested_paths = [path for _, path, _ in server_of_stores.requests]
     assert requested_paths == [f"/{shard}", f"/{shard}", "/toy-1.0.0/tagmanifest-sha256.txt"]
-    assert server.n_bytes_sent < (server.root / shard).stat().st_size
+    assert server_of_stores.n_bytes_sent < (server_of_stores.root / shard).stat().st_size
 
 
-def test_clips_of_one_chunk_cost_one_request(server):
+def test_clips_of_one_chunk_cost_one_request(server_of_stores):
     """The vectors of all clips lie in one chunk. It is fetched once, also where clips are read one by one."""
-    group = open_store(f"{server.url}/toy-1.0.0")["toy"]
+    group = open_store(f"{server_of_stores.url}/toy-1.0.0")["toy"]
     ids = [clip for clip, usable in zip(group.clip_ids, group.usable, strict=True) if usable]
     ids_in_falling_order = ids[::-1]
-    server.requests.clear()
+    server_of_stores.requests.clear()
 
     together = group.read_many(ids_in_falling_order, "pooled")
     one_by_one = np.stack([group.read(clip, "pooled") for clip in ids_in_falling_order])
 
     assert np.array_equal(together, one_by_one)
-    assert len(server.requests) <= 2  # one for each way
+    assert len(server_of_stores.requests) <= 2  # one for each way
 
 
-def test_several_clips_of_which_one_is_unknown_are_not_read(server):
+def test_several_clips_of_which_one_is_unknown_are_not_read(server_of_stores):
     """The store has no clip `none`."""
-    group = open_store(f"{server.url}/toy-1.0.0")["toy"]
+    group = open_store(f"{server_of_stores.url}/toy-1.0.0")["toy"]
     known_clip = group.clip_ids[0]
 
     with pytest.raises(StoreError):
@@ -91,11 +91,13 @@ def test_several_clips_of_which_one_is_unknown_are_not_read(server):
 
 
 @pytest.mark.parametrize("place", PLACES[1:])
-def test_a_served_or_zipped_store_verifies_as_its_folder_at_every_depth(served_folder, server, place):
+def test_a_served_or_zipped_store_verifies_as_its_folder_at_every_depth(
+    served_folder, server_of_stores, place
+):
     """The store is verified by its URL, by that of its zip, or as a zip, and as its folder."""
     for depth in ("quick", "digests", "full"):
         local = verify(served_folder / "toy-1.0.0", depth)
-        remote = verify(place.format(url=server.url, folder=served_folder), depth)
+        remote = verify(place.format(url=server_of_stores.url, folder=served_folder), depth)
         assert remote.ok, remote.problems
         assert remote.counts == local.counts
         assert remote.fingerprint == local.fingerprint
@@ -112,10 +114,10 @@ FIRST_CHUNKS = {
 
 
 @pytest.mark.parametrize("chunk", FIRST_CHUNKS.values(), ids=FIRST_CHUNKS)
-def test_a_chunk_that_the_server_lost_is_an_error_and_found_by_verify(server, chunk):
+def test_a_chunk_that_the_server_lost_is_an_error_and_found_by_verify(server_of_stores, chunk):
     """Zarr fills missing chunks with NaN, which would look like failed clips."""
-    url = f"{server.url}/toy-1.0.0"
-    server.missing_files = {f"/{chunk}"}
+    url = f"{server_of_stores.url}/toy-1.0.0"
+    server_of_stores.missing_files = {f"/{chunk}"}
 
     with pytest.raises(StoreError, match=chunk):
         read_all(url)
@@ -124,11 +126,11 @@ def test_a_chunk_that_the_server_lost_is_an_error_and_found_by_verify(server, ch
     assert any(chunk in problem.file for problem in verify(url, "digests").problems)
 
 
-def test_a_dropped_connection_is_tried_again(served_folder, server):
+def test_a_dropped_connection_is_tried_again(served_folder, server_of_stores):
     """The server drops one chunk once and another twice; then the numbers are those of the folder."""
-    server.n_breaks_left = {"/toy/frames/c/1/0/0": 1, "/toy/pooled/c/0/0": 2}
+    server_of_stores.n_breaks_left = {"/toy/frames/c/1/0/0": 1, "/toy/pooled/c/0/0": 2}
 
-    served = open_store(f"{server.url}/toy-1.0.0")["toy"]
+    served = open_store(f"{server_of_stores.url}/toy-1.0.0")["toy"]
     local = open_store(served_folder / "toy-1.0.0")["toy"]
 
     assert np.array_equal(served.frames(), local.frames(), equal_nan=True)
@@ -167,12 +169,12 @@ def test_a_place_on_the_hub_has_a_repository_a_revision_and_a_folder(place, file
         *("a user", "a query", "a password", "no dataset", "a folder of 100,000 letters"),
     ],
 )
-def test_a_url_without_a_store_is_refused_in_one_line_that_keeps_secrets(server, place, message):
+def test_a_url_without_a_store_is_refused_in_one_line_that_keeps_secrets(server_of_stores, place, message):
     """A user, password or query in a URL may be a secret.
 
     The message says that there is one, not what it is.
     """
-    url = place.format(url=server.url, host=server.url.removeprefix("http://"))
+    url = place.format(url=server_of_stores.url, host=server_of_stores.url.removeprefix("http://"))
 
     with pytest.raises((StoreError, OSError), match=message) as error:
         open_store(url)

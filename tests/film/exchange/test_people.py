@@ -15,7 +15,7 @@ from tests.film.page.invented import ten_minute_film
 ID = "0123456789abcdef-{}"
 HOSTILE = "</script><script>alert(1)</script>\n\nNOTE --> ]]> \" ' & =1+1 |M:"
 
-AB_BLIND = Decided(
+BLIND_JUDGEMENT_OF_AB = Decided(
     start_s=10.0,
     end_s=18.5,
     judges=("AB",),
@@ -25,13 +25,15 @@ AB_BLIND = Decided(
     is_blind=True,
     id=ID.format(2),
 )
-AB_SIGHT = Decided(start_s=10.0, end_s=18.5, judges=("AB",), level="EN", id=ID.format(3))
-AB_LATER = Decided(
+JUDGEMENT_OF_AB_IN_SIGHT = Decided(start_s=10.0, end_s=18.5, judges=("AB",), level="EN", id=ID.format(3))
+LATER_JUDGEMENT_OF_AB = Decided(
     start_s=12.0, end_s=30.25, judges=("AB",), level="HN", concepts=("Activity",), id=ID.format(4)
 )
-CD_BLIND = Decided(start_s=10.0, end_s=18.5, judges=("C_D é",), level="EN", is_blind=True, id=ID.format(5))
+BLIND_JUDGEMENT_OF_CD = Decided(
+    start_s=10.0, end_s=18.5, judges=("C_D é",), level="EN", is_blind=True, id=ID.format(5)
+)
 BOTH = ("AB", "C_D é")
-SETTLED = Decided(
+AGREED_LEVEL_OF_BOTH = Decided(
     start_s=10.0,
     end_s=18.5,
     judges=BOTH,
@@ -41,8 +43,15 @@ SETTLED = Decided(
     is_agreed=True,
     id=ID.format(6),
 )
-NOTE = Decided(start_s=40.0, end_s=41.0, judges=("AB",), note=HOSTILE, id=ID.format(7))
-ALL_DECISIONS = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
+HOSTILE_NOTE_OF_AB = Decided(start_s=40.0, end_s=41.0, judges=("AB",), note=HOSTILE, id=ID.format(7))
+ALL_DECISIONS = (
+    BLIND_JUDGEMENT_OF_AB,
+    JUDGEMENT_OF_AB_IN_SIGHT,
+    LATER_JUDGEMENT_OF_AB,
+    BLIND_JUDGEMENT_OF_CD,
+    AGREED_LEVEL_OF_BOTH,
+    HOSTILE_NOTE_OF_AB,
+)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +60,7 @@ def film_of_ten_minutes():
     return ten_minute_film()
 
 
-READ_BACK = [export_format for export_format in FORMATS if FORMATS[export_format].read_as]
+FORMATS_READ_BACK = [export_format for export_format in FORMATS if FORMATS[export_format].read_as]
 """Formats from which people's decisions are read back."""
 
 
@@ -103,7 +112,11 @@ def test_every_format_says_who_decided_and_how(film_of_ten_minutes, export_forma
 
     RTTM has no spaces in a label: it writes _ for them, and %5F for the _ of a name.
     """
-    text = export(film_of_ten_minutes, export_format, people=(AB_BLIND, AB_SIGHT, CD_BLIND, SETTLED))
+    text = export(
+        film_of_ten_minutes,
+        export_format,
+        people=(BLIND_JUDGEMENT_OF_AB, JUDGEMENT_OF_AB_IN_SIGHT, BLIND_JUDGEMENT_OF_CD, AGREED_LEVEL_OF_BOTH),
+    )
     if export_format == "rttm":
         text = text.replace("_", " ").replace("%5F", "_")
 
@@ -112,27 +125,49 @@ def test_every_format_says_who_decided_and_how(film_of_ten_minutes, export_forma
     assert "no annotation by people" not in text  # which an export of scores alone says
 
 
-@pytest.mark.parametrize("export_format", READ_BACK)
+@pytest.mark.parametrize("export_format", FORMATS_READ_BACK)
 def test_our_reader_gets_back_who_decided_what_and_how(film_of_ten_minutes, export_format, tmp_path):
     """Three decisions of AB and one of C_D are exported, with a level that both agreed on and a note of AB.
 
     Imported again, each of the four has its annotator, times, level, concepts, and whether the model's score
     was in sight. What was agreed, and a note without a level, change nothing of this.
     """
-    of_one_person_each = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
-    path = export_decisions(film_of_ten_minutes, export_format, tmp_path, *of_one_person_each, SETTLED, NOTE)
+    of_one_person_each = (
+        BLIND_JUDGEMENT_OF_AB,
+        JUDGEMENT_OF_AB_IN_SIGHT,
+        LATER_JUDGEMENT_OF_AB,
+        BLIND_JUDGEMENT_OF_CD,
+    )
+    path = export_decisions(
+        film_of_ten_minutes,
+        export_format,
+        tmp_path,
+        *of_one_person_each,
+        AGREED_LEVEL_OF_BOTH,
+        HOSTILE_NOTE_OF_AB,
+    )
 
     imported = import_spans([path], tmp_path, movie=film_of_ten_minutes.movie)
 
-    clips_of_one_person = [clip for clip in imported.manifest if clip.annotator != SETTLED.annotator]
+    clips_of_one_person = [
+        clip for clip in imported.manifest if clip.annotator != AGREED_LEVEL_OF_BOTH.annotator
+    ]
     assert labels_of_clips(clips_of_one_person) == labels_of_decisions(*of_one_person_each)
 
 
-@pytest.mark.parametrize("export_format", READ_BACK)
+@pytest.mark.parametrize("export_format", FORMATS_READ_BACK)
 def test_our_reader_knows_an_export_by_its_content(film_of_ten_minutes, export_format, tmp_path):
     """A file that we exported, with decisions of AB and C_D, is read as what it is, though nobody says it."""
     path = export_decisions(
-        film_of_ten_minutes, export_format, tmp_path, AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE
+        film_of_ten_minutes,
+        export_format,
+        tmp_path,
+        BLIND_JUDGEMENT_OF_AB,
+        JUDGEMENT_OF_AB_IN_SIGHT,
+        LATER_JUDGEMENT_OF_AB,
+        BLIND_JUDGEMENT_OF_CD,
+        AGREED_LEVEL_OF_BOTH,
+        HOSTILE_NOTE_OF_AB,
     )
 
     imported = import_spans([path], tmp_path, movie=film_of_ten_minutes.movie)
@@ -148,7 +183,12 @@ def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(f
     concepts, and whether the model's score was in sight.
     """
     pysubs2 = pytest.importorskip("pysubs2")
-    decisions = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
+    decisions = (
+        BLIND_JUDGEMENT_OF_AB,
+        JUDGEMENT_OF_AB_IN_SIGHT,
+        LATER_JUDGEMENT_OF_AB,
+        BLIND_JUDGEMENT_OF_CD,
+    )
     subrip_file = export_decisions(film_of_ten_minutes, "srt", tmp_path, *decisions)
 
     subtitles_in_editor = pysubs2.load(subrip_file)
@@ -164,7 +204,13 @@ def test_an_imported_label_names_the_decision_that_it_shows(film_of_ten_minutes,
 
     Each imported clip has the id of its decision in the column `decision`, beside annotator and level.
     """
-    decisions = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED)
+    decisions = (
+        BLIND_JUDGEMENT_OF_AB,
+        JUDGEMENT_OF_AB_IN_SIGHT,
+        LATER_JUDGEMENT_OF_AB,
+        BLIND_JUDGEMENT_OF_CD,
+        AGREED_LEVEL_OF_BOTH,
+    )
     path = export_decisions(film_of_ten_minutes, export_format, tmp_path, *decisions)
 
     manifest = import_spans([path], tmp_path).manifest
@@ -175,7 +221,7 @@ def test_an_imported_label_names_the_decision_that_it_shows(film_of_ten_minutes,
     assert imported == exported
 
 
-@pytest.mark.parametrize("export_format", READ_BACK)
+@pytest.mark.parametrize("export_format", FORMATS_READ_BACK)
 @pytest.mark.parametrize(
     ("options", "has_tiers_of_model"),
     [({}, True), ({"tiers": ["people"]}, False)],
@@ -188,17 +234,19 @@ def test_a_file_shows_model_output_only_if_it_has_the_models_tiers(
 
     The account of the import says whether the file shows what a model says.
     """
-    path = export_decisions(film_of_ten_minutes, export_format, tmp_path, AB_BLIND, **options)
+    path = export_decisions(film_of_ten_minutes, export_format, tmp_path, BLIND_JUDGEMENT_OF_AB, **options)
     account = import_spans([path], tmp_path).accounts[0]
     assert account.shows_model_output == has_tiers_of_model
 
 
-@pytest.mark.parametrize("export_format", READ_BACK)
+@pytest.mark.parametrize("export_format", FORMATS_READ_BACK)
 def test_decisions_alone_come_back_without_the_models_tiers(film_of_ten_minutes, export_format, tmp_path):
     """With `tiers=["people"]` a file has AB's blind judgement and nothing of the model: one label is read."""
-    path = export_decisions(film_of_ten_minutes, export_format, tmp_path, AB_BLIND, tiers=["people"])
+    path = export_decisions(
+        film_of_ten_minutes, export_format, tmp_path, BLIND_JUDGEMENT_OF_AB, tiers=["people"]
+    )
     manifest = import_spans([path], tmp_path).manifest
-    assert labels_of_clips(manifest) == labels_of_decisions(AB_BLIND)
+    assert labels_of_clips(manifest) == labels_of_decisions(BLIND_JUDGEMENT_OF_AB)
 
 
 def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film_of_ten_minutes, tmp_path):
@@ -208,7 +256,14 @@ def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film_of_t
     with a number.
     """
     pympi = pytest.importorskip("pympi")
-    decisions = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
+    decisions = (
+        BLIND_JUDGEMENT_OF_AB,
+        JUDGEMENT_OF_AB_IN_SIGHT,
+        LATER_JUDGEMENT_OF_AB,
+        BLIND_JUDGEMENT_OF_CD,
+        AGREED_LEVEL_OF_BOTH,
+        HOSTILE_NOTE_OF_AB,
+    )
     path = export_decisions(film_of_ten_minutes, "eaf", tmp_path, *decisions)
 
     eaf = pympi.Elan.Eaf(str(path))
@@ -227,7 +282,9 @@ def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film_of_t
 def test_elan_has_levels_with_their_annotator_and_concepts_below_them(film_of_ten_minutes, tmp_path):
     """AB called 10 to 18.5 s S blindly, and saw Body and Clothing. ELAN has times in milliseconds."""
     pympi = pytest.importorskip("pympi")
-    document = pympi.Elan.Eaf(str(export_decisions(film_of_ten_minutes, "eaf", tmp_path, AB_BLIND)))
+    document = pympi.Elan.Eaf(
+        str(export_decisions(film_of_ten_minutes, "eaf", tmp_path, BLIND_JUDGEMENT_OF_AB))
+    )
 
     assert document.get_annotation_data_for_tier("human: level, blind@AB") == [(10000, 18500, "S")]
     assert document.get_parameters_for_tier("human: level, blind@AB")["ANNOTATOR"] == "AB"
@@ -241,7 +298,9 @@ def test_pympi_can_add_an_annotation_to_our_tiers(film_of_ten_minutes, tmp_path)
     pympi numbers annotations itself, and fails on ids that it cannot read.
     """
     pympi = pytest.importorskip("pympi")
-    document = pympi.Elan.Eaf(str(export_decisions(film_of_ten_minutes, "eaf", tmp_path, AB_BLIND)))
+    document = pympi.Elan.Eaf(
+        str(export_decisions(film_of_ten_minutes, "eaf", tmp_path, BLIND_JUDGEMENT_OF_AB))
+    )
 
     document.add_annotation("human: level, blind@AB", 20000, 21000, "EN")
 
@@ -262,7 +321,9 @@ def test_praatio_sees_the_tiers_of_people(film_of_ten_minutes, tmp_path):
     The library praatio reads files of Praat.
     """
     textgrid = pytest.importorskip("praatio.textgrid")
-    path = export_decisions(film_of_ten_minutes, "textgrid", tmp_path, CD_BLIND, SETTLED)
+    path = export_decisions(
+        film_of_ten_minutes, "textgrid", tmp_path, BLIND_JUDGEMENT_OF_CD, AGREED_LEVEL_OF_BOTH
+    )
 
     document = textgrid.openTextgrid(str(path), includeEmptyIntervals=False)
 
@@ -279,7 +340,9 @@ def test_players_readers_see_who_decided(film_of_ten_minutes, export_format, tmp
     The library pysubs2 reads subtitles, with times in milliseconds.
     """
     pysubs2 = pytest.importorskip("pysubs2")
-    path = export_decisions(film_of_ten_minutes, export_format, tmp_path, AB_BLIND, SETTLED)
+    path = export_decisions(
+        film_of_ten_minutes, export_format, tmp_path, BLIND_JUDGEMENT_OF_AB, AGREED_LEVEL_OF_BOTH
+    )
 
     cues = pysubs2.load(str(path), encoding="utf-8")
 
@@ -303,9 +366,9 @@ def test_video_editors_readers_see_who_decided(film_of_ten_minutes, export_forma
     pytest.importorskip("opentimelineio")
     if adapter == "fcp_xml":
         pytest.importorskip("otio_fcp_adapter")
-    text = export_decisions(film_of_ten_minutes, export_format, tmp_path, AB_BLIND, SETTLED).read_text(
-        encoding="utf-8"
-    )
+    text = export_decisions(
+        film_of_ten_minutes, export_format, tmp_path, BLIND_JUDGEMENT_OF_AB, AGREED_LEVEL_OF_BOTH
+    ).read_text(encoding="utf-8")
 
     names = [marker.name for marker in markers_read_by_opentimelineio(text, adapter)]
 
@@ -316,7 +379,9 @@ def test_video_editors_readers_see_who_decided(film_of_ten_minutes, export_forma
 def test_markers_of_opentimelineio_hold_the_facts_of_a_decision(film_of_ten_minutes, tmp_path):
     """AB called 10 to 18.5 s S blindly."""
     pytest.importorskip("opentimelineio")
-    text = export_decisions(film_of_ten_minutes, "otio", tmp_path, AB_BLIND).read_text(encoding="utf-8")
+    text = export_decisions(film_of_ten_minutes, "otio", tmp_path, BLIND_JUDGEMENT_OF_AB).read_text(
+        encoding="utf-8"
+    )
 
     markers = markers_read_by_opentimelineio(text, "otio_json")
 
@@ -330,9 +395,9 @@ def test_markers_of_opentimelineio_hold_the_facts_of_a_decision(film_of_ten_minu
 
 def test_an_edit_list_names_who_decided(film_of_ten_minutes, tmp_path):
     """AB called 10 to 18.5 s S blindly: 8.5 s are 204 frames, at 24 frames a second."""
-    text = export_decisions(film_of_ten_minutes, "edl", tmp_path, AB_BLIND, rate=Fraction(24)).read_text(
-        encoding="utf-8"
-    )
+    text = export_decisions(
+        film_of_ten_minutes, "edl", tmp_path, BLIND_JUDGEMENT_OF_AB, rate=Fraction(24)
+    ).read_text(encoding="utf-8")
     assert "|M:human: labels, blind@AB = S; Body; Clothing |D:204" in text
 
 
@@ -348,7 +413,7 @@ def test_opentimelineio_reads_an_edit_list_of_decisions(film_of_ten_minutes, tmp
 def test_pyannotes_columns_name_who_decided(film_of_ten_minutes, tmp_path):
     """C_D é called 10 to 18.5 s EN blindly. RTTM writes _ for a space, and %5F for the _ of a name."""
     pandas = pytest.importorskip("pandas")
-    path = export_decisions(film_of_ten_minutes, "rttm", tmp_path, CD_BLIND)
+    path = export_decisions(film_of_ten_minutes, "rttm", tmp_path, BLIND_JUDGEMENT_OF_CD)
     start_column, duration_column, speaker_column = 3, 4, 7
     types = {start_column: float, duration_column: float}
 
@@ -370,7 +435,7 @@ def test_a_web_annotation_has_its_people_and_the_facts_of_their_decision(film_of
 
     "agreed" does not say whether the score was in sight: `seen_score` does.
     """
-    (annotation,) = annotations_of_people(film_of_ten_minutes, tmp_path, SETTLED)
+    (annotation,) = annotations_of_people(film_of_ten_minutes, tmp_path, AGREED_LEVEL_OF_BOTH)
 
     assert annotation["motivation"] == "classifying"
     assert [person["name"] for person in annotation["creator"]] == ["AB", "C_D é"]
@@ -402,15 +467,17 @@ def test_the_facts_of_a_decision_say_if_the_score_was_in_sight():
 
     A note without a level is no judgement, and says nothing of the score.
     """
-    in_sight = replace(SETTLED, is_blind=False)
+    in_sight = replace(AGREED_LEVEL_OF_BOTH, is_blind=False)
     assert in_sight.facts["seen_score"] == 1
-    assert "seen_score" not in NOTE.facts
+    assert "seen_score" not in HOSTILE_NOTE_OF_AB.facts
 
 
 def test_iiifs_own_parser_sees_who_decided(film_of_ten_minutes, tmp_path):
     """AB called 10 to 18.5 s S blindly, and saw Body and Clothing."""
     iiif = pytest.importorskip("iiif_prezi3")
-    text = export_decisions(film_of_ten_minutes, "iiif", tmp_path, AB_BLIND).read_text(encoding="utf-8")
+    text = export_decisions(film_of_ten_minutes, "iiif", tmp_path, BLIND_JUDGEMENT_OF_AB).read_text(
+        encoding="utf-8"
+    )
     (canvas,) = iiif.Manifest.model_validate_json(text).items
     values = [item.body.value for item in canvas.annotations[0].items]
     assert "human: labels, blind@AB = S; Body; Clothing" in values
@@ -418,13 +485,13 @@ def test_iiifs_own_parser_sees_who_decided(film_of_ten_minutes, tmp_path):
 
 HOSTILE_DECISIONS = (
     Decided(start_s=1.0, end_s=5.0, judges=("=cmd() <b> | -->",), level="S", note=HOSTILE, id=ID.format(9)),
-    NOTE,
-    CD_BLIND,
+    HOSTILE_NOTE_OF_AB,
+    BLIND_JUDGEMENT_OF_CD,
 )
 """A decision whose name and note are hostile, a hostile note without a level, and a plain decision."""
 
 
-@pytest.mark.parametrize("export_format", READ_BACK)
+@pytest.mark.parametrize("export_format", FORMATS_READ_BACK)
 def test_a_hostile_note_or_name_keeps_no_decision_from_being_read_back(
     film_of_ten_minutes, export_format, tmp_path
 ):
@@ -434,7 +501,7 @@ def test_a_hostile_note_or_name_keeps_no_decision_from_being_read_back(
     """
     path = export_decisions(film_of_ten_minutes, export_format, tmp_path, *HOSTILE_DECISIONS)
     labels = labels_of_clips(import_spans([path], tmp_path, movie=film_of_ten_minutes.movie).manifest)
-    (label_by_cd,) = labels_of_decisions(CD_BLIND)
+    (label_by_cd,) = labels_of_decisions(BLIND_JUDGEMENT_OF_CD)
     assert label_by_cd in labels
     assert len(labels) == 2
 

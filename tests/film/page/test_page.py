@@ -51,19 +51,19 @@ def text_of(page):
 
 
 @pytest.fixture(scope="module")
-def page():
+def page_of_ten_minutes():
     """The English page of a film of ten minutes."""
     return film_page([ten_minute_film()])
 
 
-def test_two_pages_of_a_film_have_the_same_bytes(page):
-    """`page` is of this film, too: nothing on it depends on the time or a random number."""
-    assert film_page([ten_minute_film()]) == page
+def test_two_pages_of_a_film_have_the_same_bytes(page_of_ten_minutes):
+    """`page_of_ten_minutes` is of this film, too: nothing on it depends on the time or a random number."""
+    assert film_page([ten_minute_film()]) == page_of_ten_minutes
 
 
-def test_numbers_of_a_page_have_two_decimals_at_most(page):
+def test_numbers_of_a_page_have_two_decimals_at_most(page_of_ten_minutes):
     """More decimals would claim a precision that no number of a model has."""
-    assert re.findall(r"\d+\.\d{3,}", text_of(page)) == []
+    assert re.findall(r"\d+\.\d{3,}", text_of(page_of_ten_minutes)) == []
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_every_text_exists_in_both_languages(name, package):
         assert placeholders(english[text_name]) == placeholders(french[text_name]), text_name
 
 
-def test_a_page_begins_with_what_matters_most(page):
+def test_a_page_begins_with_what_matters_most(page_of_ten_minutes):
     """First what the model marks, then how to see it, and then how far it can be trusted."""
-    text = text_of(page)
+    text = text_of(page_of_ten_minutes)
     in_order = ["the model marks", "Open your own copy", "Passages", "kappa", "no verdict on a film"]
     places = [text.index(words) for words in in_order]
     assert places == sorted(places)
@@ -325,9 +325,9 @@ def test_a_calibration_without_its_worst_error_leaves_the_share_as_it_is():
     assert share_without_worst_error.value == share.value
 
 
-def test_concepts_are_in_the_order_of_how_well_they_are_found(page):
+def test_concepts_are_in_the_order_of_how_well_they_are_found(page_of_ten_minutes):
     """Of eight concepts five are found better than chance, Body best. The other three come after them."""
-    concepts = data_of(page)["rows"]["concepts"]
+    concepts = data_of(page_of_ten_minutes)["rows"]["concepts"]
     names = [concept["name"] for concept in concepts]
     assert names[:2] == ["Body", "Clothing"]
     assert set(names[5:]) == {"Look", "Posture", "Appearance"}
@@ -337,12 +337,12 @@ def test_concepts_are_in_the_order_of_how_well_they_are_found(page):
         assert concept["doubt"] == "(not shown better than chance)"
 
 
-def test_concepts_that_are_not_found_better_than_chance_are_grey(page):
+def test_concepts_that_are_not_found_better_than_chance_are_grey(page_of_ten_minutes):
     """Of Body the average precision (AP) is .55 and chance .21; Look is hardly better than chance."""
-    shown, grey = page.split('<div class="dim">')
+    shown, grey = page_of_ten_minutes.split('<div class="dim">')
     assert "AP 0.55, chance 0.21" in shown  # Body
     assert "AP 0.28, chance 0.26" in grey  # Look
-    assert Words("en").say("legend_unfound", n=3) in page
+    assert Words("en").say("legend_unfound", n=3) in page_of_ten_minutes
 
 
 def rows_seen_by_script(concept):
@@ -433,11 +433,11 @@ def test_a_page_says_that_frames_of_the_film_are_in_it():
     assert id_of_strip_of_stills in page_with_stills
 
 
-def test_a_page_says_that_no_frames_of_the_film_are_in_it(page):
+def test_a_page_says_that_no_frames_of_the_film_are_in_it(page_of_ten_minutes):
     """The page was made from the film's scores alone, so that it has no strip of stills."""
     id_of_strip_of_stills = "f1-stills"
-    assert Words("en")["no_frames"] in page
-    assert id_of_strip_of_stills not in page
+    assert Words("en")["no_frames"] in page_of_ten_minutes
+    assert id_of_strip_of_stills not in page_of_ten_minutes
 
 
 # --- charts and words

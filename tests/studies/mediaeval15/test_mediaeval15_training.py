@@ -60,24 +60,24 @@ def with_violence(manifest, is_violent):
 
 
 @pytest.fixture
-def task(make_task):
+def store_and_manifest(make_task):
     """The store and the manifest of twelve films whose clips are told apart by 20 standard deviations."""
     store, manifest = make_task()
     return store, manifest
 
 
 @pytest.fixture
-def dev_and_test(task):
+def dev_and_test(store_and_manifest):
     """Its dev clips, of six films, and its test clips, of the six others."""
-    return load_sides(*task)
+    return load_sides(*store_and_manifest)
 
 
-def test_violence_that_is_separable_has_an_average_precision_of_1(task, dev_and_test):
+def test_violence_that_is_separable_has_an_average_precision_of_1(store_and_manifest, dev_and_test):
     """Violent and other clips of twelve films are far apart in the features.
 
     A linear model of six of the films puts all violent clips of the six others before the rest.
     """
-    _, manifest = task
+    _, manifest = store_and_manifest
 
     scores, _ = train_violence(dev_and_test, LINEAR)
 
@@ -98,13 +98,15 @@ def test_the_penalty_of_a_linear_model_is_chosen_on_dev_clips_and_recorded(dev_a
     assert [candidate["chosen"] for candidate in candidates].count(True) == 1
 
 
-def test_affect_that_is_separable_has_an_accuracy_of_1_and_a_penalty_for_each_step(task, dev_and_test):
+def test_affect_that_is_separable_has_an_accuracy_of_1_and_a_penalty_for_each_step(
+    store_and_manifest, dev_and_test
+):
     """Each axis has three classes, whose clips are far apart in the features of twelve films.
 
     A model of six of the films asks in two steps whether a clip is above the first class, and whether it is
     above the second; each step has its own penalty.
     """
-    _, manifest = task
+    _, manifest = store_and_manifest
 
     called_classes, selection = train_affect(dev_and_test, LINEAR)
 
@@ -166,13 +168,13 @@ def with_labels_shuffled(manifest, rng):
 
 
 @pytest.mark.long
-def test_a_model_trained_on_shuffled_labels_has_the_average_precision_of_random_scores(task):
+def test_a_model_trained_on_shuffled_labels_has_the_average_precision_of_random_scores(store_and_manifest):
     """A model of labels that were dealt out anew knows nothing, like scores that are drawn at random.
 
     Of each precision, the one to be expected of a random order is taken away, so that the means of both
     should be 0. They may be off by four standard errors, of 3 shuffles and of 100 random runs for each.
     """
-    store, manifest = task
+    store, manifest = store_and_manifest
     rng = np.random.default_rng(0)
     n_shuffles = 3
     n_random_runs = 100
@@ -252,9 +254,9 @@ def without_labels_of_test_clips(manifest):
 
 
 @pytest.mark.parametrize("train", [train_violence, train_affect])
-def test_labels_of_test_clips_change_nothing(task, dev_and_test, train):
+def test_labels_of_test_clips_change_nothing(store_and_manifest, dev_and_test, train):
     """The same clips, with and without the labels of the test clips, give the same scores and choices."""
-    store, manifest = task
+    store, manifest = store_and_manifest
     without_test_labels = load_sides(store, without_labels_of_test_clips(manifest))
 
     assert train(without_test_labels, FAST) == train(dev_and_test, FAST)
@@ -285,21 +287,21 @@ def test_the_origin_of_the_features_is_seen_in_the_provenance(make_task, provena
     ],
     ids=["no label", "no violence", "violence in one film alone"],
 )
-def test_dev_labels_that_teach_nothing_are_refused(task, is_violent, message):
+def test_dev_labels_that_teach_nothing_are_refused(store_and_manifest, is_violent, message):
     """The 120 dev clips are labelled anew by `is_violent`, a function of a clip, of which None is no label.
 
     A penalty is chosen on folds of films, which is impossible where one film alone has violent clips.
     """
-    store, manifest = task
+    store, manifest = store_and_manifest
     dev_and_test = load_sides(store, with_violence(manifest, is_violent))
 
     with pytest.raises(TaskError, match=message):
         train_violence(dev_and_test, FAST)
 
 
-def test_a_manifest_without_clips_on_either_side_is_refused(task):
+def test_a_manifest_without_clips_on_either_side_is_refused(store_and_manifest):
     """One manifest has no clip at all, and the other one dev clips and no test clips."""
-    store, manifest = task
+    store, manifest = store_and_manifest
     without_clips = manifest.with_clips([])
     dev_clips_alone = manifest.with_clips(clip for clip in manifest if clip.extras["split"] == "dev")
 
@@ -309,9 +311,9 @@ def test_a_manifest_without_clips_on_either_side_is_refused(task):
         load_sides(store, dev_clips_alone)
 
 
-def test_a_manifest_of_another_codebook_and_a_store_without_the_backbone_are_refused(task):
+def test_a_manifest_of_another_codebook_and_a_store_without_the_backbone_are_refused(store_and_manifest):
     """A manifest has the codebook obygaze12 where none is given; the store has no features of X-CLIP."""
-    store, manifest = task
+    store, manifest = store_and_manifest
     of_obygaze12 = Manifest(clips=(), root=manifest.root)
 
     with pytest.raises(TaskError, match="obygaze12"):

@@ -48,7 +48,7 @@ def corpus(obygaze12, shared_data, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def results(corpus):
+def results_of_paper(corpus):
     return PaperResults(corpus, corpus.first_source)
 
 
@@ -61,10 +61,10 @@ def files(cell):
     return f"02_{cell[0].upper()}", f"02_{cell[1].upper()}.csv"
 
 
-def test_the_perceptrons_f1_is_the_originals_within_its_spread(results, original):
+def test_the_perceptrons_f1_is_the_originals_within_its_spread(results_of_paper, original):
     """Of each cell: the mean over folds, and where the folds lie, against the original's runs."""
     for cell in CELLS:
-        ours = table2.f1_by_fold(results.classifiers, "mlp", ">".join(cell))
+        ours = table2.f1_by_fold(results_of_paper.classifiers, "mlp", ">".join(cell))
         runs = []
         for run in original["mlp"].values():
             of_cell = [row for row in run["infer"] if (row["trained_on"], row["test"]) == files(cell)]
@@ -79,7 +79,7 @@ def test_the_perceptrons_f1_is_the_originals_within_its_spread(results, original
             assert result.max() <= theirs[..., index].max() + 0.05
 
 
-def test_the_heads_f1_is_the_originals(results, original):
+def test_the_heads_f1_is_the_originals(results_of_paper, original):
     """From features to CAVs to heads: equal to the last digit, on CAVs against all as the original stored."""
     for kind, model in (("tree", "pcbm_dt|all"), ("logistic", "pcbm_lr|all")):
         checked = 0
@@ -87,7 +87,7 @@ def test_the_heads_f1_is_the_originals(results, original):
             cell = row["training_exptype"].lower(), row["predicting"].lower()
             if cell not in CELLS:
                 continue
-            ours = table2.f1_by_fold(results.heads.predictions, model, ">".join(cell))
+            ours = table2.f1_by_fold(results_of_paper.heads.predictions, model, ">".join(cell))
             assert ours["f1_pos"].tolist() == pytest.approx([row["f1_test"]], abs=1e-12)
             checked += 1
         assert checked == 4
@@ -104,13 +104,13 @@ def concept_named(name_of_original):
     return spelled_otherwise.get(name_of_original, name_of_original)
 
 
-def test_the_elected_cavs_are_of_the_originals_folds(results, original):
+def test_the_elected_cavs_are_of_the_originals_folds(results_of_paper, original):
     """Of each concept, a CAV is trained in every fold, and the paper's code elects one of them for its heads.
 
     The oracle has the number of the elected fold, of CAVs that tell the concept from all other clips.
     """
     ours = {}
-    for (concept, negatives), fold in results.concepts.elected.items():
+    for (concept, negatives), fold in results_of_paper.concepts.elected.items():
         if negatives is Negatives.ALL:
             ours[concept] = fold
 
@@ -118,12 +118,12 @@ def test_the_elected_cavs_are_of_the_originals_folds(results, original):
     assert ours == originals
 
 
-def test_the_f1_of_cavs_is_the_originals_in_every_fold(results, original):
+def test_the_f1_of_cavs_is_the_originals_in_every_fold(results_of_paper, original):
     """CAVs tell a concept from all other clips. The oracle has their F1 on the test clips of each fold."""
     for name, f1_of_side in original["cav_f1_per_split"].items():
         target = f"{concept_named(name)}|all"
 
-        result = table2.f1_by_fold(results.concepts.predictions, "cav_svm", target)
+        result = table2.f1_by_fold(results_of_paper.concepts.predictions, "cav_svm", target)
 
         assert result["f1_pos"].tolist() == pytest.approx(f1_of_side["test"], abs=1e-12)
 
@@ -132,9 +132,9 @@ MLP_OF_OURS = ("MLP", "xclip", "F1 (weighted)")
 
 
 @pytest.fixture(scope="module")
-def report_on_table_2(results):
+def report_on_table_2(results_of_paper):
     """It has a compact table, one for each of `CELLS`, and one of trivial models."""
-    return table2.paper_report([results])
+    return table2.paper_report([results_of_paper])
 
 
 def rows_of_cell(block):
@@ -187,7 +187,7 @@ def test_all_positive_at_the_released_prevalence_is_not_the_printed_row(report_o
     assert (side["ours"] > side["printed"] + 0.1).all()
 
 
-def test_every_row_of_table_2_counts_the_clips_that_it_is_of(results, report_on_table_2):
+def test_every_row_of_table_2_counts_the_clips_that_it_is_of(results_of_paper, report_on_table_2):
     """The bottlenecks' folds are of another file than the perceptron's, and have 71 and 100 test clips.
 
     No bottleneck is tested on a clip that it was trained on. Answers have the F1 of calling all positive:
@@ -195,7 +195,7 @@ def test_every_row_of_table_2_counts_the_clips_that_it_is_of(results, report_on_
     """
     data = report_on_table_2.data
     measured = data[data["n_folds"] > 0].set_index(["train", "test", "model"]).sort_index()
-    for predictions in (results.classifiers, results.heads.predictions):
+    for predictions in (results_of_paper.classifiers, results_of_paper.heads.predictions):
         for (task, model), of_row in predictions.table.groupby(["task", "model"]):
             train, test = task.split(">")
             labels_of_clips = of_row.drop_duplicates("clip_id")["label"]
@@ -300,9 +300,9 @@ def test_figure_6_explains_errors_film_by_film(narrow):
     assert "figure6-paper-xclip" in [picture.name for picture in report.pictures]
 
 
-def test_figure_5_is_the_published_heads_tree_down_to_four_levels(results):
+def test_figure_5_is_the_published_heads_tree_down_to_four_levels(results_of_paper):
     """Printed (000, Appendix 9.1): depth 10; the code's limit of 8 cannot give it."""
-    report = figure5.paper_report([results])
+    report = figure5.paper_report([results_of_paper])
     nodes = report.data
     assert nodes["depth"].max() == 8
     assert nodes.loc[nodes["depth"] == 0, "n_train"].item() == 639
@@ -324,13 +324,13 @@ def results_described_as(results, *, clips=None, **of_source):
     return described
 
 
-def test_features_of_the_trained_lsmdc_x_clip_make_table_5s_row(results):
+def test_features_of_the_trained_lsmdc_x_clip_make_table_5s_row(results_of_paper):
     """The paper's Table 5 prints figures of an X-CLIP that was trained on LSMDC, of the perceptron (MLP).
 
     They stand beside ours in the four cells of Table 2, where our features are said to be of this X-CLIP.
     Figures of the usual X-CLIP are in rows of their own, and none is of a bottleneck (Pcbm).
     """
-    of_lsmdc = results_described_as(results, backbone="xclip-lsmdc")
+    of_lsmdc = results_described_as(results_of_paper, backbone="xclip-lsmdc")
     title = of_lsmdc.source.title
 
     _compact_table, *tables_of_cells, _trivial_models = table2.paper_report([of_lsmdc]).blocks
@@ -349,9 +349,9 @@ def test_features_of_the_trained_lsmdc_x_clip_make_table_5s_row(results):
         assert not any(model.startswith("Pcbm") for model, _, _ in texts_of_row)
 
 
-def test_random_weights_are_called_untrained_in_every_table(results):
+def test_random_weights_are_called_untrained_in_every_table(results_of_paper):
     """Predictions are said to be of features by random weights, of which the paper prints nothing."""
-    untrained = results_described_as(results, untrained=True)
+    untrained = results_described_as(results_of_paper, untrained=True)
 
     for module in (table2, figure3, figure5):
         text = markdown(module.paper_report([untrained]))
@@ -359,12 +359,12 @@ def test_random_weights_are_called_untrained_in_every_table(results):
         assert "xclip (untrained)" in text
 
 
-def test_there_is_no_printed_number_beside_those_of_random_weights(results):
+def test_there_is_no_printed_number_beside_those_of_random_weights(results_of_paper):
     """Table 2 has a compact table and then one for each cell, with six metrics of the features in the first.
 
     The paper has no figures of random weights, so that nothing is printed beside ours.
     """
-    untrained = results_described_as(results, untrained=True)
+    untrained = results_described_as(results_of_paper, untrained=True)
 
     _compact_table, table_of_first_cell, *_ = table2.paper_report([untrained]).blocks
 
@@ -376,19 +376,19 @@ def test_there_is_no_printed_number_beside_those_of_random_weights(results):
     assert printed == ["-", "-", "-", "-", "-", "-"]
 
 
-def test_columns_of_printed_numbers_that_there_are_none_of_are_left_out_with_one_note(results):
-    of_lab = results_described_as(results, backbone="lab", label="lab")
-    for described, has_printed in ((of_lab, False), (results, True)):
+def test_columns_of_printed_numbers_that_there_are_none_of_are_left_out_with_one_note(results_of_paper):
+    of_lab = results_described_as(results_of_paper, backbone="lab", label="lab")
+    for described, has_printed in ((of_lab, False), (results_of_paper, True)):
         report = figure3.paper_report([described])
         headings = [heading for block in report.blocks for heading in block.headers]
         assert any(heading.startswith("printed") for heading in headings) == has_printed
         assert sum("none of lab" in note for note in report.notes) == (not has_printed)
 
 
-def test_without_one_of_the_films_no_printed_numbers_are_shown(results):
+def test_without_one_of_the_films_no_printed_numbers_are_shown(results_of_paper):
     """The papers' numbers are of twelve films, and can't be compared with those of eleven."""
-    kept = [clip for clip in results.corpus.manifest if clip.movie != "tt1142988"]
-    fewer = results_described_as(results, clips=kept)
+    kept = [clip for clip in results_of_paper.corpus.manifest if clip.movie != "tt1142988"]
+    fewer = results_described_as(results_of_paper, clips=kept)
     for module in (table2, figure3, figure5):
         report = module.paper_report([fewer])
         assert "printed" not in markdown(report)

@@ -107,14 +107,14 @@ def planted_results(
 
 
 @pytest.fixture(scope="module")
-def results():
+def results_of_planted_clips():
     """Results of clips whose level and concept Body are planted along directions of their own."""
     return planted_results(of_level=2.0, of_film=0.5, of_body=2.5)
 
 
 @pytest.fixture(scope="module")
-def report_on_table_2(results):
-    return table2.strict_report([results])
+def report_on_table_2(results_of_planted_clips):
+    return table2.strict_report([results_of_planted_clips])
 
 
 def test_a_perceptron_that_knows_films_alone_equals_the_movie_prior():
@@ -131,13 +131,15 @@ def test_a_perceptron_that_knows_films_alone_equals_the_movie_prior():
     assert "PCBM-LR left out" in text
 
 
-def test_a_perceptron_on_a_planted_direction_is_better_than_the_movie_prior(results, report_on_table_2):
+def test_a_perceptron_on_a_planted_direction_is_better_than_the_movie_prior(
+    results_of_planted_clips, report_on_table_2
+):
     """In the planted features, S clips lie apart within each film, along one direction.
 
     The movie prior knows the film of a clip and nothing of the clip, so that it is worse in all cells of
     Table 2.
     """
-    compared = table2.movie_knowledge([results])
+    compared = table2.movie_knowledge([results_of_planted_clips])
 
     assert compared["told_apart"].all()
     assert "NOT told apart" not in markdown(report_on_table_2)
@@ -171,22 +173,24 @@ def test_table_2_begins_with_a_row_per_model_in_the_papers_metric(report_on_tabl
             assert cells[task] == f"{pooled[model, metric, task]:.3f}"
 
 
-def test_numbers_of_table_2_are_those_of_evaluate(results, report_on_table_2):
+def test_numbers_of_table_2_are_those_of_evaluate(results_of_planted_clips, report_on_table_2):
     """They differ if the table scales, splits or pools clips otherwise than `evaluate` does."""
     report = report_on_table_2
-    alone = evaluate(results.source, ["linear"], "hn_s", "enhn_s").metrics
+    alone = evaluate(results_of_planted_clips.source, ["linear"], "hn_s", "enhn_s").metrics
     for row in alone[alone["model"] == "linear"].to_dict(orient="records"):
         own = report.data[(report.data["task"] == "hn_s>enhn_s") & (report.data["model"] == "linear")]
         assert own.set_index("metric").loc[row["metric"], "pooled"] == row["pooled"]
 
 
-def test_figure_3_finds_the_planted_concept_better_than_others_and_than_calling_all_positive(results):
+def test_figure_3_finds_the_planted_concept_better_than_others_and_than_calling_all_positive(
+    results_of_planted_clips,
+):
     """It has a row for each concept that clips have and a note on the others.
 
     Concepts that are in no feature are found a little: only HN and S clips have concepts, and features tell
     these levels.
     """
-    report = figure3.strict_report([results])
+    report = figure3.strict_report([results_of_planted_clips])
 
     assert set(report.data["negatives"]) == {"en", "all"}
     rows = report.data[report.data["negatives"] == "all"].set_index("concept")
@@ -221,11 +225,11 @@ def test_a_concept_is_learnable_when_three_movies_have_it(n_movies_with_look, ex
     assert is_learnable(concept_target("Look", CODEBOOK), data) is expected
 
 
-def test_table_4_tests_every_movie_once(results):
+def test_table_4_tests_every_movie_once(results_of_planted_clips):
     """Each of the eight planted movies has 30 clips, and a row with the AUC of their scores."""
-    predictions = results.pair_rows()
+    predictions = results_of_planted_clips.pair_rows()
 
-    table = table4.strict_report([results]).data
+    table = table4.strict_report([results_of_planted_clips]).data
 
     assert table["n_clips"].tolist() == [30, 30, 30, 30, 30, 30, 30, 30]
     for row in table.to_dict(orient="records"):
@@ -261,19 +265,19 @@ def test_figure_5_draws_the_concept_that_matters_at_the_root():
     assert "max_depth=" in report.blocks[0].notes[0]
 
 
-def test_figure_6_splits_all_errors_into_false_alarms_and_misses(results):
-    report = figure6.strict_report([results])
+def test_figure_6_splits_all_errors_into_false_alarms_and_misses(results_of_planted_clips):
+    report = figure6.strict_report([results_of_planted_clips])
     of_kind = report.data.groupby("errors")
     assert of_kind["factor"].count().to_dict() == {"false alarms": 9, "misses": 8}
-    predictions = results.pair_rows()
+    predictions = results_of_planted_clips.pair_rows()
     n_errors = (predictions["label"] != predictions["called"]).sum()
     assert of_kind["n_errors"].first().sum() == n_errors
 
 
-def test_every_choice_is_listed_with_its_inner_losses(results):
-    assert results.runs
-    assert results.concepts
-    tables = results.tables
+def test_every_choice_is_listed_with_its_inner_losses(results_of_planted_clips):
+    assert results_of_planted_clips.runs
+    assert results_of_planted_clips.concepts
+    tables = results_of_planted_clips.tables
     assert set(tables) == {"predictions", "selection", "curves"}
     selection = tables["selection"]
 
@@ -282,12 +286,12 @@ def test_every_choice_is_listed_with_its_inner_losses(results):
     assert set(tables["predictions"]["task"]) >= {"en_s>enhn_s", "concept:Body>concept:Body"}
 
 
-def test_nothing_of_the_papers_print_stands_beside_other_films(results):
+def test_nothing_of_the_papers_print_stands_beside_other_films(results_of_planted_clips):
     for module in MODULES_OF_TABLES_AND_FIGURES:
-        report = module.strict_report([results])
+        report = module.strict_report([results_of_planted_clips])
         assert "printed" not in markdown(report)
         assert "printed" not in report.data.columns
-    assert "printed" not in markdown(figure2(results.corpus.manifest))
+    assert "printed" not in markdown(figure2(results_of_planted_clips.corpus.manifest))
 
 
 def test_a_codebook_of_other_levels_than_the_papers_is_refused_by_its_name():
@@ -317,12 +321,14 @@ def files_of_reports(results, folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_reports_of_the_same_runs_have_the_same_bytes_with_one_thread_or_two(results, tmp_path):
+def test_reports_of_the_same_runs_have_the_same_bytes_with_one_thread_or_two(
+    results_of_planted_clips, tmp_path
+):
     """A tree, permutation tests and error factors are computed for them."""
     with threadpool_limits(limits=1, user_api="blas"):
-        by_one_thread = files_of_reports(results, tmp_path / "1")
+        by_one_thread = files_of_reports(results_of_planted_clips, tmp_path / "1")
     with threadpool_limits(limits=2, user_api="blas"):
-        by_two_threads = files_of_reports(results, tmp_path / "2")
+        by_two_threads = files_of_reports(results_of_planted_clips, tmp_path / "2")
     n_formats = 4
 
     assert len(by_one_thread) == len(MODULES_OF_TABLES_AND_FIGURES) * n_formats
@@ -330,9 +336,9 @@ def test_reports_of_the_same_runs_have_the_same_bytes_with_one_thread_or_two(res
 
 
 @pytest.mark.parametrize("negatives", [Negatives.EN, Negatives.ALL])
-def test_the_negative_clips_of_a_concept_are_the_same_in_both_protocols(results, negatives):
+def test_the_negative_clips_of_a_concept_are_the_same_in_both_protocols(results_of_planted_clips, negatives):
     """The strict protocol says negatives by their levels, as the option `--against` does."""
-    labels = results.source.labels
+    labels = results_of_planted_clips.source.labels
     label_of_clip = concept_target("Body", CODEBOOK, NEGATIVE_LEVELS[negatives]).of(labels)
     strict = {
         clip_id: label
@@ -340,7 +346,7 @@ def test_the_negative_clips_of_a_concept_are_the_same_in_both_protocols(results,
         if label != NOT_ASKED
     }
 
-    assert strict == concept_labels(results.corpus.manifest, "Body", negatives)
+    assert strict == concept_labels(results_of_planted_clips.corpus.manifest, "Body", negatives)
 
 
 @pytest.mark.parametrize("n_undefined", [0, 3])
