@@ -31,8 +31,10 @@ def manifest_file(folder: Path, *rows: str, header: str = HEADER) -> Path:
 
 
 def test_a_manifest_has_these_columns():
-    """`HEADER` is the first line of the files of manifests that are written out here."""
-    assert ",".join(FIELDS) == HEADER
+    """Tests of this file write manifests below the same heading, `HEADER`."""
+    heading = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
+    assert ",".join(FIELDS) == heading
+    assert heading == HEADER
 
 
 @pytest.fixture

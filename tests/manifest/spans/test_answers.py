@@ -180,7 +180,11 @@ LEFT_OUT = {
 
 @pytest.mark.parametrize("case", LEFT_OUT)
 def test_unusable_answers_are_left_out_with_their_reason(import_files, case):
-    """`LEFT_OUT` has answers about the clips c0, c1, ..., which clips they label, and a part of a notice."""
+    """A machine answers questions about the clips c0, c1, ...; some answers cannot be used, or most lack one.
+
+    Expected are the ids of the clips that are labelled, and a part of the notice that says why others are
+    not.
+    """
     answers, expected_ids, notice = LEFT_OUT[case]
 
     clips, notices = import_files({"a.jsonl": jsonl_of(*answers)})

@@ -640,7 +640,10 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_errors_do_not_quote_the_parsers(import_file, name):
-    """`BROKEN` has a broken file of each suffix. The words below are of parsers of XML, JSON, CSV and workbooks."""
+    """A file is broken, and the parser of its kind (XML, JSON, CSV or workbooks) fails with words of its own.
+
+    The error says what is wrong in our words.
+    """
     words_of_parsers = "mismatched|unexpected|expected after|limit|Expecting|column 2|calamine|codec"
 
     with pytest.raises(ManifestError) as error:

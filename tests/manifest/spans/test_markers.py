@@ -146,10 +146,10 @@ with a marker of Avid.
 
 
 def test_each_line_of_an_edl_is_an_event_or_left_out_by_its_number(import_files):
-    """The last two times of an event are those of the film; the two before may be frames of the source.
+    """In a list of cuts (EDL) the last two times of an event are those of the film.
 
-    Names of reels may have blanks (Head Leader). The marker in line 3 is a point. Line 6 lacks the sort of
-    its event, C for a cut.
+    The marker in line 3 is a point, and line 6 lacks the sort of its event, C for a cut. The two before are
+    read, though a reel is called Head Leader, with a blank, and times of sources are in frames.
     """
     list_of_cuts = (
         "TITLE: film\n"
@@ -180,9 +180,9 @@ def test_markers_of_avid_in_a_list_without_cuts_are_points_and_left_out(import_f
 
 
 def test_a_list_of_resolve_has_markers_and_cuts(import_files):
-    """`LIST_OF_RESOLVE` has a green marker of 100 frames, a cut of a picture and of its sound, and another cut.
+    """A list of Resolve has a green marker of 100 frames, which are 4 s, and cuts of a picture and its sound.
 
-    In the last cut stands a marker of Avid. The timeline begins at 01:00:00:00.
+    In its last cut stands a marker of Avid. The timeline begins at 01:00:00:00, which is 0 s of the film.
     """
     clips, notices = import_files({"film.edl": LIST_OF_RESOLVE}, start="01:00:00:00")
 
@@ -367,7 +367,8 @@ def test_a_marker_of_ours_that_was_not_moved_has_its_exact_times(
 ):
     """We exported it from 1.013 to 5.006 s; its own times are in frames, 25 a second.
 
-    Times to the frame would differ from those of the scored film, so that decisions on a span were of another.
+    Times to the frame would differ from those of the scored film, so that decisions on a span were of
+    another.
     """
     times = {
         "start_time": {"rate": 25, "value": start_frame},

@@ -54,8 +54,8 @@ def texts_with_times(clips):
 def test_a_time_is_read_by_the_clock_of_the_document(import_files, begin, end, parameters, expected_s):
     """A document of TTML has one subtitle, whose times count hours, seconds, frames (f) or ticks (t).
 
-    How long a frame or a tick is, the parameters of the document say; those in `NTSC` say 29.97 frames a
-    second. Expected are the seconds of its start and its end.
+    How long a frame or a tick is, the parameters of the document say: by those called NTSC, a frame lasts
+    1001 / 30,000 s. Expected are the seconds of its start and its end.
     """
     document = ttml(f'<div><p begin="{begin}" end="{end}">x</p></div>', parameters)
 
