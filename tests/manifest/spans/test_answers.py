@@ -261,7 +261,7 @@ def test_a_level_may_be_named_or_have_probabilities(import_files, level):
 
 @pytest.mark.parametrize("level", ["s", "en"])
 def test_a_level_that_a_machine_names_is_one_in_any_case_as_in_a_column_of_levels(import_files, level):
-    """A machine answered `s`, a person wrote it in a table: both say S."""
+    """A machine answered s, or en, in small letters, and AB wrote the same into a table: S, or EN."""
     row = f"movie,start_s,end_s,level,annotator\nm,0,4,{level},AB\nm,4,8,HN,AB\n"
     files = {"a.jsonl": jsonl_of({"answers": {"level": level}}), "people.csv": row}
 
@@ -380,7 +380,10 @@ def test_a_machine_that_hears_is_asked_of_what_is_heard():
 
 
 def test_answers_of_a_machine_that_hears_count_for_what_is_heard(import_files):
-    """The machine says that Voice, which is heard, is in the clip."""
+    """A machine that sees and hears answers all questions, and says that Voice, which is heard, is there.
+
+    It was not asked about Narratology, which the story tells.
+    """
     questions = codebook_questions(OBYGAZE12, ("visual", "heard"))
     answers = dict.fromkeys(questions, "no") | {"level:EN": "yes", "concept:Voice": "yes"}
     of_machine = {"answers": answers, "perceives": ["visual", "heard"]}
@@ -392,7 +395,7 @@ def test_answers_of_a_machine_that_hears_count_for_what_is_heard(import_files):
 
 
 def test_answers_of_a_machine_with_a_sense_that_does_not_exist_are_left_out(import_files):
-    """The first answer is of a machine that smells."""
+    """The first of two answers is of a machine that perceives "smell", which is no modality."""
     of_a_nose = {"answers": ALL_NO, "perceives": ["smell"]}
 
     clips, notices = import_files({"a.jsonl": jsonl_of(of_a_nose, ANSWERED)})
@@ -402,7 +405,10 @@ def test_answers_of_a_machine_with_a_sense_that_does_not_exist_are_left_out(impo
 
 
 def test_questions_of_concepts_hold_their_instances_and_examples():
-    """An instance is a typical form of a concept, with examples."""
+    """An instance is a typical form of a concept, with examples, as ObyGaze12 lists them.
+
+    The question about a concept names all of them, by which a machine knows what to look for.
+    """
     questions = codebook_questions(OBYGAZE12)
     n_instances = 0
     for concept in OBYGAZE12.concepts:
@@ -423,7 +429,10 @@ def test_questions_of_levels_hold_the_construct():
 
 
 def test_a_concept_that_is_none_is_refused_without_an_option_that_does_not_work(import_files):
-    """Answers keep the codebook's words: `--word` explains none of them."""
+    """A machine answered about "Gun", a concept that the codebook does not have.
+
+    Answers keep the codebook's words, and `--word` explains none of them, so it is not proposed.
+    """
     answer = (
         '{"clip_id": "c0", "movie": "f", "start_s": 1, "end_s": 5, "model": "m", '
         '"answers": {"concept:Gun": "yes"}}'

@@ -437,7 +437,7 @@ def test_two_concepts_that_differ_in_the_form_of_an_accent_are_refused(tmp_path)
 
 
 def test_a_film_beside_the_table_is_found_in_either_form_of_unicode(import_files, tmp_path):
-    """The disk has e with an accent of its own, and the table é as one sign."""
+    """A video Léa.mp4 lies beside a table. The disk has e and an accent of its own, the table one sign."""
     (tmp_path / "Le\u0301a.mp4").touch()
 
     (clip,), notices = import_files({"s.csv": "video,start_s,end_s\nL\u00e9a.mp4,1,5\n"})
@@ -558,7 +558,10 @@ def test_a_word_that_is_both_level_and_concept_is_the_level(import_file, codeboo
 def test_a_word_that_is_both_level_and_concept_is_the_concept_on_a_tier_of_concepts(
     import_file, codebook_where_calm_is_both
 ):
-    """There is no choice to make, so there is nothing to note."""
+    """The codebook has a level "calm" and a concept "Calm". A turn says "calm" on a tier of concepts.
+
+    So it is the concept. There is no choice to make, and nothing to note.
+    """
     clips, account = import_file(
         rttm((1, 5, "calm")), codebook=codebook_where_calm_is_both, tiers={"speaker": "concepts"}
     )
@@ -672,7 +675,10 @@ def turn_without_length(tmp_path):
 
 
 def test_a_file_without_spans_leaves_no_manifest(turn_without_length, tmp_path, capsys):
-    """The command ends with the code 3."""
+    """A file of RTTM has one turn of speech, which lasts 0 s, so there is no span to import.
+
+    The command writes no manifest, says so, and ends with the code 3.
+    """
     manifest = tmp_path / "a.csv"
 
     code = obygaze("manifest", "import", "spans", turn_without_length, "--out", manifest)
@@ -828,7 +834,11 @@ def test_a_tier_of_people_that_was_renamed_a_little_says_how_they_judged_as_it_s
 
 @pytest.mark.parametrize("are_in_two_files", [False, True])
 def test_concepts_that_were_seen_in_sight_of_a_score_are_in_no_blind_label(import_files, are_in_two_files):
-    """AB gave the level blindly, and the concepts of the same span in sight of the model's score."""
+    """AB gave the level of a span blindly, and its concepts in sight of a model's score, on two tiers.
+
+    Joined to one clip, the concepts would seem blind too. So they are a clip of their own, in one file or
+    two.
+    """
     level = tier("human: level, blind@AB", alignable_annotation("a1", "t1", "t2", "S"))
     concepts = tier("human: concepts, in sight@AB", alignable_annotation("a2", "t1", "t2", "Body"))
     contents = [level, concepts] if are_in_two_files else [level + concepts]

@@ -351,7 +351,11 @@ def test_a_code_of_the_codebook_that_the_table_explains_otherwise_is_asked_about
 
 
 def test_a_legend_that_agrees_with_the_codebook_and_labels_of_two_people_are_no_question(tmp_path):
-    """Codes beside each other in another row may be two people's labels of one span."""
+    """Above the headings of a table, a legend says that S is sure, as the codebook does.
+
+    The row below has S beside EN, which may be two people's labels of one span, and says nothing of what
+    they mean.
+    """
     path = tmp_path / "a.tsv"
     rows = [
         ["S = sure; HN = hard negative", "NS: not sure"],

@@ -84,7 +84,10 @@ def test_a_start_for_files_without_time_codes_is_refused(import_files):
 
 
 def test_the_edit_index_of_resolve_is_read_by_its_record_times(import_files):
-    """The film begins at 01:00:00:00 of the timeline, so 01:00:01:00 is 1 s of the film."""
+    """Resolve writes a table of cuts, with times of its timeline (Record In and Record Out).
+
+    The film begins at 01:00:00:00 of the timeline, so 01:00:01:00 is 1 s of the film.
+    """
     table = (
         '"#","Reel","V","Record In","Record Out","Name","Comments","Color","Notes"\n'
         "1,A,V1,01:00:01:00,01:00:05:00,clip.mov,,Blue,S\n"
@@ -265,7 +268,10 @@ def test_markers_of_final_cut_pro_are_in_the_time_of_the_film_that_their_clip_sh
 
 
 def test_a_keyword_of_final_cut_pro_whose_time_is_none_is_left_out_alone(import_files):
-    """The keyword a begins at 1/0 s."""
+    """Final Cut Pro writes times as fractions of seconds. The keyword a begins at 1/0 s, which is no time.
+
+    It is left out. The keyword b, from 1 to 2 s, is read.
+    """
     keywords = '<keyword start="1/0s" duration="1s" value="a"/><keyword start="1s" duration="1s" value="b"/>'
 
     clips, notices = import_files({"a.fcpxml": f"<fcpxml><event>{keywords}</event></fcpxml>"})
@@ -290,7 +296,11 @@ def otio_of(*lengths):
 
 
 def test_a_marker_of_one_frame_in_premiere_is_a_span(import_files):
-    """Markers from 1 s on last one and two frames, of 0.04 s each."""
+    """Two markers of Premiere begin at 1 s. At 25 frames a second, they last one and two frames of .04 s.
+
+    Other editors give a marker that is set on a frame the length of one frame. Premiere does not, so both
+    are spans.
+    """
     table = tsv(
         HEADINGS_OF_PREMIERE,
         ["S", "", "00:00:01:00", "00:00:01:01", "", "Comment"],

@@ -680,7 +680,7 @@ def test_a_mistyped_time_in_the_last_row_is_refused(import_files):
 
 
 def test_a_legend_below_a_table_is_left_out(import_files):
-    """The last row explains what EN means, and has no times and no level."""
+    """Two rows are clips. The last row explains what EN means, and has no times and no level."""
     table = "movie,start_s,end_s,level\na,1,2,S\na,3,4,EN\nEN,easy negative,,\n"
 
     clips, notices = import_files({"t.csv": table})
@@ -693,7 +693,10 @@ def test_a_legend_below_a_table_is_left_out(import_files):
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize("sign", [";", ",", " / ", "|", " + "])
 def test_a_codebook_is_guessed_by_the_signs_between_concepts_that_the_import_reads(tmp_path, sign):
-    """Each cell lists two of the concepts Leib, Stimme and Raum, with the sign between them."""
+    """Each cell of a table lists two of the concepts Leib, Stimme and Raum, with a sign between them.
+
+    The guessed codebook has these three, and with it the import reads the list of the first clip.
+    """
     table = tmp_path / "t.csv"
     table.write_text(
         "movie,video,level,concepts\n"

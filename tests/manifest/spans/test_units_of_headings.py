@@ -240,7 +240,7 @@ def test_an_unknown_unit_is_refused(refusal_of):
 # --- options that change nothing
 # ---------------------------------------------------------------------------
 def test_a_notice_says_that_no_time_needs_the_rate_that_was_given(import_files):
-    """The person gives 25 frames a second, and all times are seconds."""
+    """The person gives 25 frames a second, and all times are seconds, so that the rate may be a mistake."""
     content = table_of_times("Start (s)", "End (s)", (10, 20))
 
     _, notices = import_files(

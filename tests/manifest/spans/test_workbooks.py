@@ -160,7 +160,10 @@ def test_a_column_of_clocks_of_whole_minutes_is_noted(import_files):
 
 
 def test_a_column_of_clocks_with_seconds_needs_no_note(import_files):
-    """The span is from 1:30:00 to 2:00:30."""
+    """A person typed clocks into a workbook: a span from 1:30:00 to 2:00:30, which has seconds.
+
+    So the first clock is an hour and a half, 5400 s, and no minute and a half.
+    """
     workbook = sheet([["movie", "start_s", "end_s"], ["a", clock(seconds=5400), clock(seconds=7230)]])
 
     (clip,), notices = import_files({"a.xlsx": workbook})
