@@ -103,7 +103,10 @@ def test_facts_that_older_tables_do_not_have_are_left_open():
 
 
 def test_common_windows_are_those_that_all_judges_judged():
-    """AB judged the windows at 0, 46 and 92 s, CD those at 46, 92 and 138 s, EF that at 92 s."""
+    """AB judged the windows at 0, 46 and 92 s, CD those at 46, 92 and 138 s, EF that at 92 s.
+
+    So AB and CD share two windows, and all three share one. Nobody shares none.
+    """
     by_ab = [judged_clip("AB", start_s=0), judged_clip("AB", start_s=46), judged_clip("AB", start_s=92)]
     by_cd = [judged_clip("CD", start_s=46), judged_clip("CD", start_s=92), judged_clip("CD", start_s=138)]
     by_ef = [judged_clip("EF", start_s=92)]

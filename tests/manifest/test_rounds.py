@@ -116,7 +116,10 @@ def test_films_are_numbered_from_1_on_for_each_annotator(annotators_per_film, n_
 @pytest.mark.long
 @pytest.mark.parametrize(("annotators_per_film", "n_calibration"), [(2, 0), (2, 3), (3, 2)])
 def test_pairs_of_annotators_share_about_as_many_films(annotators_per_film, n_calibration):
-    """Agreement is measured for each pair, so no pair should have much fewer films than another."""
+    """Twenty films are assigned to four annotators. Agreement is measured for each pair of them.
+
+    So no pair should share much fewer films than another: two at most.
+    """
     assignment = assign_twenty_films(annotators_per_film, n_calibration)
 
     n_common_films = Counter()

@@ -319,7 +319,10 @@ def test_each_machine_of_a_file_is_an_annotator_of_its_own(import_files):
 
 
 def test_names_of_clips_films_and_machines_may_be_numbers(import_files):
-    """JSON has numbers, which are taken as the texts that they are written as."""
+    """In a machine's answer about a clip the ids of clip, film and model, and the date, are numbers of JSON.
+
+    They are taken as the texts that they are written as.
+    """
     numbered = {**ANSWERED, "clip_id": 7, "movie": 54215, "model": 4, "date": 20260101}
 
     (clip,), _ = import_files({"a.jsonl": jsonl_of(numbered)})
@@ -446,7 +449,10 @@ def test_a_concept_that_is_none_is_refused_without_an_option_that_does_not_work(
 
 @pytest.mark.parametrize("column", ["", "seen_score"], ids=["not said", "in sight"])
 def test_answers_meet_the_clips_of_a_manifest_that_says_whether_a_score_was_in_sight(import_files, column):
-    """The machine was asked about the clips of people.csv, and names them by their ids."""
+    """The machine was asked about the clip c0 of people.csv, which AB labelled, and names it by its id.
+
+    The clip is found whether or not the table has a column that says if a score was in sight.
+    """
     cell = "1" if column else ""
     people = f"clip_id,movie,start_s,end_s,level,annotator,{column}\nc0,m,0,4,S,AB,{cell}\n"
 

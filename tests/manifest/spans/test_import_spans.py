@@ -191,7 +191,10 @@ def test_concepts_that_refer_to_a_level_are_kept_from_all_tiers(import_file):
 
 @pytest.mark.parametrize("level_tier", [LEVEL, LEVEL_BY_AB], ids=["of nobody", "of AB"])
 def test_concepts_at_the_times_of_a_level_are_kept(import_file, level_tier):
-    """The level S, Body and Look are each from t1 to t2, 1 to 5 s, so they are one clip."""
+    """On a tier of levels is S, and on a tier of concepts are Body and Look, all from 1 to 5 s.
+
+    They have the same times, so they are one clip, whether or not the level's tier is signed by AB.
+    """
     body_and_look = alignable_annotation("a2", "t1", "t2", "Body") + alignable_annotation(
         "a3", "t1", "t2", "Look"
     )

@@ -173,7 +173,10 @@ def test_each_line_of_an_edl_is_an_event_or_left_out_by_its_number(import_files)
 
 @pytest.mark.parametrize("heading", ["", "TITLE: film\nFCM: FILM\n"], ids=["alone", "titled"])
 def test_markers_of_avid_in_a_list_without_cuts_are_points_and_left_out(import_files, heading):
-    """A marker of Avid (LOC) has a time, a colour and a text, and no length."""
+    """A list has no cuts, and two markers of Avid (LOC), each with a time, a colour and a text.
+
+    They have no length, so both are points, and left out.
+    """
     markers = "* LOC: 01:00:00:10 green   one\n* LOC: 01:00:01:00 red     two\n"
 
     clips, notices = import_files({"film.edl": f"{heading}{markers}"})

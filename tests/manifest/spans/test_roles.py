@@ -353,7 +353,10 @@ def test_a_label_that_is_unknown_on_a_declared_tier_is_refused(import_marks, kin
 
 @pytest.mark.parametrize("kind", ["eaf", "textgrid"])
 def test_decisions_on_conflicts_are_no_labels_unless_their_tier_is_named(import_marks, kind):
-    """Decisions are made by several annotators together, so they are of none of them."""
+    """A file has S and EN on a tier of decisions, which several annotators made together.
+
+    They are of none of them, and no labels. The person names the tier as one of levels, and they are read.
+    """
     decisions = [
         Mark("human: decision level", start=1, end=5, text="S"),
         Mark("human: decision level", start=6, end=7, text="EN"),

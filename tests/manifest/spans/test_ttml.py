@@ -151,7 +151,7 @@ def test_texts_in_another_language_than_the_document_have_a_tier_of_their_own(im
     "namespace", ["http://www.w3.org/2006/04/ttaf1", "http://www.w3.org/2006/10/ttaf1", ""]
 )
 def test_older_namespaces_are_read_too(import_files, namespace):
-    """Versions of TTML before the standard had other names for its elements, or none."""
+    """A document of an early version of TTML, with a subtitle from 1 to 2 s, names its elements otherwise."""
     text = '<div><p begin="1s" end="2s">a</p></div>'
     document = f'<?xml version="1.0"?><tt xmlns="{namespace}"><body>{text}</body></tt>'
 

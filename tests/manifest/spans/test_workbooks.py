@@ -303,7 +303,11 @@ def test_merged_cells_of_a_column_all_have_the_first_text(import_files):
 
 
 def test_a_cell_of_a_manifest_that_cannot_be_read_is_refused(tmp_path):
-    """The level is a formula without a value, as of a file that no spreadsheet has computed."""
+    """In a manifest that is a workbook, the level of the only clip is a formula without a value.
+
+    No spreadsheet has computed it, as in files that a program wrote. A warning names the cell, F2, and the
+    error its line.
+    """
     book = sheet([[*FIELDS], ["a", "f", "", 0, 5, "S", "", ""]])
     level = '<c r="F2" t="inlineStr"><is><t>S</t></is></c>'
     formula = '<c r="F2"><f>A1</f></c>'
