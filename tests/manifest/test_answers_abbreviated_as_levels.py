@@ -70,7 +70,10 @@ def test_they_are_read_as_answers_of_the_concept_where_the_person_says_so(
 
 
 def test_levels_below_a_concept_are_no_answers(tmp_path):
-    """S and HN are two levels: nobody abbreviates no as HN, and which column is the level is asked."""
+    """Below the heading Body stand S and HN, which are two levels: nobody abbreviates no as HN.
+
+    The column "rating" has levels too, so the refusal asks which of the two columns is the level.
+    """
     levels_below_body = ("S", "HN", "S", "HN", "S")
     table = table_of_levels_and_answers(tmp_path, "rating", "Body", levels_below_body)
 

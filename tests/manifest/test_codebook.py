@@ -224,7 +224,10 @@ modality = "motion"
 
 @pytest.mark.parametrize("name", BUILTIN)
 def test_built_in_codebooks_explain_every_level_and_concept_in_english_and_french(name):
-    """The construct is what the levels are levels of, such as objectification."""
+    """Each codebook of the package explains its levels, its concepts, and what levels are levels of.
+
+    This construct, such as objectification, is explained too, all in English and in French.
+    """
     codebook = builtin_codebook(name)
 
     assert codebook.construct

@@ -29,6 +29,7 @@ def schema_of_elan():
 
 
 def clip_of_film_f(annotator, start_s, end_s, level, *concepts):
+    """Make a clip of film f to which an annotator gave a level and concepts."""
     return Clip(f"f-{annotator}-{start_s}", "f", "", start_s, end_s, level, concepts, annotator)
 
 
@@ -62,8 +63,11 @@ def test_a_blank_document_is_valid_by_elans_own_schema(annotators):
 
 
 def test_a_blank_document_offers_all_levels_and_concepts_of_the_codebook():
-    """They stand in vocabularies, from which people choose in ELAN, whoever annotates."""
-    document = blank_document(MOBYGAZE, "tt1", ())
+    """A blank document of ELAN is for people to annotate the film tt1, by the codebook of MObyGaze.
+
+    Its levels and concepts stand in vocabularies, from which people choose in ELAN, whoever annotates.
+    """
+    document = blank_document(MOBYGAZE, movie="tt1", annotators=())
 
     for word in (*MOBYGAZE.level_names, *MOBYGAZE.concept_names):
         assert f">{word}<" in document
@@ -71,7 +75,7 @@ def test_a_blank_document_offers_all_levels_and_concepts_of_the_codebook():
 
 @pytest.mark.parametrize("annotators", [(), ("AB", "C & D")], ids=["nobody", "two annotators"])
 def test_a_blank_document_has_no_annotation_to_import(tmp_path, annotators):
-    """Nobody has annotated the film tt1 in it yet."""
+    """A blank document of ELAN is for people to annotate the film tt1. Nobody has done so yet."""
     path = tmp_path / "blank.eaf"
     path.write_text(blank_document(MOBYGAZE, "tt1", annotators), encoding="utf-8")
 
@@ -79,7 +83,7 @@ def test_a_blank_document_has_no_annotation_to_import(tmp_path, annotators):
 
 
 def test_conflicts_are_the_spans_in_which_levels_differ(two_annotators):
-    """From 10 s on Ann says EN. Ben says S up to 20 s, then HN up to 25 s, and then EN too."""
+    """Up to 10 s Ann and Ben say S. Then Ann says EN, and Ben S up to 20 s, HN up to 25 s, and EN too."""
     assert conflicts(two_annotators.clips, MOBYGAZE) == [
         (10.0, 20.0, "ann: EN; ben: S"),
         (20.0, 25.0, "ann: EN; ben: HN"),
@@ -92,8 +96,9 @@ def test_of_overlapping_spans_of_one_annotator_the_higher_level_is_compared(is_h
     higher = clip_of_film_f("ann", start_s=0.0, end_s=10.0, level="S")
     lower = clip_of_film_f("ann", start_s=5.0, end_s=10.0, level="HN")
     of_ann = (higher, lower) if is_higher_first else (lower, higher)
+    of_ben = clip_of_film_f("ben", start_s=0.0, end_s=10.0, level="S")
 
-    assert conflicts((*of_ann, clip_of_film_f("ben", start_s=0.0, end_s=10.0, level="S")), MOBYGAZE) == []
+    assert conflicts((*of_ann, of_ben), MOBYGAZE) == []
 
 
 @pytest.mark.parametrize(
@@ -107,18 +112,24 @@ def test_of_overlapping_spans_of_one_annotator_the_higher_level_is_compared(is_h
 def test_what_one_of_two_annotators_did_not_mark_is_settled_as_it_is_counted(further_mark, expected):
     """Ann marks S up to 10 s, where Ben marks nothing, and both mark S from 20 s on.
 
-    `manifest disagreements` counts it as overlooked by Ben, unless he marks the lowest level too.
+    So they differ up to 10 s: Ben overlooked it, which is the lowest level, EN. But if Ben also marks EN
+    elsewhere, he says nothing of what he did not mark.
     """
     of_both = [clip_of_film_f(name, start_s=20.0, end_s=30.0, level="S") for name in ("ann", "ben")]
     clips = (clip_of_film_f("ann", start_s=0.0, end_s=10.0, level="S"), *of_both, *further_mark)
 
-    found = conflicts(clips, MOBYGAZE)
+    spans_of_conflict = conflicts(clips, MOBYGAZE)
 
-    assert [span for span in found if span[0] < 20] == expected
+    before_20_s = [span for span in spans_of_conflict if span[0] < 20]
+    assert before_20_s == expected
 
 
 def test_a_label_of_nobody_is_no_annotators_to_settle(two_annotators):
-    """A merged row that names nobody has no tier and is in no conflict, as it has no part in agreement."""
+    """Ann and Ben labelled film f, and a merged row that names nobody says HN up to 10 s.
+
+    The row has no tier in the document for their decisions and is in no conflict, as it has no part in
+    agreement.
+    """
     of_nobody = clip_of_film_f("", start_s=0.0, end_s=10.0, level="HN")
     with_merged_row = two_annotators.with_clips((*two_annotators.clips, of_nobody))
 

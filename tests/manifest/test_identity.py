@@ -70,7 +70,10 @@ def test_names_that_differ_are_two(name, other):
 
 @pytest.mark.parametrize(("name", "other"), [("A1", "Al"), ("film0", "filmO"), ("Burn", "Bum")])
 def test_films_whose_names_look_alike_are_noted_and_stay_two_films(name, other):
-    """L for 1, O for 0, rn for m: all are typed on one keyboard, and may be meant."""
+    """Two films are called A1 and Al, with l for 1, or film0 and filmO, or Burn and Bum, with m for rn.
+
+    All signs are typed on one keyboard and may be meant, so both films stay, and a note names them.
+    """
     clips = (Clip("a", name), Clip("b", other))
 
     (note,) = check_identity(clips)
@@ -292,7 +295,10 @@ def test_a_video_whose_times_are_of_two_films_at_once_or_in_turns_is_refused(fil
 
 
 def test_two_videos_of_one_content_are_reported(tmp_path):
-    """a.mp4 and b.mp4 have the same 3 MB of x, and c.mp4 as much of y."""
+    """The folder has a.mp4 and b.mp4 with the same 3 MB, and c.mp4 with others.
+
+    The first two may be one film under two names, so a notice names them.
+    """
     folder = tmp_path / "films"
     folder.mkdir()
     (folder / "a.mp4").write_bytes(b"x" * 3_000_000)

@@ -409,7 +409,7 @@ def test_a_window_may_be_as_long_as_the_training_clips_of_a_model(wrestling, tmp
 
 
 def test_a_window_may_be_as_long_as_the_median_clip_of_a_store(wrestling, tmp_path):
-    """The clips of the store are 3, 5 and 6 s long."""
+    """The clips of a store are 3, 5 and 6 s long. A film is cut into windows as long as their median, 5 s."""
     store = store_of_three_clips(tmp_path / "s", x=(0.0, 3.0), y=(1.0, 6.0), z=(2.0, 8.0))
 
     code, output = import_film_by_command(

@@ -112,7 +112,7 @@ def test_a_span_of_a_table_keeps_its_names_labels_and_further_columns(folder_of_
 
 
 def test_a_row_without_times_is_of_the_whole_film(folder_of_three_videos, tmp_path):
-    """The folder has one.mp4, which a row of the table names without a start and an end."""
+    """A row of a table names one.mp4, a video of the folder, with a level and without a start and an end."""
     table = tmp_path / "spans.csv"
     table.write_text("video,start_s,end_s,level\none.mp4,,,HN\n", encoding="utf-8")
 
@@ -126,7 +126,10 @@ def test_a_row_without_times_is_of_the_whole_film(folder_of_three_videos, tmp_pa
 
 
 def test_a_video_that_is_missing_and_videos_that_no_span_names_are_reported(folder_of_three_videos, tmp_path):
-    """The table names one of the three videos in the folder, and gone.mp4, which is not there."""
+    """A folder has three videos. A table names one of them, and gone.mp4, which is not there.
+
+    The notices name the missing one, and count the two others.
+    """
     table = tmp_path / "spans.csv"
     table.write_text("video,start_s,end_s\ntwo/a.MKV,0,12.5\ngone.mp4,0,1\n", encoding="utf-8")
 

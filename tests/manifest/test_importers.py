@@ -173,7 +173,10 @@ def test_a_split_file_that_contradicts_the_annotations_is_refused(tmp_path, row,
 
 
 def test_a_clip_that_no_split_file_names_has_no_fold(tmp_path):
-    """The split file puts the second of two clips into fold 11."""
+    """ObyGaze12 has two clips here, and a split file puts the second into fold 11.
+
+    The first has an empty cell in the column of the split, which a notice says.
+    """
     obygaze_table(tmp_path, obygaze_row("tt1-001"), obygaze_row("tt1-002"))
     split_file(tmp_path, "movieset/HN_S.csv", "tt1-002;1;['Clothes'];11")
 
@@ -202,7 +205,7 @@ def test_split_files_that_are_missing_are_named(tmp_path):
     ],
 )
 def test_videos_that_are_not_in_their_folder_are_counted(tmp_path, files, notice):
-    """The table names the videos a.avi and b.avi, and `files` are in the folder."""
+    """The table names the videos a.avi and b.avi. The folder has the first, or both."""
     obygaze_table(tmp_path, obygaze_row("tt1-001", video="a.avi"), obygaze_row("tt1-002", video="b.avi"))
     folder = tmp_path / "clips"
     folder.mkdir()

@@ -43,7 +43,11 @@ def manifest_of(*clips):
     ids=["a point", "an accent on its own"],
 )
 def test_two_spellings_of_a_path_are_one_video_of_which_two_annotators_judged_one_window(path, other_path):
-    """Else the annotators share no window, and their judgements would be projected as free segments."""
+    """AB and CD judged the same window as S. Their tables spell the path of its video in two ways.
+
+    If these were two videos, the annotators would share no window, and their judgements would be projected
+    as free segments.
+    """
     of_ab = replace(judged_clip("AB", start_s=0), video=path)
     of_cd = replace(judged_clip("CD", start_s=0), video=other_path)
 
@@ -67,7 +71,9 @@ def test_a_judgement_has_the_facts_of_its_row():
 
     (judgement,) = judgements_of(manifest_of(row)).every
 
-    assert (judgement.judge, judgement.level, judgement.place) == ("AB", "S", 3)
+    assert judgement.judge == "AB"
+    assert judgement.level == "S"
+    assert judgement.place == 3
     assert judgement.content_s == 40.5
     assert judgement.is_blind is True
     assert judgement.definition == "a" * 64
@@ -85,7 +91,7 @@ def test_a_row_without_a_level_is_no_judgement():
 
 
 def test_facts_that_older_tables_do_not_have_are_left_open():
-    """Older tables have no columns for place, length, blindness and definition."""
+    """AB judged a window as S, in a table without columns for place, length, blindness and definition."""
     older_row = Clip("y", "tt1", "", start_s=0.0, end_s=46.0, level="S", annotator="AB")
 
     (judgement,) = judgements_of(manifest_of(older_row)).every
@@ -97,7 +103,10 @@ def test_facts_that_older_tables_do_not_have_are_left_open():
 
 
 def test_common_windows_are_those_that_all_judges_judged():
-    """AB judged the windows at 0, 46 and 92 s, CD those at 46, 92 and 138 s, EF that at 92 s."""
+    """AB judged the windows at 0, 46 and 92 s, CD those at 46, 92 and 138 s, EF that at 92 s.
+
+    So AB and CD share two windows, and all three share one. Nobody shares none.
+    """
     by_ab = [judged_clip("AB", start_s=0), judged_clip("AB", start_s=46), judged_clip("AB", start_s=92)]
     by_cd = [judged_clip("CD", start_s=46), judged_clip("CD", start_s=92), judged_clip("CD", start_s=138)]
     by_ef = [judged_clip("EF", start_s=92)]
@@ -110,9 +119,9 @@ def test_common_windows_are_those_that_all_judges_judged():
 
 
 def test_a_blind_judgement_overrides_one_in_sight_of_a_score():
-    """A judge who sees a model's score is influenced by it.
+    """AB judged the window at 0 s in sight of a score (EN) and blindly (S), that at 46 s in sight (HN).
 
-    AB judged the window at 0 s both ways (EN in sight, S blindly), that at 46 s in sight alone (HN).
+    A judge who sees a score is influenced by it, so the blind judgement counts where there is one.
     """
     in_sight = judged_clip("AB", start_s=0, level="EN", seen_score="1")
     blind = judged_clip("AB", start_s=0, level="S", seen_score="0")
@@ -120,8 +129,8 @@ def test_a_blind_judgement_overrides_one_in_sight_of_a_score():
 
     judgements_of_ab = judgements_of(manifest_of(in_sight, blind, in_sight_alone)).by_judge()["AB"]
 
-    levels = {window.start_s: judgement.level for window, judgement in judgements_of_ab.items()}
-    assert levels == {0: "S", 46: "HN"}
+    level_of_window = {window.start_s: judgement.level for window, judgement in judgements_of_ab.items()}
+    assert level_of_window == {0: "S", 46: "HN"}
 
 
 def test_a_window_judged_twice_blindly_is_refused():

@@ -139,7 +139,7 @@ As read from its figure: where value 6 is cut into segments is not legible to a 
 
 
 def test_unitised_alpha_gives_the_values_of_the_published_example():
-    """Three annotators marked segments in a continuum of 60: the example of Krippendorff et al. 2016.
+    """Three annotators marked segments in a continuum of 60: the example that Krippendorff published in 2016.
 
     It prints .510 of all segments, .413 of what is marked, .724 of values where two marked, on 46 %. Its
     figure does not show exactly where value 6 is cut into segments, so two numbers may differ a little.

@@ -20,14 +20,15 @@ from obygaze_features.manifest import (
 
 VIOLENCE = Codebook(
     "violence",
-    "1",
-    (Level("calm", "Calm"), Level("unsure", label=False), Level("violent", synonyms=("fight",))),
-    (Concept("Gun", synonyms=("pistol",)), Concept("Scream", visual=False)),
-    (Task("calm_violent", ("calm",), ("violent",)),),
+    version="1",
+    levels=(Level("calm", "Calm"), Level("unsure", label=False), Level("violent", synonyms=("fight",))),
+    concepts=(Concept("Gun", synonyms=("pistol",)), Concept("Scream", visual=False)),
+    tasks=(Task("calm_violent", negatives=("calm",), positives=("violent",)),),
 )
+"""A lab's own codebook, with the levels calm, unsure and violent, and the concepts Gun and Scream."""
 TEXT_OF_VIOLENCE = VIOLENCE.to_toml()
 HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
-ROW = "a-1,a,,0.0,1.5,violent,Gun;Scream,"
+ROW_OF_VIOLENCE = "a-1,a,,0.0,1.5,violent,Gun;Scream,"
 
 
 def manifest_of_violence(folder):
@@ -57,20 +58,27 @@ def test_a_labs_codebook_is_written_beside_its_manifest(tmp_path):
 
 
 def test_a_labs_codebook_is_read_with_its_manifest(tmp_path):
-    """The column that names the codebook is no further column of the clips."""
+    """A manifest names a lab's own codebook, "violence", in a column, and its text lies beside it.
+
+    Both are read back as they were. The column is no further column of the clip.
+    """
     manifest = manifest_of_violence(tmp_path)
     write_manifest(manifest, tmp_path / "films.csv")
 
-    again = read_manifest(tmp_path / "films.csv")
+    read_back = read_manifest(tmp_path / "films.csv")
 
-    assert again == manifest
-    assert again.codebook == VIOLENCE
-    assert again.digest() == manifest.digest()
-    assert dict(again.clips[0].extras) == {}
+    assert read_back == manifest
+    assert read_back.codebook == VIOLENCE
+    assert read_back.digest() == manifest.digest()
+    (clip,) = read_back.clips
+    assert dict(clip.extras) == {}
 
 
 def test_a_manifest_and_its_codebook_are_written_again_byte_for_byte(tmp_path):
-    """The codebook "violence" is a lab's own, so that it lies in a file beside the manifest."""
+    """A manifest names a lab's own codebook, "violence", which lies in a file beside it.
+
+    Read and written under another name, both files have the same bytes.
+    """
     write_manifest(manifest_of_violence(tmp_path), tmp_path / "films.csv")
 
     write_manifest(read_manifest(tmp_path / "films.csv"), tmp_path / "again.csv")
@@ -105,7 +113,11 @@ def test_a_built_in_codebook_is_named_unless_it_is_obygaze12(tmp_path, codebook_
 
 @pytest.mark.parametrize("first_row", [",,,,,,,,", " ,,,,,,,, "], ids=["empty cells", "blanks"])
 def test_an_empty_row_says_nothing_of_the_codebook(tmp_path, first_row):
-    """S is a level of obygaze12 too: the row would be read by the words of another codebook."""
+    """The first row of a manifest is empty, and the second names the codebook mobygaze.
+
+    S is a level of obygaze12 too, the default, so that the row would be read by the words of another
+    codebook.
+    """
     path = tmp_path / "films.csv"
     path.write_text(f"{HEADER},codebook\n{first_row}\na,a,,,,S,,,mobygaze\n")
 
@@ -118,16 +130,31 @@ def test_an_empty_row_says_nothing_of_the_codebook(tmp_path, first_row):
 @pytest.mark.parametrize(
     ("rows", "text_of_codebook", "message"),
     [
-        pytest.param([f"{ROW},violence"], None, "'violence'", id="no file of a codebook of the lab's"),
-        pytest.param([f"{ROW},mobygase"], None, "'mobygase'", id="a name that is mistyped"),
         pytest.param(
-            [f"{ROW},violence", f"b{ROW},mobygaze"], None, "line 3, column codebook", id="two codebooks"
+            [f"{ROW_OF_VIOLENCE},violence"], None, "'violence'", id="no file of a codebook of the lab's"
+        ),
+        pytest.param([f"{ROW_OF_VIOLENCE},mobygase"], None, "'mobygase'", id="a name that is mistyped"),
+        pytest.param(
+            [f"{ROW_OF_VIOLENCE},violence", f"b{ROW_OF_VIOLENCE},mobygaze"],
+            None,
+            "line 3, column codebook",
+            id="two codebooks",
         ),
         pytest.param(
-            [f"{ROW},violence", f"b{ROW},"], None, "line 3, column codebook", id="a row without a codebook"
+            [f"{ROW_OF_VIOLENCE},violence", f"b{ROW_OF_VIOLENCE},"],
+            None,
+            "line 3, column codebook",
+            id="a row without a codebook",
         ),
-        pytest.param([f"{ROW},mobygaze"], TEXT_OF_VIOLENCE, "column codebook", id="a file of another one"),
-        pytest.param([f"{ROW},violence"], "name = 1", "films.codebook.toml", id="a file that is no codebook"),
+        pytest.param(
+            [f"{ROW_OF_VIOLENCE},mobygaze"], TEXT_OF_VIOLENCE, "column codebook", id="a file of another one"
+        ),
+        pytest.param(
+            [f"{ROW_OF_VIOLENCE},violence"],
+            "name = 1",
+            "films.codebook.toml",
+            id="a file that is no codebook",
+        ),
         pytest.param(
             ["a,a,,,,vilent,,,violence"], TEXT_OF_VIOLENCE, "column level", id="a level that is mistyped"
         ),
@@ -176,7 +203,10 @@ def test_a_manifest_is_not_written_beside_a_codebook_that_is_not_its_own(tmp_pat
 
 
 def test_a_labs_codebook_may_not_have_the_name_of_a_built_in_one(tmp_path):
-    """It would be taken for the codebook of MObyGaze when the manifest is read."""
+    """A lab's codebook of violence is called mobygaze, as a built-in one is.
+
+    It would be taken for the codebook of MObyGaze when the manifest is read.
+    """
     codebook_called_mobygaze = replace(VIOLENCE, name="mobygaze")
     clips = manifest_of_violence(tmp_path).clips
     with pytest.raises(ManifestError, match="'mobygaze'"):
@@ -184,9 +214,10 @@ def test_a_labs_codebook_may_not_have_the_name_of_a_built_in_one(tmp_path):
 
 
 def test_a_built_in_codebook_in_other_words_is_written_with_the_manifest_that_is_read_with_it(tmp_path):
-    """A lab explains obygaze12 in its own words, in a file beside films.csv: the labels are the same.
+    """A lab explains the built-in codebook obygaze12 in its own words, in a file beside films.csv.
 
-    Reading took it, and writing what was read refused it. Its words are what annotators judge by.
+    Its labels are the same, so it is read, and written beside the manifest again: its words are what
+    annotators judge by.
     """
     obygaze12 = builtin_codebook("obygaze12")
     in_other_words = replace(obygaze12, construct="what we call a gaze that makes objects")

@@ -31,8 +31,10 @@ def manifest_file(folder: Path, *rows: str, header: str = HEADER) -> Path:
 
 
 def test_a_manifest_has_these_columns():
-    """`HEADER` is the first line of the files of manifests that are written out here."""
-    assert ",".join(FIELDS) == HEADER
+    """Tests of this file write manifests below the same heading, `HEADER`."""
+    heading = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
+    assert ",".join(FIELDS) == heading
+    assert heading == HEADER
 
 
 @pytest.fixture
@@ -202,7 +204,10 @@ def test_times_may_be_clocks(tmp_path):
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
-    """Spreadsheets on Windows write both, and an empty line at the end."""
+    """Spreadsheets on Windows write a byte order mark before the heading, and line ends of two signs.
+
+    The manifest has one clip and an empty line at its end.
+    """
     path = tmp_path / "films.csv"
     byte_order_mark = b"\xef\xbb\xbf"
     path.write_bytes(byte_order_mark + f"{HEADER}\r\na-1,a,,0.0,1.5,S,Look;Body,\r\n\r\n".encode())

@@ -256,7 +256,10 @@ def test_merged_labels_do_not_depend_on_order(given_labels, random):
 
 @given(given_labels=st.lists(labels(), max_size=6))
 def test_labels_that_are_given_twice_count_once(given_labels):
-    """Up to six labels of one clip, each a level and concepts, become one. That may be merged too."""
+    """Up to six labels of one clip, each a level and concepts, are merged into one.
+
+    It is the same if each label is given twice, and if the merged label is merged again.
+    """
     merged = merge(CLIP_TO_LABEL, given_labels, OBYGAZE12)
 
     assert merge(CLIP_TO_LABEL, given_labels + given_labels, OBYGAZE12) == merged
@@ -265,7 +268,10 @@ def test_labels_that_are_given_twice_count_once(given_labels):
 
 @given(given_labels=st.lists(labels(), min_size=2, max_size=6))
 def test_merging_two_halves_first_gives_the_same_labels(given_labels):
-    """Two to six labels of one clip, each a level and concepts, become one."""
+    """Two to six labels of one clip, each a level and concepts, are merged into one.
+
+    It is the same if the first half and the second half are merged first, and then the two.
+    """
     merged = merge(CLIP_TO_LABEL, given_labels, OBYGAZE12)
 
     middle = len(given_labels) // 2

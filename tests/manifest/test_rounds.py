@@ -116,7 +116,10 @@ def test_films_are_numbered_from_1_on_for_each_annotator(annotators_per_film, n_
 @pytest.mark.long
 @pytest.mark.parametrize(("annotators_per_film", "n_calibration"), [(2, 0), (2, 3), (3, 2)])
 def test_pairs_of_annotators_share_about_as_many_films(annotators_per_film, n_calibration):
-    """Agreement is measured for each pair, so no pair should have much fewer films than another."""
+    """Twenty films are assigned to four annotators. Agreement is measured for each pair of them.
+
+    So no pair should share much fewer films than another: two at most.
+    """
     assignment = assign_twenty_films(annotators_per_film, n_calibration)
 
     n_common_films = Counter()
@@ -155,7 +158,10 @@ def test_the_seed_decides_the_assignment():
 
 
 def test_existing_columns_are_not_replaced():
-    """The assignment would write a column "order", and the manifest has one with another meaning."""
+    """An assignment writes a column "order": the place of a film in an annotator's work.
+
+    The manifest has a column of this name already, with another meaning.
+    """
     corpus = make_corpus(n_films=3)
     with_order_of_story = corpus.with_clips(replace(clip, extras={"order": "story"}) for clip in corpus)
 
@@ -186,7 +192,7 @@ def test_the_films_of_mobygaze_are_assigned_evenly(segments):
 
 
 def test_sixty_annotators_have_four_films_each_if_thirty_annotate_each_of_eight_films():
-    """8 films times 30 annotators are 240, and 240 / 60 = 4."""
+    """Eight films by 30 annotators each are 240, and 240 / 60 = 4 films for each of sixty annotators."""
     sixty_annotators = [str(number) for number in range(60)]
     eight_films = make_corpus(n_films=8)
     annotators_per_film = 30
@@ -281,7 +287,10 @@ def test_annotators_get_as_much_of_films_by_their_length(seconds, pairs):
 
 @pytest.mark.parametrize("films", ["a", "abc"])
 def test_all_films_may_be_for_calibration(films):
-    """Each film, of a clip each, is then of both annotators, though only one was asked for."""
+    """One film, or three, of a clip each, are assigned to AB and CD, one annotator for each film.
+
+    But all films are for calibration, so that each is of both annotators.
+    """
     corpus = films_of_clips(dict.fromkeys(films, 1), seconds=None)
 
     assignment = assign(corpus, ("AB", "CD"), each=1, calibration=len(films))

@@ -227,7 +227,10 @@ def test_who_marked_nothing_of_the_time_that_is_compared_answered_all_the_same()
 
 
 def test_annotators_without_time_in_common_are_not_compared():
-    """Both mark EN, and so answer only for the time that they marked: AB to 30 s, CD from 40 s on."""
+    """AB and CD mark EN too, and so answer only for the time that they marked: AB to 30 s, CD from 40 s on.
+
+    There is no second for which both answered, so nothing can be compared.
+    """
     by_ab = [mark(start_s=0, end_s=30, level="EN", annotator="AB")]
     by_cd = [
         mark(start_s=40, end_s=61, level="EN", annotator="CD"),

@@ -180,7 +180,11 @@ LEFT_OUT = {
 
 @pytest.mark.parametrize("case", LEFT_OUT)
 def test_unusable_answers_are_left_out_with_their_reason(import_files, case):
-    """`LEFT_OUT` has answers about the clips c0, c1, ..., which clips they label, and a part of a notice."""
+    """A machine answers questions about the clips c0, c1, ...; some answers cannot be used, or most lack one.
+
+    Expected are the ids of the clips that are labelled, and a part of the notice that says why others are
+    not.
+    """
     answers, expected_ids, notice = LEFT_OUT[case]
 
     clips, notices = import_files({"a.jsonl": jsonl_of(*answers)})
@@ -257,7 +261,7 @@ def test_a_level_may_be_named_or_have_probabilities(import_files, level):
 
 @pytest.mark.parametrize("level", ["s", "en"])
 def test_a_level_that_a_machine_names_is_one_in_any_case_as_in_a_column_of_levels(import_files, level):
-    """A machine answered `s`, a person wrote it in a table: both say S."""
+    """A machine answered s, or en, in small letters, and AB wrote the same into a table: S, or EN."""
     row = f"movie,start_s,end_s,level,annotator\nm,0,4,{level},AB\nm,4,8,HN,AB\n"
     files = {"a.jsonl": jsonl_of({"answers": {"level": level}}), "people.csv": row}
 
@@ -315,7 +319,10 @@ def test_each_machine_of_a_file_is_an_annotator_of_its_own(import_files):
 
 
 def test_names_of_clips_films_and_machines_may_be_numbers(import_files):
-    """JSON has numbers, which are taken as the texts that they are written as."""
+    """In a machine's answer about a clip the ids of clip, film and model, and the date, are numbers of JSON.
+
+    They are taken as the texts that they are written as.
+    """
     numbered = {**ANSWERED, "clip_id": 7, "movie": 54215, "model": 4, "date": 20260101}
 
     (clip,), _ = import_files({"a.jsonl": jsonl_of(numbered)})
@@ -376,7 +383,10 @@ def test_a_machine_that_hears_is_asked_of_what_is_heard():
 
 
 def test_answers_of_a_machine_that_hears_count_for_what_is_heard(import_files):
-    """The machine says that Voice, which is heard, is in the clip."""
+    """A machine that sees and hears answers all questions, and says that Voice, which is heard, is there.
+
+    It was not asked about Narratology, which the story tells.
+    """
     questions = codebook_questions(OBYGAZE12, ("visual", "heard"))
     answers = dict.fromkeys(questions, "no") | {"level:EN": "yes", "concept:Voice": "yes"}
     of_machine = {"answers": answers, "perceives": ["visual", "heard"]}
@@ -388,7 +398,7 @@ def test_answers_of_a_machine_that_hears_count_for_what_is_heard(import_files):
 
 
 def test_answers_of_a_machine_with_a_sense_that_does_not_exist_are_left_out(import_files):
-    """The first answer is of a machine that smells."""
+    """The first of two answers is of a machine that perceives "smell", which is no modality."""
     of_a_nose = {"answers": ALL_NO, "perceives": ["smell"]}
 
     clips, notices = import_files({"a.jsonl": jsonl_of(of_a_nose, ANSWERED)})
@@ -398,7 +408,10 @@ def test_answers_of_a_machine_with_a_sense_that_does_not_exist_are_left_out(impo
 
 
 def test_questions_of_concepts_hold_their_instances_and_examples():
-    """An instance is a typical form of a concept, with examples."""
+    """An instance is a typical form of a concept, with examples, as ObyGaze12 lists them.
+
+    The question about a concept names all of them, by which a machine knows what to look for.
+    """
     questions = codebook_questions(OBYGAZE12)
     n_instances = 0
     for concept in OBYGAZE12.concepts:
@@ -419,7 +432,10 @@ def test_questions_of_levels_hold_the_construct():
 
 
 def test_a_concept_that_is_none_is_refused_without_an_option_that_does_not_work(import_files):
-    """Answers keep the codebook's words: `--word` explains none of them."""
+    """A machine answered about "Gun", a concept that the codebook does not have.
+
+    Answers keep the codebook's words, and `--word` explains none of them, so it is not proposed.
+    """
     answer = (
         '{"clip_id": "c0", "movie": "f", "start_s": 1, "end_s": 5, "model": "m", '
         '"answers": {"concept:Gun": "yes"}}'
@@ -433,7 +449,10 @@ def test_a_concept_that_is_none_is_refused_without_an_option_that_does_not_work(
 
 @pytest.mark.parametrize("column", ["", "seen_score"], ids=["not said", "in sight"])
 def test_answers_meet_the_clips_of_a_manifest_that_says_whether_a_score_was_in_sight(import_files, column):
-    """The machine was asked about the clips of people.csv, and names them by their ids."""
+    """The machine was asked about the clip c0 of people.csv, which AB labelled, and names it by its id.
+
+    The clip is found whether or not the table has a column that says if a score was in sight.
+    """
     cell = "1" if column else ""
     people = f"clip_id,movie,start_s,end_s,level,annotator,{column}\nc0,m,0,4,S,AB,{cell}\n"
 

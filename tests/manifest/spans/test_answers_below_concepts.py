@@ -60,7 +60,10 @@ def test_which_of_two_unknown_words_means_yes_is_asked(import_files):
 
 
 def test_no_level_is_proposed_for_a_word_among_concepts(import_files):
-    """A column of concepts refuses levels, so that the table would be refused again."""
+    """A column headed "concepts" has Body, Look, "surely" and twenty times s, which are like the level S.
+
+    A column of concepts refuses levels, so that with this proposal the table would be refused again.
+    """
     cells = ["Body", "Look", "surely", *["s"] * 20]
 
     with pytest.raises(ManifestError) as refusal:

@@ -91,7 +91,10 @@ def test_none_is_a_level_on_a_tier_of_labels_where_the_codebook_has_it(import_fi
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_unknown_word_on_a_tier_is_refused_with_what_to_type(import_files, kind):
-    """A tier of levels has 99, which people write for a missing value."""
+    """A tier of levels has 99, which people write for a missing value, and S.
+
+    It is refused with the option that explains 99. The person says that it is no label, and S alone is read.
+    """
     marks = [Mark("level", start=1, end=5, text="99"), Mark("level", start=6, end=9, text="S")]
     content = WITH_TIERS[kind](marks)
     with pytest.raises(ManifestError, match="--word 99=LABEL"):

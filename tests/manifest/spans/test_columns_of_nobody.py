@@ -40,7 +40,10 @@ def test_a_models_column_is_nobodys_and_no_option_reads_it(refusal_of, heading):
     ["AB,AB_confidence,CD,CD_confidence", "Stufe AB,Sicherheit AB,Stufe CD,Sicherheit CD"],
 )
 def test_how_sure_an_annotator_is_is_no_label(import_files, refusal_of, headings):
-    """Each annotator says beside the level how sure they are, in words that are levels too."""
+    """AB and CD have a column of levels each, and one of how sure they are, in words that are levels too.
+
+    The refusal proposes two annotators, and only their levels are read.
+    """
     content = table(headings, "EN,sure,S,not sure", "S,not sure,HN,sure")
     assert refusal_of({"t.csv": content}).options == ("--wide AB,CD",)
 

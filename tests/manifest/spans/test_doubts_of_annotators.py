@@ -22,7 +22,10 @@ def own_table(doubtful_level):
 
 @pytest.mark.parametrize("doubtful", ["S?", "EN?", "sure?", "Sure (?)", "S\uff1f"])
 def test_a_level_with_a_question_mark_is_asked_about(import_files, doubtful):
-    """Taken as `S`, a doubt would become the level of those who are sure."""
+    """The fourth of seven clips has a level with a question mark, such as "S?": its annotator had a doubt.
+
+    Taken as S, a doubt would become the level of those who are sure. So the person is asked what it means.
+    """
     with pytest.raises(ManifestError, match="in place of LABEL type which level") as refusal:
         import_files({"t.csv": own_table(doubtful)})
 
@@ -31,7 +34,10 @@ def test_a_level_with_a_question_mark_is_asked_about(import_files, doubtful):
 
 @pytest.mark.parametrize("doubtful", ["EN?", "NS?", "Sure (?)"])
 def test_a_row_with_a_doubt_names_all_levels_and_not_the_nearest(import_files, doubtful):
-    """So it is where a table's headings are known, and its rows are refused one by one."""
+    """The second clip of a table has a level with a question mark, such as "EN?": its annotator had a doubt.
+
+    The error of the row names all levels. To propose the nearest would turn a doubt into a level.
+    """
     table = f"movie,start_s,end_s,level\nf,0,1,S\nf,1,2,{doubtful}\n"
 
     with pytest.raises(ManifestError, match="expected one of EN, HN, NS, S") as refusal:

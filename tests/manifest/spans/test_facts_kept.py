@@ -406,10 +406,10 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_fact_of_a_record_is_in_its_clip_or_in_a_message(import_files, case):
-    """Nothing that a file says may be lost silently.
+    """Nothing that a file says may be lost silently: a case is a file in a form that tools write.
 
-    Each of `CASES` is a form that tools write, with the facts that its clips keep, {field: its value in each
-    clip}, or the message that names what is left out.
+    It has the number of clips, the facts that they keep, {field: its value in each clip}, and words that
+    must, or must never, be in the messages of the import.
     """
     clips, messages = import_files(case.files, **case.options)
 

@@ -188,7 +188,10 @@ def test_a_part_of_an_event_that_is_shorter_than_a_frame_is_left_out(import_cont
 
 @pytest.mark.parametrize("form", READ)
 def test_a_form_that_tools_write_is_read_whole(import_content, form):
-    """`READ` has a file of each form. In it, S is the level or the text of film a from 1 to 5 s only."""
+    """A tool may write several forms of files. This one says S of film a from 1 to 5 s, a level or a text.
+
+    S must be read with these times, and nowhere else; the account counts each record as used or left out.
+    """
     imported = import_content(READ[form])
 
     spans_of_s = []
@@ -269,7 +272,10 @@ REFUSED = {
 
 @pytest.mark.parametrize("form", REFUSED)
 def test_a_form_that_would_be_misread_is_refused_with_its_own_reason(import_content, form):
-    """`REFUSED` has files that would give wrong times, films or labels, each with a word of its error."""
+    """A tool's file is in a form that would give wrong times, films or labels, if it were read as usual.
+
+    It is refused, and the error names the reason that is of this form.
+    """
     content, reason = REFUSED[form]
     with pytest.raises(ManifestError, match=reason):
         import_content(content)
@@ -299,7 +305,10 @@ LEFT_OUT = {
 
 @pytest.mark.parametrize("form", LEFT_OUT)
 def test_a_record_that_cannot_be_read_is_listed_as_left_out(import_content, form):
-    """Each file of `LEFT_OUT` can be read, but its only record can't, so that there is no clip."""
+    """A tool's file can be read, but its only record cannot, so that there is no clip.
+
+    The account of the import lists the record as left out.
+    """
     imported = import_content(LEFT_OUT[form])
 
     assert not imported.manifest.clips

@@ -191,7 +191,10 @@ def test_concepts_that_refer_to_a_level_are_kept_from_all_tiers(import_file):
 
 @pytest.mark.parametrize("level_tier", [LEVEL, LEVEL_BY_AB], ids=["of nobody", "of AB"])
 def test_concepts_at_the_times_of_a_level_are_kept(import_file, level_tier):
-    """The level S, Body and Look are each from t1 to t2, 1 to 5 s, so they are one clip."""
+    """On a tier of levels is S, and on a tier of concepts are Body and Look, all from 1 to 5 s.
+
+    They have the same times, so they are one clip, whether or not the level's tier is signed by AB.
+    """
     body_and_look = alignable_annotation("a2", "t1", "t2", "Body") + alignable_annotation(
         "a3", "t1", "t2", "Look"
     )
@@ -437,7 +440,7 @@ def test_two_concepts_that_differ_in_the_form_of_an_accent_are_refused(tmp_path)
 
 
 def test_a_film_beside_the_table_is_found_in_either_form_of_unicode(import_files, tmp_path):
-    """The disk has e with an accent of its own, and the table é as one sign."""
+    """A video Léa.mp4 lies beside a table. The disk has e and an accent of its own, the table one sign."""
     (tmp_path / "Le\u0301a.mp4").touch()
 
     (clip,), notices = import_files({"s.csv": "video,start_s,end_s\nL\u00e9a.mp4,1,5\n"})
@@ -558,7 +561,10 @@ def test_a_word_that_is_both_level_and_concept_is_the_level(import_file, codeboo
 def test_a_word_that_is_both_level_and_concept_is_the_concept_on_a_tier_of_concepts(
     import_file, codebook_where_calm_is_both
 ):
-    """There is no choice to make, so there is nothing to note."""
+    """The codebook has a level "calm" and a concept "Calm". A turn says "calm" on a tier of concepts.
+
+    So it is the concept. There is no choice to make, and nothing to note.
+    """
     clips, account = import_file(
         rttm((1, 5, "calm")), codebook=codebook_where_calm_is_both, tiers={"speaker": "concepts"}
     )
@@ -640,7 +646,10 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_errors_do_not_quote_the_parsers(import_file, name):
-    """`BROKEN` has a broken file of each suffix. The words below are of parsers of XML, JSON, CSV and workbooks."""
+    """A file is broken, and the parser of its kind (XML, JSON, CSV or workbooks) fails with words of its own.
+
+    The error says what is wrong in our words.
+    """
     words_of_parsers = "mismatched|unexpected|expected after|limit|Expecting|column 2|calamine|codec"
 
     with pytest.raises(ManifestError) as error:
@@ -669,7 +678,10 @@ def turn_without_length(tmp_path):
 
 
 def test_a_file_without_spans_leaves_no_manifest(turn_without_length, tmp_path, capsys):
-    """The command ends with the code 3."""
+    """A file of RTTM has one turn of speech, which lasts 0 s, so there is no span to import.
+
+    The command writes no manifest, says so, and ends with the code 3.
+    """
     manifest = tmp_path / "a.csv"
 
     code = obygaze("manifest", "import", "spans", turn_without_length, "--out", manifest)
@@ -825,7 +837,11 @@ def test_a_tier_of_people_that_was_renamed_a_little_says_how_they_judged_as_it_s
 
 @pytest.mark.parametrize("are_in_two_files", [False, True])
 def test_concepts_that_were_seen_in_sight_of_a_score_are_in_no_blind_label(import_files, are_in_two_files):
-    """AB gave the level blindly, and the concepts of the same span in sight of the model's score."""
+    """AB gave the level of a span blindly, and its concepts in sight of a model's score, on two tiers.
+
+    Joined to one clip, the concepts would seem blind too. So they are a clip of their own, in one file or
+    two.
+    """
     level = tier("human: level, blind@AB", alignable_annotation("a1", "t1", "t2", "S"))
     concepts = tier("human: concepts, in sight@AB", alignable_annotation("a2", "t1", "t2", "Body"))
     contents = [level, concepts] if are_in_two_files else [level + concepts]

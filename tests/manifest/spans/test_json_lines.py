@@ -20,7 +20,10 @@ def test_a_document_that_is_cut_short_is_called_so(import_files):
 
 
 def test_prodigys_choices_are_known_by_their_tool(import_files):
-    """Prodigy wrote which option was chosen for each film, not spans of it."""
+    """A file of the tool Prodigy says which option was chosen for each of two films, without spans of them.
+
+    The refusal names the tool.
+    """
     lines = [
         '{"video": "f.mp4", "accept": ["S"], "answer": "accept", "_task_hash": 2}',
         '{"video": "g.mp4", "accept": ["EN"], "answer": "ignore", "_task_hash": 3}',

@@ -215,9 +215,9 @@ TABLE_OF_MARKS = [
 
 
 def test_a_cell_that_is_no_mark_is_proposed_as_a_word_and_the_marks_of_its_column_are_kept(tmp_path):
-    """`TABLE_OF_MARKS` has an x below the concepts that a clip has. Below "body" it has "?" and "(x)" too.
+    """Four clips have an x below "look" and "body" where they have the concept. Two cells are ? and (x).
 
-    The person says that "(x)" means Body, and gives "?", in the first clip, no meaning.
+    The person says that "(x)", of the third clip, means Body, and gives "?", of the first, no meaning.
     """
     meanings = {"(x)": "Body"}
 
@@ -227,7 +227,10 @@ def test_a_cell_that_is_no_mark_is_proposed_as_a_word_and_the_marks_of_its_colum
 
 
 def test_a_mark_that_says_neither_yes_nor_no_is_refused_with_its_line(tmp_path):
-    """In `TABLE_OF_MARKS`, line 2 has "?" below "body". The person explained "(x)" alone."""
+    """A table has an x below the concepts of a clip. In line 2 it has "?" below "body", which says neither.
+
+    The person explained another such mark, "(x)", alone.
+    """
     path = tmp_path / "marks.tsv"
     write_table(path, TABLE_OF_MARKS)
     with pytest.raises(ManifestError, match=r"line 2, column body: '\?'"):
@@ -348,7 +351,11 @@ def test_a_code_of_the_codebook_that_the_table_explains_otherwise_is_asked_about
 
 
 def test_a_legend_that_agrees_with_the_codebook_and_labels_of_two_people_are_no_question(tmp_path):
-    """Codes beside each other in another row may be two people's labels of one span."""
+    """Above the headings of a table, a legend says that S is sure, as the codebook does.
+
+    The row below has S beside EN, which may be two people's labels of one span, and says nothing of what
+    they mean.
+    """
     path = tmp_path / "a.tsv"
     rows = [
         ["S = sure; HN = hard negative", "NS: not sure"],

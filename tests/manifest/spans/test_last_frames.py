@@ -12,7 +12,11 @@ def spans_of(clips):
 
 @pytest.mark.parametrize("later_row", ["f,50,74,S", "f,50.0,74.0,S"])
 def test_spans_that_adjoin_one_frame_later_end_with_their_last_frame(import_files, later_row):
-    """Read half-open, each span would lose a frame, and no two would adjoin."""
+    """Three spans of 25 frames each, 0 to 24, 25 to 49 and 50 to 74, end one frame before the next begins.
+
+    So their ends are their last frames. Read as the first frames after them, each span would lose a frame,
+    and no two would adjoin.
+    """
     table = f"movie,first,end,level\nf,0,24,EN\nf,25,49,S\n{later_row}\n"
 
     clips, messages = import_files({"a.csv": table}, **TIMES_ARE_FRAMES)
@@ -35,7 +39,10 @@ def test_spans_that_adjoin_end_with_the_frame_after(import_files):
 
 
 def test_frames_that_begin_with_1_count_from_1(import_files):
-    """MATLAB and others count so; each film's first frame is 1."""
+    """The first spans of films f and g begin at frame 1, and no span at frame 0: frames count from 1.
+
+    So frames 1 to 25, at 25 a second, are the first second of a film. MATLAB counts so.
+    """
     table = "movie,first,end,level\nf,1,25,EN\nf,26,50,S\ng,1,25,S\n"
 
     clips, messages = import_files({"a.csv": table}, **TIMES_ARE_FRAMES)

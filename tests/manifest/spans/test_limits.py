@@ -1041,7 +1041,7 @@ def test_files_that_are_made_to_take_long_are_read_in_5_s_or_refused_in_a_short_
 
 
 def test_a_few_labels_of_one_span_are_joined(tmp_path):
-    """The level and the two concepts are regions of the same times."""
+    """A file of Label Studio has three regions of the same times: the level S, and two concepts."""
     path = tmp_path / "a.json"
     path.write_text(task([region("level", "S"), region("concepts", "Body"), region("concepts", "Look")]))
 

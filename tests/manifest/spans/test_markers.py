@@ -84,7 +84,10 @@ def test_a_start_for_files_without_time_codes_is_refused(import_files):
 
 
 def test_the_edit_index_of_resolve_is_read_by_its_record_times(import_files):
-    """The film begins at 01:00:00:00 of the timeline, so 01:00:01:00 is 1 s of the film."""
+    """Resolve writes a table of cuts, with times of its timeline (Record In and Record Out).
+
+    The film begins at 01:00:00:00 of the timeline, so 01:00:01:00 is 1 s of the film.
+    """
     table = (
         '"#","Reel","V","Record In","Record Out","Name","Comments","Color","Notes"\n'
         "1,A,V1,01:00:01:00,01:00:05:00,clip.mov,,Blue,S\n"
@@ -146,10 +149,10 @@ with a marker of Avid.
 
 
 def test_each_line_of_an_edl_is_an_event_or_left_out_by_its_number(import_files):
-    """The last two times of an event are those of the film; the two before may be frames of the source.
+    """In a list of cuts (EDL) the last two times of an event are those of the film.
 
-    Names of reels may have blanks (Head Leader). The marker in line 3 is a point. Line 6 lacks the sort of
-    its event, C for a cut.
+    The marker in line 3 is a point, and line 6 lacks the sort of its event, C for a cut. The two before are
+    read, though a reel is called Head Leader, with a blank, and times of sources are in frames.
     """
     list_of_cuts = (
         "TITLE: film\n"
@@ -170,7 +173,10 @@ def test_each_line_of_an_edl_is_an_event_or_left_out_by_its_number(import_files)
 
 @pytest.mark.parametrize("heading", ["", "TITLE: film\nFCM: FILM\n"], ids=["alone", "titled"])
 def test_markers_of_avid_in_a_list_without_cuts_are_points_and_left_out(import_files, heading):
-    """A marker of Avid (LOC) has a time, a colour and a text, and no length."""
+    """A list has no cuts, and two markers of Avid (LOC), each with a time, a colour and a text.
+
+    They have no length, so both are points, and left out.
+    """
     markers = "* LOC: 01:00:00:10 green   one\n* LOC: 01:00:01:00 red     two\n"
 
     clips, notices = import_files({"film.edl": f"{heading}{markers}"})
@@ -180,9 +186,9 @@ def test_markers_of_avid_in_a_list_without_cuts_are_points_and_left_out(import_f
 
 
 def test_a_list_of_resolve_has_markers_and_cuts(import_files):
-    """`LIST_OF_RESOLVE` has a green marker of 100 frames, a cut of a picture and of its sound, and another cut.
+    """A list of Resolve has a green marker of 100 frames, which are 4 s, and cuts of a picture and its sound.
 
-    In the last cut stands a marker of Avid. The timeline begins at 01:00:00:00.
+    In its last cut stands a marker of Avid. The timeline begins at 01:00:00:00, which is 0 s of the film.
     """
     clips, notices = import_files({"film.edl": LIST_OF_RESOLVE}, start="01:00:00:00")
 
@@ -310,7 +316,10 @@ def test_a_marker_inside_of_a_clip_of_final_cut_pro_lies_where_the_clip_shows_th
 
 
 def test_a_keyword_of_final_cut_pro_whose_time_is_none_is_left_out_alone(import_files):
-    """The keyword a begins at 1/0 s."""
+    """Final Cut Pro writes times as fractions of seconds. The keyword a begins at 1/0 s, which is no time.
+
+    It is left out. The keyword b, from 1 to 2 s, is read.
+    """
     keywords = '<keyword start="1/0s" duration="1s" value="a"/><keyword start="1s" duration="1s" value="b"/>'
 
     clips, notices = import_files({"a.fcpxml": f"<fcpxml><event>{keywords}</event></fcpxml>"})
@@ -335,7 +344,11 @@ def otio_of(*lengths):
 
 
 def test_a_marker_of_one_frame_in_premiere_is_a_span(import_files):
-    """Markers from 1 s on last one and two frames, of 0.04 s each."""
+    """Two markers of Premiere begin at 1 s. At 25 frames a second, they last one and two frames of .04 s.
+
+    Other editors give a marker that is set on a frame the length of one frame. Premiere does not, so both
+    are spans.
+    """
     table = tsv(
         HEADINGS_OF_PREMIERE,
         ["S", "", "00:00:01:00", "00:00:01:01", "", "Comment"],
@@ -412,7 +425,8 @@ def test_a_marker_of_ours_that_was_not_moved_has_its_exact_times(
 ):
     """We exported it from 1.013 to 5.006 s; its own times are in frames, 25 a second.
 
-    Times to the frame would differ from those of the scored film, so that decisions on a span were of another.
+    Times to the frame would differ from those of the scored film, so that decisions on a span were of
+    another.
     """
     times = {
         "start_time": {"rate": 25, "value": start_frame},

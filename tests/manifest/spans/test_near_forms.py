@@ -21,7 +21,7 @@ def test_a_table_with_a_manifests_headings_is_read_whatever_divides_its_cells(im
 
 @pytest.mark.parametrize("arrow", ["->", "-->", "--->", "—>"])
 def test_arrows_of_subtitles_may_be_shorter_or_longer(import_files, arrow):
-    """In a file of subtitles (SRT) the arrow between two times should be "-->"."""
+    """In a file of subtitles (SRT) the arrow between two times should be "-->". Here two have another one."""
     hello = f"1\n00:00:01,000 {arrow} 00:00:02,000\nHello\n"
     bye = f"2\n00:00:03,000 {arrow} 00:00:04,500\nBye\n"
 

@@ -141,7 +141,11 @@ def test_a_column_of_names_that_alternate_within_spans_is_of_annotators(import_f
 
 
 def test_a_person_can_refuse_to_read_proposed_columns_of_concepts(import_files):
-    """The person types --column concepts= without a heading, which names no column."""
+    """A table has the columns Look and tags, which the refusal proposes to read as concepts.
+
+    The person types --column concepts= without a heading, which names no column: the clip has its level
+    alone.
+    """
     table = "movie,start_s,end_s,level,Look,tags\na,1,2,S,x,Body\n"
     assert proposed_options(import_files, table)["columns"] == {"concepts": ["tags", "Look"]}
 
@@ -320,7 +324,10 @@ def test_a_refusal_of_thousands_of_words_shows_a_few_and_counts_the_rest(import_
 
 
 def test_a_person_is_asked_once_what_the_words_of_several_columns_mean(refusal_of):
-    """The words of "rating" are no levels, and those of "seen" no concepts."""
+    """The words of the column "rating", mild and harsh, are no levels, and those of "seen" no concepts.
+
+    One refusal asks for the meanings of all four.
+    """
     table = "Film,Beginn,Ende,rating,seen\na,1,2,mild,hats\na,3,4,harsh,gloves\n"
 
     refusal = refusal_of({"t.csv": table}, columns={"level": ["rating"], "concepts": ["seen"]})
@@ -680,7 +687,7 @@ def test_a_mistyped_time_in_the_last_row_is_refused(import_files):
 
 
 def test_a_legend_below_a_table_is_left_out(import_files):
-    """The last row explains what EN means, and has no times and no level."""
+    """Two rows are clips. The last row explains what EN means, and has no times and no level."""
     table = "movie,start_s,end_s,level\na,1,2,S\na,3,4,EN\nEN,easy negative,,\n"
 
     clips, notices = import_files({"t.csv": table})
@@ -693,7 +700,10 @@ def test_a_legend_below_a_table_is_left_out(import_files):
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize("sign", [";", ",", " / ", "|", " + "])
 def test_a_codebook_is_guessed_by_the_signs_between_concepts_that_the_import_reads(tmp_path, sign):
-    """Each cell lists two of the concepts Leib, Stimme and Raum, with the sign between them."""
+    """Each cell of a table lists two of the concepts Leib, Stimme and Raum, with a sign between them.
+
+    The guessed codebook has these three, and with it the import reads the list of the first clip.
+    """
     table = tmp_path / "t.csv"
     table.write_text(
         "movie,video,level,concepts\n"

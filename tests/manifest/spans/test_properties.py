@@ -129,7 +129,10 @@ def test_each_span_is_on_the_first_tier_that_is_free(starts_and_lengths):
 
 @given(spans=subtitles())
 def test_praatio_reads_the_textgrids_that_are_written(tmp_path, spans):
-    """Praatio is a library for files of Praat."""
+    """Spans of any times and texts are written as a TextGrid, a file of the tool Praat.
+
+    Praatio, a library for such files, reads the same times and texts.
+    """
     praatio = pytest.importorskip("praatio.textgrid")
     path = tmp_path / "f.TextGrid"
     path.write_text(textgrid_of(spans), encoding="utf-8", newline="")
@@ -143,7 +146,11 @@ def test_praatio_reads_the_textgrids_that_are_written(tmp_path, spans):
 
 @given(spans=subtitles())
 def test_pympi_reads_the_textgrids_that_are_written(tmp_path, spans):
-    """Pympi is another library for files of Praat. It also gives the intervals between texts, which are empty."""
+    """Spans of any times and texts are written as a TextGrid, a file of the tool Praat.
+
+    Pympi, another library for such files, reads the same times and texts. It also gives the intervals
+    between texts, which are empty.
+    """
     pympi = pytest.importorskip("pympi.Praat")
     path = tmp_path / "f.TextGrid"
     path.write_text(textgrid_of(spans), encoding="utf-8", newline="")
@@ -159,7 +166,10 @@ def test_pympi_reads_the_textgrids_that_are_written(tmp_path, spans):
 
 @given(spans=subtitles())
 def test_pysubs2_reads_the_subtitles_that_are_written(spans):
-    """Pysubs2 is a library for subtitles. Its times are in milliseconds."""
+    """Subtitles of any times and texts are written as SRT and as WebVTT.
+
+    Pysubs2, a library for subtitles, reads the same times, in milliseconds.
+    """
     pysubs2 = pytest.importorskip("pysubs2")
     for kind in ("srt", "vtt"):
         events = pysubs2.SSAFile.from_string(WRITERS[kind](spans), kind)

@@ -307,7 +307,10 @@ def test_what_is_written_comes_back_with_coders_and_codes(import_files):
 
 
 def test_an_archive_of_one_document_has_the_same_bytes_each_time():
-    """No time of writing is in it, so that its digest is of the content."""
+    """A project of two coders is packed twice, into archives of the same bytes.
+
+    No time of writing is in them, so that an archive's digest is of its content.
+    """
     document = project_of_two_coders()
 
     first = refi_qda_archive(document)

@@ -164,7 +164,10 @@ def test_an_event_of_two_levels_at_its_start_and_stop_is_refused(import_files):
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
 def test_tiers_named_level_and_concepts_give_the_same_labels_in_every_format(import_marks, kind):
-    """By their names, the tiers hold levels and concepts."""
+    """A tool's file has the tiers "level" and "concepts", with S, "Body; Look" at the same time, and EN.
+
+    By their names the tiers hold labels, and each tool's file gives the same clips.
+    """
     marks = [
         Mark("level", start=1, end=5, text="S"),
         Mark("concepts", start=1, end=5, text="Body; Look"),
@@ -271,7 +274,10 @@ def test_a_format_of_texts_gives_labels_once_its_tier_is_declared(import_marks, 
 
 
 def test_activitynet_gives_labels_without_a_declaration(import_marks):
-    """What a database of ActivityNet has are labels and no spoken texts."""
+    """A file of ActivityNet has "S;Body;Look" from 1 to 5 s, and EN from 6 to 9 s.
+
+    Such databases hold labels and no spoken texts, so that the person need not say so.
+    """
     marks = [Mark("", start=1, end=5, text="S;Body;Look"), Mark("", start=6, end=9, text="EN")]
 
     clips, notices = import_marks("activitynet", *marks)
@@ -292,7 +298,10 @@ def textgrid_of(*marks):
 
 
 def test_a_tier_of_labels_alone_in_all_files_holds_labels(import_files):
-    """The tier "gaze" of both films says nothing but levels."""
+    """The tier "gaze" of two films has one text each, S and EN. All of its two texts are levels.
+
+    So it is taken to hold labels, which a notice says.
+    """
     files = {
         "a.TextGrid": textgrid_of(Mark("gaze", start=1, end=5, text="S")),
         "b.TextGrid": textgrid_of(Mark("gaze", start=1, end=5, text="EN")),
@@ -305,7 +314,10 @@ def test_a_tier_of_labels_alone_in_all_files_holds_labels(import_files):
 
 
 def test_a_tier_with_another_text_in_one_file_holds_texts_in_all(import_files):
-    """The tier "gaze" of two films says nothing but levels, and "kiss" in a third film."""
+    """The tier "gaze" of two films has S and EN, which are levels, and that of a third one "kiss".
+
+    What a tier holds is decided for all files together: with a text that is no label, it holds texts.
+    """
     files = {
         "a.TextGrid": textgrid_of(Mark("gaze", start=1, end=5, text="S")),
         "b.TextGrid": textgrid_of(Mark("gaze", start=1, end=5, text="EN")),
@@ -341,7 +353,10 @@ def test_a_label_that_is_unknown_on_a_declared_tier_is_refused(import_marks, kin
 
 @pytest.mark.parametrize("kind", ["eaf", "textgrid"])
 def test_decisions_on_conflicts_are_no_labels_unless_their_tier_is_named(import_marks, kind):
-    """Decisions are made by several annotators together, so they are of none of them."""
+    """A file has S and EN on a tier of decisions, which several annotators made together.
+
+    They are of none of them, and no labels. The person names the tier as one of levels, and they are read.
+    """
     decisions = [
         Mark("human: decision level", start=1, end=5, text="S"),
         Mark("human: decision level", start=6, end=7, text="EN"),
@@ -365,7 +380,10 @@ def test_a_comma_stands_between_concepts_where_no_concept_has_one(import_marks):
 
 
 def test_a_concept_with_a_comma_in_its_name_is_one(import_marks, tmp_path):
-    """The codebook has the concepts "sun, moon", "sun" and "moon"."""
+    """The codebook has the concepts "sun, moon", "sun" and "moon". A text on a tier says "sun, moon".
+
+    Elsewhere a comma stands between two concepts, but here it is in the name of one.
+    """
     text = 'name = "v"\nversion = "1"\nlevels = ["S"]\nconcepts = ["sun, moon", "sun", "moon"]\n'
     (tmp_path / "v.toml").write_text(text)
     codebook = load_codebook(tmp_path / "v.toml")
@@ -378,7 +396,10 @@ def test_a_concept_with_a_comma_in_its_name_is_one(import_marks, tmp_path):
 # --- real kinds of tiers
 # ---------------------------------------------------------------------------
 def test_a_phoneme_s_is_no_level_and_the_words_beside_it_are_kept(import_marks):
-    """A tier of phonemes, as speech aligners write it, spells "sells" as S EH1 L Z."""
+    """A speech aligner writes a tier of words, "sells" and "look", and one of phonemes, S EH1 L Z.
+
+    Here S is no level and look no concept: the other texts of the tiers show that they hold none.
+    """
     words = [Mark("words", start=0, end=4, text="sells"), Mark("words", start=4, end=10, text="look")]
     phonemes = [
         Mark("phones", start=0, end=1, text="S"),
@@ -393,7 +414,10 @@ def test_a_phoneme_s_is_no_level_and_the_words_beside_it_are_kept(import_marks):
 
 
 def test_a_language_is_no_level(import_marks):
-    """EN is the code of English here, and FR shows that the tier is of languages."""
+    """A tier of languages has EN twice, which is English here and no level, and FR, for French.
+
+    FR shows that the tier holds no labels, and a notice says that 2 of its 3 texts would be some.
+    """
     marks = [
         Mark("language", start=0, end=4, text="EN"),
         Mark("language", start=4, end=8, text="EN"),
@@ -409,7 +433,10 @@ def test_a_language_is_no_level(import_marks):
     ("first_speaker", "second_speaker"), [("S", "A"), ("SPEECH", "FEM"), ("S", "EN"), ("look", "body")]
 )
 def test_a_speaker_is_no_label_whatever_the_name(import_marks, first_speaker, second_speaker):
-    """Two turns of speech in a file of RTTM name their speakers, in words that may be labels."""
+    """Two turns of speech in a file of RTTM name their speakers, in words that may be labels.
+
+    They are kept as texts.
+    """
     clips, _ = import_marks(
         "rttm", Mark("", start=1, end=5, text=first_speaker), Mark("", start=2, end=6, text=second_speaker)
     )

@@ -12,7 +12,10 @@ def films(clips):
 
 @pytest.mark.parametrize("first_cell", ["# f", "#f", "// f", "//f", "## f"])
 def test_a_row_that_is_commented_out_is_no_clip(import_files, first_cell):
-    """The second row of film f was commented out by the person who keeps the table."""
+    """The second row of film f, on line 3, was commented out by the person who keeps the table.
+
+    It is no clip, and a message names its line.
+    """
     content = f"{HEADER}\nf,1,2,S\n{first_cell},3,4,EN\ng,5,6,S\n"
 
     clips, messages = import_files({"t.csv": content})
@@ -44,7 +47,10 @@ def test_rows_that_all_begin_with_a_sign_are_read_without_a_word(import_files):
 
 
 def test_an_error_of_a_spreadsheet_is_no_comment(import_files):
-    """A film could not be looked up, and neither could its times: the row is left out as unreadable."""
+    """The second row begins with #N/A, an error: its film could not be looked up, nor could its times.
+
+    It is left out as a row that cannot be read, and not as one that was commented out with #.
+    """
     content = f"{HEADER}\nf,1,2,S\n#N/A,#N/A,#N/A,\ng,5,6,S\n"
 
     clips, messages = import_files({"t.csv": content})

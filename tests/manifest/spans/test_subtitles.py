@@ -254,7 +254,7 @@ def test_a_cue_whose_times_cannot_be_read_is_left_out_with_its_text(read_file, t
 
 
 def test_nul_characters_are_left_out(read_file):
-    """The character NUL stands before the text of each cue."""
+    """A file has three subtitles, with the character NUL before each text: it is left out, which is noted."""
     content = srt((at(start_s=0), "\0T0"), (at(start_s=2), "\0T1"), (at(start_s=4), "\0T2"))
 
     subtitles, account = read_file("f.srt", content)
@@ -264,7 +264,10 @@ def test_nul_characters_are_left_out(read_file):
 
 
 def test_accents_of_texts_are_kept_as_they_are_written(read_file):
-    """The accents of Déjà are signs of their own here (NFD)."""
+    """The accents of Déjà are signs of their own behind the letters here (form NFD of Unicode).
+
+    Names get another form, in which they can be compared; texts stay as they are.
+    """
     text_with_own_accents = unicodedata.normalize("NFD", "Déjà")
 
     subtitles, account = read_file("f.srt", srt((at(start_s=1), text_with_own_accents)))
@@ -274,7 +277,7 @@ def test_accents_of_texts_are_kept_as_they_are_written(read_file):
 
 
 def test_overlapping_cues_stay_in_the_order_of_the_file(read_file):
-    """A sign and two speakers may be shown at once."""
+    """A sign is shown from 1 to 10 s, and two people speak from 2 to 3 s of it."""
     content = srt(
         (at(start_s=1, end_s=10), "Sign"), (at(start_s=2), "Where is he?"), (at(start_s=2), "At home.")
     )

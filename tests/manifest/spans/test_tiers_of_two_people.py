@@ -49,7 +49,10 @@ def test_tiers_that_name_their_annotators_are_read_together(import_files):
 
 
 def test_a_copy_of_a_signed_tier_is_left_out(import_files):
-    """ELAN copied the tier level, which AB signed, to level-cp."""
+    """AB signed the tier "level", with S and EN, and ELAN copied it to "level-cp".
+
+    The copy says nothing new, so its labels are left out, and that is noted.
+    """
     marks = [
         Mark("level", start=1, end=5, text="S"),
         Mark("level", start=6, end=9, text="EN"),

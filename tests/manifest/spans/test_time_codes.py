@@ -73,7 +73,7 @@ def test_a_time_code_is_counted_from_the_films_start(code, expected_s):
 
 @pytest.mark.parametrize("code", ["", "   ", "soon"])
 def test_an_empty_text_or_a_word_is_no_time_code(code):
-    """Taken for 0, it would begin a span at the film's start."""
+    """A text that is empty or a word would begin a span at the film's start, if it were taken for 0."""
     with pytest.raises(ManifestError):
         TimeLine(PAL, start_s=0.0).seconds(code)
 
@@ -94,7 +94,10 @@ def test_an_empty_text_or_a_word_is_no_time_code(code):
     ],
 )
 def test_a_span_of_a_frame_is_known_by_the_rate_alone(rate, length_s, is_one):
-    """Editors give a point in time the length of a frame: .04 s at 25 a second, and .02 s at 50."""
+    """Editors give a point in time the length of a frame: .04 s at 25 frames a second, and .02 s at 50.
+
+    Within half a frame a length is that of a frame. Where the rate is not known (None), no span is one.
+    """
     assert TimeLine(rate, start_s=0.0).is_one_frame(7.0, 7.0 + length_s) is is_one
 
 
@@ -114,7 +117,10 @@ def test_a_span_of_a_frame_is_known_by_the_rate_alone(rate, length_s, is_one):
     ],
 )
 def test_time_codes_that_may_mean_several_times_are_refused(codes, options, words):
-    """All spans of the file would be shifted or stretched."""
+    """Frames, or the film's start, cannot be counted without the rate, or by a rate that is none.
+
+    All spans of the file would be shifted or stretched.
+    """
     with pytest.raises(ManifestError, match=words):
         time_line(file_read_with(), codes, **options)
 

@@ -132,7 +132,10 @@ def test_words_of_amazon_are_joined_to_sentences(import_files):
 
 
 def test_segments_of_amazon_are_taken_as_they_are(import_files):
-    """Newer transcripts have segments with a text beside the words, which need not be joined."""
+    """Newer transcripts of Amazon have segments, with a text and a speaker, beside the words.
+
+    So the words need not be joined: the one segment, "Hello." from 1 to 2 s, is the clip.
+    """
     segments = [
         {
             "id": 0,

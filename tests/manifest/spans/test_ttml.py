@@ -54,8 +54,8 @@ def texts_with_times(clips):
 def test_a_time_is_read_by_the_clock_of_the_document(import_files, begin, end, parameters, expected_s):
     """A document of TTML has one subtitle, whose times count hours, seconds, frames (f) or ticks (t).
 
-    How long a frame or a tick is, the parameters of the document say; those in `NTSC` say 29.97 frames a
-    second. Expected are the seconds of its start and its end.
+    How long a frame or a tick is, the parameters of the document say: by those called NTSC, a frame lasts
+    1001 / 30,000 s. Expected are the seconds of its start and its end.
     """
     document = ttml(f'<div><p begin="{begin}" end="{end}">x</p></div>', parameters)
 
@@ -151,7 +151,7 @@ def test_texts_in_another_language_than_the_document_have_a_tier_of_their_own(im
     "namespace", ["http://www.w3.org/2006/04/ttaf1", "http://www.w3.org/2006/10/ttaf1", ""]
 )
 def test_older_namespaces_are_read_too(import_files, namespace):
-    """Versions of TTML before the standard had other names for its elements, or none."""
+    """A document of an early version of TTML, with a subtitle from 1 to 2 s, names its elements otherwise."""
     text = '<div><p begin="1s" end="2s">a</p></div>'
     document = f'<?xml version="1.0"?><tt xmlns="{namespace}"><body>{text}</body></tt>'
 

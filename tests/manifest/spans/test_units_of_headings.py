@@ -240,7 +240,7 @@ def test_an_unknown_unit_is_refused(refusal_of):
 # --- options that change nothing
 # ---------------------------------------------------------------------------
 def test_a_notice_says_that_no_time_needs_the_rate_that_was_given(import_files):
-    """The person gives 25 frames a second, and all times are seconds."""
+    """The person gives 25 frames a second, and all times are seconds, so that the rate may be a mistake."""
     content = table_of_times("Start (s)", "End (s)", (10, 20))
 
     _, notices = import_files(
@@ -426,7 +426,10 @@ def test_parts_of_one_time_have_the_same_heading_but_for_the_unit(heading, expec
 
 
 def test_every_unit_has_its_length_and_is_one_that_a_person_may_type():
-    """`--unit` refuses any other word; none at all is no fault."""
+    """Each unit that a person may type as `--unit` has its length in seconds; a frame's depends on the rate.
+
+    Any other word is refused, such as "none". To say no unit at all is no fault.
+    """
     lengths = {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "cs": 0.01, "min": 60, "h": 3600, "frames": 0}
     assert {unit: seconds_of_unit(unit) for unit in UNITS} == lengths
     for unit in (*UNITS, ""):

@@ -18,7 +18,10 @@ def videos(tmp_path):
 def test_two_paths_of_one_video_that_are_named_for_two_movies_are_refused(
     import_files, videos, second_annotator
 ):
-    """Below the folder `films`, both paths mean films/b.mp4: a film would be trained on and tested."""
+    """A table names films/b.mp4 for Alien and b.mp4 for Brazil. Below the folder films, both are one video.
+
+    Under two names it could be trained on and tested.
+    """
     table = (
         "movie,video,start_s,end_s,level,annotator\n"
         "Alien,films/b.mp4,0,1,S,AB\n"
@@ -35,7 +38,10 @@ def test_two_paths_of_one_video_that_are_named_for_two_movies_are_refused(
 
 
 def test_whole_films_of_one_video_are_refused_as_a_video_of_two_movies(import_files, videos):
-    """Times would not tell the rows apart, so the message does not ask for them."""
+    """A table without times names one video for Alien and for Brazil, as films/b.mp4 and as b.mp4.
+
+    Times would not tell the rows apart, so the message does not ask for them.
+    """
     table = "movie,video,level,annotator\nAlien,films/b.mp4,S,AB\nBrazil,b.mp4,S,AB\n"
 
     with pytest.raises(ManifestError, match="one video is named for two movies") as refused:

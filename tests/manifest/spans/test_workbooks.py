@@ -160,7 +160,10 @@ def test_a_column_of_clocks_of_whole_minutes_is_noted(import_files):
 
 
 def test_a_column_of_clocks_with_seconds_needs_no_note(import_files):
-    """The span is from 1:30:00 to 2:00:30."""
+    """A person typed clocks into a workbook: a span from 1:30:00 to 2:00:30, which has seconds.
+
+    So the first clock is an hour and a half, 5400 s, and no minute and a half.
+    """
     workbook = sheet([["movie", "start_s", "end_s"], ["a", clock(seconds=5400), clock(seconds=7230)]])
 
     (clip,), notices = import_files({"a.xlsx": workbook})
@@ -300,7 +303,11 @@ def test_merged_cells_of_a_column_all_have_the_first_text(import_files):
 
 
 def test_a_cell_of_a_manifest_that_cannot_be_read_is_refused(tmp_path):
-    """The level is a formula without a value, as of a file that no spreadsheet has computed."""
+    """In a manifest that is a workbook, the level of the only clip is a formula without a value.
+
+    No spreadsheet has computed it, as in files that a program wrote. A warning names the cell, F2, and the
+    error its line.
+    """
     book = sheet([[*FIELDS], ["a", "f", "", 0, 5, "S", "", ""]])
     level = '<c r="F2" t="inlineStr"><is><t>S</t></is></c>'
     formula = '<c r="F2"><f>A1</f></c>'
