@@ -157,9 +157,9 @@ class DecodePool:
         if isinstance(message, ClipMessage):
             del attempt.undone[message.position]
             return [message.clip]
+        # A part of a film was measured. The worker has also written the frames that other windows need.
         stretch = attempt.file_pass.stretch
         if films is not None and stretch is not None:
-            # A part of a film was measured. The worker has also written the frames that other windows need.
             attempt.stretch_frames = StretchFrames(attempt.frames_file)
             films.write_measurements(stretch, message.measurements, message.n_decoded, message.cpu_s)
         return []
