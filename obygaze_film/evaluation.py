@@ -285,11 +285,11 @@ def _answers_in(clips: Sequence[Clip], positive: Positive, codebook: Codebook) -
     for clip in _blind_clips(clips, codebook):
         span = (clip.start_s or 0.0, clip.end_s or 0.0)
         spans.append(span)
-        is_positive = positive.is_positive(clip, codebook.labels)
-        if is_positive:
-            positive_spans.append(span)
-        elif is_positive is None:
+        is_positive = positive.is_positive(clip, codebook.labels)  # None: they are not sure
+        if is_positive is None:
             unsure_spans.append(span)
+        elif is_positive:
+            positive_spans.append(span)
     # Who marks every answer, positive and negative, says nothing of unmarked time.
     marked = merged(spans) if marks_every_answer(clips, codebook) else None
     return Answers(positive=merged(positive_spans), unsure=merged(unsure_spans), marked=marked)
@@ -1421,13 +1421,14 @@ def _notes_on_marks_left_out(record: Mapping[str, Any]) -> Iterator[str]:
         if seconds >= MIN_SAID_S:
             where = f"lie where {record['model']} cannot judge, and do not count"
             yield f"{annotator}: {rounded(seconds)} s marked as {positive} {where}"
+    n_in_sight_by = record["in_sight"]  # annotator -> labels given with a model's score in sight
     for annotator, n_seconds in record["unanswered_s"].items():
-        saw_score = "labelled with a model's score in sight, " if annotator in record["in_sight"] else ""
+        saw_score = "labelled with a model's score in sight, " if annotator in n_in_sight_by else ""
         yield (
             f"{annotator}: {n_seconds} s have no answer, and do not count, for anybody: not sure, {saw_score}"
             "or not marked by somebody who marks what is negative too"
         )
-    for annotator, n_labels in record["in_sight"].items():
+    for annotator, n_labels in n_in_sight_by.items():
         labels = "1 label was" if n_labels == 1 else f"{n_labels} labels were"
         yield (
             f"{annotator}: {labels} left out: given with a model's score in sight, which makes people agree "

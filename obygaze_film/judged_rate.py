@@ -124,7 +124,8 @@ def correct_rates(
     film = judged_film(timeline, judgements, key, has_labels=labels is not None, of_all_films=of_all_films)
     windows_of = {judge: film.of(judge) for judge in film.judges}
     notices = [*film.notices, *film.notices_of_gaps()]
-    if not any(windows.is_enough for windows in windows_of.values()):
+    some_judge_has_enough = any(windows.is_enough for windows in windows_of.values())
+    if not some_judge_has_enough:
         raise _too_few(film, [windows.counts for windows in windows_of.values()], notices)
 
     pairs = agreement_of_judges([film])
@@ -366,12 +367,12 @@ def correct_rate(
     notices = [*film.notices, *film.notices_of_gaps()]
 
     # Whose windows count, and are they enough?
-    if judge is not None and judge not in film.judges:
-        raise _too_few(film, [], notices)
     if judge is None:
         judges = film.judges
         windows = film.panel()
         has_rate = windows.is_enough
+    elif judge not in film.judges:
+        raise _too_few(film, [], notices)
     else:
         judges = (judge,)
         windows = film.of(judge)
@@ -530,20 +531,24 @@ class _Estimator:
         judges : sequence of str
             Their names; one name for a judge's own share.
         """
-        if self.labelled is not None:
+        if self.labelled is not None:  # labels take the place of the model's probabilities
             refuse_labels_of_drawn_windows(self.labelled, windows, self._movie)
             cells = replace(windows.cells, p=self.labelled.p, counted_s=self.labelled.counted_s)
             windows = replace(windows, cells=cells)
 
-        estimates = estimate_windows(windows)
-        positive_shares = votes(windows.by_cell).positive_shares  # of each cell, over its judges
+        estimates = estimate_windows(windows)  # of one draw: each array has one value
+        uses_model = bool(estimates.gain[0] > 0)
 
-        # How many windows the rate rests on, and how many it refers to
+        # How many windows the rate rests on, and how many of these are positive
         n_judged = len(windows.by_cell)
-        n_windows_of_film = int((windows.cells.content_s > 0).sum())
-        covered_s = windows.sure_cells.content_s  # of each cell that the rate refers to
-        n_windows_of_rate = int((covered_s > 0).sum())
+        positive_shares = votes(windows.by_cell).positive_shares  # of each window, over its judges
         n_positive_by = [sum(answers[judge] for answers in windows.by_cell.values()) for judge in judges]
+
+        # How many windows it refers to: those with content, without those that judges were not sure of
+        n_windows_of_film = int((windows.cells.content_s > 0).sum())
+        covered_s = windows.sure_cells.content_s
+        n_windows_of_rate = int((covered_s > 0).sum())
+        unsure_s = float(windows.cells.content_s[[*windows.unsure]].sum())
 
         return CorrectedRate(
             model=self.name,
@@ -551,7 +556,7 @@ class _Estimator:
             low=float(estimates.low[0]),
             high=float(estimates.high[0]),
             level=LEVEL,
-            method=_method(windows, positive_shares, uses_model=bool(estimates.gain[0] > 0)),
+            method=_method(windows, positive_shares, uses_model=uses_model),
             n=n_judged,
             n_positive_by_all=int((positive_shares == 1).sum()),
             n_rows=n_windows_of_film,
@@ -565,7 +570,7 @@ class _Estimator:
             is_of_concept=self.positive.is_concept,
             content_s=float(covered_s.sum()),
             n_unsure=len(windows.unsure),
-            unsure_s=float(windows.cells.content_s[[*windows.unsure]].sum()),
+            unsure_s=unsure_s,
             unread_s=windows.cells.unread_s,
         )
 

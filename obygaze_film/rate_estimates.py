@@ -608,15 +608,14 @@ def difference_estimate(
     """Estimate the positive share of a population of cells from a sample that was drawn and judged.
 
     The positive share of the sample is corrected by how much the model's mean probability over the sample
-    differs from that over the population:
+    differs from that over the population, so that the estimate is nearly right whatever errors the model
+    makes:
 
         rate = mean_y + gain (film_p - mean_p)
 
-    The estimate is nearly unbiased whatever errors the model makes (difference estimate: Cassel, Särndal and
-    Wretman, Biometrika 1976; prediction-powered inference: Angelopoulos et al., Science 2023). The gain is
-    chosen for the smallest variance (power tuning: Angelopoulos, Duchi and Zrnic 2023). The interval is that
-    of a score test; `_ScoreTest` has the formulas of gain and variance. For a useless model and cells of
-    equal content it is Wilson's interval. `benchmarks/planted/rates.py` measures coverage and width.
+    The interval is that of a score test (`_ScoreTest`). Sources: Cassel, Särndal and Wretman, Biometrika 1976
+    (difference estimate); Angelopoulos et al., Science 2023 (prediction-powered inference); Angelopoulos,
+    Duchi and Zrnic 2023 (the gain of the smallest variance).
 
     Parameters
     ----------

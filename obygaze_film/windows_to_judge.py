@@ -57,13 +57,12 @@ def choose_next(
 ) -> list[Clip]:
     """Choose windows of films to judge, blindly or with the model's scores shown.
 
-    A window is a whole cell of its film's grid (`cells_of`). Windows of which more than half could not be
-    read are never chosen.
-
-    - Blindly (`blind`): the next windows of each film's random order (`Cells.order_of_draw`). A film's rate
-      can be estimated from these; they may be unlike the films that the model was trained on.
+    - Blindly (`blind`): the next windows of each film's random order. A film's rate can be estimated from
+      these.
     - With scores shown: a third of the windows is drawn at random, and the others are those about which the
-      model is least certain (`_next_with_scores`).
+      model is least certain.
+
+    Windows of which more than half could not be read are never chosen.
 
     Parameters
     ----------
@@ -74,9 +73,8 @@ def choose_next(
         Model; by default the first with logits. Blind draws do not depend on it.
     blind : bool
     judged : collection of Clip
-        Judgements, whose windows are left out. With `blind` only windows that were drawn and judged blindly
-        (`is_blind`) are left out: without those judged in another way, the draw would not be of the whole
-        film, whose rate is estimated from it.
+        Judgements, whose windows are left out; with `blind` only those made blindly, as the draw must be of
+        the whole film.
     seed : int
         Of the random order: the same seed draws the same windows, and a larger `n` adds to them. If windows
         of a film were judged blindly before, the seed that they name is used for it.
@@ -96,20 +94,21 @@ def choose_next(
         No window is left to judge; or the model says too little of all that are left (`Cells.is_known`), with
         scores shown; or judged windows were drawn with several seeds.
     """
-    judged_clips = [clip for clip in judged if clip.level]
-    clips: list[Clip] = []
+    judged_clips = [clip for clip in judged if clip.level]  # one without a level is still to judge
     if blind:
         judged_blindly = [clip for clip in judged_clips if is_blind(clip)]
+        drawn: list[Clip] = []
         for film in films:
-            clips += _next_blind(film, judged_blindly, seed)[:n]
-        if not clips:
+            windows_left = _next_blind(film, judged_blindly, seed)
+            drawn += windows_left[:n]
+        if not drawn:
             raise FilmError("no window is left to judge")
-        return clips
+        return drawn
 
     candidates = [_find_candidates(film, key, judged_clips, seed) for film in films]
-    clips = _next_with_scores(films, candidates, n)
-    if clips:
-        return clips
+    chosen = _next_with_scores(films, candidates, n)
+    if chosen:
+        return chosen
     n_left = sum(len(candidates_of_film.not_judged) for candidates_of_film in candidates)
     if n_left == 0:
         raise FilmError("no window is left to judge")

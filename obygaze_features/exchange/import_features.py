@@ -317,15 +317,16 @@ def _check_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> N
     """
     if frames.ndim != 2:
         return  # refused later, with its shape
-    (spec,) = (spec for spec in group.arrays if spec.name == "frames")
-    n_expected, width_expected = spec.shape
+    (declared,) = (spec for spec in group.arrays if spec.name == "frames")
+    n_expected, width_expected = declared.shape
     n_frames, width = frames.shape
     if width != width_expected:
         raise StoreError(
             f"{item.where}: {counted(n_frames, 'frame')} of {counted(width, 'number')}, and others have "
             f"{width_expected} in a frame; if the files have [D, T], import with --axes DT"
         )
-    if group.ragged or n_frames == n_expected:
+    may_have_any_number = group.ragged
+    if may_have_any_number or n_frames == n_expected:
         return
     are_tubelets = group.n_frames != n_expected
     if are_tubelets:
@@ -525,15 +526,17 @@ def _convert_type(values: NDArray[Any], name: str, location: str, declared_dtype
     allowed_dtypes = ARRAYS[name].dtypes
     usual_dtype = allowed_dtypes[0]
     are_numbers = values.dtype.kind in "fiu"
-    if name in FEATURE_ARRAYS and declared_dtype is not None and are_numbers:
+    are_features = name in FEATURE_ARRAYS
+    converted = values
+    if are_features and declared_dtype is not None and are_numbers:
         with np.errstate(over="ignore"):  # numbers that become infinite are refused with their clip
             converted = values.astype(declared_dtype)
-    elif name in TIME_ARRAYS and np.can_cast(values.dtype, usual_dtype):
+    elif name in TIME_ARRAYS and np.can_cast(values.dtype, usual_dtype):  # without loss
         converted = values.astype(usual_dtype)
-    else:
-        converted = values
     if converted.dtype.name in allowed_dtypes:
         return converted
+
+    # The format has no such type.
     if name in TIME_ARRAYS:  # which --dtype does not convert
         remedy = f"save {name} as {usual_dtype}"
     elif are_numbers:

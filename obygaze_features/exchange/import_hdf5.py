@@ -444,16 +444,17 @@ def _plain_column(node: object, path: Path) -> NDArray[Any]:
     """
     if not is_plain(node) or node.ndim != 1:
         raise StoreError(f"{path}: the ids are no plain list of texts")
-    # A text takes at least this much memory, however short it is.
+    # A text takes at least `ID_BYTES` of memory, however short it is.
     bytes_per_item = max(ID_BYTES, node.dtype.itemsize)
     refuse_larger(int(node.size) * bytes_per_item, str(path))
     refuse_unreadable(node, f"{path}, {node.name}")
-    string_type = h5py.check_string_dtype(node.dtype)
+    string_type = h5py.check_string_dtype(node.dtype)  # None: it holds no texts
     if string_type is not None:
         # A text without a fixed length may be as long as the file.
         longest_bytes = string_type.length or node.file.id.get_filesize()
         return _read_texts(node, path, longest_bytes)
-    if node.dtype.kind == "O":
+    holds_python_objects = node.dtype.kind == "O"
+    if holds_python_objects:
         raise StoreError(f"{path}: {node.name} holds lists or references; expected texts or numbers")
     return np.asarray(node[()])
 

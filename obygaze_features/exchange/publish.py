@@ -79,12 +79,14 @@ def card_files(store: Store, licence: str | None = None) -> dict[str, bytes]:
         If no licence is stated, or one that differs from the store's.
     """
     sealed_licence = str(store.attributes["licence"])
-    if licence is None and sealed_licence == NO_LICENCE:
+    has_licence = sealed_licence != NO_LICENCE
+    if licence is None and not has_licence:
         raise StoreError(
             f"{store.where}: no licence is recorded, and a shared store needs one: "
             "give it with --licence SPDX"
         )
-    if licence is not None and sealed_licence not in (NO_LICENCE, licence):
+    is_other_licence = licence is not None and licence != sealed_licence
+    if is_other_licence and has_licence:
         raise StoreError(
             f"{store.where}: sealed under {sealed_licence}, not {licence}; "
             "a new licence needs a new version of the store"
@@ -145,10 +147,10 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     digests = read_digests(files)
     names = sorted([*digests, TAG_DIGESTS], key=_reading_order)
     # Files that the store's digests name and that are not there, or the other way round.
-    differing_names = sorted(set(files.names()).symmetric_difference(names))
-    if differing_names:
+    missing_or_extra = sorted(set(files.names()).symmetric_difference(names))
+    if missing_or_extra:
         raise StoreError(
-            f"{files.where}: {differing_names[0]} is missing, or too many; a whole store is needed; "
+            f"{files.where}: {missing_or_extra[0]} is missing, or too many; a whole store is needed; "
             f"run: obygaze store verify {files.where}"
         )
 

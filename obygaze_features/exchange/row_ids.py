@@ -249,21 +249,23 @@ def read_row_ids(
     StoreError
         It is not clear where the ids are.
     """
-    description = first_few(names, SHOWN) or "one matrix, which does not say whose its rows are"
+    found_names = first_few(names, SHOWN) or "one matrix, which does not say whose its rows are"
     if ids is None:
         candidates = [name for name in names if name in ID_NAMES]
         if len(candidates) != 1:
             how_many = "more than one" if candidates else "no"
             raise StoreError(
                 f"{path}: {how_many} column or array of ids "
-                f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {description}"
+                f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {found_names}"
             )
         (ids,) = candidates
-    if ids in names:
+    is_name = ids in names  # of a column or array; else it is a file
+    if is_name:
         return id_texts(read(ids), f"{path}, {ids}"), ids
     if not Path(ids).is_file():
-        raise StoreError(f"--ids {ids}: no such file, nor a column or array of {path} ({description})")
-    return read_ids(Path(ids)), ""
+        raise StoreError(f"--ids {ids}: no such file, nor a column or array of {path} ({found_names})")
+    no_column = ""
+    return read_ids(Path(ids)), no_column
 
 
 def group_rows_by_clip(
@@ -380,9 +382,10 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
     for name, array in arrays.items():
         location = f"{path}, {name}" if name else str(path)
         checked_arrays[name] = _check_array(array, location, n_ids)
-    has_named_arrays = "" not in checked_arrays
+    # Arrays of single numbers, such as f0, f1, ..., are the columns of one matrix, which has no name.
+    are_named = "" not in checked_arrays
     have_number_per_row = all(array.ndim == 1 for array in checked_arrays.values())
-    if has_named_arrays and have_number_per_row:
+    if are_named and have_number_per_row:
         checked_arrays = {"": _stack_columns(path, checked_arrays, n_ids)}
     for array in checked_arrays.values():
         if array.ndim < 2:

@@ -456,7 +456,7 @@ class _Transfer:
         present = set[str]()
         if self._extends_copy:
             present = {name for name in self._digests if (self._destination / name).is_file()}
-        left_out = self._digests.keys() - wanted - present
+        left_out = self._digests.keys() - wanted - present  # what the copy will lack
 
         # `_find_wanted` has fetched the first two. A new copy gets its list of digests last, in `_finish`,
         # because that marks it as complete.

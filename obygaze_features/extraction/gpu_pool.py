@@ -119,13 +119,16 @@ class GpuPool(DecodePool):
             Passes that wait; the pass that is given is removed from it.
         """
         if self._gpu_has_room():
-            for position, file_pass in enumerate(islice(queue, SEARCHED_PASSES)):
+            first_passes = islice(queue, SEARCHED_PASSES)
+            for position, file_pass in enumerate(first_passes):
                 if self._is_for_gpu(file_pass):
                     del queue[position]
                     self._put_on_gpu(file_pass)
                     return True
 
-        if not self._has_room():
+        # The GPU has enough to do, or may decode none of these.
+        cores_have_room = self._has_room()
+        if not cores_have_room:
             return False
         if self._handed_back:
             file_pass, reason = self._handed_back.popleft()

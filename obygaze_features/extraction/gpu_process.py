@@ -134,16 +134,15 @@ class GpuDecoder:
     def __init__(self, gpu: Gpu, parent: Parent) -> None:
         """Begin without results of earlier checks and comparisons, which all threads share."""
         self._gpu = gpu
-        self._parent = parent
-        self._watch = Watch()
-        # File -> whether the GPU may decode it, by its headers.
-        self._check_of_file: dict[Path, GpuCheck] = {}
-        # Files of which one picture from the GPU was compared with that of a core.
-        self._compared_files: set[Path] = set()
-        # Kind of stream (`kind_of`: its codec and format of pixels) -> how the GPU's pictures differ from a
-        # core's; "" if they do not.
+        self._parent = parent  # the main process, which gets what is decoded
+        self._watch = Watch()  # kills this process if a clip takes too long
+
+        # Results of checks. The GPU must give the same bits as a core.
+        self._check_of_file: dict[Path, GpuCheck] = {}  # whether it may decode a file, by the file's headers
+        self._compared_files: set[Path] = set()  # of which one picture was compared with that of a core
+        # Kind of stream (codec and format of pixels) -> how the pictures differ from a core's; "": they don't
         self._difference_of_kind: dict[str, str] = {}
-        # Kind of stream -> lock that a thread holds while it compares the first stream of this kind.
+        # Kind of stream -> lock that a thread holds while it compares the first stream of this kind
         self._lock_of_kind: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._not_decoded: set[_KindAndSize] = set()  # streams that the GPU does not decode at all
 

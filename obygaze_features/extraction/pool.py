@@ -157,9 +157,9 @@ class DecodePool:
         if isinstance(message, ClipMessage):
             del attempt.undone[message.position]
             return [message.clip]
+        # A part of a film was measured. The worker has also written the frames that other windows need.
         stretch = attempt.file_pass.stretch
         if films is not None and stretch is not None:
-            # A part of a film was measured. The worker has also written the frames that other windows need.
             attempt.stretch_frames = StretchFrames(attempt.frames_file)
             films.write_measurements(stretch, message.measurements, message.n_decoded, message.cpu_s)
         return []
@@ -341,20 +341,23 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
     """
     share_in(folder)
     started_s = time.process_time()
+    tasks = task.file_pass.tasks
+    stretch = task.file_pass.stretch
     # If the pass is over a stretch, the decoder puts the measurements of the stretch into this list when it
     # has decoded all of it. The list stays empty if it cannot.
     stretch_results: list[Rest[Pixels]] = []
     decode = _decoder_of_pass(task, load_decoder(decoder), stretch_results)
-    stretch = task.file_pass.stretch
-    if stretch is not None and not take_pictures(task.file_pass.tasks):
+    if stretch is not None and not take_pictures(tasks):
         # All backbones take only sound, so `decode_clips` below decodes no pictures.
         _measure_stretch(stretch, stretch_results)
 
     clips_cpu_s = 0.0
-    for position, clip in decode_clips(task.file_pass.tasks, decode):
+    for position, clip in decode_clips(tasks, decode):
         clips_cpu_s += clip.cpu_s
         parent.send(ClipMessage(position, clip))
 
+    # The frames of the stretch that windows of other passes need go into a file, its measurements to the main
+    # process.
     for result in stretch_results:
         task.frames_file.write_bytes(pickle.dumps(result.known))
         all_cpu_s = time.process_time() - started_s

@@ -278,10 +278,10 @@ class SealedArray:
         shape = metadata["shape"]
         dtype = metadata["data_type"]
         fits_kind = dtype in array_kind.dtypes and len(shape) == len(array_kind.dims)
-        has_no_rows = self.ragged and shape[:1] == [0]
-        sizes = shape[1:] if has_no_rows else shape
-        are_sizes = fits(sizes, list[Count])  # whole numbers from 1 on
-        if not fits_kind or not are_sizes:
+        has_no_rows_rightly = self.ragged and shape[:1] == [0]
+        sizes = shape[1:] if has_no_rows_rightly else shape
+        are_at_least_1 = fits(sizes, list[Count])  # whole numbers from 1 on
+        if not fits_kind or not are_at_least_1:
             raise StoreError(f"{self._where}: {dtype} {shape} does not fit the format")
 
     def _check_layout(self, name: str, metadata: Mapping[str, Any], *, ragged: bool) -> None:

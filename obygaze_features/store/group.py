@@ -158,7 +158,8 @@ class Group:
             max_clips = self._store.files.size(TABLE)
         lengths = [array.shape[0] for array in self._stored.values() if not array.ragged]
         differ_in_clips = any(length != n_clips for length in lengths)
-        if differ_in_clips or n_clips > max_clips:
+        are_too_many = n_clips > max_clips
+        if differ_in_clips or are_too_many:
             raise StoreError(
                 f"{self._where}, group {self.name}: its arrays differ in clips, or have more than {TABLE}"
             )
@@ -444,7 +445,8 @@ class Group:
         row = self._rows.get(known_spelling(clip_id, self._rows))
         if row is None:
             raise StoreError(f"{self._where}: no clip {clip_id}")
-        if self.usable[row]:
+        has_features = self.usable[row]
+        if has_features:
             return row
 
         status = GROUP_STATUSES[self.status[row]]

@@ -239,6 +239,7 @@ class Stage:
             names the field and the stage is not changed. Only the digest of the manifest (`manifest_sha256`)
             may differ: the newest is kept.
         """
+        # The plan and the settings that are asked for
         path = Path(path)
         sorted_clips = tuple(sorted(clips, key=lambda clip: clip.clip_id))
         sorted_groups = tuple(sorted(groups, key=lambda group: group.name))
@@ -258,7 +259,8 @@ class Stage:
             stage._refuse_other_plan(sorted_clips, settings)
 
             # The digest of the manifest may differ, if the manifest was edited without changing the plan.
-            if settings.corpus != stage.corpus and not trial:
+            has_other_digest = settings.corpus != stage.corpus
+            if has_other_digest and not trial:
                 write_whole(path / STAGE, json_bytes(msgspec.to_builtins(settings)))
                 stage.corpus = settings.corpus
             return stage
@@ -373,6 +375,7 @@ class Stage:
         if sizes == self._journal_sizes:
             return
 
+        # A line has the entries of the clips that one attempt wrote in a piece (16 neighbouring rows).
         all_lines, damage = read_journals(self.path / JOURNALS, len(self.layout.names))
         entries: list[JournalEntry] = []
         attempts: set[PieceAttempt] = set()
@@ -381,11 +384,12 @@ class Stage:
             if not line.rows:
                 continue
             entries += line.rows
-            attempt = line.rows[0].holding_attempt  # that of all entries of the line
+            attempt = line.rows[0].holding_attempt
             attempts.add(attempt)
             if line.whole:
                 attempts_with_whole_shards.add(attempt)
 
+        # Kept only now, as entries of another plan raise an error.
         self._refuse_entries_of_other_plan(entries)
         self._attempts = attempts
         self.attempts_with_whole_shards = attempts_with_whole_shards

@@ -759,10 +759,11 @@ def _problem_in_row(
     may_be_unknown
         Whether all values may be NaN although the clip has features: times of imported features.
     """
+    no_problem = None
     has_features = status in STATUSES_WITH_FEATURES
     if not has_features:
         is_empty = digest is None and _is_fill(values)
-        return None if is_empty else f"is {status}, yet something is stored for it"
+        return no_problem if is_empty else f"is {status}, yet something is stored for it"
     if digest is None:
         return f"has no digest in {TABLE}"
     if sha256_of(row_view(values)) != digest:
@@ -770,7 +771,7 @@ def _problem_in_row(
     is_unknown = may_be_unknown and np.isnan(values).all()
     if not all_finite(values) and not is_unknown:
         return "holds NaN or inf"
-    return None
+    return no_problem
 
 
 def _is_fill(values: NDArray[Any]) -> bool:
@@ -785,10 +786,12 @@ def _check_arrays(files: StoreFiles, group: Group, metadata_files: Sequence[str]
     folder = f"{FEATURES}/{group.name}"
     present = set()  # names of the arrays that have metadata: `FOLDER/ARRAY/zarr.json`
     for name in metadata_files:
-        if name.startswith(f"{folder}/"):
-            array, _, file = name.removeprefix(f"{folder}/").partition("/")
-            if file == ZARR_METADATA:
-                present.add(array)
+        is_in_group = name.startswith(f"{folder}/")
+        if not is_in_group:
+            continue
+        array, _, file = name.removeprefix(f"{folder}/").partition("/")
+        if file == ZARR_METADATA:
+            present.add(array)
 
     # The metadata that sealing would write for such a group.
     n_frames = int(group.row_size.sum())

@@ -249,17 +249,21 @@ def years_legend(compared: "FilmComparison", words: Words) -> str:
 def _legend(compared: "FilmComparison", words: Words) -> list[str]:
     """Write a sentence for each kind of element that `years_figure` draws of these films."""
     drawn = [film for film in compared.films if _can_be_drawn(film)]
+    judged_rates = [film.rate for film in drawn if film.rate is not None]
     sentences = []
     # Full dots: films with a share by people's judgements.
-    if any(film.rate for film in drawn):
-        sentences.append(words["years_dots_concept" if compared.positive.is_concept else "years_dots"])
-    # Vertical lines: intervals. A film of which every window was judged has none.
-    if any(film.rate and not film.rate.is_census for film in drawn):
+    if judged_rates:
+        key_of_dots = "years_dots_concept" if compared.positive.is_concept else "years_dots"
+        sentences.append(words[key_of_dots])
+    # Vertical lines: intervals. A film of which every window was judged (a census) has none.
+    if any(not rate.is_census for rate in judged_rates):
         sentences.append(words["years_intervals"])
     # Hollow dots: films that nobody judged, at the share by their model, or by labels instead of a model.
-    if any(film.rate is None for film in drawn):
-        key = "years_hollow_labels" if compared.is_of_labels else "years_hollow"
-        sentences.append(words.say(key, who=words.judge(compared.model)))
+    has_unjudged_films = len(judged_rates) < len(drawn)
+    if has_unjudged_films:
+        key_of_hollow = "years_hollow_labels" if compared.is_of_labels else "years_hollow"
+        sentences.append(words.say(key_of_hollow, who=words.judge(compared.model)))
+    # The line: the trend over the years.
     trend = _trend(compared)
     if trend is not None:
         note = words.translated(trend["note"])

@@ -283,8 +283,10 @@ class FilmView:
         """
         record = self.film.record.windows
         window = self.words.seconds(record.window_s)
-        # The hop is not known, or only from two windows, of which the second one may have been moved back.
-        if record.hop_s is None or record.n == 2:
+        # The time from one start to the next, the hop, may not be known: of two windows, the second one may
+        # have been moved back.
+        has_only_two = record.n == 2
+        if record.hop_s is None or has_only_two:
             return self.words.say("windows", window=window)
         sentence = self.words.say("windows_hop", window=window, hop=self.words.seconds(record.hop_s))
         # Rows that are the windows themselves do not overlap: none was moved.

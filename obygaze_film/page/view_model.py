@@ -256,11 +256,12 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
     in_time_order = sorted(decided, key=lambda decision: (decision.start_s, decision.end_s))
     described = []
     for number, decision in enumerate(in_time_order, start=1):
+        # Its level and concepts in the page's language, by the codebook of the decision if that is known
         book = _codebook_of(decision)
         names = view.names if book is None else names_in(book)
         title = str(view.words.translated(names.titled(decision.level)))
         concepts = [view.words.translated(names.concept(name)) for name in decision.concepts]
-        has_score = mean_probability(view.rows, decision.start_s, decision.end_s) is not None
+        p = mean_probability(view.rows, decision.start_s, decision.end_s)  # by the model; None without one
         described.append(
             {
                 "id": f"d{number}",
@@ -275,7 +276,7 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
                 "judges": decision.annotator,
                 "blind": decision.is_blind,
                 "verdict": _verdict(decision, view),
-                "cited": citation(decision, title, view.words, has_score=has_score),
+                "cited": citation(decision, title, view.words, has_score=p is not None),
                 "history": [],
             }
         )

@@ -551,15 +551,15 @@ class Decisions:
         with_level = [line for line in self.lines.values() if line.row.get("level")]
 
         # Files of the ledger by earlier versions of obygaze have no header that states definitions.
-        n_without_header = sum(self.ledger.header_of(line) is None for line in with_level)
+        n_without_header = len([line for line in with_level if self.ledger.header_of(line) is None])
         if n_without_header:
             decisions = counted_message("n_decisions", n_without_header)
             self._notify(message("defined_unknown", folder=self.folder, decisions=decisions))
 
-        others = [line for line in with_level if not self.is_current(line.id)]
-        if others:
-            decisions = counted_message("n_decisions", len(others))
-            names = sorted({self._meanings.name(self.definition_of(line)) for line in others})
+        not_current = [line for line in with_level if not self.is_current(line.id)]
+        if not_current:
+            decisions = counted_message("n_decisions", len(not_current))
+            names = sorted({self._meanings.name(self.definition_of(line)) for line in not_current})
             facts = {"decisions": decisions, "names": "; ".join(names)}
             self._notify(message("defined_otherwise", folder=self.folder, **facts))
 
@@ -695,7 +695,7 @@ class Decisions:
         replaced_ids = []
         if changed is not None and changed.kind == kind:
             replaced_ids.append(changed.id)
-        if kind in ONE_PER_SPAN:
+        if kind in ONE_PER_SPAN:  # a judgement or an agreed decision, but not a passage
             replaced_ids += [old_id for old_id in self._ids_on_span(kind, clip) if old_id not in replaced_ids]
         line = self.ledger.add(kind, row, replaced_ids)
 
@@ -1076,8 +1076,9 @@ class Decisions:
         n_judged_by: Counter[Draw] = Counter()
         for line in self.ledger.lines.values():
             is_of_drawn_window = line.kind == "judgement" and bool(line.row.get(PLACE))
-            # The file of an imported table has the draw of the person who imported it.
-            if not is_of_drawn_window or self._is_imported(line):
+            if not is_of_drawn_window:
+                continue
+            if self._is_imported(line):  # the header has the draw of the person who imported it
                 continue
             header = self.ledger.header_of(line)
             if header is not None and header.draw is not None:

@@ -466,15 +466,17 @@ class _Comparison:
         origin_by_times = self._origin_by_times(clip, seen)
         id_in_file = clip.extras.get(DECISION, "")
         named = self._decisions.ledger.lines.get(id_in_file)
-
-        # It names no decision, or its id was copied from an annotation of another kind.
-        if named is None or not self._can_be_exported_from(named, clip, seen):
+        if named is None:  # it names no decision
+            return origin_by_times
+        if not self._can_be_exported_from(named, clip, seen):  # the id was copied from another kind
             return origin_by_times
 
-        # Its span was changed if no decision is at its times; else the id was copied from another annotation.
-        if self._is_at(clip, named) or origin_by_times is None:
-            return self._with_later_versions(named)
-        return origin_by_times
+        # Where its times are those of another decision, its id was copied from another annotation. Where they
+        # are those of none, its span was changed.
+        is_of_other_decision = origin_by_times is not None and not self._is_at(clip, named)
+        if is_of_other_decision:
+            return origin_by_times
+        return self._with_later_versions(named)
 
     def _can_be_exported_from(self, line: Line, clip: Clip, seen: str) -> bool:
         """Whether an annotation can have been exported from a decision, and then changed.
@@ -533,12 +535,11 @@ class _Comparison:
         """
         for kind in WITH_LEVEL:
             for decision in self._decisions.clips_by_kind[kind]:
-                if decision.clip_id in self._matched_ids:
-                    continue
+                is_free = decision.clip_id not in self._matched_ids
                 has_same_annotator = decision.annotator == clip.annotator
-                has_same_seen = decision.extras.get(SEEN_SCORE) == seen
+                was_made_likewise = decision.extras.get(SEEN_SCORE) == seen
                 line = self._decisions.lines[decision.clip_id]
-                if has_same_annotator and has_same_seen and self._is_at(clip, line):
+                if is_free and has_same_annotator and was_made_likewise and self._is_at(clip, line):
                     return _Origin(target=line, versions=(line,))
         return None
 

@@ -159,17 +159,19 @@ class FilmRules:
 
         0 if the clip is no blind judgement, or not of the window at the place that it names.
         """
+        no_place = 0
         states_other_seed = named_seed(clip) not in {None, SEED_OF_DESK}  # None: it states no seed
         if not is_blind(clip) or states_other_seed:
-            return 0
+            return no_place
         windows = self.windows.get(named_sampling(clip), [])
         place = place_in(clip)
-        if not 0 < place <= len(windows):
-            return 0
+        has_such_place = 0 < place <= len(windows)
+        if not has_such_place:
+            return no_place
         start_s, end_s = windows[place - 1]
         starts_there = abs((clip.start_s or 0.0) - start_s) <= SLACK_S
         ends_there = abs((clip.end_s or 0.0) - end_s) <= SLACK_S
-        return place if starts_there and ends_there else 0
+        return place if starts_there and ends_there else no_place
 
     def verdict(self, level: str, concepts: Iterable[str] = ()) -> str:
         """Return whether a judgement agrees with a model that marks the span (`Positive.verdict_on`)."""
@@ -300,10 +302,12 @@ class FilmRules:
         empty_columns = [column for column in (*REQUIRED, *REQUIRED_OF_KIND[kind]) if not row.get(column)]
         for column in empty_columns:
             problems.add(line, "is empty", column)
-        has_invalid_parents = kind == "agreed" and not _TWO_IDS_OR_MORE.fullmatch(row.get(PARENTS, ""))
-        if has_invalid_parents:
+        # An agreed decision names those that it settles.
+        has_two_parents = _TWO_IDS_OR_MORE.fullmatch(row.get(PARENTS, "")) is not None
+        lacks_parents = kind == "agreed" and not has_two_parents
+        if lacks_parents:
             problems.add(line, "expected the ids of two decisions or more", PARENTS)
-        if empty_columns or has_invalid_parents:
+        if empty_columns or lacks_parents:
             return None
 
         # Are their cells valid? Levels and concepts may be spelled unlike in the codebook (`spelled`).
@@ -314,7 +318,8 @@ class FilmRules:
 
         # Is the span in the film?
         film_s = self.film.record.duration_s
-        if clip.movie == self.film.movie and (clip.end_s or 0.0) > film_s + END_SLACK_S:
+        ends_after_film = (clip.end_s or 0.0) > film_s + END_SLACK_S
+        if self.is_about_film(clip) and ends_after_film:
             problems.add(line, f"{row['end_s']} s is behind the end of a film of {film_s:g} s", "end_s")
             return None
         return clip
