@@ -1,11 +1,13 @@
 """Write the decisions of a ledger as tables, and take in what was edited in the tables elsewhere.
 
 A table lists the decisions that stand. Each of its rows names the id of a line of the ledger. A row that says
-what its line says is nothing new, and then no other row of the table replaces that line. Among the rows that
-name a line and say something else, the first one of the line's own annotator replaces it, unless only one of
-them is a blind judgement. Every further one is a new decision, and so is every row without an id.
+what its line says is nothing new, also if its numbers have other digits (1.0 for 1), and then no other row of
+the table replaces that line. Among the rows that name a line and say something else, the first one of the
+line's own annotator replaces it, unless only one of them is a blind judgement. Every further one is a new
+decision, and so is every row without an id.
 """
 
+import math
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -239,7 +241,10 @@ def read_edited(
     needed_columns = (*REQUIRED, "note") if kind == "note" else (*FIELDS, SEEN_SCORE)
     file = read_table(table.path, needed_columns)
     rows = list(file.timed())
-    normalised_rows = [_normalised(row, rules, meanings) for row in rows]
+    normalised_rows = []
+    for row in rows:
+        normalised = _normalised(row, rules, meanings)
+        normalised_rows.append(_with_digits_of_line(normalised, decisions.get(normalised.line_id)))
 
     # Compare each row with the ledger.
     standing_cells = {_frozen(decisions[line_id].line.row) for line_id in standing_ids}
@@ -311,6 +316,26 @@ def _normalised(row: FileRow, rules: FilmRules, meanings: Meanings) -> _Normalis
     named_id = cells.pop("clip_id", "")
     line_id = named_id if re.fullmatch(ID, named_id) else ""
     return _NormalisedRow(line_id, {column: cell for column, cell in cells.items() if cell})
+
+
+def _with_digits_of_line(row: _NormalisedRow, named: Decision | None) -> _NormalisedRow:
+    """Write the numbers of a row as the line that it names has them, where they are the same numbers.
+
+    Spreadsheets and data frames write 1 as 1.0 or 1,0, and 01 as 1: such a row says what its line says.
+    """
+    if named is None:
+        return row
+    cells = {}
+    for column, cell in row.cells.items():
+        cell_of_line = named.line.row.get(column, "")
+        is_same_number = _number_in(cell) == _number_in(cell_of_line)  # False for NaN
+        cells[column] = cell_of_line if is_same_number else cell
+    return _NormalisedRow(row.line_id, cells)
+
+
+def _number_in(cell: str) -> float:
+    """Return the number that a cell holds, with a decimal point or comma; NaN if it holds none."""
+    return number_of(cell.replace(",", "."))
 
 
 def _is_nothing_new(
@@ -400,5 +425,9 @@ def _is_same_time(cell: str, other_cell: str) -> bool:
 
 
 def _frozen(cells: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-    """Return a row's cells in a form that can be an element of a set."""
-    return frozenset(cells.items())
+    """Return a row's cells in a form that can be an element of a set, in which equal numbers are one text."""
+    frozen_cells = set()
+    for column, cell in cells.items():
+        number = _number_in(cell)
+        frozen_cells.add((column, cell if math.isnan(number) else f"{number:.15g}"))
+    return frozenset(frozen_cells)
