@@ -22,6 +22,7 @@ from obygaze_features.machine import this_machine
 from obygaze_features.options import LOCAL, PROBLEMS_FOUND, Answer, Number, completed
 from obygaze_features.signatures import Json, argument, command, option
 from obygaze_features.store.shares import check_shares, number_of_shares, shares_not_begun, shown_shares
+from obygaze_features.text import counted
 
 Precision = Literal["fp32", "bf16", "fp16", "bf16-weights"]
 PRECISIONS: Mapping[Precision, Literal["float32", "bfloat16", "float16", "bfloat16-weights"]] = {
@@ -496,8 +497,10 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
 
     if stop():
         n_left = len(stage.missing())
+        verb = "is" if n_left == 1 else "are"
         remarks.append(
-            f"obygaze: stopped; {n_left} {work.unit}s are left. Run the same command again to go on."
+            f"obygaze: stopped; {counted(n_left, work.unit)} {verb} left. Run the same command "
+            "again to go on."
         )
         return replace(answer, remarks=remarks, code=stop.exit_code)
 

@@ -417,9 +417,9 @@ def _refuse_first_array_with_gaps(task: ArrayTask) -> None:
     is_without_gaps = task.first == 0 and task.last == task.n_tasks - 1
     if not is_without_gaps or task.number > task.last:
         raise ExtractError(
-            f"task {task.number} of a job array with {task.n_tasks} tasks from {task.first} to {task.last} "
-            "cannot tell its share, since the first array of a store divides it: number it from 0 without "
-            "gaps, as in --array=0-7"
+            f"task {task.number} of a job array with {counted(task.n_tasks, 'task')} from {task.first} to "
+            f"{task.last} cannot tell its share, since the first array of a store divides it: number it "
+            "from 0 without gaps, as in --array=0-7"
         )
 
 
@@ -448,8 +448,8 @@ def check_first_array(environment: Mapping[str, str], shard: tuple[int, int]) ->
     share, n_shares = shard
     if task.n_tasks != n_shares:
         raise ExtractError(
-            f"a job array of {task.n_tasks} tasks, and --shard divides the clips into {n_shares}: shares "
-            "without a task would never be done; submit as many tasks as there are shares"
+            f"a job array of {counted(task.n_tasks, 'task')}, and --shard divides the clips into {n_shares}: "
+            "shares without a task would never be done; submit as many tasks as there are shares"
         )
     if task.number - task.first != share:
         raise ExtractError(

@@ -39,6 +39,12 @@ def test_a_task_of_an_array_knows_its_share(variables, shard):
     assert array_shard(variables) == shard
 
 
+def test_one_task_is_counted_as_one():
+    """`--array=3` as the first array of a store."""
+    with pytest.raises(ExtractError, match="task 3 of a job array with 1 task from 3 to 3 cannot tell"):
+        array_shard(task_of_array(task=3, first=3, last=3, count=1))
+
+
 @pytest.mark.parametrize(
     "variables",
     [
