@@ -168,6 +168,34 @@ def test_each_line_of_an_edl_is_an_event_or_left_out_by_its_number(import_files)
     assert "line 6: no event" in notices
 
 
+@pytest.mark.parametrize("track", ["V", "V2", "B", "AA/V", "A2/V", "VA1", "v"])
+def test_an_event_of_pictures_is_a_cut_also_if_its_sound_goes_with_it(import_files, track):
+    """B and AA/V are an event of video with one or two tracks of sound. The event after it is of sound alone."""
+    list_of_cuts = (
+        f"001  AX       {track:5} C        00:00:00:00 00:00:02:00 00:00:00:00 00:00:02:00\n"
+        "002  AX       AA    C        00:00:00:00 00:00:02:00 00:00:02:00 00:00:04:00\n"
+    )
+
+    clips, notices = import_files({"film.edl": list_of_cuts})
+
+    assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.0, 2.0)]
+    assert "a cut of sound" in notices
+
+
+def test_an_event_with_a_dissolve_is_named_by_the_clip_that_comes(import_files):
+    """A dissolve of 12 frames leads from a.mov, of which event 2 shows nothing more, to b.mov."""
+    list_of_cuts = (
+        "002  AX       V     C        00:00:09:00 00:00:09:00 00:00:00:00 00:00:00:00\n"
+        "002  BX       V     D    012 00:00:00:00 00:00:02:00 00:00:00:00 00:00:02:00\n"
+        "* FROM CLIP NAME: a.mov\n"
+        "* TO CLIP NAME: b.mov\n"
+    )
+
+    (clip,), _ = import_files({"film.edl": list_of_cuts})
+
+    assert clip.extras["text"] == "b.mov"
+
+
 @pytest.mark.parametrize("heading", ["", "TITLE: film\nFCM: FILM\n"], ids=["alone", "titled"])
 def test_markers_of_avid_in_a_list_without_cuts_are_points_and_left_out(import_files, heading):
     """A marker of Avid (LOC) has a time, a colour and a text, and no length."""
