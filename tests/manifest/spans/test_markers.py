@@ -47,6 +47,23 @@ def test_markers_of_premiere_have_types_and_descriptions(import_files):
     assert [clip.movie for clip in clips] == ["film", "film"]
 
 
+@pytest.mark.parametrize(("unit", "span_s"), [("frames", (10.0, 12.5)), ("s", (240.0, 300.0))])
+def test_times_of_an_editor_that_are_numbers_are_read_by_the_unit_that_is_given(import_files, unit, span_s):
+    """Premiere writes In and Out as it shows them; 240 frames of 24 a second are 10 s."""
+    table = tsv(HEADINGS_OF_PREMIERE, ["S", "", "240", "300", "60", "Comment"])
+
+    (clip,), notices = import_files({"a.csv": table}, rate=Fraction(24), unit=unit)
+
+    assert (clip.start_s, clip.end_s) == span_s
+    assert "used nowhere: no times are numbers" not in notices
+
+
+def test_times_of_an_editor_that_are_numbers_are_refused_without_a_unit(refusal_of):
+    """They look like seconds, but no editor writes these so."""
+    table = tsv(HEADINGS_OF_PREMIERE, ["S", "", "240", "300", "60", "Comment"])
+    assert "give --unit frames and --rate, or --unit s" in str(refusal_of({"a.csv": table}))
+
+
 def test_drop_frame_time_codes_of_premiere_are_real_seconds(import_files):
     """At 29.97, a minute drops two labels, so that 00;01;00;02 is frame 60 * 30 = 1800; each tenth drops none.
 
