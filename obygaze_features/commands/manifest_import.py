@@ -89,7 +89,7 @@ def spans(
     start: Annotated[
         str,
         option(
-            "Time code of the film's first frame, such as 01:00:00:00, for edl and markers.",
+            "Time code of the film's first frame, such as 01:00:00:00, for edl, markers and ttml.",
             metavar="hh:mm:ss:ff",
         ),
     ] = "",

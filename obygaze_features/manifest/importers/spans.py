@@ -832,7 +832,8 @@ def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
     if short:
         yield f"no span after the first second ({first_few(short, 3)}): are times shares of a day, or hours?"
     if late:
-        yield f"no span in the first hour ({first_few(late, 3)}): does the time code begin at 0?"
+        remedy = " Give --start hh:mm:ss:ff if not" if KINDS[kind].get("has_start") else ""
+        yield f"no span in the first hour ({first_few(late, 3)}): does the time code begin at 0?{remedy}"
     if long:
         yield f"a film of more than a day ({first_few(long, 3)}): are its times milliseconds or frames?"
 

@@ -44,8 +44,8 @@ COLOUR_TAG: Final = "C"
 NAME_TAG: Final = "M"
 LENGTH_TAG: Final = "D"
 
-PICTURE_TRACKS: Final = ("V", "B")
-"""How the names of tracks with pictures begin: V for video, B for both video and audio."""
+PICTURE_TRACK: Final = re.compile("V|^B", re.IGNORECASE)
+"""What names of tracks with pictures have: V for video (V2, VA1, AA/V), or B for both video and audio."""
 
 COMMENT: Final = re.compile(r"\s*+\*\s*+([A-Z ]{2,40}): ?(.*+)", re.IGNORECASE)
 MODE: Final = re.compile(r"\s*+FCM\s*+:\s*+(NON[- ]?)?DROP[- ]?FRAME\s*+", re.IGNORECASE)
@@ -53,7 +53,8 @@ MODE: Final = re.compile(r"\s*+FCM\s*+:\s*+(NON[- ]?)?DROP[- ]?FRAME\s*+", re.IG
 
 COLOUR: Final = "ResolveColor"
 CUT: Final = "cut"
-CLIP_NAME: Final = "from clip name"
+CLIP_NAMES: Final = ("to clip name", "from clip name")
+"""Comments that name the clip of an event; in a dissolve it is the clip that comes."""
 LOCATOR: Final = "loc"
 """An Avid comment of a marker: its time code, colour and text."""
 
@@ -231,10 +232,10 @@ def _records(event: Event, times: TimeLine) -> Iterator[RawSpan]:
         return
     for _ in range(event.n_locators):
         yield RawSpan(event.where, reason=POINT)
-    name = event.comments.get(CLIP_NAME, "")
-    is_of_pictures = event.track.upper().startswith(PICTURE_TRACKS)
+    names = [event.comments[name] for name in CLIP_NAMES if event.comments.get(name)]
+    is_of_pictures = PICTURE_TRACK.search(event.track) is not None
     reason = "" if is_of_pictures else "a cut of sound"
-    yield RawSpan(event.where, start_s, end_s, name, CUT, reason=reason)
+    yield RawSpan(event.where, start_s, end_s, names[0] if names else "", CUT, reason=reason)
 
 
 def _marker(event: Event, tags: Mapping[str, str], start_s: float, times: TimeLine) -> RawSpan:

@@ -13,6 +13,7 @@ from obygaze_features.manifest.spans.instant import (
     with_ascii_digits,
 )
 from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.units import FRAMES, seconds_of_unit
 
 
 class TimeLine(NamedTuple):
@@ -26,11 +27,14 @@ class TimeLine(NamedTuple):
         Seconds of the time code that the film's first frame has.
     is_dropping
         Whether time codes with `:` before the frames are drop frame too.
+    number_s
+        How many seconds 1 stands for in a time that is a mere number, such as 240.
     """
 
     rate: Fraction | None
     start_s: float
     is_dropping: bool = False
+    number_s: float = 1.0
 
     def seconds(self, code: str) -> float:
         """Convert a time code to seconds from the start of the film.
@@ -46,6 +50,8 @@ class TimeLine(NamedTuple):
         time_s = time_in(code, self.rate)
         if time_s is None:
             raise ManifestError("no time")
+        if _is_number(code):
+            time_s *= self.number_s
         return time_s - self.start_s
 
     def is_one_frame(self, start_s: float, end_s: float) -> bool:
@@ -78,8 +84,11 @@ def time_line(
     ------
     ManifestError
         Time codes end in frames and no rate is known, or the rate has no drop frame and they have, or only
-        some of them have; or the start is no time code.
+        some of them have; or the start is no time code; or times are whole numbers and nobody says their
+        unit.
     """
+    codes = list(codes)
+    number_s = _seconds_of_a_number(file, codes)
     stated_rate = frame_rate(rate) if rate else None
     frames_per_second = file.reading.rate or stated_rate
     matches = []  # of the codes that end in frames
@@ -106,7 +115,42 @@ def time_line(
         start_s = time_in(start, frames_per_second) or 0.0
     except ManifestError as error:
         raise file.error(f"--start: {error}") from None
-    return TimeLine(frames_per_second, start_s, is_dropping)
+    return TimeLine(frames_per_second, start_s, is_dropping, number_s)
+
+
+def _seconds_of_a_number(file: SpanFile, codes: Iterable[str]) -> float:
+    """Return how many seconds a time counts that is a mere number; 1 where none is.
+
+    Editors write whole numbers where they show frames in place of time codes, and do not say so. Numbers with
+    decimals are seconds.
+
+    Raises
+    ------
+    ManifestError
+        Times are whole numbers, and the person gives no unit, or gives frames and no rate.
+    """
+    numbers = [code for code in codes if _is_number(code)]
+    if not numbers:
+        return 1.0
+    file.account.uses_unit = True
+    unit = file.reading.unit
+    have_decimals = any("." in number for number in numbers)
+    if not unit and have_decimals:
+        return 1.0
+    if not unit:
+        raise file.error(
+            f"times are whole numbers ({numbers[0].strip()}), and editors count frames so: give "
+            "--unit frames and --rate, or --unit s"
+        )
+    if unit == FRAMES:
+        file.account.uses_rate = True
+        return file.seconds(1, "its times")
+    return seconds_of_unit(unit)
+
+
+def _is_number(code: str) -> bool:
+    """Return whether a time is a mere number, such as 240 or 90.5."""
+    return with_ascii_digits(code.strip()).replace(".", "", 1).isdecimal()
 
 
 def _as_drop_frame(code: str) -> str:

@@ -237,6 +237,28 @@ def _clock_of(file: SpanFile, root: Element) -> Clock:
     )
 
 
+def _start_of_film(file: SpanFile, clock: Clock) -> Fraction:
+    """Return the seconds of the time code that the film's first frame has, as the person says by --start.
+
+    It is 0 without --start, and in a document whose times are no time codes but count from the film's start.
+
+    Raises
+    ------
+    ManifestError
+        The start is no time of TTML.
+    """
+    start = file.reading.start
+    if not start:
+        return Fraction(0)
+    if not clock.is_smpte:
+        file.account.note('--start is not used: its times are no time codes (timeBase="smpte")')
+        return Fraction(0)
+    try:
+        return clock.seconds(start.replace(";", ":"))
+    except ManifestError as error:
+        raise file.error(f"--start: {error}") from None
+
+
 def _frame_rate_multiplier(root: Element) -> Fraction:
     """Read the factor from the frame rate to the rate at which frames are shown; 1 if none is stated.
 
@@ -262,6 +284,7 @@ class _Reader:
         """Read what holds for the whole document: its clock, main language, speakers and regions."""
         self._file = file
         self._clock = _clock_of(file, root)
+        self._start_of_film = _start_of_film(file, self._clock)
         self._language = attribute(root, "lang")
         self._languages: dict[str, None] = {}  # of the texts so far, in their order
         self._speakers = _speakers(root)
@@ -471,8 +494,8 @@ class _Reader:
         people_tier, text_on_tier = split_people_tier(one_line(text))
         return RawSpan(
             where=_where(node, self._n_texts),
-            start_s=float(shown.begin),
-            end_s=shown.end_s,
+            start_s=float(shown.begin - self._start_of_film),
+            end_s=shown.end_s - float(self._start_of_film),
             text=text_on_tier,
             tier=people_tier or self._tier_of_language(style.language),
             cells={"subject": style.speaker} if style.speaker else {},

@@ -47,6 +47,23 @@ def test_markers_of_premiere_have_types_and_descriptions(import_files):
     assert [clip.movie for clip in clips] == ["film", "film"]
 
 
+@pytest.mark.parametrize(("unit", "span_s"), [("frames", (10.0, 12.5)), ("s", (240.0, 300.0))])
+def test_times_of_an_editor_that_are_numbers_are_read_by_the_unit_that_is_given(import_files, unit, span_s):
+    """Premiere writes In and Out as it shows them; 240 frames of 24 a second are 10 s."""
+    table = tsv(HEADINGS_OF_PREMIERE, ["S", "", "240", "300", "60", "Comment"])
+
+    (clip,), notices = import_files({"a.csv": table}, rate=Fraction(24), unit=unit)
+
+    assert (clip.start_s, clip.end_s) == span_s
+    assert "used nowhere: no times are numbers" not in notices
+
+
+def test_times_of_an_editor_that_are_numbers_are_refused_without_a_unit(refusal_of):
+    """They look like seconds, but no editor writes these so."""
+    table = tsv(HEADINGS_OF_PREMIERE, ["S", "", "240", "300", "60", "Comment"])
+    assert "give --unit frames and --rate, or --unit s" in str(refusal_of({"a.csv": table}))
+
+
 def test_drop_frame_time_codes_of_premiere_are_real_seconds(import_files):
     """At 29.97, a minute drops two labels, so that 00;01;00;02 is frame 60 * 30 = 1800; each tenth drops none.
 
@@ -169,6 +186,34 @@ def test_each_line_of_an_edl_is_an_event_or_left_out_by_its_number(import_files)
     assert "2 of 4 spans read" in notices
     assert "line 3: a marker without length" in notices
     assert "line 6: no event" in notices
+
+
+@pytest.mark.parametrize("track", ["V", "V2", "B", "AA/V", "A2/V", "VA1", "v"])
+def test_an_event_of_pictures_is_a_cut_also_if_its_sound_goes_with_it(import_files, track):
+    """B and AA/V are an event of video with one or two tracks of sound. The event after it is of sound alone."""
+    list_of_cuts = (
+        f"001  AX       {track:5} C        00:00:00:00 00:00:02:00 00:00:00:00 00:00:02:00\n"
+        "002  AX       AA    C        00:00:00:00 00:00:02:00 00:00:02:00 00:00:04:00\n"
+    )
+
+    clips, notices = import_files({"film.edl": list_of_cuts})
+
+    assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.0, 2.0)]
+    assert "a cut of sound" in notices
+
+
+def test_an_event_with_a_dissolve_is_named_by_the_clip_that_comes(import_files):
+    """A dissolve of 12 frames leads from a.mov, of which event 2 shows nothing more, to b.mov."""
+    list_of_cuts = (
+        "002  AX       V     C        00:00:09:00 00:00:09:00 00:00:00:00 00:00:00:00\n"
+        "002  BX       V     D    012 00:00:00:00 00:00:02:00 00:00:00:00 00:00:02:00\n"
+        "* FROM CLIP NAME: a.mov\n"
+        "* TO CLIP NAME: b.mov\n"
+    )
+
+    (clip,), _ = import_files({"film.edl": list_of_cuts})
+
+    assert clip.extras["text"] == "b.mov"
 
 
 @pytest.mark.parametrize("heading", ["", "TITLE: film\nFCM: FILM\n"], ids=["alone", "titled"])

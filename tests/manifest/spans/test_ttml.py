@@ -310,3 +310,35 @@ def test_a_container_in_a_sequence_ends_with_its_last_text(import_files):
         ("d", 8.0, 10.0),
         ("e", 11.0, 12.0),
     ]
+
+
+TEN_O_CLOCK = ttml(
+    '<div><p begin="10:00:05:12" end="10:00:07:00">x</p></div>', 'ttp:frameRate="24" ttp:timeBase="smpte"'
+)
+"""A text of a broadcaster whose time codes, of 24 frames a second, begin at ten hours."""
+
+
+def test_time_codes_count_from_the_films_first_one(import_files):
+    """Twelve frames are half a second."""
+    clips, _ = import_files({"a.xml": TEN_O_CLOCK}, start="10:00:00:00")
+    assert times_of(clips) == [(5.5, 7.0)]
+
+
+def test_without_the_films_first_time_code_a_notice_asks_for_it(import_files):
+    """All texts would be ten hours late."""
+    _, notices = import_files({"a.xml": TEN_O_CLOCK})
+    assert "does the time code begin at 0? Give --start hh:mm:ss:ff if not" in notices
+
+
+def test_a_first_time_code_moves_no_times_that_count_from_the_films_start(import_files):
+    """A document counts from the film's start where it does not say that its times are time codes."""
+    document = ttml('<div><p begin="00:00:05.5" end="00:00:07">x</p></div>')
+
+    clips, notices = import_files({"a.xml": document}, start="10:00:00:00")
+
+    assert times_of(clips) == [(5.5, 7.0)]
+    assert "--start is not used" in notices
+
+
+def test_a_first_time_code_that_is_no_time_is_refused(refusal_of):
+    assert "--start: 'ten' is no time of TTML" in str(refusal_of({"a.xml": TEN_O_CLOCK}, start="ten"))
