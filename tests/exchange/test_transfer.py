@@ -111,7 +111,7 @@ def test_a_server_that_is_busy_for_a_moment_is_asked_again(
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
 
     with serving(served_folder, busy_with(busy_status)) as server:
-        pull(f"{server_of_stores.url}/toy-1.0.0", tmp_path / "copy-1.0.0")
+        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy-1.0.0")
 
     assert bytes_of_files(tmp_path / "copy-1.0.0") == toy_files
 
@@ -290,7 +290,7 @@ def test_a_manifest_that_names_a_file_that_no_store_has_is_refused(served_folder
     list_another_file(folder / "toy", name, digest)
 
     with serving(folder) as server, pytest.raises(StoreError, match=r"manifest-sha256\.txt"):
-        pull(f"{server_of_stores.url}/toy", tmp_path / "copy")
+        pull(f"{server.url}/toy", tmp_path / "copy")
 
     assert not (tmp_path / "copy").exists()
 
