@@ -41,7 +41,9 @@ def open_url(url: str) -> StoreFiles:
         If the URL is not a valid one, or a zip is not what `pack` writes.
     """
     parts = urlsplit(url)
-    if parts.username or parts.password or parts.query or parts.fragment:
+    has_user = bool(parts.username or parts.password)
+    is_plain = not has_user and not parts.query and not parts.fragment
+    if not is_plain:
         host = parts.hostname or ""
         raise StoreError(
             f"{parts.scheme}://{host}{parts.path}: this URL also has a user, a query or a fragment, which "
