@@ -90,13 +90,14 @@ def safe_streams(words: Sequence[str]) -> Iterator[None]:
         The words of the command line.
     """
     streams_before = {name: getattr(sys, name) for name in ("stdout", "stderr")}
-    width = shutil.get_terminal_size((80, 24)).columns
+    terminal_width = shutil.get_terminal_size((80, 24)).columns
     for name, stream in streams_before.items():
-        if stream is None or isinstance(stream, Shown):
+        is_safe_already = isinstance(stream, Shown)
+        if stream is None or is_safe_already:
             continue
         is_json = name == "stdout" and "--json" in words
-        wraps = stream.isatty() and not is_json
-        setattr(sys, name, Shown(stream, width if wraps else None))
+        is_wrapped = stream.isatty() and not is_json
+        setattr(sys, name, Shown(stream, terminal_width if is_wrapped else None))
     try:
         yield
     finally:

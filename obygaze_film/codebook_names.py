@@ -123,14 +123,15 @@ class CodebookNames:
         If that is the text of an earlier version of a built-in codebook, it has no translations: those of the
         present version may say something else.
         """
+        no_translations: dict[str, str] = {}
         is_of_earlier_version = self.builtin is not None and text != self.builtin.means.get(name, "")
         if not text or is_of_earlier_version:
-            return in_languages(text, {})
-        meanings = {}
+            return in_languages(text, no_translations)
+        meanings = {}  # language -> meaning
         for language, texts in self.texts.items():
-            names = texts.concepts if is_concept else texts.levels
-            if name in names and names[name].means:
-                meanings[language] = names[name].means
+            texts_by_name = texts.concepts if is_concept else texts.levels
+            if name in texts_by_name and texts_by_name[name].means:
+                meanings[language] = texts_by_name[name].means
         return in_languages(text, meanings)
 
     def construct(self, text: str) -> InLanguages:

@@ -32,17 +32,21 @@ def note_on_changed_videos(stage: Stage, videos: Mapping[str, Path | None]) -> s
     videos
         Clip id -> its video; None if the manifest names none.
     """
+    # The sizes that were recorded, and those of today
     bytes_when_done: dict[str, int] = {}  # clip id -> size of its video
     for clip_id, entry in stage.status().items():
-        size = entry.source.get("bytes")
-        if entry.status in STATUSES_WITH_FEATURES and size is not None and videos.get(clip_id) is not None:
-            bytes_when_done[clip_id] = int(size)
+        recorded_bytes = entry.source.get("bytes")
+        has_features = entry.status in STATUSES_WITH_FEATURES
+        has_video = videos.get(clip_id) is not None
+        if has_features and has_video and recorded_bytes is not None:
+            bytes_when_done[clip_id] = int(recorded_bytes)
     bytes_now = _file_sizes(path for clip_id, path in videos.items() if path and clip_id in bytes_when_done)
 
     changed = []
     for clip_id, size in bytes_when_done.items():
         path = videos[clip_id]
-        if path in bytes_now and bytes_now[path] != size:
+        can_be_read = path in bytes_now
+        if can_be_read and bytes_now[path] != size:
             changed.append((clip_id, path))
     if not changed:
         return ""

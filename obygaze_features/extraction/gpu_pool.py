@@ -160,7 +160,8 @@ class GpuPool(DecodePool):
         films
             Films whose frames are measured for shots; None if there are none.
         """
-        if isinstance(event.key, _GpuKey):
+        is_of_gpu_process = isinstance(event.key, _GpuKey)
+        if is_of_gpu_process:
             return self._handle_gpu_event(event)
 
         clips = super()._handle_event(event, queue, films)

@@ -41,7 +41,9 @@ def open_url(url: str) -> StoreFiles:
         If the URL is not a valid one, or a zip is not what `pack` writes.
     """
     parts = urlsplit(url)
-    if parts.username or parts.password or parts.query or parts.fragment:
+    has_user = bool(parts.username or parts.password)
+    is_plain = not has_user and not parts.query and not parts.fragment
+    if not is_plain:
         host_and_port = parts.netloc.rpartition("@")[2]
         raise StoreError(
             f"{parts.scheme}://{host_and_port}{parts.path}: this URL also has a user, a query "

@@ -150,10 +150,12 @@ class FolderFiles:
             It is a link that is not followed. `TAG_DIGESTS` is never followed: no manifest lists its digest.
         """
         path = self.path / name
+        folder_to_stay_in = None if self.links else self.path
         try:
-            return open_regular(path, within=None if self.links else self.path)
+            return open_regular(path, within=folder_to_stay_in)
         except LinkError:
-            if name == TAG_DIGESTS or not path.is_file():  # a link to a device, a folder or nothing
+            leads_to_file = path.is_file()  # not to a device, a folder or nothing
+            if name == TAG_DIGESTS or not leads_to_file:
                 raise
             status = path.stat()
             if not _has_listed_digest(self, name, status.st_mtime_ns, status.st_size):
@@ -318,7 +320,8 @@ def absent_files(files: StoreFiles) -> dict[str, str]:
         data = files.read(FETCH)
     except (FileNotFoundError, IsADirectoryError):
         return {}
-    is_text = not data or not no_text(data)
+    is_empty = len(data) == 0
+    is_text = is_empty or not no_text(data)
     if not is_text:  # such as the page that some servers send for a missing file
         raise StoreError(f"{files.where}/{FETCH}: {why_not(data, FETCH_LIST)}")
 
