@@ -547,12 +547,17 @@ class ToolSpans:
         return without_level
 
     def _note_unknown_texts(self, file: SpanFile, marked: Iterable[MarkedSpan]) -> None:
-        """Note the texts that are no labels of the codebook, unless the file holds speech (subtitles)."""
-        holds_speech = SOURCES[file.account.kind].is_said
-        if holds_speech:
-            return
+        """Note the texts that are no labels of the codebook.
+
+        Speech (subtitles) is expected to be none, but on tiers of labels, as those of people's decisions are.
+        """
+        source = SOURCES[file.account.kind]
         words = self._words
-        n_spans = Counter(mark.text for mark in marked if mark.text and words.labels_of(mark.text) is None)
+        n_spans: Counter[str] = Counter()
+        for mark in marked:
+            is_speech = source.is_said and self._role(source, mark.raw) != LABELS
+            if mark.text and not is_speech and words.labels_of(mark.text) is None:
+                n_spans[mark.text] += 1
         if n_spans:
             texts = first_few([f"{text!r:.100} ({n})" for text, n in n_spans.most_common()], maximum=3)
             what = f"{counted(n_spans.total(), 'text')} not of codebook {words.codebook.name!r}"
