@@ -92,7 +92,7 @@ def seal_arrays(
     spans
         Clip id -> start and end in seconds; clips without a span are whole files.
     times
-        Clip id -> times of its frames in seconds; 0, 1, ... by default.
+        Clip id -> times of its frames in seconds; by default 0, 1, ... after the start of its span.
     sources
         Clip id -> what is known of its file: bytes, duration_s, sha256.
     changes
@@ -105,7 +105,6 @@ def seal_arrays(
     planned = _planned_clips(movie_of, spans or {}, texts or {})
     stage = Stage.open(staging_path(destination), planned, specs, {"name": "toy"})
 
-    default_time_s = np.arange(float(n_frames))
     results = []
     for row, clip_id in enumerate(movie_of):
         if failed and clip_id in failed:
@@ -115,6 +114,9 @@ def seal_arrays(
         is_partial = partial is not None and clip_id in partial
         status: Status = "partial" if is_partial else "ok"
         absent_groups = _of_clip(absent, clip_id, {})
+        start_s, _end_s = _of_clip(spans, clip_id, (0.0, 0.0))
+        default_time_s = np.arange(float(n_frames))
+        default_time_s += start_s or 0.0  # a span without a start is a whole file
         time_s = _of_clip(times, clip_id, default_time_s)
         result = ClipResult(
             clip_id,
