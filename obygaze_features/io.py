@@ -507,17 +507,22 @@ def local_path(path: Path | str) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111
 
 
-def store_path(path: Path | str) -> Path:
-    """Return the path of a store to be made; refuse an address, and one that does not end in a name (`..`).
+def local_folder(path: Path | str) -> Path:
+    """Return the path of a folder to write to, as `local_path` does, but refuse an address.
 
     A folder would be made that is called like the address: `gs:`, for gs://bucket/films.
     """
     if is_address(path):
         raise OutputError(
-            f"{path}: expected a folder on this machine; obygaze store push sends a store to "
-            "s3://BUCKET/NAME or hf://datasets/OWNER/NAME"
+            f"{path}: expected a folder on this machine; only push writes elsewhere, to s3://BUCKET/NAME or "
+            "hf://datasets/OWNER/NAME"
         )
-    expanded = local_path(path)
+    return local_path(path)
+
+
+def store_path(path: Path | str) -> Path:
+    """Return the path of a store to be made; refuse an address, and what does not end in a name (`..`)."""
+    expanded = local_folder(path)
     if expanded.name in {"", ".."}:
         raise OutputError(f"{path}: expected the name of a store, a folder beside which others can be made")
     return expanded
