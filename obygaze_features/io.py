@@ -17,7 +17,7 @@ from tempfile import TemporaryFile
 from typing import Final
 
 from obygaze_features.errors import ObygazeError, OutputError
-from obygaze_features.text import file_name, normalised
+from obygaze_features.text import file_name, is_address, normalised
 from obygaze_features.untrusted import STANDARD, open_regular
 
 PARTIAL_SUFFIX: Final = ".partial"
@@ -507,9 +507,22 @@ def local_path(path: Path | str) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111
 
 
+def local_folder(path: Path | str) -> Path:
+    """Return the path of a folder to write to, as `local_path` does, but refuse an address.
+
+    A folder would be made that is called like the address: `gs:`, for gs://bucket/films.
+    """
+    if is_address(path):
+        raise OutputError(
+            f"{path}: expected a folder on this machine; only push writes elsewhere, to s3://BUCKET/NAME or "
+            "hf://datasets/OWNER/NAME"
+        )
+    return local_path(path)
+
+
 def store_path(path: Path | str) -> Path:
-    """Return the path of a store to be made; refuse one that does not end in a name, such as `..`."""
-    expanded = local_path(path)
+    """Return the path of a store to be made; refuse an address, and what does not end in a name (`..`)."""
+    expanded = local_folder(path)
     if expanded.name in {"", ".."}:
         raise OutputError(f"{path}: expected the name of a store, a folder beside which others can be made")
     return expanded

@@ -476,7 +476,15 @@ def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
         There is no such array, it holds no numbers, or the clip has an array `time_s` as well.
     """
     if name not in arrays:
-        raise StoreError(f"{item.where}: has no {name} (--times); found {', '.join(arrays)}")
+        is_array_without_name = list(arrays) == [""]  # that of a .npy file
+        if is_array_without_name:
+            remedy = (
+                "it has one array without a name; if times are in files of their own, give a pattern of "
+                "their names, such as --times {video}_timestamps_ms"
+            )
+        else:
+            remedy = f"found {', '.join(arrays)}"
+        raise StoreError(f"{item.where}: has no {name} (--times); {remedy}")
     features = {key: values for key, values in arrays.items() if key != name}
     if "time_s" in features:
         raise StoreError(f"{item.where}: holds time_s, and --times {name}; give one of both")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from obygaze_features.errors import FileEndsError, InterruptedTransferError, NoRangesError, StoreError
-from obygaze_features.io import local_path, make_folder, open_binary, write_once, write_whole
+from obygaze_features.io import local_folder, local_path, make_folder, open_binary, write_once, write_whole
 from obygaze_features.locks import locked
 from obygaze_features.store.files_hub import LOST_ON_HUB, HubFiles, explain_hub_errors, parse_hub_url
 from obygaze_features.store.files_obstore import ObstoreFiles, connect, explain_obstore_errors
@@ -256,13 +256,15 @@ def put_with_list(
     ------
     StoreError
         If nothing can be put there, another file is there, or every attempt lost a race.
+    OutputError
+        If the location is an address that is neither S3 nor the Hub.
     """
     url = as_url(location)
     for attempt in range(ATTEMPTS):
         time.sleep(FIRST_WAIT_S * (2**attempt - 1))  # 0 before the first attempt
         with suppress(_LostRace):  # then the list is read again in the next attempt
             if url is None:
-                return _put_in_folder(local_path(location), name, change, new, maximum)
+                return _put_in_folder(local_folder(location), name, change, new, maximum)
             if url.startswith("s3://"):
                 return _put_on_s3(url, name, change, new, maximum)
             return _put_on_hub(url, name, change, new, maximum)

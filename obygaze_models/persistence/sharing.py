@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from obygaze_features.arguments import checked
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import OutputError, StoreError
 from obygaze_features.io import (
     NO_LICENCE,
     PARTIAL_SUFFIX,
@@ -95,7 +95,7 @@ def push_model(
 
     try:
         put_with_list(zoo, LIST, new_list, {entry.file: data, entry.page: page}, MAX_TOML_BYTES)
-    except StoreError as error:
+    except (OutputError, StoreError) as error:
         raise error if isinstance(error, ModelError) else ModelError(str(error)) from None
     return entry
 

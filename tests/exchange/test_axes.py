@@ -302,6 +302,13 @@ def test_an_array_named_for_times_is_refused_if_it_cannot_be_used(tmp_path, time
         import_store(tmp_path, items, "frames", clips=[PlannedClip("a", "m")], times="shown_at")
 
 
+def test_a_file_of_one_array_without_a_name_is_refused_with_the_other_use_of_the_option(save_frames, capfd):
+    """A .npy file names no array: times beside it are in files, which the option finds by a pattern."""
+    folder = save_frames()
+    assert import_frames(folder, "--times", "stamps") == 1
+    assert "has no stamps (--times); it has one array without a name; " in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(("n_frames", "size"), [(1, "1 frame of 16 numbers"), (7, "7 frames of 16 numbers")])
 def test_the_size_of_each_clip_is_said_in_words(save_frames, capfd, n_frames, size):
     """One frame is said in the singular."""

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from obygaze_features.errors import InterruptedTransferError, StoreError
+from obygaze_features.errors import InterruptedTransferError, ObygazeError, StoreError
 from obygaze_features.exchange.publish import pack, push
 from obygaze_features.exchange.transfer import download, download_file
 from obygaze_features.store import open_store, verify
@@ -319,6 +319,19 @@ def test_without_ranges_a_zip_is_named_with_a_way_to_download_it(server_of_store
 
     with pytest.raises(StoreError, match=r"/toy-1\.0\.0\.zip: this server gives whole files only.*curl -O"):
         pull(f"{server_of_stores.url}/toy-1.0.0.zip", tmp_path / "copy")
+
+
+@pytest.mark.parametrize("address", ["gs://bucket/toy", "sftp://host/toy"])
+def test_a_store_is_not_pushed_into_a_folder_called_like_an_address(tmp_path, monkeypatch, address):
+    """Addresses that nothing here writes to were taken for paths, so that the store seemed to be shared."""
+    monkeypatch.chdir(tmp_path)
+    source = make_sealed_store(tmp_path, 8)
+    before = set(tmp_path.iterdir())
+
+    with pytest.raises(ObygazeError, match=f"^{address}: expected a folder on this machine; .*s3://"):
+        push(source, address)
+
+    assert set(tmp_path.iterdir()) == before
 
 
 def test_a_store_is_not_pulled_into_another_folder_or_store(server_of_stores, tmp_path):
