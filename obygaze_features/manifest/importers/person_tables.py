@@ -149,7 +149,7 @@ class PersonTables:
     def clips(self, file: SpanFile, table: Table, words: LabelWords) -> Iterator[TableClip]:
         """Yield the clips of a table, and note in its file's account what is doubtful or not read.
 
-        Identified columns of the table have a manifest's names.
+        The table's columns are called as those of a manifest already, where their meaning is known.
 
         Raises
         ------
