@@ -359,10 +359,10 @@ class ToolSpans:
     def _divide_by_role(
         self, file: SpanFile, spans: Sequence[RawSpan]
     ) -> tuple[list[MarkedSpan], list[RawSpan]]:
-        """Divide spans by the role of their tier: levels, concepts, labels of both, or texts.
+        """Divide spans into those that become clips (levels and texts) and those of concepts alone.
 
-        In a tier of labels, and in a model's answers, the codebook tells whether a text is a level, a concept
-        or neither.
+        The role of a span's tier decides. In a tier of labels, and in a model's answers, the codebook tells
+        whether a text is a level, a concept or neither.
 
         Returns
         -------
@@ -381,26 +381,26 @@ class ToolSpans:
             reason = self._why_not_imported(file, span, role)
             if reason:
                 account.leave_out(span.where, reason)
-            elif role == CONCEPTS:
+                continue
+            if role == CONCEPTS:
                 concepts.append(span)
-            elif role == LEVELS:
-                on_tier = self._labels_on_tier_of_levels(file, span)
-                if not on_tier.level:
-                    concepts.append(span)
-                    continue
-                movie = self._movie(file, span)
-                marked.append(MarkedSpan(span, movie, on_tier.level, concepts=list(on_tier.concepts)))
+                continue
+
+            labels: Labels | None
+            if role == LEVELS:
+                labels = self._labels_on_tier_of_levels(file, span)
             else:
                 labels = self._labels_of(file, span, role)
-                if labels is None:
-                    marked.append(MarkedSpan(span, self._movie(file, span), text=span.text))
-                elif not labels.level:
-                    concepts.append(span)
-                else:
-                    if labels.level in self._words.ambiguous_levels:
-                        ambiguous_texts.add(span.text)
-                    movie = self._movie(file, span)
-                    marked.append(MarkedSpan(span, movie, labels.level, concepts=list(labels.concepts)))
+            if labels is None:  # a text that is no label
+                marked.append(MarkedSpan(span, self._movie(file, span), text=span.text))
+            elif not labels.level:
+                concepts.append(span)
+            else:
+                is_role_known = role == LEVELS
+                if not is_role_known and labels.level in self._words.ambiguous_levels:
+                    ambiguous_texts.add(span.text)
+                movie = self._movie(file, span)
+                marked.append(MarkedSpan(span, movie, labels.level, concepts=list(labels.concepts)))
         for text in sorted(ambiguous_texts):
             account.note(f"{text!r} is a level and a concept, read as the level: give --tier")
         return marked, concepts
