@@ -244,6 +244,7 @@ class ClipsById:
     """Clips by their ids: an id may be there once, or once for each of several annotators of its span."""
 
     def __init__(self) -> None:
+        """Start without clips."""
         self._first: dict[str, Clip] = {}  # clip id -> the first clip that has it
         self._of_annotator: dict[tuple[str, str], Clip] = {}  # (clip id, annotator) -> clip
 

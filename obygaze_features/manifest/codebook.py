@@ -95,6 +95,7 @@ class Codebook:
     constructs: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Refuse a codebook that contradicts itself, in a message that names it."""
         with error_context(f"codebook {self.name!r}"):
             check_codebook(self)
 

@@ -370,11 +370,10 @@ def _document_for_people(tiers: Sequence[EafTier], codebook: Codebook, movie: st
 
 
 def conflicts(clips: Sequence[Clip], codebook: Codebook) -> list[tuple[float, float, str]]:
-    """Find the spans of a film in which annotators gave different levels.
+    """Find the spans of a film in which annotators gave different levels, for people to settle.
 
-    Where spans of one annotator overlap, the higher level counts, as in their agreement. And time that an
-    annotator did not mark is of the lowest level for one who marks only what they find, and unknown for one
-    who marks every answer (`marks_every_answer`).
+    Where spans of one annotator overlap, the higher level counts. Time without a mark is of the lowest level
+    by an annotator who marks only what they find, and of no level by one who marks every answer.
 
     Parameters
     ----------
@@ -397,17 +396,17 @@ def conflicts(clips: Sequence[Clip], codebook: Codebook) -> list[tuple[float, fl
     spans: list[tuple[float, float, str]] = []
     # Between two neighbouring edges nobody's level changes.
     for start_s, end_s in pairwise(edges_s):
-        level_of = dict(level_of_unmarked_time)  # annotator -> level
+        level_of_annotator = dict(level_of_unmarked_time)
         for clip in clips:
             covers_span = (clip.start_s or 0.0) <= start_s and end_s <= (clip.end_s or 0.0)
             if covers_span and clip.level is not None:
-                level_so_far = level_of.get(clip.annotator, clip.level)
-                level_of[clip.annotator] = max(level_so_far, clip.level, key=codebook.rank)
-        have_one_level = len(set(level_of.values())) < 2
-        if have_one_level:
+                level_so_far = level_of_annotator.get(clip.annotator, clip.level)
+                level_of_annotator[clip.annotator] = max(level_so_far, clip.level, key=codebook.rank)
+        do_not_differ = len(set(level_of_annotator.values())) < 2
+        if do_not_differ:
             continue
 
-        text = "; ".join(f"{name}: {level_of[name]}" for name in sorted(level_of))
+        text = "; ".join(f"{name}: {level}" for name, level in sorted(level_of_annotator.items()))
         continues_last = bool(spans) and spans[-1][1:] == (start_s, text)
         if continues_last:
             start_of_last_s, _, _ = spans.pop()

@@ -112,6 +112,7 @@ class Judgements:
     codebook: Codebook
 
     def __len__(self) -> int:
+        """Return the number of judgements, of all judges and windows."""
         return len(self.every)
 
     @property

@@ -102,13 +102,16 @@ class Manifest:
         check_identity(self.clips)
 
     def __len__(self) -> int:
+        """Return the number of rows; a clip has one for each annotator where several labelled it."""
         return len(self.clips)
 
     def __iter__(self) -> Iterator[Clip]:
+        """Go through the rows in their order; each is a clip, with the labels of one annotator."""
         return iter(self.clips)
 
     def __repr__(self) -> str:
-        clips = counted(len(self.clips_once), "clip")
+        """Say what is in it: `Manifest(8 clips of 2 movies, 16 rows of annotators, codebook 'obygaze12')`."""
+        clips = counted(len(self.clips_once), "clip")  # each once, whoever labelled it
         movies = counted(len(self.movies), "movie")
         content = f"{clips} of {movies}"
         if self.is_per_annotator:

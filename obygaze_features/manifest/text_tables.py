@@ -358,8 +358,9 @@ class Problems:
     """Collect the problems of a file; the error names the first few and counts the rest."""
 
     def __init__(self, path: Path) -> None:
+        """Start with no problem; `path` is the file that they are of."""
         self.path = path
-        self.messages: list[str] = []
+        self.messages: list[str] = []  # one for each problem so far
 
     def add(self, line: int, message: str, column: str = "") -> None:
         """Add a problem, which `refuse` raises with the others.

@@ -53,6 +53,7 @@ class NotSafe(Exception):  # noqa: N818 - not an error: the signal to decode seq
     """
 
     def __init__(self, reason: str, packets: tuple[int, int] | None = None) -> None:
+        """Keep why, and the first and last packet of the run in which it occurred; None if unknown."""
         super().__init__(reason)
         self.packets = packets
 

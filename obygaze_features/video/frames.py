@@ -82,6 +82,7 @@ class Frames(Generic[T]):
     stream: Mapping[str, object] = field(default_factory=dict)
 
     def __len__(self) -> int:
+        """Return the number of frames, in which a frame that was asked for twice counts twice."""
         return len(self.images)
 
     @property

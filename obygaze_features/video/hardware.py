@@ -82,6 +82,7 @@ class NotOnGpu(Exception):  # noqa: N818 - not an error: the signal to decode on
     """
 
     def __init__(self, reason: str, *, for_whole_file: bool = False) -> None:
+        """Keep why the GPU is not used, and whether that holds for all frames of the file."""
         super().__init__(reason)
         self.for_whole_file = for_whole_file
 

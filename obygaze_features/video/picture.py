@@ -135,8 +135,9 @@ class Converter:
     """
 
     def __init__(self, stream: Stream = PLAIN) -> None:
+        """Prepare for the frames of one stream; by default, one without crop and tags of colours."""
         self._stream = stream
-        self._reformatter = VideoReformatter()
+        self._reformatter = VideoReformatter()  # caches conversion tables
 
     def __call__(self, frame: VideoFrame) -> RgbPicture:
         """Convert a decoded frame to RGB at full size: cropped, upright, transparent pixels over white."""

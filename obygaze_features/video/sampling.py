@@ -151,6 +151,7 @@ class FrameTimes:
     last_s: float = 0.0
 
     def __len__(self) -> int:
+        """Return the number of frames."""
         return len(self.index)
 
     def need_times(self, purpose: str) -> None:

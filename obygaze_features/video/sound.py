@@ -103,7 +103,10 @@ class SoundTrack:
     """
 
     def __init__(self, path: Path, track: str = "") -> None:
-        """Open the file to choose the track and check that it can be read; then close it again."""
+        """Open the file to choose the track and check that it can be read; then close it again.
+
+        Spans of sound are decoded later, when they are asked for.
+        """
         self.path = path
         self.track = track
         self._offset_s = index_packets(path).part_offset_s.tolist()
@@ -115,7 +118,7 @@ class SoundTrack:
             self._rate = stream.codec_context.sample_rate
             self._jump_s = jump_s(stream.codec_context.extradata or b"", self._rate)
             packets = timed_packets(source, stream, self._offset_s)
-            next(packets, None)  # which refuses encrypted sound now, not when a span is read
+            next(packets, None)  # refuses encrypted sound now, not when a span is read
             self._unread_parts: frozenset[int] = frozenset()  # parts whose codec has other settings
             if is_joined:
                 seams = self._seams(packets)

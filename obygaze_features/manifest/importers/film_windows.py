@@ -69,7 +69,9 @@ class Film:
     frame_s: Sequence[float] = ()
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.end_s):
+        """Refuse a file without times, such as a still picture: there is nothing to cut into windows."""
+        has_times = math.isfinite(self.end_s)
+        if not has_times:
             raise ManifestError(f"{self.path}: the file does not say when its pictures are shown")
 
     @property
@@ -126,7 +128,7 @@ def import_film(
     *,
     frames: tuple[int, int] | None = None,
 ) -> Imported:
-    """Cut films into windows or scenes, and make a clip of each, in the order of time.
+    """Make a manifest of whole films, cut into windows of one length or into their scenes.
 
     Parameters
     ----------
@@ -145,13 +147,9 @@ def import_film(
 
     Notes
     -----
-    Windows begin at 0, hop, 2 hop, ... The last one is moved back to end with the film, so that all windows
-    have the same length. The seconds that only this moved window covers are the result's `remainder_s`. A
-    film that is shorter than a window is one window. Times are rounded to milliseconds. A clip's id is its
-    movie with a number from 1 on (`numbered_ids`).
-
-    A window that is counted in frames begins and ends halfway between two frames, so that rounding to
-    milliseconds moves no frame to the next window. The frames at the end that fill no window are left out.
+    The last window is moved back to end with the film: with windows of 10 s and a hop of 5 s, a film of 22 s
+    has windows from 0, 5, 10 and 12 s, and its `remainder_s` is 2. A film that is shorter than a window is
+    one clip. Windows that are counted in frames are not moved: frames that fill no window are left out.
 
     Raises
     ------
@@ -159,7 +157,8 @@ def import_film(
         If a length is not positive, two films would have the same name, a film has no times, or a scene
         begins after its film ends.
     """
-    if scenes is None and frames is None:
+    are_windows_of_seconds = scenes is None and frames is None
+    if are_windows_of_seconds:
         window_s = window_s or 0.0
         hop_s = automatic_hop(window_s) if hop_s is None else hop_s
         _check_length("window", window_s)
@@ -241,7 +240,9 @@ def automatic_hop(window_s: float) -> float:
 
 @checked
 def window_of_model(path: Path) -> float:
-    """Read from a model file the median length in seconds of the clips that it was trained on.
+    """Read from a model file how long its training clips were: their median, in seconds.
+
+    Windows of a film that the model judges should be as long.
 
     Raises
     ------
@@ -417,24 +418,19 @@ def _edges_of_frames(film: Film) -> NDArray[np.float64]:
 def read_parts(
     path: Path, movies: Sequence[str] | None = None, *, flagged: bool = False
 ) -> dict[str, list[FilmPart]]:
-    """Read a table of scenes or shots.
+    """Read a table of scenes or shots, each a row, as movie -> its parts in the order of time.
 
     Parameters
     ----------
     path
-        The table. Its columns are `start_s` and `end_s`, in seconds or hh:mm:ss.ms; `movie`, which may be
-        absent if there is a single film; and optionally `flags` (of `SHOT_FLAGS`, separated by ";") and
-        `detector`. Other columns are ignored. If semicolons separate the cells, decimal commas are read.
+        The table. It has columns `start_s` and `end_s`, in seconds or hh:mm:ss.ms, and `movie`, which may be
+        absent if there is a single film. It may have `flags` (of `SHOT_FLAGS`, with ";" between them) and
+        `detector`. If semicolons separate the cells, decimal commas are read.
     movies
         The films whose parts are read, whatever form the table has of their names; other films are left out.
         By default all films of the table.
     flagged
         Whether the column `flags` must be there.
-
-    Returns
-    -------
-    dict
-        Movie -> its parts, in the order of time; an entry for each of `movies`.
 
     Raises
     ------
@@ -456,9 +452,7 @@ def read_parts(
 def _parts_of_films(table: Table, movies: Sequence[str], default_movie: str) -> dict[str, list[FilmPart]]:
     """Return movie -> its parts, from a table's rows; rows of films that are not in `movies` are left out.
 
-    Cells that cannot be read are added to the table's problems, which are raised together once all rows were
-    read.
-
+    What cannot be read is added to the table's problems, so that one message names them all.
     `default_movie` is the film of rows that name none; "" to refuse such rows.
     """
     problems = table.problems
@@ -466,14 +460,16 @@ def _parts_of_films(table: Table, movies: Sequence[str], default_movie: str) -> 
     find = cache(lambda name: find_film(name, movies) or "")
     parts_of_movie: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
     for row in table.timed():
-        part = problems.attempt(row.line, "", _film_part, row)  # None if it cannot be read
+        # `attempt` returns None where the function that it calls refuses the row, which becomes a problem.
+        part = problems.attempt(row.line, "", _film_part, row)
         name = _film_named(row)
         movie: str | None = default_movie
         if name:
-            movie = problems.attempt(row.line, "movie", find, name)  # None if it could be several films
+            movie = problems.attempt(row.line, "movie", find, name)
         elif not default_movie:
             problems.add(row.line, "is empty: which film is it of?", "movie")
-        if part is None or movie is None or movie not in parts_of_movie:
+        is_wanted = movie in parts_of_movie
+        if part is None or movie is None or not is_wanted:
             continue
         parts = parts_of_movie[movie]
         if parts and part.start_s < parts[-1].end_s - SLACK_S:

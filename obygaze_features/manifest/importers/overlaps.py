@@ -30,6 +30,7 @@ class Overlap(NamedTuple):
     second: Clip
 
     def __str__(self) -> str:
+        """Write the two spans for a notice: `film0 by AB: S 12-18.5 s and HN 17-20 s`."""
         annotator = f" by {self.first.annotator}" if self.first.annotator else ""
         return f"{self.first.movie}{annotator}: {_span(self.first)} and {_span(self.second)}"
 
@@ -77,21 +78,27 @@ def _overlapping_pairs(clips: Iterable[Clip]) -> list[Overlap]:
 
 
 def _overlaps_in_group(clips: Iterable[Clip]) -> list[Overlap]:
-    """Return each clip with times that overlaps an earlier one of another level, beside that one.
+    """Find each clip that begins before an earlier clip of another level has ended.
 
-    Clips are earlier in the order of their starts. If a clip overlaps several, it stands beside the one that
-    ends last.
+    If there are several such earlier clips, the pair has the one that ends last.
     """
-    in_order = sorted(clips, key=lambda clip: (clip.start_s or 0.0, clip.end_s or 0.0))
-    last_of_level: dict[str | None, Clip] = {}  # of each level, the clip so far that ends last
+    in_order_of_starts = sorted(clips, key=lambda clip: (_start_s(clip), _end_s(clip)))
+    latest_end_of_level: dict[str | None, Clip] = {}  # level -> the clip so far that ends last
     overlaps = []
-    for clip in in_order:
-        others = [other for level, other in last_of_level.items() if level != clip.level]
-        last_to_end = max(others, key=_end_s, default=None)
-        if last_to_end is not None and (clip.start_s or 0.0) < _end_s(last_to_end):
-            overlaps.append(Overlap(last_to_end, clip))
-        last_of_level[clip.level] = max(last_of_level.get(clip.level, clip), clip, key=_end_s)
+    for clip in in_order_of_starts:
+        of_other_levels = [other for level, other in latest_end_of_level.items() if level != clip.level]
+        last_to_end = max(of_other_levels, key=_end_s, default=None)
+        if last_to_end is not None and _start_s(clip) < _end_s(last_to_end):
+            overlaps.append(Overlap(first=last_to_end, second=clip))
+
+        earlier_of_level = latest_end_of_level.get(clip.level, clip)
+        latest_end_of_level[clip.level] = max(earlier_of_level, clip, key=_end_s)
     return overlaps
+
+
+def _start_s(clip: Clip) -> float:
+    """Return when a clip with times begins."""
+    return clip.start_s or 0.0
 
 
 def _end_s(clip: Clip) -> float:

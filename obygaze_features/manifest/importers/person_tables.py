@@ -149,7 +149,7 @@ class PersonTables:
     def clips(self, file: SpanFile, table: Table, words: LabelWords) -> Iterator[TableClip]:
         """Yield the clips of a table, and note in its file's account what is doubtful or not read.
 
-        Identified columns of the table have a manifest's names.
+        The table's columns are called as those of a manifest already, where their meaning is known.
 
         Raises
         ------
@@ -393,12 +393,14 @@ class _WholeFilms:
     """Checks that each annotator labels a film once in rows without times, which are of whole films."""
 
     def __init__(self, problems: Problems) -> None:
+        """Start with no film; a film that is labelled again will be added to `problems`, with its line."""
         self._problems = problems
         self._first_lines: dict[tuple[str, str, str], int] = {}  # (movie, clip id, annotator) -> line
 
     def add(self, clip: Clip, line: int) -> None:
         """Add the clip of a row; note a problem if it has no times, and an earlier line has the same film."""
-        if clip.start_s is not None:
+        is_span = clip.start_s is not None
+        if is_span:
             return
         first_line = self._first_lines.setdefault((clip.movie, clip.clip_id, clip.annotator), line)
         if first_line != line:

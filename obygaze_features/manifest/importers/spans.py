@@ -117,23 +117,19 @@ def import_spans(
     encoding: str = "",
     length_of: Callable[[Path], float | None] | None = None,
 ) -> Imported:
-    r"""Read spans of films, with their labels, from files of one kind or several.
+    r"""Make a manifest of the spans of films that files of other tools hold, with their labels.
 
     Parameters
     ----------
     files
-        Annotations of ELAN, BORIS, Praat, VIAN, VIA, Label Studio, CVAT, ActivityNet; RTTM; subtitles;
-        transcripts; markers and timelines of video editors; projects of REFI-QDA; annotations of the web;
-        answers of machines; judgements of scored films; tables with the columns of a manifest.
+        Files of the kinds in `SOURCES`, such as annotations of ELAN, subtitles, and people's tables.
     root
         Folder that the manifest will be written to.
     kind
-        One of `SOURCES`; by default each file's content tells.
+        One of `SOURCES`, for all files; by default each file's content tells.
     tiers
-        Tier (or track, category, attribute) -> its role: `levels`, `concepts` or `labels` (both). If any is
-        given, no other tier is read. By default, the tiers that are read as labels are those named level or
-        concepts, and those whose texts, over all files, are all words of the codebook and more than one word
-        (`spans.roles`).
+        Tier -> its role: `levels`, `concepts` or `labels` (both). If any is given, no other tier is read. By
+        default names and texts of the tiers decide (`spans.roles`).
     columns
         Column of a manifest, or `duration_s` -> the headings of tables that stand for it. Only `level` and
         `concepts` may have several (`spans.headings.Headings`).
@@ -142,40 +138,35 @@ def import_spans(
     words
         Word of the files -> the level or concept of the codebook that it stands for; "" for no label.
     movie
-        The film, by its name, path or web page, for files that do not name it. By default it is named by the
-        video or media file, else by the file of annotations.
+        The film, by its name, path or web page, of files that name neither a film nor a video. By default it
+        is called as the file of annotations.
     annotator
         The annotator of files that do not name any.
     videos
         Folder of the films, searched recursively.
     codebook
-        The codebook of the levels and concepts, which may be written as titles and synonyms. By default the
-        one that the files name, else the default codebook.
+        The codebook of the labels. By default the one that the files name, else the default codebook.
     rate
         Frames per second, for times that are frames or end in frames.
     unit
-        Unit of times that are numbers, in tables (below headings that are no column of a manifest) and in
-        transcripts: one of `spans.units.UNITS`, such as `ms`. By default the heading tells, or the format.
+        Unit of times that are numbers in tables and transcripts: one of `spans.units.UNITS`, such as `ms`. By
+        default the heading tells, or the format.
     start
         Time code of the film's first frame, for lists and tables of video editors.
     encoding
         Encoding of text files that are not UTF-8 and have no byte order mark.
     length_of
-        Function that returns the length of a video file in seconds, or None if it is unknown. Spans are cut
-        at the end of their video, and left out if they begin after it.
+        Returns the length of a video file in seconds, or None if it is unknown. Spans are cut there.
 
     Notes
     -----
-    A row of judgements without a level is left out. If a judge judged a span several times, the last
-    judgement counts; blind judgements and those with the score visible are kept apart. A concept belongs to
-    the level that it names as its parent, else to the level with its times and annotator.
+    If a judge judged a span several times, the last judgement counts; but blind judgements and those with
+    the score visible are kept apart.
 
     Raises
     ------
     ManifestError
-        A file is of no known kind, a cell cannot be read, a level or concept on a declared tier is unknown, a
-        heading that is named is in no table, or two names differ only in case. The message names the file and
-        the line or annotation.
+        A file or a label cannot be read, or two names differ only in case. The message names the place.
 
     Examples
     --------
@@ -203,25 +194,28 @@ def import_spans(
         headings=Headings(columns or {}, wide),
         start=start,
     )
-    paths = [local_path(file) for file in files]
     budget = MemoryBudget()
-    first_options = _ReadOptions(kind, codebook, words, annotator)
-    read_files = _read_files(paths, reading, first_options, budget)
-    contents = read_files.contents
+    contents, codebook_of_import = _read_files(
+        [local_path(file) for file in files],
+        reading,
+        _ReadOptions(kind=kind, codebook=codebook, words=words, annotator=annotator),
+        budget,
+    )
 
     _refuse_absent_headings(reading.headings, contents)
     _refuse_needless_start(start, contents)
-    label_words = LabelWords(read_files.codebook, words)
-    refuse_unread([(content.file, proposal_from_json(content.findings)) for content in contents])
+    label_words = LabelWords(codebook_of_import, words)
+    proposals_for_columns = [(content.file, proposal_from_json(content.findings)) for content in contents]
+    refuse_unread(proposals_for_columns)
 
     maker = _ManifestMaker(
-        FilmNames(FilmFiles(videos, root)),
-        label_words,
-        composed(annotator),
-        _Lengths(root, length_of),
-        budget,
+        films=FilmNames(FilmFiles(videos, root)),
+        words=label_words,
+        annotator=composed(annotator),
+        lengths=_Lengths(root, length_of),
+        budget=budget,
     )
-    return maker.imported(contents, reading, root)
+    return maker.make_manifest(contents, reading, root)
 
 
 class _ReadFiles(NamedTuple):
@@ -332,35 +326,39 @@ def _codebook_names(content: Content) -> list[str]:
 
 
 def _read_content(file: SpanFile, options: _ReadOptions) -> Content:
-    """Read a file: the records of another tool, or a person's table with a proposal for its columns.
+    """Read a file in the child process: the records of another tool, or a person's table.
 
-    It runs in the child process. It sets the file's kind, whether a frame rate matters to it, and the words
-    by which the reader of a tool's file tells labels from other texts.
+    The file's account is told the kind of the file, and whether the option `--rate` matters to it.
     """
     kind = options.kind or _kind_of(file, options.codebook)
     file.account.kind = kind
-    if kind in PERSON_TABLES:
+    is_table_of_a_person = kind in PERSON_TABLES
+    if is_table_of_a_person:
         return _read_table(file, options)
 
+    # By these words the reader of a tool's file tells labels from other texts.
     file.words = LabelWords(options.codebook or default_codebook(), options.words)
-    if kind in KINDS:
-        file.account.uses_rate = KINDS[kind].get("has_rate", False)
-    else:  # an importer of another package, which may use the rate
-        file.account.uses_rate = True
+    is_of_another_package = kind not in KINDS  # such an importer may use the rate
+    file.account.uses_rate = is_of_another_package or KINDS[kind].get("has_rate", False)
     records = SOURCES[kind].read(file)
     return FileContent(file, records=without_repeats(records))
 
 
 def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
-    """Read a person's table, with a proposal for its columns whose headings are not known (`findings`).
+    """Read a person's table, and propose meanings (`findings`) for columns whose headings are not known.
 
     A table of judgements needs no proposal, as all its headings are known.
     """
-    headings = file.reading.headings
+    options_of_headings = file.reading.headings
     layout = read_person_table(file)
-    # Headings that the person's options name and that this table has.
-    present = [heading for heading in headings.named() if headings.is_in(heading, layout.headings)]
-    content: Content = FileContent(file, table=layout.table, headings=present, header=layout.headings)
+    headings_named_by_options = [
+        heading
+        for heading in options_of_headings.named()
+        if options_of_headings.is_in(heading, layout.headings)
+    ]
+    content: Content = FileContent(
+        file, table=layout.table, headings=headings_named_by_options, header=layout.headings
+    )
     if file.account.kind == JUDGEMENTS:
         return content
 
@@ -484,36 +482,33 @@ class _ManifestMaker:
         self._annotator = annotator
         self._lengths = lengths
 
-    def imported(self, contents: Sequence[Content], reading: Reading, root: Path) -> Imported:
-        """Make the manifest, with notices of what was left out, changed or is doubtful.
+    def make_manifest(self, contents: Sequence[Content], reading: Reading, root: Path) -> Imported:
+        """Make the manifest of all files, for the folder `root`, with notices for the person who imports.
 
-        `root` is the manifest's folder.
+        Notices say what was left out or changed, and what is doubtful.
         """
-        roles = self._roles(contents, reading)
-        ids = ClipIds()
-        for content in contents:
-            if content.table is not None:
-                for clip_id in ids_in(content.table, content.file.account.kind):
-                    ids.take(clip_id)
+        # 1. Make the clips of all files: of people's tables, and of other tools' files.
+        tier_roles = self._roles(contents, reading)  # what each tier holds, such as levels
+        ids = _ids_with_those_of_tables(contents)
         tables = PersonTables(self._films, self._annotator, ids, self._budget)
-        tools = ToolSpans(self._films, self._words, roles, self._annotator, ids)
-
+        tools = ToolSpans(self._films, self._words, tier_roles, self._annotator, ids)
         read_clips = _join_concepts(self._clips_within_films(contents, tables, tools))
         all_clips = self._with_same_columns([read_clip.clip for read_clip in read_clips])
         manifest_clips = _without_unlabelled_rows(all_clips, self._words.codebook)
+        n_left_out = len(all_clips) - len(manifest_clips)
         _refuse_names_spelled_in_two_ways(read_clips)
 
-        # Notices in the order in which a person reads them: files, tiers, clips, judgements, videos.
+        # 2. Write notices, in the order in which a person reads them.
         accounts = [content.file.account for content in contents]
-        notices = self._account_lines(accounts, read_clips)
-        notices += roles.notices()
-        notices += _unused_words(self._words)
-        n_unlabelled = len(all_clips) - len(manifest_clips)
-        notices += self._clip_notices(manifest_clips, root, n_unlabelled)
-        notices += [f"{path}: {notice}" for path, notice in repeated_concepts(tables.decisions).items()]
         videos = self._films.files
+        notices = self._account_lines(accounts, read_clips)
+        notices += tier_roles.notices()
+        notices += _unused_words(self._words)
+        notices += self._clip_notices(manifest_clips, root, n_left_out)
+        notices += [f"{path}: {notice}" for path, notice in repeated_concepts(tables.decisions).items()]
         notices += [*videos.missing(), *videos.notices, *videos.unnamed()]
         notices += _unused_options(accounts, reading)
+
         with error_context(first_few([str(account.path) for account in accounts], 3)):
             manifest = Manifest(tuple(manifest_clips), root, self._words.codebook)
         return Imported(manifest, tuple(notices), accounts=tuple(accounts))
@@ -578,13 +573,13 @@ class _ManifestMaker:
     ) -> Iterator[tuple[str | None, _ReadClip]]:
         """Yield (id of a judgement, clip) for each clip of a file: a person's table or a file of a tool.
 
-        A judgement is a row in which a person judges what a model answered on a span. Repeated judgements of
-        one span share their id; it is None if the clip is no judgement.
+        A person's judgements of one window of a scored film share their id, so that only the last is kept.
+        The id is None for every other clip.
         """
         file = content.file
         if content.table is not None:
-            for clip, location, judgement in tables.clips(file, content.table, self._words):
-                yield judgement or None, _ReadClip(clip, file.account, location)
+            for clip, location, judgement_id in tables.clips(file, content.table, self._words):
+                yield judgement_id or None, _ReadClip(clip, file.account, location)
         else:
             assert isinstance(content.records, list)  # noqa: S101 - records from the child process are a list
             for clip, location in tools.clips(file, consumed(content.records)):
@@ -607,9 +602,9 @@ class _ManifestMaker:
         return lines
 
     def _note_doubts(self, account: Account, clips: Sequence[Clip], ids_in_tables: Collection[str]) -> None:
-        """Note in the account of a file what is doubtful in its clips: unknown ids, times, names.
+        """Note in the account of a file what is doubtful in its clips: ids, times and names.
 
-        A model's answers on a clip should have one of the ids in people's tables.
+        A model answers on clips of people's tables, so the id of an answer should be one of `ids_in_tables`.
         """
         has_models_answers = account.kind == ANSWERS
         if has_models_answers and ids_in_tables:
@@ -617,9 +612,20 @@ class _ManifestMaker:
             if note:
                 account.notes.append(note)
 
-        # Clips of films of known length were compared with that length already.
-        clips_of_unknown_length = [clip for clip in clips if math.isinf(self._lengths.of_film(clip))]
-        account.note(*_doubtful_times(clips_of_unknown_length, account.kind), *_doubtful_names(clips))
+        # Where a film's length is known, its clips were compared with it already.
+        with_unknown_end = [clip for clip in clips if math.isinf(self._lengths.of_film(clip))]
+        account.note(*_doubtful_times(with_unknown_end, account.kind))
+        account.note(*_doubtful_names(clips))
+
+
+def _ids_with_those_of_tables(contents: Sequence[Content]) -> ClipIds:
+    """Return a maker of clip ids that makes none of the ids which people's tables give their own clips."""
+    ids = ClipIds()
+    for content in contents:
+        if content.table is not None:
+            for clip_id in ids_in(content.table, content.file.account.kind):
+                ids.take(clip_id)
+    return ids
 
 
 def _with_columns(clip: Clip, names: tuple[str, ...], video: str) -> Clip:
@@ -807,42 +813,39 @@ def _without_unlabelled_rows(clips: Sequence[Clip], codebook: Codebook) -> list[
 def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
     """Yield notices on films whose times seem to be in another unit, or not to count from the film's start.
 
-    These are films with all spans in the first second (only in tables of people), with all spans after the
-    first hour, or with a span after the first day.
-
-    Parameters
-    ----------
-    clips
-        The clips of a file whose films have an unknown length.
-    kind
-        The kind of the file.
+    `clips` are those of one file of the kind `kind`, without the clips of films whose length is known.
     """
-    late = []
-    long = []
-    short = []
-    for movie, film_clips in grouped(clips, "movie").items():
-        first_s = min(clip.start_s or 0.0 for clip in film_clips)
-        last_s = max(clip.end_s or 0.0 for clip in film_clips)
-        if first_s >= LATE_S:
-            late.append(f"{movie}: {clock(first_s)}")
-        if last_s >= LONGEST_S:
-            long.append(f"{movie}: {clock(last_s)}")
-        if 0 < last_s < EARLY_S and kind in PERSON_TABLES:
-            short.append(movie)
-    if short:
-        yield f"no span after the first second ({first_few(short, 3)}): are times shares of a day, or hours?"
-    if late:
+    # Films, as a notice shows them.
+    beginning_after_an_hour = []
+    longer_than_a_day = []
+    ending_in_the_first_second = []
+    for movie, clips_of_film in grouped(clips, "movie").items():
+        first_start_s = min(clip.start_s or 0.0 for clip in clips_of_film)
+        last_end_s = max(clip.end_s or 0.0 for clip in clips_of_film)
+        if first_start_s >= LATE_S:
+            beginning_after_an_hour.append(f"{movie}: {clock(first_start_s)}")
+        if last_end_s >= LONGEST_S:
+            longer_than_a_day.append(f"{movie}: {clock(last_end_s)}")
+        # Only a person's spreadsheet writes times as shares of a day.
+        if kind in PERSON_TABLES and 0 < last_end_s < EARLY_S:
+            ending_in_the_first_second.append(movie)
+
+    if ending_in_the_first_second:
+        films = first_few(ending_in_the_first_second, 3)
+        yield f"no span after the first second ({films}): are times shares of a day, or hours?"
+    if beginning_after_an_hour:
+        films = first_few(beginning_after_an_hour, 3)
         remedy = " Give --start hh:mm:ss:ff if not" if KINDS[kind].get("has_start") else ""
-        yield f"no span in the first hour ({first_few(late, 3)}): does the time code begin at 0?{remedy}"
-    if long:
-        yield f"a film of more than a day ({first_few(long, 3)}): are its times milliseconds or frames?"
+        yield f"no span in the first hour ({films}): does the time code begin at 0?{remedy}"
+    if longer_than_a_day:
+        films = first_few(longer_than_a_day, 3)
+        yield f"a film of more than a day ({films}): are its times milliseconds or frames?"
 
 
 def _doubtful_names(clips: Iterable[Clip]) -> list[str]:
-    """Return a notice for each film or annotator whose name is a word for a missing value, such as `NaN`.
+    """Return notices on names of films and annotators that are probably not the name of one.
 
-    And for each annotator whose name stands for others: it lists them, such as `AB;CD` beside AB and CD, or
-    it is a word for several people, such as `both`.
+    `NaN` and `unknown` are words for a missing name, and `both` and `AB;CD` are several annotators.
     """
     names = set[tuple[str, str]]()
     for clip in clips:
@@ -855,9 +858,19 @@ def _doubtful_names(clips: Iterable[Clip]) -> list[str]:
         elif column == "annotator" and plain(name) in NOBODY:
             doubts.append(f"{column} {name!r} taken as a person: where nobody is known, leave it empty")
     annotators = {name for column, name in names if column == "annotator"}
+    return doubts + _annotators_who_are_several(annotators)
+
+
+def _annotators_who_are_several(annotators: set[str]) -> list[str]:
+    """Return a notice on each annotator whose name stands for several people.
+
+    It is a word for them, such as `both`, or lists other annotators, such as `AB;CD` beside AB and CD.
+    """
+    doubts = []
     for name in sorted(annotators):
-        others = sorted(annotators - {name, ""}) if plain(name) in SEVERAL_PEOPLE else []
-        if others:
+        others = sorted(annotators - {name, ""})
+        is_word_for_several = plain(name) in SEVERAL_PEOPLE
+        if is_word_for_several and others:
             shown_others = first_few(list(map(repr, others)), 3)
             doubts.append(
                 f"annotator {name!r} taken as one person beside {shown_others}: if several judged together, "
@@ -865,7 +878,8 @@ def _doubtful_names(clips: Iterable[Clip]) -> list[str]:
             )
         parts = [part.strip() for part in _BETWEEN_NAMES.split(name)]
         listed_names = [part for part in parts if part]
-        if len(listed_names) > 1 and annotators.issuperset(listed_names):
+        lists_other_annotators = len(listed_names) > 1 and annotators.issuperset(listed_names)
+        if lists_other_annotators:
             shown_names = " and ".join(map(repr, listed_names))
             doubts.append(
                 f"annotator {name!r} taken as one name beside {shown_names}: write a row for each of them"

@@ -338,29 +338,30 @@ class TimeColumns:
     def _pair_by_cells(self, columns: Sequence[str]) -> dict[str, str]:
         """Find the columns of starts and ends by their cells alone; empty if no two columns can be these.
 
-        Numbers with another word in their heading, such as `unit id`, are no times.
-
-        Every end must be later than its start, and ends must not look like ratings, such as 1 to 5. If two or
-        more columns have clocks, such as 00:01:05, columns of numbers are not considered. Of several pairs,
-        the one with the shortest spans is taken, as other pairs of times, such as a time in the film and a
-        time of day, are further apart.
+        Every end must be later than its start, and ends must not look like ratings, such as 1 to 5. Of
+        several pairs the one with the shortest spans is taken: a time in the film and a time of day, which
+        are no start and end, are further apart.
         """
+        # Clocks, such as 00:01:05, come before numbers; numbers headed such as `unit id` are no times.
         clocks = [column for column in columns if are_clocks(self._cells[column])]
         possible_columns = [name for name in columns if _WORDS_FOR_OTHER_NUMBERS.isdisjoint(words_of(name))]
         candidates = clocks if len(clocks) > 1 else possible_columns
         pairs = []  # (median length of the spans, column of starts, column of ends)
         for start, end in combinations(candidates[:MAX_PAIRED], 2):
             meanings = meanings_of_heading(start)  # the likeliest first
-            if meanings and meanings[0] in {END, DURATION}:
+            is_headed_as_no_start = bool(meanings) and meanings[0] in {END, DURATION}
+            if is_headed_as_no_start:
                 continue
             lengths = self._span_lengths(start, end)
-            if lengths and min(lengths) > 0 and not self._are_ratings(end):
+            ends_are_later = bool(lengths) and min(lengths) > 0
+            if ends_are_later and not self._are_ratings(end):
                 pairs.append((median(lengths), start, end))
         if not pairs:
             return {}
         _, start, end = min(pairs)  # with the shortest spans
-        has_doubt = not meanings_of_heading(start) and not meanings_of_heading(end)
-        if has_doubt and start not in clocks and not self._unread.has_column_for(START):
+        no_heading_tells = not meanings_of_heading(start) and not meanings_of_heading(end)
+        are_numbers = start not in clocks
+        if no_heading_tells and are_numbers and not self._unread.has_column_for(START):
             self._proposal.doubts.append(f"{start!r} and {end!r} are taken as times by their numbers alone")
         return {START: start, END: end}
 

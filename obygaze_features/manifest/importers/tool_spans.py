@@ -359,10 +359,10 @@ class ToolSpans:
     def _divide_by_role(
         self, file: SpanFile, spans: Sequence[RawSpan]
     ) -> tuple[list[MarkedSpan], list[RawSpan]]:
-        """Divide spans by the role of their tier: levels, concepts, labels of both, or texts.
+        """Divide spans into those that become clips (levels and texts) and those of concepts alone.
 
-        In a tier of labels, and in a model's answers, the codebook tells whether a text is a level, a concept
-        or neither.
+        The role of a span's tier decides. In a tier of labels, and in a model's answers, the codebook tells
+        whether a text is a level, a concept or neither.
 
         Returns
         -------
@@ -381,26 +381,26 @@ class ToolSpans:
             reason = self._why_not_imported(file, span, role)
             if reason:
                 account.leave_out(span.where, reason)
-            elif role == CONCEPTS:
+                continue
+            if role == CONCEPTS:
                 concepts.append(span)
-            elif role == LEVELS:
-                on_tier = self._labels_on_tier_of_levels(file, span)
-                if not on_tier.level:
-                    concepts.append(span)
-                    continue
-                movie = self._movie(file, span)
-                marked.append(MarkedSpan(span, movie, on_tier.level, concepts=list(on_tier.concepts)))
+                continue
+
+            labels: Labels | None
+            if role == LEVELS:
+                labels = self._labels_on_tier_of_levels(file, span)
             else:
                 labels = self._labels_of(file, span, role)
-                if labels is None:
-                    marked.append(MarkedSpan(span, self._movie(file, span), text=span.text))
-                elif not labels.level:
-                    concepts.append(span)
-                else:
-                    if labels.level in self._words.ambiguous_levels:
-                        ambiguous_texts.add(span.text)
-                    movie = self._movie(file, span)
-                    marked.append(MarkedSpan(span, movie, labels.level, concepts=list(labels.concepts)))
+            if labels is None:  # a text that is no label
+                marked.append(MarkedSpan(span, self._movie(file, span), text=span.text))
+            elif not labels.level:
+                concepts.append(span)
+            else:
+                is_role_known = role == LEVELS
+                if not is_role_known and labels.level in self._words.ambiguous_levels:
+                    ambiguous_texts.add(span.text)
+                movie = self._movie(file, span)
+                marked.append(MarkedSpan(span, movie, labels.level, concepts=list(labels.concepts)))
         for text in sorted(ambiguous_texts):
             account.note(f"{text!r} is a level and a concept, read as the level: give --tier")
         return marked, concepts
@@ -566,24 +566,24 @@ class ToolSpans:
     def _clip(self, file: SpanFile, mark: MarkedSpan, number: int, extras: dict[str, str]) -> Clip:
         """Make a clip of a span and its labels.
 
-        `number` is that of the span in its file, for the clip's id.
+        If the file gives the span no id, the clip's is made of film, annotator and `number`, the number of
+        the span in its file: `film0-AB-0007`.
 
         Raises
         ------
         ManifestError
             The span has no annotator in a file of a tool that names annotators, or a label is unknown.
         """
-        raw = mark.raw
+        span = mark.raw
         codebook = self._words.codebook
-        annotator = self._known_annotator(file, raw)
-        stem = slug(mark.movie)
+        annotator = self._known_annotator(file, span)
+        id_without_number = slug(mark.movie)
         if annotator:
-            stem += f"-{slug(annotator)}"
-        # The video that the span names, else the video of its film.
-        medium = raw.cells.get("media", "") or mark.movie
-        # Of answers of machines no word is explained: they keep the codebook's (`_words_of`).
+            id_without_number += f"-{slug(annotator)}"
+        named_video = span.cells.get("media", "")
+        # The refusal of an unknown label advises the option --word, which has no effect on machines' answers.
         advises_word = file.account.kind != ANSWERS
-        with error_context(f"{file.path}: {raw.where}"):
+        with error_context(f"{file.path}: {span.where}"):
             level = None
             if mark.level:
                 level = _named(mark.level, codebook.level_spelled, advises_word=advises_word)
@@ -591,11 +591,11 @@ class ToolSpans:
                 _named(name, codebook.concept_spelled, advises_word=advises_word) for name in mark.concepts
             ]
             return Clip(
-                clip_id=raw.cells.get("clip_id") or self._ids.new(stem, number),
+                clip_id=span.cells.get("clip_id") or self._ids.new(id_without_number, number),
                 movie=mark.movie,
-                video=self._films.files.stored_path_of_movie(medium),
-                start_s=None if raw.is_whole_file else raw.start_s,
-                end_s=None if raw.is_whole_file else raw.end_s,
+                video=self._films.files.stored_path_of_movie(named_video or mark.movie),
+                start_s=None if span.is_whole_file else span.start_s,
+                end_s=None if span.is_whole_file else span.end_s,
                 level=level,
                 concepts=tuple(concepts),
                 annotator=annotator,
@@ -618,10 +618,10 @@ class ToolSpans:
         return annotator
 
     def _why_repeated(self, file: SpanFile, mark: MarkedSpan, clip: Clip) -> str:
-        """Return why a clip is left out, if an earlier clip says the same of its span; "" for a new one.
+        """Return why a clip is left out, if an earlier clip says the same of its span; "" if it is kept.
 
-        A new clip is remembered, to be compared with later ones. Clips with an id in their file are never
-        left out, nor is a text that one file has twice.
+        The first clip of a span is remembered. Clips with an id in their file are kept, and so is a text that
+        one file has twice.
 
         Raises
         ------

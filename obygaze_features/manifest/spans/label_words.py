@@ -117,19 +117,25 @@ class LabelWords:
         """Collect the spellings of levels and concepts, and the words that the person explains."""
         self.codebook = codebook
         self._meanings = dict(meanings or {})  # as given, for `with_guesses` and messages
-        self._codebook_levels = spellings_of(codebook.levels, word)  # spelling -> name
-        self._codebook_concepts = spellings_of(codebook.concepts, word)  # spelling -> name
-        # Spelling in any case -> name, as the codebook itself finds labels (`Codebook.level_spelled`).
+
+        # 1. The codebook's words: spelling of a level or concept -> its name.
+        self._codebook_levels = spellings_of(codebook.levels, word)
+        self._codebook_concepts = spellings_of(codebook.concepts, word)
+        # In any case, as the codebook itself finds labels (`Codebook.level_spelled`).
         self._spelled_levels = spellings_of(codebook.levels)
         self._spelled_concepts = spellings_of(codebook.concepts)
+
+        # 2. The person's words.
         self._words_for_yes = self._marks_explained_as("yes")
-        self._explained = self._explained_words()  # word -> its labels by the person
+        self._explained = self._explained_words()  # word -> the labels that the person says it stands for
         self._explained_and_read = set[str]()  # those of them that `note_read` met in a file
-        # Spelling -> name, of all words. Those that are explained are not the codebook's any more.
+
+        # 3. Both together: word -> name. A word that the person explains has the person's meaning alone.
         self._levels = _without_keys(self._codebook_levels, self._explained)
         self._concepts = _without_keys(self._codebook_concepts, self._explained)
-        for key, labels in self._explained.items():
-            self._add(key, labels)
+        for explained_word, labels in self._explained.items():
+            self._add(explained_word, labels)
+
         # Cached, as a tier or a column repeats the same few texts.
         self.labels_of = _cached_for_short_texts(self._labels_of)
         self.level_of = _cached_for_short_texts(self._level_of)

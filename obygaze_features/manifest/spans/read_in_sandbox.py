@@ -125,7 +125,8 @@ class MemoryBudget:
     """
 
     def __init__(self) -> None:
-        self._n_bytes_of_files = 0
+        """Start with no file opened and no memory in use."""
+        self._n_bytes_of_files = 0  # the limit grows with it
         self._memory = 0  # estimated bytes in use
         self._names: set[str] = set()  # names of films, annotators and the like that were counted
 
@@ -438,6 +439,7 @@ class _Cells:
     """
 
     def __init__(self) -> None:
+        """Start with no text in memory."""
         self._first: dict[str, str] = {}  # text -> the first cell that has it
         self.n_texts = 0
 
