@@ -155,6 +155,30 @@ def test_our_reader_gets_back_who_decided_what_and_how(film_of_ten_minutes, expo
     assert labels_of_clips(clips_of_one_person) == labels_of_decisions(*of_one_person_each)
 
 
+@pytest.mark.parametrize("name", ["{i}", "<AB>", "A > B"])
+@pytest.mark.parametrize("export_format", [name for name in FORMATS_READ_BACK if name != "srt"])
+def test_a_name_with_signs_of_markup_comes_back(film_of_ten_minutes, export_format, name, tmp_path):
+    """Players take {i} and <AB> for markup. SubRip alone has no other way to write them."""
+    judgement = replace(BLIND_JUDGEMENT_OF_AB, judges=(name,))
+    path = export_decisions(film_of_ten_minutes, export_format, tmp_path, judgement)
+
+    imported = import_spans([path], tmp_path, movie=film_of_ten_minutes.movie)
+
+    assert labels_of_clips(imported.manifest) == labels_of_decisions(judgement)
+
+
+def test_subrip_says_that_it_changes_names_with_signs_of_markup(film_of_ten_minutes, tmp_path):
+    """AB calls themselves {AB}, which SubRip writes (AB): what the format loses says so."""
+    judgement = replace(BLIND_JUDGEMENT_OF_AB, judges=("{AB}",))
+    path = export_decisions(film_of_ten_minutes, "srt", tmp_path, judgement)
+
+    imported = import_spans([path], tmp_path, movie=film_of_ten_minutes.movie)
+
+    ((annotator, *_),) = labels_of_clips(imported.manifest)
+    assert annotator == "(AB)"
+    assert "in a name, signs of markup are replaced" in FORMATS["srt"].loses_of_people
+
+
 @pytest.mark.parametrize("export_format", FORMATS_READ_BACK)
 def test_our_reader_knows_an_export_by_its_content(film_of_ten_minutes, export_format, tmp_path):
     """A file that we exported, with decisions of AB and C_D, is read as what it is, though nobody says it."""
