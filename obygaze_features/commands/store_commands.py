@@ -297,12 +297,10 @@ def _describe_store(path: Path) -> ListedStore:
 
     Of a partial copy it says how many files were not pulled.
     """
-    from obygaze_features.store.store_files import absent_files
-
     store = of.open_store(path)
     counts = Counter(clip.status for clip in store.clips)
     features = _listed_groups(store.names, store.clips)
-    n_not_pulled = len(absent_files(store.files))  # of a partial copy
+    n_not_pulled = _count_files_not_pulled(store)
     if n_not_pulled:
         features = f"{features}; {counted(n_not_pulled, 'file')} not pulled"
     return ListedStore(
@@ -315,6 +313,16 @@ def _describe_store(path: Path) -> ListedStore:
         counts["missing"],
         features,
     )
+
+
+def _count_files_not_pulled(store: "of.Store") -> int:
+    """Count the files that a partial copy leaves out; 0 if its list of them is damaged, as `verify` says."""
+    from obygaze_features.store.store_files import absent_files
+
+    try:
+        return len(absent_files(store.files))
+    except StoreError:
+        return 0
 
 
 def _listed_groups(names: Sequence[str], clips: "Iterable[MayBeAbsent]") -> str:
@@ -380,7 +388,6 @@ def _format_tables(record: dict[str, Any]) -> str:
 def _store_record(store: "of.Store") -> dict[str, Any]:
     """Return the version, attributes, clip counts and groups of a store as JSON values."""
     from obygaze_features.store.records import absent_counts
-    from obygaze_features.store.store_files import absent_files
 
     counts = Counter(clip.status for clip in store.clips)
     is_of_clips = all(clip.text is None for clip in store.clips)  # else the rows are texts
@@ -396,7 +403,7 @@ def _store_record(store: "of.Store") -> dict[str, Any]:
     n_absent = absent_counts(store.clips)  # group -> clips of which only other groups have features
     if n_absent:
         record["absent"] = n_absent
-    n_not_pulled = len(absent_files(store.files))  # of a partial copy
+    n_not_pulled = _count_files_not_pulled(store)
     if n_not_pulled:
         record["files_not_pulled"] = n_not_pulled
     record["groups"] = {name: _group_record(store[name]) for name in store}

@@ -397,6 +397,15 @@ def test_commands_that_show_a_store_count_the_files_that_a_copy_lacks(pooled_cop
     assert listed["features"].endswith("13 files not pulled")
 
 
+def test_a_copy_whose_list_of_absent_files_is_damaged_is_shown_all_the_same(pooled_copy, capsys):
+    """The list, fetch.txt, is no list any more; `store verify` says so, and the rest can be shown."""
+    (pooled_copy / "fetch.txt").write_text("nonsense\n", encoding="utf-8")
+
+    assert obygaze("store", "inspect", pooled_copy, "--json") == 0
+
+    assert "files_not_pulled" not in json.loads(capsys.readouterr().out)
+
+
 def test_a_copy_of_one_array_lists_the_files_that_it_lacks_with_their_urls(server_of_stores, tmp_path):
     """Of `toy`, 3 chunks of frames and 10 of tokens are absent."""
     pulled = pull(f"{server_of_stores.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])

@@ -192,18 +192,22 @@ def test_terabytes_that_are_free_are_written_alike_and_not_as_a_power_of_ten(
     assert facts["peak disk"].endswith(" GB; 3,121 GB free")
 
 
-def test_what_is_there_and_cannot_be_read_is_not_absent(tmp_path):
-    """The video of a clip is a folder by mistake: the clip fails for that, and no file system is lost."""
+def test_a_video_that_is_there_and_cannot_be_read_is_not_absent(tmp_path):
+    """The video of a clip is a folder by mistake. It is there, so that it counts as found, not as absent.
+
+    The clip fails when the extraction reads it, and the reason says what is wrong.
+    """
     (tmp_path / "film").mkdir()
     of.write_manifest(of.Manifest((of.Clip("c0", "film", "film"),), tmp_path), tmp_path / "films.csv")
     work = prepare(tmp_path / "films.csv", tmp_path / "s", ["descriptors"], **SETTINGS)
 
-    (videos,) = [finding.text for finding in examine_run(work) if finding.about == "videos"]
-    absent = work.estimate().absent
+    (finding_on_videos,) = [finding.text for finding in examine_run(work) if finding.about == "videos"]
+    n_absent_videos = work.estimate().absent
     stage, _ = work.run()
 
-    assert videos == "1 of 1 video found"
-    assert absent == 0
+    assert finding_on_videos == "1 of 1 video found"
+    assert n_absent_videos == 0
+    assert stage.status()["c0"].status == "failed"
     assert stage.status()["c0"].reason.startswith("this is a directory")
 
 

@@ -301,8 +301,11 @@ def test_speech_of_a_window_is_a_share_of_the_films_chunks(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("sample", [np.nan, np.inf, 1e30])
-def test_samples_of_sound_that_are_not_finite_are_left_out(tmp_path, sample):
-    """Five bad samples do not change the loudness of a tone of 3 s: of amplitude 0.01, it is -43.0 LUFS."""
+def test_samples_of_sound_that_no_sound_has_are_left_out(tmp_path, sample):
+    """The sound of a film is a tone of 3 s, in which five samples are no numbers, infinite or far too large.
+
+    The film's loudness is that of the tone alone: of amplitude 0.01, it is -43.0 LUFS.
+    """
     samples = tone(hz=997, seconds=3, level=0.01, rate=RATE)
     samples[RATE : RATE + 5] = sample
     film = write_film(tmp_path / "film.mkv", {"eng": samples}, seconds=3, rate=RATE, codec="pcm_f32le")

@@ -833,10 +833,11 @@ def test_a_share_without_unsure_windows_says_how_much_time_it_is_of(language, of
     So AB's share is of less time than theirs, and this time is written beside it, as in "AB 50% of 10 min".
     """
     words = Words(language)
-    rates = rates_beside_three_others(by_ab=SEVEN_OF_14_POSITIVE[:10] + [NOT_SURE] * 4)
-    share_of_ab, share_of_cd, _share_of_ef = shares_in(rates)
+    sure_of_ten_windows = [*SEVEN_OF_14_POSITIVE[:10], *[NOT_SURE] * 4]
+    rates_of_four = rates_beside_three_others(by_ab=sure_of_ten_windows)
+    share_of_ab, share_of_cd, _share_of_ef = shares_in(rates_of_four)
 
-    figure = texts_of_figure(rates, language)
+    figure = texts_of_figure(rates_of_four, language)
 
     sure_time_of_ab = words.duration(share_of_ab.time.seconds)
     by_ab = f"AB {words.share(share_of_ab.number)} {of} {sure_time_of_ab}"

@@ -398,26 +398,26 @@ def test_judgements_under_two_definitions_have_a_share_under_each(planted_timeli
     assert any("15 judgements" in notice for notice in rates.notices)
 
 
-def test_what_was_judged_in_sight_under_another_definition_makes_no_second_one(
-    planted_timeline, under_two_definitions
-):
+def test_a_definition_of_judgements_in_sight_alone_gives_no_share(planted_timeline, under_two_definitions):
     """AB judged 20 windows blindly. Then the definition changed, and CD judged 12 with the score in sight.
 
-    No share comes from CD's: the film's share is that under one definition, and is not said to be under one
-    of several.
+    Shares come from blind judgements alone. So there is one share, AB's, under one definition, and a notice
+    counts CD's judgements.
     """
-    clips = []
-    for clip in under_two_definitions:
-        if clip.annotator == "CD":
-            clips.append(replace(clip, extras=clip.extras | {"seen_score": "1"}))
-        elif clip.annotator == "AB":
-            clips.append(clip)
-    judgements = under_two_definitions.with_clips(clips)
+    by_ab = [clip for clip in under_two_definitions if clip.annotator == "AB"]
+    by_cd_in_sight = [
+        replace(clip, extras=clip.extras | {"seen_score": "1"})
+        for clip in under_two_definitions
+        if clip.annotator == "CD"
+    ]
+    judgements = under_two_definitions.with_clips([*by_ab, *by_cd_in_sight])
 
     rates = rates_by_definition(planted_timeline, judgements)
 
-    (rate,) = rates.rates
-    assert rate.value == correct_rates(planted_timeline, judgements).rates[0].value
+    (share_of_ab,) = rates.rates
+    (share_by_all_judgements,) = correct_rates(planted_timeline, judgements).rates
+    assert share_of_ab.annotators == ["AB"]
+    assert share_of_ab.value == share_by_all_judgements.value
     assert rates.n_definitions == 1
     assert any("12 judgements" in notice and "in sight" in notice for notice in rates.notices)
 

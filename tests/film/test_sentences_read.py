@@ -233,13 +233,16 @@ def with_one_other_probability(difference):
     [(0.0002, ["0.30"]), (0.008, ["0.300", "0.308"])],
     ids=["written alike", "within a hundredth"],
 )
-def test_two_nearly_equal_numbers_tell_nothing_apart(difference, written):
-    """A model gives .3 to all rows of a film but one, which gets a little more.
+def test_a_sentence_on_nearly_equal_probabilities_has_the_lowest_and_the_highest(difference, written):
+    """A model gives .3 to all rows of a film but one, which gets a little more: it tells no rows apart.
 
-    .3 and .308 are written with three decimals, as with two they would be 0.30 and 0.31.
+    The sentence that says so has one number if both are 0.30 when rounded. .3 and .308 have three decimals:
+    with two they would be 0.30 and 0.31, and seem further apart than they are.
     """
     (claim,) = same_probability_claims(with_one_other_probability(difference))
+
     sentence = phrases.sentence(claim, ENGLISH)
+
     for number in written:
         assert number in sentence
 

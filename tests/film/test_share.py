@@ -252,12 +252,16 @@ def rate_by(planted, model):
     return film.rate()
 
 
-def test_a_model_without_named_clips_is_calibrated_on_its_task(planted_films_and_models):
-    """The card does not say on which clips the model is calibrated. Its task has all levels that films have.
+def test_a_model_whose_card_names_no_clips_is_taken_to_be_calibrated_on_its_task(planted_films_and_models):
+    """A model finds S among EN, HN and S, and its card does not say on which clips it is calibrated.
 
-    So a share is given, which is near the planted one, .2.
+    Its task is then taken for these: it has all levels that clips of films have. So the model gives a share
+    of S, which is near the planted one, .2.
     """
-    rate = rate_by(planted_films_and_models, model_of_unknown_clips(planted_films_and_models.paths["wide"]))
+    trained_on_all_levels = planted_films_and_models.paths["wide"]
+
+    rate = rate_by(planted_films_and_models, model_of_unknown_clips(trained_on_all_levels))
+
     assert rate.value == pytest.approx(0.2, abs=0.06)
     assert rate.bracket_low < rate.value < rate.bracket_high
 

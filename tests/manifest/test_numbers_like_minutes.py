@@ -50,12 +50,16 @@ def test_both_readings_are_named_and_what_to_type_for_either(tmp_path, spans, de
     assert f"write {highest.replace('.', ':')} where it is minutes and seconds" in message
 
 
-def test_it_is_asked_together_with_the_columns(tmp_path):
-    """One step: the command that reads the columns has a place for the unit."""
+def test_the_unit_is_asked_together_with_the_columns(tmp_path):
+    """Nobody says which columns hold times, nor whether 1.05 is seconds, or a minute and five seconds.
+
+    The refusal asks for both at once: the command that it proposes names the columns and has UNIT to replace.
+    """
     path = write_table(tmp_path, ("0.05", "1.05"), ("1.12", "2.30"))
+    no_columns_named = {}
 
     with pytest.raises(ManifestError, match=r"--column start_s=Start --column end_s=End .*--unit UNIT"):
-        times_of(path, columns={})
+        times_of(path, columns=no_columns_named)
 
 
 def test_what_the_message_says_is_read(tmp_path):

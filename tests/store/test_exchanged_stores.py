@@ -112,20 +112,21 @@ def test_another_store_at_the_address_is_refused_and_named(server_of_first_store
     )
 
 
-def test_opened_again_the_other_store_is_read(server_of_first_store, two_folders):
-    """What the error advises works."""
+def test_a_store_that_is_opened_again_is_read_as_it_is_now(server_of_first_store, two_folders):
+    """A server's store is read once. Then the server has another store of the same name at the address.
+
+    Whoever opens the address again reads the other store's numbers, and none that were kept of the first.
+    """
     url = f"{server_of_first_store.url}/{NAME_OF_STORE}"
     open_store(url)["toy"].pooled()
     server_of_first_store.root = two_folders.second
 
-    pooled = open_store(url)["toy"].pooled()
+    pooled_now = open_store(url)["toy"].pooled()
 
-    assert np.array_equal(
-        pooled, open_store(two_folders.second / NAME_OF_STORE)["toy"].pooled(), equal_nan=True
-    )
-    assert not np.array_equal(
-        pooled, open_store(two_folders.first / NAME_OF_STORE)["toy"].pooled(), equal_nan=True
-    )
+    pooled_of_first = open_store(two_folders.first / NAME_OF_STORE)["toy"].pooled()
+    pooled_of_second = open_store(two_folders.second / NAME_OF_STORE)["toy"].pooled()
+    assert np.array_equal(pooled_now, pooled_of_second, equal_nan=True)
+    assert not np.array_equal(pooled_now, pooled_of_first, equal_nan=True)
 
 
 def test_another_store_whose_metadata_differ_is_refused_before_any_group_is_read(

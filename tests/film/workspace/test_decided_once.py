@@ -191,15 +191,16 @@ def test_what_several_agreed_on_is_cited_alike_at_the_desk_and_on_the_mailed_pag
     assert at_desk == on_page == ["calm, settled between AB and CD, in sight of the model's score"]
 
 
-def test_who_stated_more_windows_than_a_page_asks_for_is_not_finished(decisions):
-    """AB stated 14 windows and judged 12; a page of the desk still has the number 12.
+def test_who_planned_more_windows_than_a_page_asks_for_is_not_finished(decisions):
+    """AB said that they would judge 14 windows, and judged 12. A page that was opened earlier asks for 12.
 
-    As others' judgements stay hidden, so does the share: AB is asked for the next window.
+    What AB said counts: others' judgements and the share stay hidden, and AB is asked for window 13.
     """
     judge_blindly(decisions, *["calm"] * 12, annotator="AB", in_all=14)
     judge_blindly(decisions, "violent", annotator="CD", in_all=14)
+    film = OpenFilm(0, decisions.film, decisions)
 
-    answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", n_planned=12)
+    answer = next_window(film, "AB", n_planned=12)
 
     assert decisions.hides_others_from("AB")
     assert answer["window"]["place"] == 13
