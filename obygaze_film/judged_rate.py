@@ -231,7 +231,8 @@ def rates_by_definition(
     names : mapping of str to str, optional
         Digest of a definition -> its name (`Meanings.names`).
     of_all_films : Manifest, optional
-        The judges' judgements of all films, which say who names concepts at all; by default `judgements`.
+        The judges' judgements of all films, which say who names concepts at all under the same definition; by
+        default `judgements`.
 
     Raises
     ------
@@ -242,15 +243,17 @@ def rates_by_definition(
     judgements = judgements.spelled_as([timeline.movie])
     of_film = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
     definitions = [*blind_judgements(of_film).definitions]  # digests
+    judged_anywhere = judgements if of_all_films is None else of_all_films
     names = names or {}
     if len(definitions) < 2:
+        if definitions:
+            judged_anywhere = _not_under_another(judged_anywhere, definitions[0])
         # A note counts the judgements of other films: they are passed on too.
-        film_rates = correct_rates(timeline, judgements, key, labels=labels, of_all_films=of_all_films)
+        film_rates = correct_rates(timeline, judgements, key, labels=labels, of_all_films=judged_anywhere)
         definition = definitions[0] if definitions else ""
         return _with_definition(film_rates, definition, names.get(definition, ""))
 
     # Correct the rate under each definition by itself.
-    judged_anywhere = judgements if of_all_films is None else of_all_films
     rates_of_definitions: list[FilmRates] = []
     notices: list[str] = []
     for definition in definitions:
@@ -290,6 +293,13 @@ def rates_by_definition(
         too_few=tuple(few for film_rates in rates_of_definitions for few in film_rates.too_few),
         notices=tuple(notices),
         n_definitions=len(definitions),
+    )
+
+
+def _not_under_another(judgements: Manifest, definition: str) -> Manifest:
+    """Leave out the judgements that say that they were made under another definition than this one."""
+    return judgements.with_clips(
+        clip for clip in judgements if clip.extras.get(DEFINITION, "") in {"", definition}
     )
 
 
