@@ -341,6 +341,7 @@ def correct_rate(
     *,
     judge: str | None = None,
     labels: Manifest | None = None,
+    of_all_films: Manifest | None = None,
 ) -> tuple[CorrectedRate, list[str]]:
     """Correct a film's rate by blind judgements of cells that `choose_next` drew.
 
@@ -358,6 +359,8 @@ def correct_rate(
     labels : Manifest, optional
         Labels of the film's windows by one annotator, such as a machine, in place of the model's
         probabilities.
+    of_all_films : Manifest, optional
+        The judges' judgements of all films, which say who names concepts at all; by default `judgements`.
 
     Returns
     -------
@@ -373,7 +376,7 @@ def correct_rate(
     ManifestError
         They were made under two definitions.
     """
-    film = judged_film(timeline, judgements, key, has_labels=labels is not None)
+    film = judged_film(timeline, judgements, key, has_labels=labels is not None, of_all_films=of_all_films)
     notices = [*film.notices, *film.notices_of_gaps()]
 
     # Whose windows count, and are they enough?
