@@ -231,7 +231,8 @@ def rates_by_definition(
     names : mapping of str to str, optional
         Digest of a definition -> its name (`Meanings.names`).
     of_all_films : Manifest, optional
-        The judges' judgements of all films, which say who names concepts at all; by default `judgements`.
+        The judges' judgements of all films, which say who names concepts at all under the same definition; by
+        default `judgements`.
 
     Raises
     ------
@@ -242,15 +243,17 @@ def rates_by_definition(
     judgements = judgements.spelled_as([timeline.movie])
     of_film = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
     definitions = [*blind_judgements(of_film).definitions]  # digests
+    judged_anywhere = judgements if of_all_films is None else of_all_films
     names = names or {}
     if len(definitions) < 2:
+        if definitions:
+            judged_anywhere = _not_under_another(judged_anywhere, definitions[0])
         # A note counts the judgements of other films: they are passed on too.
-        film_rates = correct_rates(timeline, judgements, key, labels=labels, of_all_films=of_all_films)
+        film_rates = correct_rates(timeline, judgements, key, labels=labels, of_all_films=judged_anywhere)
         definition = definitions[0] if definitions else ""
         return _with_definition(film_rates, definition, names.get(definition, ""))
 
     # Correct the rate under each definition by itself.
-    judged_anywhere = judgements if of_all_films is None else of_all_films
     rates_of_definitions: list[FilmRates] = []
     notices: list[str] = []
     for definition in definitions:
@@ -293,6 +296,13 @@ def rates_by_definition(
     )
 
 
+def _not_under_another(judgements: Manifest, definition: str) -> Manifest:
+    """Leave out the judgements that say that they were made under another definition than this one."""
+    return judgements.with_clips(
+        clip for clip in judgements if clip.extras.get(DEFINITION, "") in {"", definition}
+    )
+
+
 def definition_phrase(definition: str, name: str) -> Message:
     """Name a definition by its codebook and version; by the start of its digest where these are not known."""
     if name:
@@ -331,6 +341,7 @@ def correct_rate(
     *,
     judge: str | None = None,
     labels: Manifest | None = None,
+    of_all_films: Manifest | None = None,
 ) -> tuple[CorrectedRate, list[str]]:
     """Correct a film's rate by blind judgements of cells that `choose_next` drew.
 
@@ -348,6 +359,8 @@ def correct_rate(
     labels : Manifest, optional
         Labels of the film's windows by one annotator, such as a machine, in place of the model's
         probabilities.
+    of_all_films : Manifest, optional
+        The judges' judgements of all films, which say who names concepts at all; by default `judgements`.
 
     Returns
     -------
@@ -363,7 +376,7 @@ def correct_rate(
     ManifestError
         They were made under two definitions.
     """
-    film = judged_film(timeline, judgements, key, has_labels=labels is not None)
+    film = judged_film(timeline, judgements, key, has_labels=labels is not None, of_all_films=of_all_films)
     notices = [*film.notices, *film.notices_of_gaps()]
 
     # Whose windows count, and are they enough?

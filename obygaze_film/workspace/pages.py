@@ -1,12 +1,12 @@
 """Write the desk of a film, on which it is read and judged, and say what was decided."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
-from obygaze_features.manifest import Clip, Codebook, Concept, why_unperceived
+from obygaze_features.manifest import Clip, Codebook, Concept, Manifest, why_unperceived
 from obygaze_film.claims import FilmClaim, Words, sentence
 from obygaze_film.claims.of_judgements import (
     judged_share,
@@ -496,7 +496,13 @@ def decision_text(row: Mapping[str, str], book: Codebook, language: str) -> str:
 
 
 def next_window(
-    film: OpenFilm, judge: str, n_planned: int, words: Words | None = None, *, tells_share: bool = False
+    film: OpenFilm,
+    judge: str,
+    n_planned: int,
+    words: Words | None = None,
+    *,
+    tells_share: bool = False,
+    open_films: Sequence[OpenFilm] = (),
 ) -> dict[str, Any]:
     """Return the next window that a person is to judge blindly; once they are finished, the film's share.
 
@@ -515,6 +521,8 @@ def next_window(
         The language; English by default.
     tells_share : bool
         Whether to tell what is known of the share before they are finished.
+    open_films : sequence of OpenFilm
+        All films of the workspace: who names concepts in any of them is asked for concepts in this one.
 
     Returns
     -------
@@ -546,12 +554,28 @@ def next_window(
         answer["window"] = {"start": start_s, "end": end_s, "place": place}
 
     if tells_share or is_finished:
-        answer |= _estimates(film, judge, words or Words("en"), is_finished=is_finished)
+        of_all_films = _judgements_of_all(film, open_films)
+        answer |= _estimates(film, judge, of_all_films, words or Words("en"), is_finished=is_finished)
     return answer
 
 
-def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -> dict[str, str]:
+def _judgements_of_all(film: OpenFilm, open_films: Iterable[OpenFilm]) -> Manifest:
+    """Gather the judgements of a film, and those of other films that were made under its definition."""
+    judgements = film.decisions.judgements()
+    clips = list(judgements)
+    for other in open_films:
+        has_same_definition = other.decisions.definition == film.decisions.definition
+        if other is not film and has_same_definition:
+            clips += other.decisions.judgements()
+    return judgements.with_clips(clips)
+
+
+def _estimates(
+    film: OpenFilm, judge: str, of_all_films: Manifest, words: Words, *, is_finished: bool
+) -> dict[str, str]:
     """Write sentences on the film's share, estimated from a person's blind judgements so far.
+
+    The judgements of all films say who names concepts at all.
 
     Returns
     -------
@@ -566,7 +590,7 @@ def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -
     """
     own_clips = film.decisions.blind_judgements().get(judge, {}).values()
     own_judgements = film.decisions.judgements(own_clips)
-    judged = judged_film(film.timeline, own_judgements)
+    judged = judged_film(film.timeline, own_judgements, of_all_films=of_all_films)
     windows = judged.together()  # by all judges, who are only this person here
     if not windows.is_enough:
         too_few = TooFewJudged(judges=[judge], **windows.counts._asdict())
@@ -574,12 +598,12 @@ def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -
         return {"few": " ".join(sentences)}
 
     estimates = {}
-    rate, _ = correct_rate(film.timeline, own_judgements)
+    rate, _ = correct_rate(film.timeline, own_judgements, of_all_films=of_all_films)
     # If all windows were judged (a census), the share is counted, and has no interval.
     if not rate.is_census:
         estimates["sofar"] = _share_so_far_sentence(judge, windows, rate, words)
     if is_finished:
-        estimates["share"] = _shares(film, judge, words)
+        estimates["share"] = _shares(film, judge, of_all_films, words)
     return estimates
 
 
@@ -598,7 +622,7 @@ def _share_so_far_sentence(judge: str, windows: JudgedWindows, rate: CorrectedRa
     return sentence(claim, words)
 
 
-def _shares(film: OpenFilm, judge: str, words: Words) -> str:
+def _shares(film: OpenFilm, judge: str, of_all_films: Manifest, words: Words) -> str:
     """Write sentences on the share of the film by each judge and by all together, and how far judges agree.
 
     Only the judge's own share is written as long as the others' judgements are hidden from them.
@@ -608,7 +632,8 @@ def _shares(film: OpenFilm, judge: str, words: Words) -> str:
     if film.decisions.hides_others_from(judge):
         judges = [name for name in judges if name == judge]
     clips = [clip for name in judges for clip in blind_judgements[name].values()]
-    film_rates = correct_rates(film.timeline, film.decisions.judgements(clips))
+    judgements = film.decisions.judgements(clips)
+    film_rates = correct_rates(film.timeline, judgements, of_all_films=of_all_films)
 
     sentences = _share_sentences(film_rates, judge, words)
     sentences += [f"{sentence(no_judged_share(too_few), words)}." for too_few in film_rates.too_few]

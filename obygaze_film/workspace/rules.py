@@ -375,7 +375,9 @@ def read_line(rules: FilmRules, line: Line, path: Path, number: int) -> Reading:
             problems.add(number, "of another film: it is not shown here", "movie")
         elif is_blind_judgement:
             place = rules.place_of(clip)
-            if place == 0:
+            if place_in(clip) == 0:
+                problems.add(number, "no place in the draw: the judgement counts in no share", PLACE)
+            elif place == 0:
                 problems.add(number, "of another window of the draw: it does not count", PLACE)
     messages = tuple(f"{path}: {problem}" for problem in problems.messages)
     return Reading(line, clip, place, messages)

@@ -380,7 +380,14 @@ class Workspace:
         n_planned = 0  # as if no number was given
         if n.isdecimal() and len(n) <= MAX_DIGITS_OF_PLAN:
             n_planned = int(n)
-        answer = next_window(film, query.get("who", ""), n_planned, words, tells_share="tell" in query)
+        answer = next_window(
+            film,
+            query.get("who", ""),
+            n_planned,
+            words,
+            tells_share="tell" in query,
+            open_films=self.films,
+        )
         return JSONResponse(answer)
 
     async def decide(self, request: Request) -> Response:

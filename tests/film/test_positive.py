@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import ObygazeError
-from obygaze_features.manifest import PLANTED, Clip, Manifest, builtin_codebook
+from obygaze_features.manifest import DEFINITION, PLANTED, Clip, Manifest, builtin_codebook
 from obygaze_film.cells import cells_by
 from obygaze_film.claims import LANGUAGES, Words, film_claims, phrases, rate_claims, sentences
 from obygaze_film.claims import kinds as claim_kinds
@@ -16,7 +16,7 @@ from obygaze_film.claims.of_film import corpus_experts
 from obygaze_film.evaluation import answers_of, count_unlabelled, evaluate_films, evaluation_report
 from obygaze_film.exchange import export
 from obygaze_film.film_groups import compare_films
-from obygaze_film.judged_rate import correct_rates
+from obygaze_film.judged_rate import correct_rates, rates_by_definition
 from obygaze_film.page import film_page
 from obygaze_film.positive import Meaning, Positive, people_besides_program, positive_of
 from obygaze_film.score import MOBYGAZE, agreement_of_people, score_film
@@ -293,6 +293,30 @@ def test_a_judge_who_names_concepts_in_another_film_finds_none_in_this_one():
     assert [(rate.annotators, rate.positives, rate.n) for rate in rates.rates] == [
         (["AB"], [0], len(WINDOWS))
     ]
+
+
+def under(definition, judgements):
+    """Let judgements say that they were made under a definition, named by its digest."""
+    return [replace(clip, extras=clip.extras | {DEFINITION: definition}) for clip in judgements]
+
+
+@pytest.mark.parametrize("cd_judged_under", ["b" * 64, "a" * 64])
+def test_concepts_named_under_another_definition_say_nothing_of_who_names_concepts(cd_judged_under):
+    """AB names Body in another film under the definition a, and judges this film by levels alone under b.
+
+    So nothing says that AB was asked for concepts under b. AB is left out, and the share is CD's, under
+    whichever of the two definitions CD judged this film.
+    """
+    by_ab = under("b" * 64, judgements_by(AB=LEVELS_ALONE))
+    by_cd = under(cd_judged_under, judgements_by(CD=[("EN",), ("S", "Body")] * 15))
+    elsewhere = under("a" * 64, judgements_by(AB=[("S", "Body")] * 30))
+    in_this_film = Manifest((*by_ab, *by_cd), Path(), OBYGAZE12)
+
+    rates = rates_by_definition(
+        FILM_SCORED_BY_MODEL_OF_BODY, with_judgements_of_another_film(in_this_film, elsewhere)
+    )
+
+    assert [rate.annotators for rate in rates.rates] == [["CD"]]
 
 
 def test_a_machine_that_names_concepts_in_another_film_labels_this_one_as_without():

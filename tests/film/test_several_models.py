@@ -25,7 +25,7 @@ from obygaze_film.workspace.pages import next_window
 from tests.film.page.invented import ten_minute_film
 from tests.film.page.test_page import text_of
 from tests.film.saying import data_of, heading_of
-from tests.film.workspace.deciding import judge_blindly
+from tests.film.workspace.deciding import judge, judge_blindly
 
 BOOK = builtin_codebook("obygaze12")
 WITHOUT_WARNING, NO_BETTER_THAN_CHANCE, WITHOUT_EN, TRAINED_ON_FILM = "pcbm_lr", "chance", "narrow", "seen"
@@ -266,3 +266,26 @@ def test_the_desk_says_that_judgements_without_concepts_do_not_count(tmp_path, l
     assert no_window_counts in why_there_is_no_share
     assert ab_named_no_concept in why_there_is_no_share
     assert "4" in why_there_is_no_share
+
+
+def test_at_the_desk_who_names_concepts_in_one_film_finds_none_in_another(tmp_path):
+    """AB judges ten windows of each of two open films: in one Body is everywhere, in the other nothing is.
+
+    So AB was asked for concepts, and the desk tells the share of the other film, as `film rate` does.
+    """
+    desk = []
+    for number, movie in enumerate(("tt1", "tt2")):
+        film = scored_by(first=changed(MODEL, **OF_BODY))
+        film = replace(film, record=changed(film.record, movie=movie))
+        folder = tmp_path / movie
+        folder.mkdir()
+        desk.append(OpenFilm(number, film, Decisions(folder, film, BOOK)))
+    with_body, without = desk
+    for place, (start_s, end_s) in enumerate(with_body.decisions.windows[:10], start=1):
+        judge(with_body.decisions, start_s, end_s, "S", concepts=["Body"], place=place)
+    judge_blindly(without.decisions, *["S"] * 10, annotator="AB", in_all=10)
+
+    answer = next_window(without, "AB", n_planned=10, open_films=desk)
+
+    assert "few" not in answer
+    assert "share" in answer

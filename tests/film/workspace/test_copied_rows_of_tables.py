@@ -44,6 +44,8 @@ def test_a_row_for_another_window_is_at_no_place_of_the_draw(decisions, is_copy)
     assert (moved["place"], moved[LAW], moved[SEED], moved["content_s"]) == ("", "", "", "")
     places = [row["place"] for row in rows_of(again.folder / JUDGEMENTS) if row["place"]]
     assert len(set(places)) == len(places)
+    (notice,) = [notice for notice in again.notices if "column place" in notice]
+    assert "no place in the draw: the judgement counts in no share" in notice
 
 
 def test_a_row_whose_times_have_other_digits_keeps_its_place(decisions):
