@@ -248,6 +248,7 @@ def _start_of_film(file: SpanFile, clock: Clock) -> Fraction:
         The start is no time of TTML.
     """
     start = file.reading.start
+    file.account.uses_start = clock.is_smpte
     if not start:
         return Fraction(0)
     if not clock.is_smpte:

@@ -340,5 +340,15 @@ def test_a_first_time_code_moves_no_times_that_count_from_the_films_start(import
     assert "--start is not used" in notices
 
 
+def test_late_texts_whose_times_are_no_time_codes_are_not_said_to_need_a_first_one(import_files):
+    """The option would not be used, so the notice that asks about ten hours does not advise it."""
+    document = ttml('<div><p begin="10:00:05.5" end="10:00:07">x</p></div>')
+
+    _, notices = import_files({"a.xml": document})
+
+    assert "no span in the first hour (a: 10:00:05.500): does the time code begin at 0?" in notices
+    assert "--start" not in notices
+
+
 def test_a_first_time_code_that_is_no_time_is_refused(refusal_of):
     assert "--start: 'ten' is no time of TTML" in str(refusal_of({"a.xml": TEN_O_CLOCK}, start="ten"))
