@@ -324,6 +324,14 @@ def test_time_codes_count_from_the_films_first_one(import_files):
     assert times_of(clips) == [(5.5, 7.0)]
 
 
+def test_a_text_without_a_begin_is_shown_from_the_films_first_time_code_on(import_files):
+    document = ttml('<div><p end="10:00:05:12">x</p></div>', 'ttp:frameRate="24" ttp:timeBase="smpte"')
+
+    clips, _ = import_files({"a.xml": document}, start="10:00:00:00")
+
+    assert times_of(clips) == [(0.0, 5.5)]
+
+
 def test_without_the_films_first_time_code_a_notice_asks_for_it(import_files):
     """All texts would be ten hours late."""
     _, notices = import_files({"a.xml": TEN_O_CLOCK})
