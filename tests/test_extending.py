@@ -158,6 +158,17 @@ def test_an_importer_of_a_lab_reads_the_spans_of_its_files(obygaze, tmp_path):
 
 
 @pytest.mark.long
+def test_spans_of_a_lab_that_begin_after_an_hour_are_imported(obygaze, tmp_path):
+    """The import asks whether such late times are right, of files of other packages too."""
+    (tmp_path / "a.log").write_text("LAB LOG\n3700 3705 S\n")
+
+    obygaze("manifest", "import", "spans", "a.log", "--movie", "a", "--out", "spans.csv")
+
+    (clip,) = rows_of(tmp_path / "spans.csv")
+    assert (clip["start_s"], clip["end_s"], clip["level"]) == ("3700.0", "3705.0", "S")
+
+
+@pytest.mark.long
 def test_the_help_of_imports_lists_the_importer_of_a_lab_behind_ours(obygaze):
     """The lab's package is installed, with the importer `lab-log`. The list ends with ours, vtt and xmeml.
 

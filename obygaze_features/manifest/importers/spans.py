@@ -328,7 +328,7 @@ def _codebook_names(content: Content) -> list[str]:
 def _read_content(file: SpanFile, options: _ReadOptions) -> Content:
     """Read a file in the child process: the records of another tool, or a person's table.
 
-    The file's account is told the kind of the file, and whether the option `--rate` matters to it.
+    The account is told the kind of the file, and whether the options `--rate` and `--start` matter to it.
     """
     kind = options.kind or _kind_of(file, options.codebook)
     file.account.kind = kind
@@ -340,6 +340,7 @@ def _read_content(file: SpanFile, options: _ReadOptions) -> Content:
     file.words = LabelWords(options.codebook or default_codebook(), options.words)
     is_of_another_package = kind not in KINDS  # such an importer may use the rate
     file.account.uses_rate = is_of_another_package or KINDS[kind].get("has_rate", False)
+    file.account.uses_start = not is_of_another_package and KINDS[kind].get("has_start", False)
     records = SOURCES[kind].read(file)
     return FileContent(file, records=without_repeats(records))
 
@@ -614,7 +615,7 @@ class _ManifestMaker:
 
         # Where a film's length is known, its clips were compared with it already.
         with_unknown_end = [clip for clip in clips if math.isinf(self._lengths.of_film(clip))]
-        account.note(*_doubtful_times(with_unknown_end, account.kind))
+        account.note(*_doubtful_times(with_unknown_end, account))
         account.note(*_doubtful_names(clips))
 
 
@@ -810,10 +811,10 @@ def _without_unlabelled_rows(clips: Sequence[Clip], codebook: Codebook) -> list[
     return labelled_clips
 
 
-def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
+def _doubtful_times(clips: Iterable[Clip], account: Account) -> Iterator[str]:
     """Yield notices on films whose times seem to be in another unit, or not to count from the film's start.
 
-    `clips` are those of one file of the kind `kind`, without the clips of films whose length is known.
+    `clips` are those of the account's file, without the clips of films whose length is known.
     """
     # Films, as a notice shows them.
     beginning_after_an_hour = []
@@ -827,7 +828,7 @@ def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
         if last_end_s >= LONGEST_S:
             longer_than_a_day.append(f"{movie}: {clock(last_end_s)}")
         # Only a person's spreadsheet writes times as shares of a day.
-        if kind in PERSON_TABLES and 0 < last_end_s < EARLY_S:
+        if account.kind in PERSON_TABLES and 0 < last_end_s < EARLY_S:
             ending_in_the_first_second.append(movie)
 
     if ending_in_the_first_second:
@@ -835,7 +836,7 @@ def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
         yield f"no span after the first second ({films}): are times shares of a day, or hours?"
     if beginning_after_an_hour:
         films = first_few(beginning_after_an_hour, 3)
-        remedy = " Give --start hh:mm:ss:ff if not" if KINDS[kind].get("has_start") else ""
+        remedy = " Give --start hh:mm:ss:ff if not" if account.uses_start else ""
         yield f"no span in the first hour ({films}): does the time code begin at 0?{remedy}"
     if longer_than_a_day:
         films = first_few(longer_than_a_day, 3)

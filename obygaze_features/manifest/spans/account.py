@@ -49,6 +49,8 @@ class Account:
         Columns of a table that are not read, and that a note is on already.
     uses_rate, uses_unit
         Whether a time of the file may be read by the person's rate, or by the person's unit.
+    uses_start
+        Whether times of the file may count from the person's time code of the film's first frame.
     """
 
     path: Path
@@ -62,6 +64,7 @@ class Account:
     mentioned_columns: tuple[str, ...] = ()
     uses_rate: bool = False
     uses_unit: bool = False
+    uses_start: bool = False
 
     def copy_from(self, account: "Account") -> None:
         """Take over everything from another account, except its path."""

@@ -46,9 +46,14 @@ SPELLED = re.compile(
 """Hours, minutes and seconds with their units behind them: `1 min 5 s`, `12,5 sec`, `1'05"`."""
 
 _DURATION = re.compile(
-    r"PT(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:[.,]\d{0,30})?)S)?", re.ASCII | re.IGNORECASE
+    r"P(?:(?P<days>\d{1,5})D)?T(?=\d)"
+    r"(?:(?P<hours>\d{1,9})H)?(?:(?P<minutes>\d{1,9})M)?(?:(?P<seconds>\d{1,9}(?:[.,]\d{0,30})?)S)?",
+    re.ASCII | re.IGNORECASE,
 )
-"""A duration of ISO 8601 without days, as in JSON and XML: `PT1M5.5S`. Source: ISO 8601-1, 5.5.2."""
+"""A duration of ISO 8601, as in JSON and XML: `PT1M5.5S`; pandas writes `P0DT0H1M5.5S`.
+
+Source: ISO 8601-1, 5.5.2.
+"""
 
 _DAYS = re.compile(r"(\d{1,5}) days?,? (?=\d)", re.ASCII | re.IGNORECASE)
 """Days before a clock: pandas writes `0 days 00:01:05.500000`, and Python `1 day, 0:01:05`."""
@@ -210,11 +215,17 @@ def spelled_s(text: str) -> float | None:
     if clock:
         return clock_s(clock[1], clock[2], clock[3], "")
     text = text.strip()
-    spelled = SPELLED.fullmatch(text) or _DURATION.fullmatch(text)
-    if spelled is None or not any(spelled.groups()):  # each part may lack, so that an empty text matches
-        return None
-    hours, minutes, whole_seconds = (group or "0" for group in spelled.groups())
-    return int(hours) * 3600 + int(minutes) * 60 + float(whole_seconds.replace(",", "."))
+    duration = _DURATION.fullmatch(text)
+    if duration:
+        days, hours, minutes, seconds_text = duration.groups(default="0")
+    else:
+        spelled = SPELLED.fullmatch(text)
+        if spelled is None or not any(spelled.groups()):  # each part may lack, so that an empty text matches
+            return None
+        days = "0"
+        hours, minutes, seconds_text = spelled.groups(default="0")
+    whole_minutes = (int(days) * 24 + int(hours)) * 60 + int(minutes)
+    return whole_minutes * 60 + float(seconds_text.replace(",", "."))
 
 
 def is_clock(text: str) -> bool:

@@ -63,13 +63,13 @@ HAN: Final = {
 }
 """Characters that are most frequent in languages that are written with Chinese ones."""
 
-HANGUL: Final = (
-    "이다는을가에고의지도하은를한어로아사기그나있리자대서게인시해라것으내일들만과수여니보스거면정부장제안주요"
-    "전상무오구우야원와마말었세했없조비러성관경문적생각연바미모신동위방소국화유음람저당때감물진네식같간발회데터"
-    "속중반분습합까난선실양결산본출용학머눈개손려날재알운영교행남집트더얼굴든될른처김민박최던란뒤앞옷몸입술살길"
-    "된되두또못심약금건겠졌왔갔봐워줘줄할올볼울걸널런치차창카타하호후통천청침체계월달년명몇번직질임목복불"
+KOREAN_ROWS: Final = range(0xB0, 0xC9)
+"""First bytes of the usual Korean syllables in EUC-KR. Source: KS X 1001, rows 16 to 40."""
+
+HANGUL: Final = frozenset(
+    bytes([first, second]).decode("euc_kr") for first in KOREAN_ROWS for second in range(0xA1, 0xFF)
 )
-"""Syllables that are most frequent in Korean."""
+"""The 2350 syllables that are usual in Korean. cp949 adds 8822 to them, which Korean hardly ever has."""
 
 TYPOGRAPHIC: Final = frozenset("’‘“”„–—…«»‹›¿¡°€£©®•½\u00a0،؟。、，！？「」『』（）：；・ー～・")
 """Signs that stand beside letters in texts; not inside of words, but for the apostrophe."""

@@ -202,6 +202,7 @@ class _AccountMessage(msgspec.Struct, array_like=True):
     mentioned_columns: tuple[str, ...]
     uses_rate: bool
     uses_unit: bool
+    uses_start: bool
 
 
 class _TableMessage(msgspec.Struct, array_like=True):

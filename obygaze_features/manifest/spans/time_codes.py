@@ -14,6 +14,7 @@ from obygaze_features.manifest.spans.instant import (
 )
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.units import FRAMES, seconds_of_unit
+from obygaze_features.text import number_of
 
 
 class TimeLine(NamedTuple):
@@ -122,7 +123,7 @@ def _seconds_of_a_number(file: SpanFile, codes: Iterable[str]) -> float:
     """Return how many seconds a time counts that is a mere number; 1 where none is.
 
     Editors write whole numbers where they show frames in place of time codes, and do not say so. Numbers with
-    decimals are seconds.
+    decimals are seconds, and 0 is the start of the film in every unit.
 
     Raises
     ------
@@ -135,11 +136,13 @@ def _seconds_of_a_number(file: SpanFile, codes: Iterable[str]) -> float:
     file.account.uses_unit = True
     unit = file.reading.unit
     have_decimals = any("." in number for number in numbers)
-    if not unit and have_decimals:
+    # The film's start is 0 in every unit.
+    without_zeros = [number for number in numbers if number_of(number) != 0]
+    if not unit and (have_decimals or not without_zeros):
         return 1.0
     if not unit:
         raise file.error(
-            f"times are whole numbers ({numbers[0].strip()}), and editors count frames so: give "
+            f"times are whole numbers ({without_zeros[0].strip()}), and editors count frames so: give "
             "--unit frames and --rate, or --unit s"
         )
     if unit == FRAMES:

@@ -248,6 +248,7 @@ def _start_of_film(file: SpanFile, clock: Clock) -> Fraction:
         The start is no time of TTML.
     """
     start = file.reading.start
+    file.account.uses_start = clock.is_smpte
     if not start:
         return Fraction(0)
     if not clock.is_smpte:
@@ -492,9 +493,11 @@ class _Reader:
         interval_of_region = self._regions.get(style.region, ALWAYS)
         shown = _intersection(interval, interval_of_region)
         people_tier, text_on_tier = split_people_tier(one_line(text))
+        is_from_the_start = shown.begin == ALWAYS.begin  # nothing says when it begins
+        begin = self._start_of_film if is_from_the_start else shown.begin
         return RawSpan(
             where=_where(node, self._n_texts),
-            start_s=float(shown.begin - self._start_of_film),
+            start_s=float(begin - self._start_of_film),
             end_s=shown.end_s - float(self._start_of_film),
             text=text_on_tier,
             tier=people_tier or self._tier_of_language(style.language),

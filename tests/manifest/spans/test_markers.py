@@ -64,6 +64,15 @@ def test_times_of_an_editor_that_are_numbers_are_refused_without_a_unit(refusal_
     assert "give --unit frames and --rate, or --unit s" in str(refusal_of({"a.csv": table}))
 
 
+def test_a_marker_at_0_needs_no_unit_beside_time_codes(import_files):
+    """The start of the film is 0 in seconds and in frames."""
+    table = tsv(HEADINGS_OF_PREMIERE, ["S", "", "0", "00:00:03:12", "", "Comment"])
+
+    (clip,), _ = import_files({"a.csv": table}, rate=Fraction(24))
+
+    assert (clip.start_s, clip.end_s) == (0.0, 3.5)
+
+
 def test_drop_frame_time_codes_of_premiere_are_real_seconds(import_files):
     """At 29.97, a minute drops two labels, so that 00;01;00;02 is frame 60 * 30 = 1800; each tenth drops none.
 

@@ -10,6 +10,7 @@ WAYS_OF_65_5_S = {
     "Python": "0:01:05.500000",
     "ISO 8601": "PT1M5.5S",
     "ISO 8601 with a comma": "PT0H1M5,5S",
+    "ISO 8601 of pandas": "P0DT0H1M5.5S",
 }
 
 
@@ -23,7 +24,12 @@ def test_days_before_a_clock_count():
     assert time_code("1 day, 0:00:05") == 86_405
 
 
-@pytest.mark.parametrize("text", ["PT", "P1D", "0 days 0 days 00:00:05", "-1 days +23:59:55", "PT5"])
+def test_days_before_a_duration_count():
+    """Text of pandas has days before each duration, also where there are none."""
+    assert time_code("P1DT0H0M5S") == 86_405
+
+
+@pytest.mark.parametrize("text", ["PT", "P1D", "P1DT", "0 days 0 days 00:00:05", "-1 days +23:59:55", "PT5"])
 def test_other_texts_of_this_kind_are_no_times(text):
     """A day has no place in a film's duration, and a negative difference is no time in a film."""
     with pytest.raises(ManifestError):
@@ -32,8 +38,8 @@ def test_other_texts_of_this_kind_are_no_times(text):
 
 @pytest.mark.parametrize(
     ("start", "end"),
-    [("0 days 00:00:05", "0 days 00:01:05.500000"), ("PT5S", "PT1M5.5S")],
-    ids=["pandas", "ISO 8601"],
+    [("0 days 00:00:05", "0 days 00:01:05.500000"), ("PT5S", "PT1M5.5S"), ("P0DT0H0M5S", "P0DT0H1M5.5S")],
+    ids=["pandas", "ISO 8601", "ISO 8601 of pandas"],
 )
 def test_columns_of_such_times_are_spans_and_not_whole_films(import_files, refusal_of, start, end):
     """Headings other than the manifest's are proposed, as of any times; the film is not taken as a whole."""

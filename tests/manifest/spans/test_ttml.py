@@ -324,6 +324,14 @@ def test_time_codes_count_from_the_films_first_one(import_files):
     assert times_of(clips) == [(5.5, 7.0)]
 
 
+def test_a_text_without_a_begin_is_shown_from_the_films_first_time_code_on(import_files):
+    document = ttml('<div><p end="10:00:05:12">x</p></div>', 'ttp:frameRate="24" ttp:timeBase="smpte"')
+
+    clips, _ = import_files({"a.xml": document}, start="10:00:00:00")
+
+    assert times_of(clips) == [(0.0, 5.5)]
+
+
 def test_without_the_films_first_time_code_a_notice_asks_for_it(import_files):
     """All texts would be ten hours late."""
     _, notices = import_files({"a.xml": TEN_O_CLOCK})
@@ -338,6 +346,16 @@ def test_a_first_time_code_moves_no_times_that_count_from_the_films_start(import
 
     assert times_of(clips) == [(5.5, 7.0)]
     assert "--start is not used" in notices
+
+
+def test_late_texts_whose_times_are_no_time_codes_are_not_said_to_need_a_first_one(import_files):
+    """The option would not be used, so the notice that asks about ten hours does not advise it."""
+    document = ttml('<div><p begin="10:00:05.5" end="10:00:07">x</p></div>')
+
+    _, notices = import_files({"a.xml": document})
+
+    assert "no span in the first hour (a: 10:00:05.500): does the time code begin at 0?" in notices
+    assert "--start" not in notices
 
 
 def test_a_first_time_code_that_is_no_time_is_refused(refusal_of):
