@@ -34,6 +34,9 @@ MAX_ITEMS = 1000
 LONGEST_SHOWN = 60
 """Largest number of characters of a value that a message shows."""
 
+SHORT_LIST = 4
+"""Largest number of items of a list that a message describes one by one."""
+
 
 def made_by(expression: str) -> Callable[[C], C]:
     """Register, as a class decorator, how an instance of the class is made, for messages on wrong arguments.
@@ -376,14 +379,18 @@ def _message_of_refusal(
 def _describe_value(value: object) -> str:
     """Describe a value in a message, a list also by its items: `a list of the text 'a' and 5`.
 
-    Of items of one class the first one is described, since one of another class is what does not fit.
+    All items of a short one are described; of a long one the first of each class, since one of another class
+    is mostly what does not fit.
     """
     if not isinstance(value, list | tuple) or not value:
         return _describe_item(value)
-    item_of_class: dict[type, object] = {}
-    for item in value[:MAX_ITEMS]:
-        item_of_class.setdefault(type(item), item)
-    items = " and ".join(map(_describe_item, item_of_class.values()))
+    described: list[object] = list(value)
+    if len(value) > SHORT_LIST:
+        item_of_class: dict[type, object] = {}
+        for item in value[:MAX_ITEMS]:
+            item_of_class.setdefault(type(item), item)
+        described = list(item_of_class.values())
+    items = " and ".join(dict.fromkeys(map(_describe_item, described)))
     return f"{_describe_item(value)} of {items}"
 
 
@@ -458,8 +465,13 @@ def _describe_class(annotation: Any, origin: Any, arguments: tuple[Any, ...]) ->
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "a dict by name"
     if isinstance(origin, type) and issubclass(origin, Iterable):
-        items = " or ".join(dict.fromkeys(_describe_kinds(arguments[0])))
-        return f"a list, each item {items}"
+        has_type_per_item = origin is tuple and Ellipsis not in arguments
+        a_list = f"a list of {len(arguments)}" if has_type_per_item else "a list"
+        types_of_items = arguments if has_type_per_item else arguments[:1]
+        kinds: list[str] = []
+        for type_of_item in types_of_items:
+            kinds += _describe_kinds(type_of_item)
+        return f"{a_list}, each item {' or '.join(dict.fromkeys(kinds))}"
     return _with_article(_class_name(annotation))
 
 

@@ -3,7 +3,9 @@
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -319,7 +321,25 @@ def test_clips_that_are_read_together_are_a_list_of_ids(wrong):
 def test_a_list_with_a_wrong_item_is_described_by_its_items():
     """`is a list; expected a list` would leave open what is wrong with it."""
     with pytest.raises(ArgumentError, match="clip_ids is a list of the text 'a-01' and 5; expected a list, "):
-        VALUE_OF_KIND["group"].read_many(["a-01", 5, "a-02"], "pooled")
+        VALUE_OF_KIND["group"].read_many(["a-01", 5, "a-02", "a-03", "a-04"], "pooled")
+
+
+def test_a_pair_with_an_item_too_many_is_described_with_all_items():
+    """Not by the first alone, `is a tuple of 1; expected a list`, which hides that there are three."""
+    message = r"shard is a tuple of 1 and 2 and 3; expected a list of 2, each item a whole number: "
+    with pytest.raises(ArgumentError, match=message):
+        of.extract("films.csv", "stores/films", ["toy"], shard=(1, 2, 3))
+
+
+def test_a_short_list_with_a_wrong_word_is_described_with_this_word():
+    """It is of the same class as the others, and would not be shown as the first of its class."""
+
+    @checked
+    def measure(kinds: Sequence[Literal["levels", "concepts"]]) -> None:
+        """Take kinds of labels."""
+
+    with pytest.raises(ArgumentError, match="a list of the text 'levels' and the text 'rates'; expected "):
+        measure(["levels", "rates"])
 
 
 @pytest.mark.long

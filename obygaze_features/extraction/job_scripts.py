@@ -11,7 +11,7 @@ from shlex import quote
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.sbatch_options import check_option
-from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_together
+from obygaze_features.io import NO_LICENCE, local_folder, make_folder, write_together
 from obygaze_features.store.provenance import validate_licence
 
 ARRAY = "array.sbatch"
@@ -148,7 +148,7 @@ def write_job_scripts(folder: Path | str, site: Site) -> tuple[Path, ...]:
     >>> [path.name for path in write_job_scripts("jobs", site)]
     ['array.sbatch', 'seal.sbatch', 'submit.sh', 'ray.sbatch', 'train.sbatch']
     """
-    folder = local_path(folder)
+    folder = local_folder(folder)
     paths = tuple(folder / name for name in SCRIPTS)
     for path in paths:
         if path.exists():

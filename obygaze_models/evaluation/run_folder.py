@@ -12,7 +12,7 @@ import pandas as pd
 from obygaze_features.arguments import checked, made_by
 from obygaze_features.errors import ObygazeError
 from obygaze_features.file_kinds import where_damaged
-from obygaze_features.io import local_path, refuse_taken, whole_folder, write_whole
+from obygaze_features.io import local_folder, local_path, refuse_taken, whole_folder, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.untrusted import parse_json, read_text
 from obygaze_models.errors import RunError
@@ -162,7 +162,7 @@ def write_run(
     >>> Path("runs/hn_s/predictions.csv").is_file()
     True
     """
-    with new_run(run, local_path(folder), texts or {}, force=force):
+    with new_run(run, local_folder(folder), texts or {}, force=force):
         pass  # nothing is added: the files are written when the block begins, and the folder named at its end
 
 

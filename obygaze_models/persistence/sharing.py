@@ -12,7 +12,7 @@ from obygaze_features.io import (
     NO_LICENCE,
     PARTIAL_SUFFIX,
     file_sha256,
-    local_path,
+    local_folder,
     naming,
     remove_tree,
     sha256_of,
@@ -180,8 +180,8 @@ def pull_model(
     Raises
     ------
     ModelError
-        There is no such model; or the folder has a different file of this name; or the copy is not the file
-        that was listed, or is no model.
+        There is no such model; or the folder is an address, or has a different file of this name; or the copy
+        is not the file that was listed, or is no model.
 
     Examples
     --------
@@ -192,7 +192,10 @@ def pull_model(
     """
     place = zoo or default_zoo()
     entry = find_entry(name, place)
-    target = local_path(folder) / entry.file
+    try:
+        target = local_folder(folder) / entry.file
+    except OutputError as error:
+        raise ModelError(str(error)) from None
     part_folder = target.with_name(f"{entry.file}{PARTIAL_SUFFIX}")  # where a stopped copy leaves its part
     if target.exists():
         if file_sha256(target) != entry.sha256:

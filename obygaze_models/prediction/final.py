@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ObygazeError
-from obygaze_features.io import NO_LICENCE, file_names, local_path, refuse_existing
+from obygaze_features.io import NO_LICENCE, file_names, local_folder, refuse_existing
 from obygaze_features.manifest import Codebook
 from obygaze_features.manifest.spans.names import suggestion
 from obygaze_features.store.provenance import validate_licence
@@ -121,7 +121,7 @@ def save_models(
     """
     # --- check that everything can be saved
     names = list(dict.fromkeys(names))  # each once
-    folder = local_path(folder)
+    folder = local_folder(folder)
     paths = {name: folder / f"{file_name}{MODEL_SUFFIX}" for name, file_name in file_names(names).items()}
     refuse_existing(*paths.values())
     # The bank was not evaluated in the run, so that it has no spec.

@@ -18,7 +18,7 @@ from obygaze_features.io import (
     digests_of,
     files_below,
     is_temporary,
-    local_path,
+    local_folder,
     refuse_taken,
     whole_folder,
     write_whole,
@@ -379,7 +379,7 @@ def write_report(report: Report, folder: Path | str) -> list[str]:
     >>> om.write_report(report, "")
     ['evaluate.csv', 'evaluate.json', 'evaluate.md', 'evaluate.tex']
     """
-    folder = local_path(folder)
+    folder = local_folder(folder)
     names = []
     for suffix, text in texts(report).items():
         name = f"{report.name}{suffix}"

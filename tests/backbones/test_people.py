@@ -290,10 +290,10 @@ def test_another_file_is_not_taken_for_centerface(tmp_path, content):
     other = tmp_path / "other.onnx"
     other.write_bytes(content)
 
-    with pytest.raises(
-        BackboneError, match=r"not the network of .* another detector is given as onnx:other.onnx"
-    ):
+    with pytest.raises(BackboneError, match="not the network of ") as refusal:
         load_people([str(other)])
+
+    assert str(refusal.value).endswith(f"another detector is given as onnx:{other}")
 
 
 def test_a_network_that_is_not_there_is_named(tmp_path):

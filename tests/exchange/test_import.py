@@ -154,10 +154,18 @@ def test_times_of_frames_after_the_end_of_their_clip_are_refused(tmp_path, time_
         import_times(tmp_path, time_s, np.arange(3, dtype=np.int32))
 
 
-@pytest.mark.parametrize("time_s", [np.arange(3.0), np.arange(-60.0, -57)], ids=["clip's own", "negative"])
-def test_times_of_frames_before_the_start_of_their_clip_are_refused(tmp_path, time_s):
+def test_times_that_count_from_the_start_of_their_clip_are_refused_with_what_to_add(tmp_path):
     """Each clip starts at second 100; tools that cut clips first count each clip's frames from 0."""
-    with pytest.raises(StoreError, match=r"^a: time_s .*from 90 on; .*add 100 to all"):
+    with pytest.raises(StoreError, match=r"^a: time_s 0; .*from 90 on; .*add 100 to all"):
+        import_times(tmp_path, np.arange(3.0), np.arange(3, dtype=np.int32))
+
+
+@pytest.mark.parametrize(
+    "time_s", [np.arange(-60.0, -57), np.array([50.0, 101, 102])], ids=["negative", "too early"]
+)
+def test_times_before_their_clip_are_refused_without_advice_that_would_not_help(tmp_path, time_s):
+    """Each clip is from second 100 to 103: with 100 added, these times would lie outside of it too."""
+    with pytest.raises(StoreError, match=r"^a: time_s .*from 90 on$"):
         import_times(tmp_path, time_s, np.arange(3, dtype=np.int32))
 
 

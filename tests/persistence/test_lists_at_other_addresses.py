@@ -6,7 +6,7 @@ import pytest
 
 import obygaze_models
 from obygaze_models.errors import ModelError
-from obygaze_models.persistence.sharing import push_model
+from obygaze_models.persistence.sharing import pull_model, push_model
 
 MODEL = Path(obygaze_models.__file__).parent / "zoo/words-s-1.0.0.model"
 
@@ -20,3 +20,14 @@ def test_a_model_is_not_pushed_into_a_folder_called_like_an_address(tmp_path, mo
         push_model(MODEL, address, name="words")
 
     assert not list(tmp_path.iterdir())
+
+
+def test_a_model_is_not_pulled_into_a_folder_called_like_an_address(tmp_path, monkeypatch):
+    """Its file would lie on this machine, in a folder `gs:`, where nobody looks for it."""
+    monkeypatch.chdir(tmp_path)
+    push_model(MODEL, tmp_path / "zoo", name="words")
+
+    with pytest.raises(ModelError, match=r"^gs://bucket/kept: expected a folder on this machine; "):
+        pull_model("words", "gs://bucket/kept", zoo=tmp_path / "zoo")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["zoo"]
