@@ -27,7 +27,7 @@ from obygaze_features.extraction.ray_leader import run_ray
 from obygaze_features.extraction.report import Run
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
 from obygaze_features.file_kinds import VIDEO_SUFFIXES
-from obygaze_features.io import NO_LICENCE, local_path, store_path
+from obygaze_features.io import NO_LICENCE, local_folder, local_path, store_path
 from obygaze_features.machine import this_machine
 from obygaze_features.manifest import (
     Codebook,
@@ -260,7 +260,7 @@ def _clip_job(
 
     frames_folder = None  # of frames that are kept for later runs
     if keep_frames is not None:
-        frames_folder = _folder_of_frames(local_path(keep_frames))
+        frames_folder = _folder_of_frames(local_folder(keep_frames))
     job = Job(
         manifest=manifest,
         corpus=corpus,
