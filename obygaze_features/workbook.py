@@ -426,8 +426,8 @@ def _check_parts(path: Path, content: bytes, refusal: type[ObygazeError]) -> Par
 def _cell_text(cell: Any) -> str:
     """Return the text of a cell as a person would see it: numbers in full, times as hh:mm:ss.sss.
 
-    `cell` has the type that the library gives it: a time of less than a day is a `time`, and a longer one a
-    `timedelta`, a date of long ago or, in OpenDocument, a text.
+    `cell` has the type that the library gives it. A time may come as a `time` or a `timedelta`; beyond a day,
+    also as a date of long ago or, from OpenDocument, as a text such as PT25H00M01S.
     """
     if isinstance(cell, bool):
         return str(cell).upper()

@@ -332,16 +332,16 @@ class Runner:
             end_of_oldest = self._queued_ends.popleft()
             end_of_oldest.synchronize()
 
-    def _padded(self, clips: Clips, at_once: int) -> torch.Tensor:
-        """Copy clips into a tensor, `[at_once, F, h, w, 3]`, and repeat the last clip until it is full.
+    def _padded(self, clips: Clips, batch_size: int) -> torch.Tensor:
+        """Copy clips into a tensor, `[batch_size, F, h, w, 3]`, and repeat the last clip until it is full.
 
         For a card its memory is pinned: from other memory a copy to the card would block the host. Torch uses
         it again once the copy has ended.
         """
-        padded = torch.empty((at_once, *self.shape), dtype=torch.uint8, pin_memory=self._on_gpu)
+        padded = torch.empty((batch_size, *self.shape), dtype=torch.uint8, pin_memory=self._on_gpu)
         padded_array = padded.numpy()  # shares the tensor's memory
         last_clip = len(clips) - 1
-        for index in range(at_once):
+        for index in range(batch_size):
             padded_array[index] = clips[min(index, last_clip)]
         return padded
 
