@@ -167,6 +167,11 @@ class Packer:
 class Unpacker:
     """Unpack in the parent what one worker has packed.
 
+    The large arrays of a message are in a block of shared memory, which the message names by a number. The
+    parent maps a block when a message names it first, and keeps it mapped: the worker writes arrays of later
+    messages into it, once the parent has garbage-collected those of the message before. To learn of that, the
+    worker is sent the numbers that `take_free` returns, and hands them to its `Packer.take_back`.
+
     Parameters
     ----------
     name
@@ -176,8 +181,9 @@ class Unpacker:
     def __init__(self, name: str) -> None:
         """Hold no block yet; blocks are mapped when a message refers to them."""
         self._name = name
-        self._maps: dict[int, NDArray[np.uint8]] = {}  # number of a block -> its bytes
-        self._free: list[int] = []  # numbers of the blocks whose arrays were garbage-collected
+        self._maps: dict[int, NDArray[np.uint8]] = {}  # number of a mapped block -> its bytes
+        # Numbers of blocks whose arrays were all garbage-collected, and of which the worker is not told yet.
+        self._free: list[int] = []
 
     def unpack(self, message: bytes) -> Any:
         """Rebuild an object; its arrays are in shared memory until they are garbage-collected."""

@@ -46,6 +46,8 @@ Records = list[tuple[int, list[str]]]
 """Line (from 1) and cells of each record that is not empty."""
 FIRST_DAYS = datetime(1899, 12, 31), datetime(1904, 1, 1)  # noqa: DTZ001 - cells have no time zone
 """Of the calendars of workbooks: a time beyond 24 hours is a date to them."""
+FIRST_INEXACT_INTEGER = 2**53
+"""From here on, a float may stand for several integers."""
 SHEET = "sheet"
 """Heading of the column that names the sheet of each row, where several with one header are read."""
 
@@ -422,11 +424,16 @@ def _check_parts(path: Path, content: bytes, refusal: type[ObygazeError]) -> Par
 
 
 def _cell_text(cell: Any) -> str:
-    """Return the text of a cell as a person would see it: numbers in full, times as hh:mm:ss.sss."""
+    """Return the text of a cell as a person would see it: numbers in full, times as hh:mm:ss.sss.
+
+    `cell` has the type that the library gives it. A time may come as a `time` or a `timedelta`; beyond a day,
+    also as a date of long ago or, from OpenDocument, as a text such as PT25H00M01S.
+    """
     if isinstance(cell, bool):
         return str(cell).upper()
     if isinstance(cell, float):
-        is_exact_integer = cell.is_integer() and abs(cell) < 2**53
+        # Workbooks store all numbers as float: 7.0 is written as 7.
+        is_exact_integer = cell.is_integer() and abs(cell) < FIRST_INEXACT_INTEGER
         return str(int(cell)) if is_exact_integer else repr(cell)
     if isinstance(cell, timedelta):
         return _clock_text(cell)

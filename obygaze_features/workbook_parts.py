@@ -300,18 +300,18 @@ class _Document:
         """Begin a document without sheets."""
         self.sheets: dict[str, _DocumentSheet] = {}
         self.places_of_note = _no_places()
-        # The document so far.
-        self._n_written = 0  # cells with a value in the file
-        self._n_cells = 0  # cells with a value of the rows so far, with repetitions
-        # The current sheet and row.
+        # Cells with a value, of all sheets. The file writes a cell once and states how often it is repeated.
+        self._n_written = 0  # each counted once
+        self._n_repeated = 0  # each counted as often as it is repeated; of the rows that have ended
+        # The current sheet and row. A row, too, may be repeated.
         self._sheet = _DocumentSheet([], [])
-        self._line = 0  # number of the current row, from 1
-        self._n_rows = 1  # how often the current row is repeated
+        self._line = 0  # number of the current row, from 1; 0 before the first
+        self._n_rows = 1  # how often the current row is repeated downwards
         self._is_row_hidden = False
-        self._n_cells_of_row = 0  # its cells with a value, with repetitions
-        self._column = 0  # index of the current cell, from 0; before the rows, of the current column
-        self._n_columns = 0  # how often the current cell, or column, is repeated
-        # The current cell.
+        self._n_cells_of_row = 0  # its cells with a value, repeated to the right, but not downwards
+        # The current cell of the row; or the current column, as a sheet describes columns before its rows.
+        self._column = 0  # index of the first of its repetitions, from 0
+        self._n_columns = 0  # how often it is repeated to the right; 0 before the first
         self._attributes: Mapping[str, str] = {}
         self._shown = ""  # the beginning of the text that people see
         self._n_paragraphs_open = 0
@@ -375,7 +375,7 @@ class _Document:
 
         Whoever hides the empty rest of a sheet hides no cell.
         """
-        self._n_cells += self._n_cells_of_row * self._n_rows
+        self._n_repeated += self._n_cells_of_row * self._n_rows
         if self._is_row_hidden and self._n_cells_of_row:
             self.places_of_note[HIDDEN].add(str(self._line))
 
@@ -395,7 +395,7 @@ class _Document:
             return
         self._n_written += 1
         self._n_cells_of_row += self._n_columns
-        n_cells = self._n_cells + self._n_cells_of_row * self._n_rows
+        n_cells = self._n_repeated + self._n_cells_of_row * self._n_rows
         if n_cells > MAX_CELLS:
             raise TooLargeError(f"a workbook of more than {MAX_CELLS:,} cells; save its table as CSV")
 
@@ -429,7 +429,7 @@ class _Document:
         n_unreadable = 0
         for sheet in self.sheets.values():
             n_unreadable += sum(cell.n_columns * cell.n_rows for cell in sheet.unreadable)
-        n_cells = max(self._n_cells, n_unreadable)
+        n_cells = max(self._n_repeated, n_unreadable)
         if n_cells > max(FREE_REPEATED, MAX_REPEATED * self._n_written):
             what = f"a workbook of {self._n_written:,} cells, repeated to {n_cells:,}"
             raise TooLargeError(f"{what}; save its table as CSV")

@@ -1,7 +1,7 @@
 """Lay out compared films as a report: groups, differences and the trend, and the films by year."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
 import pandas as pd
@@ -112,9 +112,11 @@ def _note_on_expected_shares(compared: FilmComparison) -> Message:
 
 
 def comparison_report(compared: FilmComparison) -> Report:
-    """Make a report: a table of groups, one of differences and the trend, and one of films by year."""
-    films = _films(compared)
-    tables = {"Groups": compared.groups, "Changes": compared.changes, "Films": films}
+    """Make a report: a table of groups, one of differences and the trend, and one of films by year.
+
+    Its answer is a sentence. What the sentence claims is in the record too, for programs.
+    """
+    tables = {"Groups": compared.groups, "Changes": compared.changes, "Films": _films(compared)}
     columns = {
         "Groups": _columns_of_groups(compared),
         "Changes": _columns_of_changes(compared),
@@ -124,26 +126,43 @@ def comparison_report(compared: FilmComparison) -> Report:
     if compared.by != ALL:
         title = f"{title} by {compared.by}"
 
-    # Each table is printed, unless it is empty; the data has all of them, one after the other.
+    # Tables without rows are not printed.
     blocks: list[Block] = []
-    data = []
     for name, table in tables.items():
-        # Names are in the text `judges` too.
-        data.append(table.drop(columns="judge_names", errors="ignore").assign(table=name))
-        if len(table):
+        if len(table) > 0:
             blocks.append(block(name, columns[name], _rows(name, table, compared)))
 
     claims = group_claims(compared)
-    record = {"by": compared.by, "positive": str(compared.positive.text), "model": compared.model}
+    record = {
+        "by": compared.by,
+        "positive": str(compared.positive.text),
+        "model": compared.model,
+        "claims": [document(claim) for claim in claims],
+    }
     return Report(
         name="film-compare",
         title=title,
         notes=(*notes_of_shares(compared), *_notes_of_films(compared), *compared.notes),
         blocks=tuple(blocks),
-        data=pd.concat(data, ignore_index=True),
-        record={**record, "claims": [document(claim) for claim in claims]},
+        data=_one_below_the_other(tables),
+        record=record,
         answers=(groups_sentence(claims, Words("en")),),
     )
+
+
+def _one_below_the_other(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Join tables, by their names, into one, in which the column `table` has the name of each row's table.
+
+    It is saved as text. The column `judge_names`, of tuples, is left out: the same names are in `judges`, as
+    one text.
+    """
+    parts = []
+    for name, table in tables.items():
+        without_tuples = table.drop(
+            columns="judge_names", errors="ignore"
+        )  # films and empty tables have none
+        parts.append(without_tuples.assign(table=name))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _columns_of_groups(compared: FilmComparison) -> list[Column]:

@@ -271,9 +271,10 @@ def _divide_into_steps(n_tokens: int, stated_steps: int | None) -> tuple[int | N
 # --- arithmetic
 # ---------------------------------------------------------------------------
 _UNDO_SCALE = np.float32(2.0**112)
-"""By this the values of `_scaled_tiles` are multiplied, to be those of the tokens.
+"""The values of `_scaled_tiles` times this are those of the tokens.
 
-A float16's exponent has a bias of 15, a float32's of 127: the same bits are 2^-112 times as large."""
+Both formats store an exponent plus a constant, float16 plus 15 and float32 plus 127: the bits of a float16,
+moved to their places in a float32, mean a value 2^(127 - 15) times smaller."""
 _FIRST_NOT_FINITE = np.float32(65536 / 2.0**112)
 """Scaled values of finite tokens are below this: 65536 is where infinity and NaN begin."""
 _WITHOUT_SIGN_COPIES = np.int32(-0x70000001)
@@ -329,20 +330,22 @@ def _shift_bits(values: NDArray[np.float16], bits: NDArray[np.int32]) -> None:
     np.bitwise_and(bits, _WITHOUT_SIGN_COPIES, out=bits)
 
 
-def _step_means(patches: NDArray[np.float16], per_step: int) -> NDArray[np.float32]:
-    """Compute the mean of the tokens of each time step: [T, D] -> [T', D], with T = T' * `per_step`.
+def _step_means(patches: NDArray[np.float16], tokens_per_step: int) -> NDArray[np.float32]:
+    """Compute the mean of the tokens of each time step: [T, D] -> [T', D], with T = T' * `tokens_per_step`.
 
-    Tokens are in the order of time, so that those of a step follow each other. They are summed as
-    `_scaled_tiles` converts them to float32: multiplied by 2^-112, which is undone at the end.
+    Tokens are in the order of time, so that those of a step follow each other. For speed, `_scaled_tiles`
+    converts them to float32 by moving their bits, which makes all values 2^112 times smaller (`_UNDO_SCALE`):
+    these are summed, and the sums multiplied by 2^112.
     """
-    n_steps = len(patches) // per_step
+    n_steps = len(patches) // tokens_per_step
     scaled_sums = np.zeros((n_steps, patches.shape[1]), np.float32)
     for step in range(n_steps):
-        tokens_of_step = patches[step * per_step : (step + 1) * per_step]
+        first_token = step * tokens_per_step
+        tokens_of_step = patches[first_token : first_token + tokens_per_step]
         for _, scaled_tile in _scaled_tiles(tokens_of_step):
             scaled_sums[step] += scaled_tile.sum(axis=0)
-    # One factor divides the sums by the number of tokens, and undoes the scale of the tiles.
-    factor = _UNDO_SCALE / np.float32(per_step)
+    # In one multiplication: undo the scale of the sums, and divide them by the number of tokens.
+    factor = _UNDO_SCALE / np.float32(tokens_per_step)
     return scaled_sums * factor
 
 

@@ -147,7 +147,10 @@ class EncodedClips:
 
 
 class Call(NamedTuple):
-    """Results of one call of a network, and the events of its begin and end on a GPU; None on a CPU."""
+    """A call of a network: its results, and the events of its begin and end on a GPU; None on a CPU.
+
+    On a GPU the call may be queued only: its arrays have no values before `ended` has happened.
+    """
 
     encoded: EncodedClips
     began: Any
@@ -294,26 +297,31 @@ class Runner:
     def _call(self, clips: Clips) -> Call:
         """Call the network once with clips, of which there are at most as many as the batch size.
 
-        The last clip is repeated up to the batch size, because a fixed shape selects the same kernels in
-        every call. On a GPU the work is only queued: the returned arrays have their values once the event
-        `ended` has happened, for which `Pending.result` waits.
+        On a CPU the results are there when this returns. A GPU does its work in the order in which it is
+        queued, and this returns as soon as all of it is queued: the copy of the clips to the GPU, an event,
+        the network, the copies of its results, and another event. The returned arrays have their values once
+        the last event, `ended`, has happened; `Pending.result` waits for it.
         """
         self._load()
         self._wait_if_many_are_queued()
         n_clips = len(clips)
-        at_once = self._batch_size.current  # the batch size
-        pixels = self._padded(clips, at_once).to(self.device, non_blocking=True)
+        # A fixed shape selects the same kernels in every call: the last clip is repeated to fill the batch.
+        batch_size = self._batch_size.current
+        pixels = self._padded(clips, batch_size).to(self.device, non_blocking=True)
 
         began = self._record_event()
         results = self._forward(pixels)
-        all_finite = _are_all_finite(results)  # [at_once]
-        arrays = {name: self._copied_to_cpu(result[:n_clips]) for name, result in results.items()}
-        finite = self._copied_to_cpu(all_finite[:n_clips])
+        are_finite = _are_all_finite(results)  # [batch_size]: of each clip, whether all of its results are
+        arrays_without_padding = {}
+        for name, result in results.items():
+            arrays_without_padding[name] = self._copied_to_cpu(result[:n_clips])
+        finite = self._copied_to_cpu(are_finite[:n_clips])
         ended = self._record_event()
-
         if self._on_gpu:
-            self._queued_ends.append(ended)
-        return Call(EncodedClips(arrays, finite, np.full(n_clips, at_once)), began, ended)
+            self._queued_ends.append(ended)  # `_wait_if_many_are_queued` waits for it in a later call
+
+        encoded = EncodedClips(arrays_without_padding, finite, at_once=np.full(n_clips, batch_size))
+        return Call(encoded, began, ended)
 
     def _wait_if_many_are_queued(self) -> None:
         """Wait for the oldest queued call if `CALLS_AHEAD` calls are queued on the GPU.
@@ -324,16 +332,16 @@ class Runner:
             end_of_oldest = self._queued_ends.popleft()
             end_of_oldest.synchronize()
 
-    def _padded(self, clips: Clips, at_once: int) -> torch.Tensor:
-        """Copy clips into a tensor, `[at_once, F, h, w, 3]`, and repeat the last clip until it is full.
+    def _padded(self, clips: Clips, batch_size: int) -> torch.Tensor:
+        """Copy clips into a tensor, `[batch_size, F, h, w, 3]`, and repeat the last clip until it is full.
 
         For a card its memory is pinned: from other memory a copy to the card would block the host. Torch uses
         it again once the copy has ended.
         """
-        padded = torch.empty((at_once, *self.shape), dtype=torch.uint8, pin_memory=self._on_gpu)
+        padded = torch.empty((batch_size, *self.shape), dtype=torch.uint8, pin_memory=self._on_gpu)
         padded_array = padded.numpy()  # shares the tensor's memory
         last_clip = len(clips) - 1
-        for index in range(at_once):
+        for index in range(batch_size):
             padded_array[index] = clips[min(index, last_clip)]
         return padded
 

@@ -149,17 +149,20 @@ def _tokenizer(
 
 
 def _config(weights: Weights) -> Any:
-    """Read the configuration of the network.
+    """Read the configuration of the network; untrained weights (`random:7`) get a BERT's, with `UNTRAINED`.
 
     Raises
     ------
     BackboneError
-        If the network does not encode texts.
+        If the network does not encode texts; or the user named a type of untrained network (`random:7:clip`),
+        of which there is no choice here.
     """
-    # Only random weights need a type: others have a configuration. Those that name a type are read like
-    # weights without a configuration, which raises an error.
-    type_of_random_weights = "" if weights.network else "bert"
-    config = auto_config(weights, type_of_random_weights, UNTRAINED)
+    # `weights.network` is the type that the user named, `clip` in `random:7:clip`. Without a type to make a
+    # configuration of, `auto_config` looks for a file with one, and raises the error that there is none.
+    # Trained weights have such a file, so that the type does not matter to them.
+    has_named_type = bool(weights.network)
+    type_of_untrained = "" if has_named_type else "bert"
+    config = auto_config(weights, random_type=type_of_untrained, changes=UNTRAINED)
     # Networks of images have no vocabulary; those of images and texts have it in their `text_config`.
     reads_texts = hasattr(config, "vocab_size") and hasattr(config, "hidden_size")
     is_encoder = type(config) in MODEL_MAPPING and not config.is_encoder_decoder

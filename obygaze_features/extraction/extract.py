@@ -521,7 +521,9 @@ def _with_parameters_of(
     """Return a decorator: the decorated function takes the arguments of `prepare`, and prepares first.
 
     So the many parameters of `prepare` are written down once. For example, `extract` is defined as
-    `extract(work)`, where `work` is a prepared `Extraction`, and called as `extract(manifest, out, ...)`.
+    `extract(work)`, where `work` is a prepared `Extraction`, and called as `extract(manifest, out, ...)`:
+    this is `work = prepare(manifest, out, ...)`, and then the body of `extract`. In the types, `Parameters`
+    are those of `prepare`, and `Result` is what the decorated function returns.
 
     Parameters
     ----------
@@ -533,12 +535,14 @@ def _with_parameters_of(
     def decorate(function: Callable[[Extraction], Result]) -> Callable[Parameters, Result]:
         """Wrap a function of an `Extraction`."""
 
+        # Its annotations, of one `Extraction`, are not copied: those of `preparing` are set below.
         @wraps(function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
         def prepare_and_call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
             """Prepare the extraction, and call the function with it."""
             return function(preparing(*args, **kwargs))
 
-        # The signature that inspect, help and notebooks show.
+        # `(*args, **kwargs)` tells nobody what to pass. Python's `help` and notebooks show the signature, and
+        # `checked` refuses arguments of other types by the annotations.
         result_type = signature(function).return_annotation
         shown_signature = signature(preparing).replace(return_annotation=result_type)
         prepare_and_call.__signature__ = shown_signature  # type: ignore[attr-defined]

@@ -313,17 +313,19 @@ class StageWriter:
         return True
 
     def _close_piece(self, open_piece: "_OpenPiece", *, whole: bool) -> None:
-        """Flush the files of a piece (16 neighbouring rows) to the disk, and then write its journal line.
+        """Flush a piece (16 neighbouring rows) to the disk, write its journal line, and clear up.
 
-        The line says that the rows are done, so it must not be on the disk before them.
+        The machine may stop after any step. The journal line says that the rows are done, so it must not be
+        on the disk before them. Until it is there, rows of earlier attempts to write the piece are the valid
+        ones, so their files must not be removed before.
 
         Parameters
         ----------
         open_piece
-            The piece.
+            The piece, as this attempt has written it.
         whole
-            Whether its shards are whole. Then the files of earlier attempts are no longer needed and are
-            removed.
+            Whether its shards are whole, with all rows of the piece. Then the files of earlier attempts are
+            no longer needed and are removed.
         """
         number = open_piece.attempt.piece
         # Before the flush, so that a piece whose flush fails is not flushed again when the writer is closed:
@@ -331,15 +333,17 @@ class StageWriter:
         del self._open_pieces[number]
         open_piece.flush()
 
-        open_piece.add_digests()
+        open_piece.add_digests()  # to `entries`, one for each row that this attempt has written
         self._journal.append(JournalLine(list(open_piece.entries.values()), whole))
-        self._best |= open_piece.entries
+        self._best |= open_piece.entries  # what the journals say of each row
 
+        # Those that journals named when this writer began, and its own. Attempts that other writers began
+        # later are not among them: they may be working on the same piece.
+        earlier_attempts = self._attempts_at[number]
         if whole:
-            # Not of attempts that other writers have begun since: they may be working on the same piece.
-            for earlier_attempt in self._attempts_at[number]:
+            for earlier_attempt in earlier_attempts:
                 self._remove_files(earlier_attempt)
-        self._attempts_at[number].add(open_piece.attempt)
+        earlier_attempts.add(open_piece.attempt)
 
     def _remove_files(self, attempt: PieceAttempt) -> None:
         """Remove the files of an attempt to write 16 neighbouring rows: of rows, shards and frames."""

@@ -63,11 +63,55 @@ def read_judged(
     root
         Folder that paths in the manifest are relative to.
     """
-    # Write the tables in the folders from the ledgers, which know the definitions of the decisions.
     root = root or Path()
-    headers: list[Header] = []  # they say which definitions mean the same
-    notices: list[str] = []
-    disputed_spans: set[_FilmSpan] = set()  # on which people differ by now
+    ledgers = _write_tables_from_ledgers(films, book)
+    tables = [*_existing_files(films, names), *other_tables]
+    imported = import_spans(tables, root, "judgements", codebook=book)
+    manifest = imported.manifest
+    notices = [*ledgers.notices, *imported.notices]
+
+    agreed_tables = _existing_files(films, [SETTLED])
+    if settled and agreed_tables:
+        agreed = import_spans(agreed_tables, root, "judgements", codebook=book)
+        manifest = with_agreed(manifest, agreed.manifest, ledgers.disputed_spans)
+        notices += agreed.notices
+        notices += _notices_on_contradictions(agreed.manifest)
+
+    meanings = Meanings(ledgers.headers)
+    return JudgedTables(with_common_definitions(manifest, meanings), meanings, notices)
+
+
+class _Ledgers(NamedTuple):
+    """What films' ledgers say that is not in the tables written from them.
+
+    Attributes
+    ----------
+    headers
+        Of the ledgers' files; they declare which definitions mean the same.
+    disputed_spans
+        Spans of films on which people differ by now, whatever they had agreed on before.
+    notices
+        Messages for the user.
+    """
+
+    headers: list[Header]
+    disputed_spans: "set[_FilmSpan]"
+    notices: list[str]
+
+
+def _write_tables_from_ledgers(films: Mapping[Path, Timeline], book: Codebook | None) -> _Ledgers:
+    """Write the tables of each film that has a ledger anew, and return what the ledgers say besides.
+
+    The ledgers know by which definition each decision was made.
+
+    Parameters
+    ----------
+    films
+        Folder of a scored film -> the film.
+    book
+        Codebook of the levels; by default each film's own.
+    """
+    ledgers = _Ledgers([], set(), [])
     for folder, film in films.items():
         has_ledger = (folder / LEDGER).is_dir()
         if not has_ledger:
@@ -75,29 +119,19 @@ def read_judged(
         codebook = book or codebook_of(film.model().codebook, path=None)
         decisions = Decisions(folder, film, codebook)  # to open them writes the film's tables anew
         decisions.require_tables()  # an error where a table could not be written, as on a full disk
-        headers += decisions.headers
-        notices += decisions.notices
-        disputed_spans |= _disputed_spans(decisions)
+        ledgers.headers.extend(decisions.headers)
+        ledgers.disputed_spans.update(_disputed_spans(decisions))
+        ledgers.notices.extend(decisions.notices)
+    return ledgers
 
-    # Read them, and tables elsewhere.
-    tables = [*_existing_files(films, names), *other_tables]
-    imported = import_spans(tables, root, "judgements", codebook=book)
-    notices += imported.notices
-    manifest = imported.manifest
 
-    # Put what people agreed on in the place of what they judged differently.
-    agreed_tables = _existing_files(films, [SETTLED])
-    if settled and agreed_tables:
-        agreed = import_spans(agreed_tables, root, "judgements", codebook=book)
-        notices += agreed.notices
-        manifest = with_agreed(manifest, agreed.manifest, disputed_spans)
-        agreed_levels = _agreed_levels(agreed.manifest)  # span -> the levels on which people agreed there
-        n_contradictory = sum(len(levels) > 1 for levels in agreed_levels.values())
-        if n_contradictory:
-            notices.append(counted_message("settled_twice", n_contradictory))
-
-    meanings = Meanings(headers)
-    return JudgedTables(with_common_definitions(manifest, meanings), meanings, notices)
+def _notices_on_contradictions(agreed: Manifest) -> list[str]:
+    """Tell the user of how many spans people agreed on different levels; nothing if there is none."""
+    levels_of_span = _agreed_levels(agreed)
+    n_contradictory = sum(len(levels) > 1 for levels in levels_of_span.values())
+    if n_contradictory == 0:
+        return []
+    return [counted_message("settled_twice", n_contradictory)]
 
 
 def _existing_files(folders: Iterable[Path], names: Sequence[str]) -> list[Path]:

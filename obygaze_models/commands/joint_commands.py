@@ -152,18 +152,23 @@ def _warn_of_films_with_few_clips(n_clips: Mapping[str, int], n_features: int) -
 
 
 def _warn_of_rare_labels(summed: "Sums", minimum: int) -> list[str]:
-    """Warn of films with a label or concept in fewer than `minimum` clips: sums reveal their mean feature.
+    """Warn of films with a label or concept in fewer than `minimum` clips, as the sums reveal these clips.
 
-    The sums of a film hold the products of each feature with the label and with each concept, summed over
-    clips: divided by their number, that is the mean feature of the clips with the label, or the concept.
+    Who has the sums of a film can compute the mean features of its clips with a label or concept: the sums
+    hold each feature times the label (0 or 1), summed over the film's clips, and how many have the label. The
+    mean of many clips tells little of any of them; that of one clip is the clip's features.
     """
-    # The means of features are followed by those of labels, 0 or 1: the share of a film's clips with the
-    # label, and with each concept.
-    shares = summed.means[:, summed.about.n_features :]
-    n_with_label = summed.counts[:, None] * shares
-    # These are whole numbers but for rounding, so they are compared with a margin of half a clip.
-    is_rare = (n_with_label > 0.5) & (n_with_label < minimum - 0.5)
-    n_films = int(is_rare.any(axis=1).sum())
+    # A row of `means` has the means of a film's features, and after them those of its label and concepts. As
+    # these are 0 or 1, their means are shares of the film's clips.
+    first_label = summed.about.n_features
+    share_with_label = summed.means[:, first_label:]
+    n_clips_of_film = summed.counts[:, None]
+    # Whole numbers but for rounding, such as 2.9999999 for 3: half a clip of margin tells them apart.
+    n_with_label = n_clips_of_film * share_with_label  # [films, label and concepts]
+    some_clip_has_it = n_with_label > 0.5
+    too_few_have_it = n_with_label < minimum - 0.5
+    film_has_rare_label = (some_clip_has_it & too_few_have_it).any(axis=1)
+    n_films = int(film_has_rare_label.sum())
     if not n_films:
         return []
     films = counted(n_films, "film")

@@ -142,19 +142,28 @@ class LevelOfTree(NamedTuple):
 def walk(tree: Any, values: NDArray[Any]) -> Iterator[LevelOfTree]:
     """Move all rows of concept values [N, K] down a decision tree, and yield each step to the next level.
 
-    `tree` holds the arrays of scikit-learn's ``tree_``.
+    All rows begin in the root. In each step, a row goes from its node to the right child if its value of the
+    concept that the node tests is above the node's threshold, and else to the left child. A row that is in a
+    leaf stays there; the walk ends when all rows are in leaves.
+
+    `tree` is scikit-learn's ``tree_``. It has arrays with an entry for each node: `feature`, the concept that
+    the node tests; `threshold`; and `children_left` and `children_right`, the nodes below, or -1 in a leaf.
     """
+    root = 0
+    no_child = -1
     # scikit-learn compares in float32.
     values32 = values.astype(np.float32)
-    nodes_of_rows = np.zeros(len(values), dtype=np.intp)
+    node_of_row = np.full(len(values), root, dtype=np.intp)
     while True:
-        # Of a leaf, both children are -1; those of an inner node differ.
-        is_inner = tree.children_left[nodes_of_rows] != tree.children_right[nodes_of_rows]
-        rows = np.flatnonzero(is_inner)
+        # A node has two children or none.
+        is_in_leaf = tree.children_left[node_of_row] == no_child
+        rows = np.flatnonzero(~is_in_leaf)
         if not len(rows):
             return
-        nodes = nodes_of_rows[rows]
-        is_above = values32[rows, tree.feature[nodes]] > tree.threshold[nodes]
+
+        nodes = node_of_row[rows]
+        tested_concepts = tree.feature[nodes]
+        is_above = values32[rows, tested_concepts] > tree.threshold[nodes]
         next_nodes = np.where(is_above, tree.children_right[nodes], tree.children_left[nodes])
-        nodes_of_rows[rows] = next_nodes
+        node_of_row[rows] = next_nodes
         yield LevelOfTree(rows, nodes, next_nodes)

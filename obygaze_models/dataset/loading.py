@@ -356,33 +356,41 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
     if len({(part.store, part.backbone) for part in parts}) < len(parts):
         raise DatasetError("the same backbone of the same store is given twice")
 
+    # The clips of the joined dataset: those in any part.
     labels = _labels_of_parts(parts, manifest)
     row_of = {clip_id: row for row, clip_id in enumerate(labels.clip_ids.tolist())}
-    modalities = _describe_modalities(_unambiguous_names(names, parts), parts, n_clips=len(row_of))
-    title = " + ".join(modality.name for modality in modalities)
-    fingerprints = "\n".join(part.store for part in parts)
 
-    # Where a dataset holds one value, it is that of the first part; `modalities` holds the values of all.
+    # Its columns: those of the first part, then those of the second, and so on.
+    modalities = _describe_modalities(_unambiguous_names(names, parts), parts, n_clips=len(row_of))
+    X = _join_features(modalities, parts, row_of)
+    title = " + ".join(modality.name for modality in modalities)
+    fingerprints_of_stores = "\n".join(part.store for part in parts)
+
+    # Its counts. A clip is partial if it is so in any part, as in predictions; it may be so in several. The
+    # first part counts the clips of the manifest, which is the same for all parts.
     first = parts[0]
-    # A clip is partial if it is so in any part, as in predictions; it may be so in several.
     partial = frozenset[str]().union(*(part.partial for part in parts))
+    counts = {
+        **first.counts,
+        "with_features": len(row_of),
+        "partial": len(partial),
+        **_count_in_stores_only(parts, manifest),
+    }
+
+    # Which array of the store was read (`features`) and how its frames became one vector (`pool`) may differ
+    # from part to part. A dataset holds one value of each: the first part's. `modalities` holds those of all.
     return Dataset(
-        X=_join_features(modalities, parts, row_of),
+        X=X,
         labels=labels,
         codebook=first.codebook,
         backbone=title,
         features=first.features,
         pool=first.pool,
-        store=sha256_of(fingerprints.encode("ascii")),
+        store=sha256_of(fingerprints_of_stores.encode("ascii")),
         label=title,
         untrained=any(part.untrained for part in parts),
-        excluded=_collect_exclusions(parts, row_of),
-        counts={
-            **first.counts,
-            "with_features": len(row_of),
-            "partial": len(partial),
-            **_count_in_stores_only(parts, manifest),
-        },
+        excluded=_collect_exclusions(parts, clip_ids=row_of),
+        counts=counts,
         partial=partial,
         modalities=modalities,
         seconds=_join_lengths(parts, row_of),

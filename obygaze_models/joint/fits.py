@@ -454,14 +454,21 @@ class Joint:
     def _penalty_unit(self, standard: "_Standard") -> float:
         """Compute the unit of `PENALTIES`: the mean eigenvalue of the products of standardised features.
 
-        It is their trace divided by the largest possible number of eigenvalues that are not 0: the number of
-        clips or of features, whichever is smaller.
+        The products are a matrix [D, D] of sums over clips, and ridge regression adds the penalty to each of
+        its eigenvalues. These grow with the number of clips, so that a penalty has the same effect for few
+        clips and for many if it is stated relative to their mean. Their sum is the trace of the matrix. If
+        there are fewer clips than features, at most as many eigenvalues as clips are not 0: the mean is of
+        these.
         """
         n_features = self.about.n_features
         moments = self._moments_of_all
-        sums_of_squares = np.diag(moments.products)[:n_features] / standard.deviation**2
-        trace = float(sums_of_squares.sum())
-        return trace / min(moments.n_clips, n_features)
+        # The diagonal has the sum of squares of each feature, around its mean. A feature is standardised by
+        # dividing it by its deviation, which divides its sum of squares by the square of that.
+        sums_of_squares = np.diag(moments.products)[:n_features]
+        sums_of_squares_standardised = sums_of_squares / standard.deviation**2
+        trace = float(sums_of_squares_standardised.sum())
+        max_nonzero_eigenvalues = min(moments.n_clips, n_features)
+        return trace / max_nonzero_eigenvalues
 
     def _solve_ridge(self, standard: "_Standard", columns: list[int], penalties: Floats) -> Planes:
         """Solve ridge regression of K targets for weights and intercepts.

@@ -420,7 +420,13 @@ class ProbesInTraining:
         penalties: tuple[float, ...],
         settings: TrainingSettings,
     ) -> None:
-        """Read the moments of tokens, and set the initial parameters of the probes."""
+        """Read all clips once, for the mean and scale of each group's tokens, and set the first parameters.
+
+        A probe has M queries, vectors of D features by which it weighs the tokens of a clip; for each query
+        another vector, by which it reads evidence from tokens; and a bias. Queries have a start that differs
+        from query to query, as equal ones would stay equal; evidence and biases start at 0. There is a probe
+        for each group of clips and each penalty, and those of a group start with the same queries.
+        """
         self.clips = clips
         self.y = y
         self.penalties = penalties
@@ -428,21 +434,19 @@ class ProbesInTraining:
         self.in_group = _clips_of_groups(len(y), folds)
         self.dtype = np.result_type(clips.dtype, np.float32)
 
-        # One query starts at 0, which weighs all tokens equally. Of the others, each direction takes two, of
-        # opposite signs.
+        # Some queries start along directions in which the tokens of the two labels differ.
+        # One of the M queries starts at 0 instead, and each direction takes two: along it and opposite to it.
         n_pairs_of_queries = (settings.n_queries - 1) // 2
         n_directions = min(MAX_DIRECTIONS, n_pairs_of_queries)
         statistics = initial_statistics(clips, y, folds, n_directions, self.dtype)
         self.mean = statistics.mean
         self.scale = statistics.scale
+        first_queries_of_groups = self._first_queries(statistics.directions)  # [D, G, M]
 
-        # Evidence and biases start at 0. The K probes of a group, one for each penalty, start with the same
-        # queries.
-        self.parameters = np.zeros(self._count_parameters(), self.dtype)
-        queries_of_groups = self._first_queries(statistics.directions)  # [D, G, M]
-        queries_of_probes = np.repeat(queries_of_groups, len(penalties), axis=1)  # [D, J, M], with J = G K
-        layers = self.layers_of(self.parameters)  # views
-        layers.queries[:] = queries_of_probes
+        # All parameters are 0 but for the queries: a group's are copied to its probes, one for each penalty.
+        self.parameters = np.zeros(self._n_parameters(), self.dtype)
+        layers = self.layers_of(self.parameters)  # views: what is written to them is written to `parameters`
+        layers.queries[:] = np.repeat(first_queries_of_groups, len(penalties), axis=1)  # [D, J, M], J = G K
         self.gradient = np.empty_like(self.parameters)
         self._adam = Adam.zeros_like(self.parameters)
 
@@ -452,10 +456,15 @@ class ProbesInTraining:
         n_groups: int = self.in_group.shape[1]
         return n_groups * len(self.penalties)
 
-    def _count_parameters(self) -> int:
-        """Count the numbers of all probes: queries and evidence of D features each, and a bias."""
-        n_of_a_probe = 2 * int(self.clips.shape[2]) * self.settings.n_queries + 1
-        return self.n_probes * n_of_a_probe
+    def _n_parameters(self) -> int:
+        """Count the parameters of all J probes, P.
+
+        A probe has two vectors of D features for each of its M queries, the query and its evidence, and a
+        bias: 2 D M + 1.
+        """
+        n_features = int(self.clips.shape[2])
+        n_parameters_of_a_probe = 2 * n_features * self.settings.n_queries + 1
+        return self.n_probes * n_parameters_of_a_probe
 
     def _first_queries(self, directions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Make the initial queries [D, G, M].

@@ -38,31 +38,35 @@ def _format_printed(negatives: str, concept: str) -> str:
 
 
 WRITERS: Writers = {"against": NEGATIVES_TITLES.__getitem__, "printed": _format_printed}
+"""Functions that write the cells of the figure's table, by the names that captions.toml has for them."""
 
 
-class _Shown(NamedTuple):
-    """What the figure shows under a protocol.
+class _ShownColumns(NamedTuple):
+    """Which columns of the rows the figure and its answer show under a protocol.
 
     Attributes
     ----------
     compared
         Column that is compared with the F1 of calling every clip positive.
-    words
-        How a sentence names that column.
-    low, high
+    compared_in_words
+        The answer's words for that column: "... are better (their F1 is higher)".
+    line_low, line_high
         Columns of the ends of the lines on the bars.
     """
 
     compared: str
-    words: str
-    low: str
-    high: str
+    compared_in_words: str
+    line_low: str
+    line_high: str
 
 
 SHOWN_COLUMNS = {
-    "paper": _Shown("f1_pos", "their F1 is", "f1_pos_min", "f1_pos_max"),
-    "strict": _Shown("f1_pos_low", "the interval of their F1 lies", "f1_pos_low", "f1_pos_high"),
+    "paper": _ShownColumns("f1_pos", "their F1 is", line_low="f1_pos_min", line_high="f1_pos_max"),
+    "strict": _ShownColumns(
+        "f1_pos_low", "the interval of their F1 lies", line_low="f1_pos_low", line_high="f1_pos_high"
+    ),
 }
+"""Protocol -> the columns."""
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
@@ -89,7 +93,8 @@ def _part(
 ) -> SourcePart:
     """Make the part of one source: the table and the figure of its CAVs, and an answer.
 
-    The answer is how many CAVs are better than calling every clip positive.
+    The answer is how many CAVs are better than calling every clip positive: by their F1 under the protocol
+    `paper`, and by the lower end of its interval under `strict`.
 
     Parameters
     ----------
@@ -104,18 +109,21 @@ def _part(
     caption_words
         Words that the caption of the figure adds.
     """
-    shown = SHOWN_COLUMNS[protocol]  # which columns are compared and drawn
-    n_better = sum(row[shown.compared] > row["all_positive"] for row in rows)
+    columns = SHOWN_COLUMNS[protocol]
+    n_better = sum(row[columns.compared] > row["all_positive"] for row in rows)
     answer = (
-        f"{n_better} of {len(rows)} CAVs are better than calling every clip positive ({shown.words} higher)"
+        f"{n_better} of {len(rows)} CAVs are better than calling every clip positive "
+        f"({columns.compared_in_words} higher)"
     )
+    # The headings and columns of the table stand in captions.toml, under `figure3` and the protocol.
+    table = declared_block(source.title, ("figure3", protocol), rows, notes=(note,), writers=WRITERS)
 
     return SourcePart(
         source=source,
         rows=rows,
-        blocks=[declared_block(source.title, ("figure3", protocol), rows, (note,), writers=WRITERS)],
+        blocks=[table],
         answers=[f"{source.title}: {answer}"],
-        draw=_draw_chart(rows, shown.low, shown.high),
+        draw=_draw_chart(rows, columns.line_low, columns.line_high),
         caption_words=caption_words,
     )
 

@@ -239,7 +239,26 @@ def has_own_unit(text: str) -> bool:
 
 
 def _seconds_of_time_code(text: str, code: re.Match[str], rate: Fraction) -> float:
-    """Return the seconds of a time code hh:mm:ss:ff, or hh:mm:ss;ff with drop frame."""
+    """Return the seconds of a time code hh:mm:ss:ff, or hh:mm:ss;ff with drop frame.
+
+    A time code counts frames as if a second had a whole number of them: 30 at 29.97 frames per second. Drop
+    frame lets it keep up with the clock nevertheless: at the start of each minute but every tenth, some
+    numbers are skipped, so that 00:00:59;29 is followed by 00:01:00;02. No frame is left out.
+
+    Parameters
+    ----------
+    text
+        The time code, for messages.
+    code
+        The same, as `FRAME_CODE` matches it.
+    rate
+        Frames per second.
+
+    Raises
+    ------
+    ManifestError
+        There is no such time code at this rate.
+    """
     numbers_per_second = whole_rate(rate)
     if len(code["frames"]) > 2 and numbers_per_second <= 100:
         raise ManifestError(
@@ -249,26 +268,40 @@ def _seconds_of_time_code(text: str, code: re.Match[str], rate: Fraction) -> flo
     minutes = int(code["minutes"])
     whole_seconds = int(code["seconds"])
     frames = int(code["frames"])
-    skipped_per_minute = 0  # frame numbers that drop frame skips at the start of a minute
-    if code["sign_of_frames"] == ";":
-        if rate not in DROPPING:
-            raise ManifestError(
-                f"{text!r}: ';' before the frames is drop frame, which 29.97 and 59.94 fps alone have; "
-                f"at {float(rate):g} fps write ':'"
-            )
-        skipped_per_minute = DROPPING[rate]
+    is_drop_frame = code["sign_of_frames"] == ";"
+    skipped_per_minute = _numbers_skipped_per_minute(text, rate) if is_drop_frame else 0
+
     problem = f"{text!r} is no time code hh:mm:ss:ff at {float(rate):g} frames per second"
-    # Numbers are skipped at the start of each minute except every tenth: 00:01:00;01 does not exist.
-    is_skipped = frames < skipped_per_minute and whole_seconds == 0 and minutes % 10 != 0
+    is_in_minute_that_skips = minutes % 10 != 0
+    is_skipped = is_in_minute_that_skips and whole_seconds == 0 and frames < skipped_per_minute
     if is_skipped:
         raise ManifestError(f"{problem}: drop frame leaves this number out")
     if minutes >= 60 or whole_seconds >= 60 or frames >= numbers_per_second:
         raise ManifestError(problem)
+
+    # How many numbers are before this one, and how many of these are of no frame.
     n_minutes = hours * 60 + minutes
+    n_numbers_before = (n_minutes * 60 + whole_seconds) * numbers_per_second + frames
     n_minutes_that_skip = n_minutes - n_minutes // 10
-    number = (n_minutes * 60 + whole_seconds) * numbers_per_second + frames
-    n_frames = number - skipped_per_minute * n_minutes_that_skip
-    return float(n_frames / rate)
+    n_skipped_before = skipped_per_minute * n_minutes_that_skip
+    n_frames_before = n_numbers_before - n_skipped_before
+    return float(n_frames_before / rate)
+
+
+def _numbers_skipped_per_minute(text: str, rate: Fraction) -> int:
+    """Return how many frame numbers drop frame skips in a minute; `text` is the time code, for the message.
+
+    Raises
+    ------
+    ManifestError
+        The rate has no drop frame.
+    """
+    if rate not in DROPPING:
+        raise ManifestError(
+            f"{text!r}: ';' before the frames is drop frame, which 29.97 and 59.94 fps alone have; "
+            f"at {float(rate):g} fps write ':'"
+        )
+    return DROPPING[rate]
 
 
 def whole_rate(rate: Fraction) -> int:
