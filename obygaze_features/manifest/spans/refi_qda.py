@@ -235,10 +235,12 @@ class _Reader:
         """Yield the records of a film or a sound: of the whole, of its selections, and of its transcripts."""
         media = _media(source, name)
         no_time_s = math.nan
-        whole = Selection(f"source {name:.60}", no_time_s, no_time_s, {"media": media}, "")
+        whole = Selection(
+            where=f"source {name:.60}", start_s=no_time_s, end_s=no_time_s, cells={"media": media}, user=""
+        )
         for coding in children(source, "Coding"):
             yield self._coded(whole, coding, is_whole_file=True)
-        for node in children(source, *SELECTIONS):
+        for node in children(source, *SELECTIONS):  # their times are milliseconds
             begin_s = number(attribute(node, "begin")) / 1000
             end_s = number(attribute(node, "end")) / 1000
             yield from self._selection(node, begin_s, end_s, media)
@@ -405,7 +407,10 @@ def _users(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
 
 
 def _codebook(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
-    """Write the lines of the codes, each below its parent; no lines without codes."""
+    """Write the lines of XML that define the codes, each below the one above it; none without codes.
+
+    A code above is a tier, which codes no span itself; the codes below it are its labels.
+    """
     names_below: dict[str, list[str]] = {}  # code above -> names of the codes below it
     for span in spans:
         for above, name in span.codes:
