@@ -354,8 +354,9 @@ class Codebook:
         if is_list_of_known_names:
             hint = " (separate several by ;)"
         else:
-            is_doubt = kind in {"level", "concept"} and has_doubt(text, self.spellings)
-            hint = suggestion(text, spellings, may_be_slip=not is_doubt) or f" (it has no {kind}s)"
+            # Words such as "maybe" beside a label are no slip of typing: no label is suggested for them.
+            says_doubt = kind in {"level", "concept"} and has_doubt(text, self.spellings)
+            hint = suggestion(text, spellings, may_be_slip=not says_doubt) or f" (it has no {kind}s)"
         message = f"unknown {kind} {text!r}{hint} in the codebook {self.name!r}"
         if kind == "task" and not self.tasks:
             message += ": --negative LEVEL --positive LEVEL makes one, [tasks.NAME] in the codebook keeps it"
@@ -412,10 +413,12 @@ def codebook_parameters(text: str) -> dict[str, Any]:
     """
     try:
         tables = _as_in_schema(parse_toml(text))
-        constructs = tables.get("construct")
-        if isinstance(constructs, dict):  # language -> text, in place of an English text
-            tables["construct"] = constructs.pop(ENGLISH, "")
-            tables["constructs"] = constructs  # those in other languages
+        construct = tables.get("construct")  # an English text, or language -> text
+        if isinstance(construct, dict):
+            tables["construct"] = construct.get(ENGLISH, "")
+            tables["constructs"] = {
+                language: text_in_it for language, text_in_it in construct.items() if language != ENGLISH
+            }
         file = msgspec.convert(tables, CodebookFile)
     except msgspec.ValidationError as error:
         raise ManifestError(misfit(error)) from None

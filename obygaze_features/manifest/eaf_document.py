@@ -118,6 +118,7 @@ def eaf_document(
     written_tiers = _with_overlaps_on_further_tiers(tiers)
     numbers = _annotation_numbers(written_tiers)
     slots = _time_slots(written_tiers, numbers)
+    # ELAN keeps properties of a document: here, which decision of the film's ledger each annotation shows.
     decisions = _decisions_property(written_tiers, numbers)
     if decisions:
         properties = {**properties, DECISIONS: decisions}
@@ -149,10 +150,20 @@ def _add_annotations(
 ) -> None:
     """Add the tiers with their annotations to a document.
 
-    An annotation has two time slots. On a tier with a parent it has none, and refers to the annotation of the
-    parent with the same times.
+    An annotation refers to two time slots, its start and its end. On a tier that has a parent it refers to
+    the parent's annotation of the same times instead. So parents must come before the tiers that depend on
+    them.
 
-    Parents come before the tiers that depend on them. `numbers` are those of each tier's annotations.
+    Parameters
+    ----------
+    root
+        The document, which is changed.
+    tiers
+        What is added.
+    numbers
+        For each tier, the numbers by which its annotations are referred to.
+    slots
+        The document's times, in its order.
     """
     slot_id_of = {(slot.annotation, slot.side): f"ts{place}" for place, slot in enumerate(slots, start=1)}
     # (tier, start in seconds, end in seconds) -> number of the annotation there, for tiers without a parent.

@@ -163,12 +163,14 @@ def _same_names(column: str, names: Iterable[str]) -> SameNames:
 
 
 def _same_annotators(names: Iterable[str]) -> SameNames:
-    """Find names of annotators, or of other people, that are spellings of one, or may be.
+    """Find which names of annotators, or of other people, are spellings of one name, and which may be.
 
-    Zeros before numbers do not count. Names that are one number, as 1 and 01, which spreadsheets write for
-    each other, are one name. Names with letters, as R1 and R01, may be one.
+    Names that are the same number are one name, as 1 and 01: spreadsheets write either for the other. Names
+    with letters that differ in zeros before a number, as R1 and R01, may be one name. All others are compared
+    as names of anything are (`same_names`).
     """
-    first_of_key: dict[str, str] = {}  # name in one form, without such zeros -> the first name that has it
+    # 1. Names that differ in nothing but zeros before numbers, decimals such as ".0", and how they are typed.
+    first_of_key: dict[str, str] = {}  # name without what does not count -> the first name that has it
     same = []
     doubtful = []
     for name in dict.fromkeys(names):
@@ -183,6 +185,7 @@ def _same_annotators(names: Iterable[str]) -> SameNames:
         else:
             doubtful.append((name, first))
 
+    # 2. Names that differ in other ways, such as capitals.
     known_pairs = {*same, *doubtful}
     others = same_names(names)
     same += [pair for pair in others.same if pair not in known_pairs]

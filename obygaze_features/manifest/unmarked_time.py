@@ -79,10 +79,9 @@ def common_stretches(manifest: Manifest) -> dict[str, Stretch]:
 def in_common_stretches(manifest: Manifest) -> Manifest:
     """Cut annotations to the stretch of their film in which all annotators answer (`common_stretches`).
 
-    Agreement on free segments is of no other time: where one of two annotators stopped at half, nobody knows
-    whether they would have agreed on the rest. Films without a stretch stay as they are.
-
-    An annotator whose marks all lie outside has none left, and is still one who answered: nothing is there.
+    Agreement on free segments is measured in that stretch alone: where one of two annotators stopped at half
+    of the film, nobody knows whether they would have agreed on the rest. Films without a stretch stay as they
+    are. Annotations outside of the stretch are left out, even if they are all that an annotator marked.
     """
     stretches = common_stretches(manifest)
     clips = []

@@ -456,8 +456,12 @@ def _parts_of_films(table: Table, movies: Sequence[str], default_movie: str) -> 
     `default_movie` is the film of rows that name none; "" to refuse such rows.
     """
     problems = table.problems
-    # "" for a film that is not among `movies`. Cached, as many rows are of few films.
-    find = cache(lambda name: find_film(name, movies) or "")
+
+    @cache  # many rows are of few films
+    def movie_called(name: str) -> str:
+        """Return which of the wanted films a table's name means; "" for any other film."""
+        return find_film(name, movies) or ""
+
     parts_of_movie: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
     for row in table.timed():
         # `attempt` returns None where the function that it calls refuses the row, which becomes a problem.
@@ -465,7 +469,7 @@ def _parts_of_films(table: Table, movies: Sequence[str], default_movie: str) -> 
         name = _film_named(row)
         movie: str | None = default_movie
         if name:
-            movie = problems.attempt(row.line, "movie", find, name)
+            movie = problems.attempt(row.line, "movie", movie_called, name)
         elif not default_movie:
             problems.add(row.line, "is empty: which film is it of?", "movie")
         is_wanted = movie in parts_of_movie

@@ -313,8 +313,9 @@ def _perceives(value: Any, location: str) -> tuple[str, ...]:
 def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
     """Read the answers to all questions on a clip; the first one that is unclear is the reason.
 
-    The question `level` asks which level it is, and its answer gives the probabilities of several. All other
-    questions, `level:NAME` and `concept:NAME`, ask for one probability.
+    The question `level` asks which level it is, and its answer gives the probabilities of several levels.
+    Each of these counts as the answer to the question `level:NAME`, which is then not to be asked besides.
+    All other questions, `level:NAME` and `concept:NAME`, ask for one probability.
     """
     probabilities: dict[str, float] = {}
     reasons = []
@@ -328,13 +329,13 @@ def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
             reasons.append(f"{question} refused or unclear")
             continue
         for question_on_label in probability_of_question:
-            # The answer to `level` may give the probability of a level that `level:NAME` asks about too.
             plain_question = plain(question_on_label)
             if plain_question in answered_questions:
                 reasons.append(f"{question} is answered twice")
             answered_questions.add(plain_question)
         probabilities.update(probability_of_question)
-    return _Probabilities(probabilities, reasons[0] if reasons else "")
+    first_reason = reasons[0] if reasons else ""
+    return _Probabilities(probabilities, first_reason)
 
 
 def _probabilities_of_answer(question: str, answer: Any) -> dict[str, float]:

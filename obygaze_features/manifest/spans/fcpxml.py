@@ -90,25 +90,28 @@ def _assets(root: Element) -> dict[str, Asset]:
 def _place_of_children(node: Element, place: MediaOffset, assets: Mapping[str, Asset]) -> MediaOffset:
     """Return what the times of an element's children count in: a media file, or the timeline.
 
+    It is returned with the shift that makes a time in that file, or on the timeline, of a child's time:
+    time = time of the child + shift.
+
     In an element that plays a file, the children have times of the file. In another element they have times
-    from its `start`, which lies at its `offset` in the element around it.
+    that begin at its `start`, and that moment lies at its `offset` in the element around it.
 
     `place` is what the element's own times count in, and `assets` is id -> media file.
     """
     if node.tag == "sequence":
+        # The children's times begin at the time code of the timeline's first frame.
         return MediaOffset("", -_start_of_timeline(node))
     source = _played_source(node, assets)
     if source is not None:
         asset = assets[source.get("ref", "")]
-        # The first frame of the file has the time `asset.start`.
+        # The first frame of the file has the time `asset.start`, and counts here as 0.
         return MediaOffset(asset.media, _shift_of_source(node, source) - asset.start)
     offset = _seconds(node.get("offset", ""))
-    if offset is None:
+    if offset is None:  # the element has no times of its own
         return place
     start = _seconds(node.get("start", "0s")) or Fraction(0)
-    # time in the file, or on the timeline = time of the child + shift
     shift = place.shift + offset - start
-    if shift.denominator > MAX_PARTS:
+    if shift.denominator > MAX_PARTS:  # exact fractions of odd time codes would grow with each element
         shift = Fraction(round(shift * PARTS), PARTS)
     return MediaOffset(place.media, shift)
 

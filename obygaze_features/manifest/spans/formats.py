@@ -276,8 +276,9 @@ def _has_path(value: Any, steps: Sequence[str]) -> bool:
 def _values_at(value: Any, step: str) -> list[Any]:
     """Return the values to which a step of a path leads from a JSON value; empty if it leads nowhere.
 
-    A step is a name, or `*` for any name, with `[]` behind it for each list whose items are meant. Of many
-    values only the first few are returned, as they are enough to tell a format.
+    A step is the name of a member, such as `shapes`, or `*` for every member. `[]` behind it means the items
+    of the list that is there, `[][]` the items of the lists in that list, and `[]` alone the items of `value`
+    itself. Of many values only the first few are returned, as they are enough to tell a format.
     """
     match = _STEP.fullmatch(step)
     assert match is not None  # noqa: S101 - any text is a name with or without brackets

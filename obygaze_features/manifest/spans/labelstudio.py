@@ -189,9 +189,9 @@ def _region(
     stretches = [_stretch(part) for part in objects_of(value.get("ranges"))]
     if not stretches:
         stretches = _shown_stretches(value)
-    # Converted even if seconds are there too, as frames without a rate are refused.
+    # Frames are converted even if seconds are there too: where nobody knows the rate, that refuses the file.
     times_s = [_seconds(file, stretch, per_second, location) for stretch in stretches]
-    if _has_seconds(value, kind):
+    if _has_seconds(value, kind):  # they are more exact than seconds computed from frames
         times_s = [(number(value["start"]), number(value["end"]))]
     if not times_s:
         yield RawSpan(location, reason=f"of type {kind or 'none':.40}, without a stretch of time")
@@ -249,10 +249,11 @@ def _seconds(
 
 
 def _shown_stretches(value: Mapping[str, Any]) -> list[Stretch]:
-    """Find the stretches in which a rectangle is visible: from a key frame to one that switches it off.
+    """Find the stretches of frames in which a rectangle is visible.
 
-    The list is empty if a key frame cannot be read. If the number of frames of the film cannot be read, the
-    end of a rectangle that is never switched off is NaN.
+    `value["sequence"]` lists key frames. A rectangle is visible from a key frame on, up to the next one that
+    has "enabled": false, or else to the end of the film. If that end cannot be read, it is NaN. The list is
+    empty if a key frame cannot be read.
     """
     n_frames = number(value.get("framesCount"))
     is_length_known = not math.isnan(n_frames)

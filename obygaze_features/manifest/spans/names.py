@@ -79,21 +79,20 @@ def with_usual_separators(text: str, words: Iterable[str]) -> str:
 def nearest(text: str, names: Iterable[str]) -> str:
     """Find the name that a person most likely meant by a text; "" if no name is near.
 
-    First comes the same IMDb id written in another way, then the same number without decimals (2 for 2.0),
-    then the name that is spelled most alike. Another number is no spelling of a number, such as -1 of 1, and
-    a text of two letters none of a name of one, such as `sí` of the level S, unless a letter was typed twice.
+    The surest signs come first: the same IMDb id, the same number, the same spelling, a letter typed twice,
+    and at last the name that is spelled most alike.
     """
     if len(text) > MAX_COMPARED:
         return ""
     name_of_spelling = {plain(name): name for name in names if len(name) <= MAX_COMPARED}
 
     text_id = imdb_id(text)
-    if text_id:
+    if text_id:  # the same id may be written in another way, such as in an address
         for name in name_of_spelling.values():
             if imdb_id(name) == text_id:
                 return name
 
-    number_text = without_zeros(text)
+    number_text = without_zeros(text)  # 2 of 2.0
     if number_text in name_of_spelling.values():
         return number_text
 
@@ -102,12 +101,13 @@ def nearest(text: str, names: Iterable[str]) -> str:
         return name_of_spelling[spelling]
 
     possible = name_of_spelling
-    if _is_number(spelling):
+    if _is_number(spelling):  # another number is no spelling of it: -1 is none of 1
         possible = {near: name for near, name in name_of_spelling.items() if not _is_number(near)}
     typed_once = _TYPED_TWICE.sub(r"\1", spelling)
     if typed_once in possible:
         return possible[typed_once]
 
+    # Short names must be more alike: `sí` is no spelling of the level S.
     min_likeness = MIN_LIKENESS if len(spelling) > SHORT_NAME else MIN_LIKENESS_OF_SHORT
     near_spellings = get_close_matches(spelling, possible, n=1, cutoff=min_likeness)
     return possible[near_spellings[0]] if near_spellings else ""

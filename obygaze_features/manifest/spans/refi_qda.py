@@ -26,6 +26,7 @@ from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.xml_names import attribute, children, descendants, local_name
+from obygaze_features.text import first_few
 from obygaze_features.untrusted import MAX_BYTES
 
 ROOT: Final = "Project"
@@ -127,24 +128,33 @@ def is_damaged_archive(file: SpanFile) -> bool:
 
 def _document_name(file: SpanFile) -> str:
     """Return the name of the document in a project's archive; "" if the file is no such archive."""
+    names = _document_names(file)
+    return names[0] if names else ""
+
+
+def _document_names(file: SpanFile) -> list[str]:
+    """List the names of the documents in a project's archive: of one project, there is one.
+
+    The standard calls it project.qde; where that is in the archive, it alone counts. ATLAS.ti names the
+    document after the project.
+    """
     if not file.content.startswith(ZIP):
-        return ""
+        return []
     try:
         with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
             names = archive.namelist()
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
-        return ""
-    # The standard says project.qde; ATLAS.ti names the document after the project.
+        return []
     documents = []
     for name in names:
         _, _, name_without_folders = name.casefold().rpartition("/")
         if name_without_folders == PROJECT:
-            return name
+            return [name]
         # An archive that macOS packed again has a hidden file of attributes, ._NAME, for each file.
         is_hidden = name_without_folders.startswith(".")
         if name_without_folders.endswith(".qde") and not is_hidden:
             documents.append(name)
-    return documents[0] if documents else ""
+    return documents
 
 
 def _take_document(file: SpanFile) -> None:
@@ -153,13 +163,19 @@ def _take_document(file: SpanFile) -> None:
     Raises
     ------
     ManifestError
-        The archive is damaged, or its document is larger than what is held in memory.
+        The archive is damaged, holds several documents, or one that is larger than what is held in memory.
     """
-    name = _document_name(file)
-    if not name:
+    names = _document_names(file)
+    if not names:
         if file.content.startswith(ZIP):
             raise file.error(DAMAGED)
         return
+    if len(names) > 1:
+        raise file.error(
+            f"it holds {len(names)} projects, {first_few(names, 3)}, where REFI-QDA has one in each "
+            ".qdpx; unzip it and import each .qde by itself"
+        )
+    name = names[0]
     try:
         with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
             if archive.getinfo(name).file_size > MAX_BYTES:
@@ -219,10 +235,12 @@ class _Reader:
         """Yield the records of a film or a sound: of the whole, of its selections, and of its transcripts."""
         media = _media(source, name)
         no_time_s = math.nan
-        whole = Selection(f"source {name:.60}", no_time_s, no_time_s, {"media": media}, "")
+        whole = Selection(
+            where=f"source {name:.60}", start_s=no_time_s, end_s=no_time_s, cells={"media": media}, user=""
+        )
         for coding in children(source, "Coding"):
             yield self._coded(whole, coding, is_whole_file=True)
-        for node in children(source, *SELECTIONS):
+        for node in children(source, *SELECTIONS):  # their times are milliseconds
             begin_s = number(attribute(node, "begin")) / 1000
             end_s = number(attribute(node, "end")) / 1000
             yield from self._selection(node, begin_s, end_s, media)
@@ -389,7 +407,10 @@ def _users(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
 
 
 def _codebook(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
-    """Write the lines of the codes, each below its parent; no lines without codes."""
+    """Write the lines of XML that define the codes, each below the one above it; none without codes.
+
+    A code above is a tier, which codes no span itself; the codes below it are its labels.
+    """
     names_below: dict[str, list[str]] = {}  # code above -> names of the codes below it
     for span in spans:
         for above, name in span.codes:

@@ -123,7 +123,12 @@ class _KindTest:
         return not self.anywhere or _has_anywhere(file, self.anywhere)
 
     def _has_a_mark(self, file: SpanFile) -> bool:
-        """Return whether a file has at least one of the marks of the kind."""
+        """Return whether a file has one of the marks by which files of the kind are told from others.
+
+        A mark is a text in its first part, the columns of its header, a cell, or one of `MARKS`, such as an
+        element of XML or a key of JSON.
+        """
+        # ELAN's export of texts may have no header. It is then told by its rows.
         if self.kind == ELAN_TEXT and is_headless(file):
             return True
         if self.text_pattern is not None and self.text_pattern.search(file.head):
@@ -134,6 +139,7 @@ class _KindTest:
             return True
         if any(MARKS[mark](file, value) for mark, value in self.other_marks.items()):
             return True
+        # The person says by options which columns a table has.
         return self.kind == TABLE and _has_named_headings(file)
 
 

@@ -203,9 +203,10 @@ class SpanFile:
         return {name: self._best_header(records) for name, records in self._book.sheets.items()}
 
     def _best_header(self, records: Records) -> SheetHeader:
-        """Find the row of a sheet that is most likely its header.
+        """Find the row of a sheet that is most likely its header, by what its cells are.
 
-        Rows are compared by their `HeaderScore`.
+        Most counts a row with columns that the person's options name, then one with the columns of a known
+        kind of file, then one with many words that head columns (`HeaderScore`).
         """
         headers_of_kinds: list[Sequence[str]] = []
         for facts in KINDS.values():
@@ -277,14 +278,15 @@ class SpanFile:
 
     @cached_property
     def first_rows(self) -> list[list[str]]:
-        """The first rows of cells.
+        """The first rows of cells, by which the file's kind is told.
 
-        As it is not known which sign separates the cells of a text, its rows are there several times, split
-        at each sign that may do so.
+        It is not known yet which sign separates the cells of a text. So each row of a text is there several
+        times, once split at commas, once at semicolons, and so on.
         """
         if self.sheet is not None:
             return [cells for _, cells in self.sheet[:HEADER_ROWS]]
-        return [cells for _, cells in chain(*first_rows(self.head).values())]
+        rows_by_separator = first_rows(self.head)
+        return [cells for _, cells in chain(*rows_by_separator.values())]
 
     @property
     def first_rows_of_tabs(self) -> list[list[str]]:

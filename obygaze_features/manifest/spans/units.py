@@ -121,8 +121,9 @@ class UnitOfHeading(NamedTuple):
 def unit_of_heading(heading: str) -> UnitOfHeading:
     """Return in which unit times are, by the heading of their column.
 
-    A unit in brackets counts first, then one among the other words. Where there is neither, a text in
-    brackets that is not known is a doubt, and so are several units at once.
+    The form of a clock, such as `hh:mm`, counts first, then a unit in brackets, then one among the other
+    words. Several units at once are a doubt, which the person is asked about, and so is an unknown text in
+    brackets where no unit is found.
 
     Examples
     --------
@@ -151,7 +152,7 @@ def unit_of_heading(heading: str) -> UnitOfHeading:
     has_one_unit = len(units) == 1 and NO_UNIT not in units
     if has_one_unit:
         return UnitOfHeading(unit=units.pop(), is_stated=is_stated)
-    if units:  # several, or a word for what is no time, such as `%`
+    if units:  # several, or `NO_UNIT`: a word for what is no time, such as `%`
         return UnitOfHeading(doubt=", ".join(in_brackets) or heading.strip())
     unknown = [bracket for bracket in in_brackets if bracket]
     return UnitOfHeading(doubt=", ".join(unknown))

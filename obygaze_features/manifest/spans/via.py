@@ -19,7 +19,12 @@ SEGMENT = ("temporal_segment_start", "temporal_segment_end")
 
 
 def read_via(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the temporal segments of VIA 3: a span for each attribute of a segment."""
+    """Yield the temporal segments of VIA 3: a span for each attribute of a segment.
+
+    A file of VIA is a table with commas, without a header. Its columns are named in a comment above it,
+    `# CSV_HEADER = metadata_id,file_list,...`. A comment may be in quotation marks, where a spreadsheet saved
+    the file again. Without that comment nothing tells which columns have times.
+    """
     lines = file.lines
     attributes = _attributes(file, lines)
     header_lines = [line for line in lines if line.startswith(HEADER)]

@@ -71,7 +71,7 @@ def _rows_with_times(file: SpanFile, table: Table) -> Iterator[TimedRow]:
     start, end, per_second = _columns_of_times(file, table)
     has_clocks = start == "start_ts"
     rows: Sequence[Row] = table.rows
-    if has_clocks:
+    if has_clocks:  # VIAN writes a colon before the milliseconds: `00:01:05:120`
         rows = [_with_points(row, (start, end)) for row in rows]
     return timed(
         file,

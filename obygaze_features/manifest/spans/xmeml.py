@@ -92,7 +92,11 @@ def _rate(node: Element) -> Fraction | None:
 
 
 def _marker(file: SpanFile, node: Element, owner: Owner, location: str) -> RawSpan:
-    """Read a marker. One without an out point marks a point in time: its end is its start."""
+    """Read a marker; one without an out point marks a point in time: its end is its start.
+
+    A marker that obygaze exported has the tier in its comment, and lies in a clip called as the film. Of any
+    other marker the name is the text, and the comment is kept beside it.
+    """
     name = one_line(node.findtext("name") or "")
     comment = one_line(node.findtext("comment") or "")
     location = f"{location} ({name or comment:.40})"
@@ -103,7 +107,7 @@ def _marker(file: SpanFile, node: Element, owner: Owner, location: str) -> RawSp
     is_without_out_point = out_point < 0  # -1 stands for none; NaN for one that cannot be read
     if is_without_out_point:
         out_point = in_point
-    if owner.rate is None:
+    if owner.rate is None:  # the person's option says in which unit the file's times are
         start_s = file.seconds(in_point, location)
         end_s = file.seconds(out_point, location)
     else:
@@ -113,7 +117,7 @@ def _marker(file: SpanFile, node: Element, owner: Owner, location: str) -> RawSp
     people_tier, _ = split_people_tier(name)
     is_our_export = bool(people_tier) or is_of_a_model(comment)
     if is_our_export:
-        # In our exports a comment begins with the tier, and the clip has the name of the film.
+        # The comment begins with the tier: "TIER. further words".
         exported_tier, _, _ = comment.partition(". ")
         cells_of_export = {"movie": owner.media}
         return marker(

@@ -99,6 +99,15 @@ def test_an_archive_that_macos_packed_again_is_read_by_its_document(import_files
     assert labels_of(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
 
 
+def test_an_archive_of_two_projects_is_refused_and_names_both(import_files):
+    """The codings of one of two projects, first.qde and second.qde, would be lost if the first alone was read."""
+    video = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("S"))}</VideoSource>'
+    two_projects = archive(project(video), name="second.qde", **{"first.qde": project(video)})
+
+    with pytest.raises(ManifestError, match=r"a\.qdpx.* 2 projects, first\.qde, second\.qde"):
+        import_files({"a.qdpx": two_projects})
+
+
 def project_with_office_file(part_of_office_file):
     """Pack a project of one coded span together with an office file that has a part of this name.
 
