@@ -633,16 +633,20 @@ def _check_saved_models(
         raise click.UsageError("--save keeps a model of one layer: with --layer N, or --layer chosen")
     if layers is not None and "bank" in save:
         raise click.UsageError("--save bank: a bank of concepts reads one layer: name it, --layer N")
+    # With --experts each there is a model for each annotator, such as linear@AB.
     names = [spec.name for spec in specs]
     if experts == "each":
         names = [f"{spec.name}@{annotator}" for spec in specs for annotator in annotators]
+    trains_on_several_labels = experts in {"soft", "noisy"}
     for name in save:
-        if name != "bank" and experts in {"soft", "noisy"}:
+        if name == "bank":
+            continue
+        if trains_on_several_labels:
             raise click.UsageError(
                 f"--save {name}: not with --experts {experts}, which trains on several labels of a clip, and "
                 "no file keeps such a model: --experts merged or each"
             )
-        if name != "bank" and name not in names:
+        if name not in names:
             known = ", ".join(names)
             raise click.UsageError(f"--save {name}: not among the models of this evaluation: {known}")
 
