@@ -564,10 +564,11 @@ def _read_input(model_input: Input, store: Store, rows: NDArray[np.intp]) -> NDA
     group = store[model_input["backbone"]]
     array: Features = model_input["features"]  # type: ignore[assignment]  # the card allows these words alone
     pool_of_model = model_input["pool"]
+    # A model of frames reads them as they are.
     if pool_of_model == "none":
         return read_array(group, array, rows)
-    # `read_features` needs a pool, but uses it for frames and tokens only. A model of stored vectors has none
-    # of its pools: any will do.
+    # A model of vectors that were made of frames or tokens says how: "mean" or "max", for example. One of
+    # stored vectors says "as stored". `read_features` needs a pool all the same, and does not use it then.
     pool: Pool = "max"
     if pool_of_model in REDUCTIONS:
         pool = pool_of_model  # type: ignore[assignment]  # the keys of `REDUCTIONS` are the pools

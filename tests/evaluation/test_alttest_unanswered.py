@@ -29,9 +29,14 @@ def people_and_a_machine(tmp_path, level_of_difficult_clips):
 
 
 def test_clips_without_an_answer_are_counted_and_shown(tmp_path):
+    """Two people label 80 clips, and a machine only 60: it gives no level to every fourth clip.
+
+    The result and its record must have the 20 clips without an answer, and the printed lines must say that
+    these are not compared.
+    """
     labels = people_and_a_machine(tmp_path, level_of_difficult_clips=None)
 
-    results = compare_machines(labels, labels, task="en_s")
+    results = compare_machines(labels, common=labels, task="en_s")
 
     result = results["qwen-vl"]
     assert (result.clips, result.unanswered) == (80, 20)
