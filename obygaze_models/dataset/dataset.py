@@ -242,8 +242,8 @@ class Dataset:
         order of preference:
 
         1. tokens that were reduced to fewer vectors (`reduction`), if the dataset has such;
-        2. for frames, the vectors of a bag's windows, if the dataset was loaded by `load_bags`: a clip is
-           then a whole film or video, and its windows are its frames;
+        2. for frames, the vectors of a clip's windows, if the dataset was loaded by `load_bags`: a clip is
+           then a bag of the windows of the film that lie in it;
         3. for frames, those of all modalities side by side, if the dataset has several: absent frames are
            NaN, and a modality without frames has its vector as the only frame;
         4. those of the store.

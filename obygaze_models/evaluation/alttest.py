@@ -332,7 +332,8 @@ def _shuffles(machine: Ints, film: Ints) -> list[Ints]:
     test. Films of one clip exchange their answers with each other (`rows_that_exchange`). Clips must be
     sorted by film.
     """
-    block = np.empty_like(film)  # clips of one block exchange their answers: of a film, or of all such films
+    # The clips of a film are a block, which exchange their answers. So are those of all films of one clip.
+    block = np.empty_like(film)
     for number, rows in enumerate(rows_that_exchange(film)):
         block[rows] = number
     clips_by_block = np.argsort(block, kind="stable")

@@ -153,17 +153,18 @@ def t_interval(
     mean = float(defined.mean()) if n_defined else NAN
     if n_defined < FEWEST_MOVIES:
         return Interval(mean, NAN, NAN, n_defined, n_undefined)
-    # The variance of a mean is 1 / n of the variance between movies: of retrained models it is larger.
-    variance_of_mean = variance_factor(n_defined, covers)
+    # The variance of the mean is this factor times the variance between movies.
+    factor = variance_factor(n_defined, covers)
     if are_equal(defined):
-        # Their variance is not estimated. The ends are NaN if it is not known either.
-        error = (variance_by_chance * variance_of_mean) ** 0.5
+        # The variance between movies cannot be estimated. The ends are NaN if it is not known either.
+        error = (variance_by_chance * factor) ** 0.5
         half_width = float(ndtri((1 + level) / 2)) * error
         low, high = mean - half_width, mean + half_width
     else:
-        # Student's t interval is the jackknife interval over movies.
+        # The interval is that of the jackknife over movies, whose variance is 1 / n of the variance between
+        # movies: it is scaled to the factor.
         means_without = (defined.sum() - defined) / (n_defined - 1)  # each movie
-        low, high = _interval_ends(mean, means_without, level, bounds, n_defined * variance_of_mean)
+        low, high = _interval_ends(mean, means_without, level, bounds, n_defined * factor)
     if possible is not None:
         least, most = possible
         low = float(np.clip(low, least, most))

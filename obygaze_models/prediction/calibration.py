@@ -333,10 +333,10 @@ def draw_sigmoids(
     """Draw slope and intercept of calibration sigmoids from their posterior, [B, 2].
 
     The slopes are evenly spaced quantiles of their posterior within films, times the factor by which slopes
-    are flattened for clips of new films (`SlopeAcrossFilms`, which the median slope is for). The shares of
-    positive clips are quantiles of their own posterior, which is independent of that of slopes: slopes and
-    shares are paired in a random order. Means over such draws have hardly any sampling error. The intercept
-    of a draw makes the mean probability of the held-out clips equal to the draw's share.
+    are flattened for clips of new films (`SlopeAcrossFilms`). The shares of positive clips are quantiles of
+    their own posterior, which is independent of that of slopes: slopes and shares are paired in a random
+    order. Means over such draws have hardly any sampling error. The intercept of a draw makes the mean
+    probability of the held-out clips equal to the draw's share.
 
     Parameters
     ----------
@@ -352,7 +352,8 @@ def draw_sigmoids(
     # For 4 draws the quantiles at .125, .375, .625 and .875.
     levels_of_slopes = (np.arange(n_draws) + 0.5) / n_draws
     levels_of_shares = np.random.default_rng(seed).permutation(levels_of_slopes)
-    factor = SlopeAcrossFilms.of_scores(held_out, posterior.median_above_0).factor()
+    median_slope = posterior.median_above_0  # within films
+    factor = SlopeAcrossFilms.of_scores(held_out, median_slope).factor()
     slopes = factor * posterior.quantiles(levels_of_slopes)
     shares = share_quantiles(held_out, levels_of_shares)
 
