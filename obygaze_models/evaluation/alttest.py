@@ -603,27 +603,37 @@ def _degrees_of_freedom(shares: Floats) -> float:
 
         B m = h / (1 - h) (m - h' m)            E[V] ~ trace(B B')        Var[V] ~ 2 trace(B B' B B')
 
-    The second trace is the sum of the squares of all elements of B B'. This matrix is not made, as it has
-    G x G elements. With w the squares of h / (1 - h) and s the sum of h^2, the squares of its elements are
-
-        w_i^2 (1 + s - 2 h_i)^2 on the diagonal          w_i w_j (s - h_i - h_j)^2 beside it
-
-    Multiplied out, the sum of the latter over all i and j is made of sums over single clusters; the terms in
-    which i is j are then subtracted. The pairs with the largest cluster are summed by themselves: if it has
-    nearly all clips, its term in which i is j is so large that only rounding would be left after subtraction.
+    The second trace is the sum of the squares of all elements of the symmetric matrix B B'. With w the
+    squares of h / (1 - h) and s the sum of h^2, the elements on the diagonal are w_i (1 + s - 2 h_i). The
+    matrix itself is not made, as it has G x G elements (`_squares_beside_diagonal`).
     """
     if np.ptp(shares) < ROUNDING_ERROR:
         return float(len(shares) - 1)  # all clusters are of one size
     shares = np.sort(shares)
     weights = (shares / (1 - shares)) ** 2
-    s = np.sum(shares**2)
-    diagonal = weights * (1 + s - 2 * shares)
+    sum_of_squares = np.sum(shares**2)
+    diagonal = weights * (1 + sum_of_squares - 2 * shares)
+    squares_of_elements = np.sum(diagonal**2) + _squares_beside_diagonal(shares, weights, sum_of_squares)
+    return float(np.sum(diagonal) ** 2 / squares_of_elements)
 
-    # The sum beside the diagonal, [i, j] and [j, i]: pairs with the largest cluster, then all other pairs.
+
+def _squares_beside_diagonal(shares: Floats, weights: Floats, s: float) -> float:
+    """Sum the squares of the elements of B B' beside its diagonal, w_i w_j (s - h_i - h_j)^2 for i and j.
+
+    Multiplied out, the sum over all i and j is made of sums over single clusters; the terms in which i is j
+    are then subtracted. The pairs with the largest cluster are summed by themselves: if it has nearly all
+    clips, its term in which i is j is so large that only rounding would be left after subtraction.
+
+    Parameters
+    ----------
+    shares, weights : ndarray, shape [G]
+        h and w of `_degrees_of_freedom`, in the order of shares: the largest is the last.
+    s : float
+        The sum of the squares of the shares.
+    """
     h, largest_h = shares[:-1], shares[-1]
     w, largest_w = weights[:-1], weights[-1]
-    with_largest = 2 * largest_w * np.sum(w * (s - largest_h - h) ** 2)
-    # The sum over all i and j of w_i w_j (s - h_i - h_j)^2, multiplied out.
+    with_largest = 2 * largest_w * np.sum(w * (s - largest_h - h) ** 2)  # [i, largest] and [largest, i]
     all_pairs_of_others = (
         s**2 * np.sum(w) ** 2
         - 4 * s * np.sum(w) * np.sum(w * h)
@@ -631,5 +641,4 @@ def _degrees_of_freedom(shares: Floats) -> float:
         + 2 * np.sum(w * h) ** 2
     )
     pairs_with_themselves = np.sum((w * (s - 2 * h)) ** 2)
-    beside_diagonal = with_largest + all_pairs_of_others - pairs_with_themselves
-    return float(np.sum(diagonal) ** 2 / (np.sum(diagonal**2) + beside_diagonal))
+    return float(with_largest + all_pairs_of_others - pairs_with_themselves)

@@ -86,7 +86,7 @@ def drifts(
 
     A line is fitted through each annotator's mean calls of films. Whether films differ around their lines by
     more than calls within films explain is tested for all annotators together, and makes all intervals wider
-    (`_errors_per_half_width`).
+    (`_half_width_in_errors`).
 
     Parameters
     ----------
@@ -103,10 +103,10 @@ def drifts(
         One for each annotator, with its 95 % interval.
     """
     lines = [_fit_line(films, film_numbers) for films, film_numbers in annotators]
-    errors_per_half_width = _errors_per_half_width(lines, independent)
+    half_width_in_errors = _half_width_in_errors(lines, independent)
     estimates = []
     for line in lines:
-        half_width = float(line.error * errors_per_half_width)
+        half_width = float(line.error * half_width_in_errors)
         drift = Drift(
             films=line.n_films,
             value=line.change,
@@ -117,7 +117,7 @@ def drifts(
     return estimates
 
 
-def _errors_per_half_width(lines: Sequence["_Line"], independent: float) -> float:
+def _half_width_in_errors(lines: Sequence["_Line"], independent: float) -> float:
     """Compute by how many standard errors the interval of a drift reaches to either side, such as 1.96.
 
     A drift is the change along a line through an annotator's mean calls of films. Its standard error assumes

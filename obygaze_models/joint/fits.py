@@ -255,12 +255,12 @@ class Joint:
         means = np.empty((n_films, n_values + 1))
         products = np.empty((n_films, n_values + 1, n_values + 1))
         for row, movie in enumerate(self.about.movies):
-            # As `cav` fits CAVs, on the other films.
+            # CAVs of the other films, fitted as those of all films were (`cav`).
             others = self.without([movie])
-            cavs_of_others = others._solve_ridge(standard, columns, cavs.penalties)
-            cavs_of_others = others._move_midway(cavs_of_others, columns)
+            planes = others._solve_ridge(standard, columns, cavs.penalties)
+            cavs_of_others = others._move_midway(planes, columns)
 
-            # The film's own sums, of vectors of distances to these CAVs.
+            # The film's own mean and products, of vectors of distances to these CAVs.
             to_distances = self._map_to_distances(cavs_of_others)
             means[row] = to_distances.of_mean(self.sums.means[row])
             products[row] = to_distances.of_products(self.sums.products[row])

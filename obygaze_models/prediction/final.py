@@ -339,8 +339,8 @@ def train_final(
     # --- train
     target = _target_from_record(run.record["train"], data.codebook)
     labelled_data = _with_training_labels(data, spec, run)
-    # `data` is from here on what the fitted model reads, such as the layer that it chose.
-    data, clips, fitted = _fit_on_all_films(data, spec, run, target.of(labelled_data.labels))
+    # What the fitted model reads is `data`, or the one layer of it that the model chose.
+    data_read, clips, fitted = _fit_on_all_films(data, spec, run, target.of(labelled_data.labels))
     in_task = np.flatnonzero(clips.y != NOT_ASKED)  # some models also learn from clips that are not
 
     # --- calibrate on scores of films that were left out
@@ -353,7 +353,7 @@ def train_final(
     # --- describe
     metrics_of_model = [row for row in records(run.metrics) if row["model"] == spec.name]
     card = _make_card(
-        data,
+        data_read,
         run,
         estimator,
         clips,
@@ -364,13 +364,13 @@ def train_final(
         concepts=tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
         calibration={} if calibration is None else calibration.to_json(),
         population=assessment.population,
-        clip_s=data.median_s(clips.rows[in_task]),
+        clip_s=data_read.median_s(clips.rows[in_task]),
         evidence=assessment.evidence,
         metrics=(*metrics_of_model, *concepts.metrics),
         licence=licence,
         citation=citation,
         labelled_by=labelled_data.labels.annotators,
-        **_fields_of_frames(spec, data),
+        **_fields_of_frames(spec, data_read),
     )
     return Model(
         card=card,
@@ -378,7 +378,7 @@ def train_final(
         calibration=calibration,
         out_of_distribution=OutOfDistribution.fit(vectors(clips.X), clips.movies),
         concept_sigmoids=concepts.sigmoids,
-        training=TrainingFilms.of_clips(data, clips.rows),
+        training=TrainingFilms.of_clips(data_read, clips.rows),
     )
 
 

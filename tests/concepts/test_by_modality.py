@@ -116,6 +116,7 @@ def test_clips_that_are_not_heard_are_scored_too(seen_and_heard_clips, is_s):
 def test_the_model_of_all_concepts_is_evaluated_beside_one_of_each_modality(
     seen_and_heard_clips, in_time, name
 ):
+    """Clips have two modalities, visual and heard. There is a model of both, and one of either alone."""
     specs = om.fused_by_concepts(seen_and_heard_clips, in_time=in_time)
 
     assert [spec.name for spec in specs] == [name, f"{name}:visual", f"{name}:heard"]

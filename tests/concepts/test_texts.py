@@ -292,6 +292,7 @@ def test_a_store_of_the_first_five_texts_alone_is_refused(folder_of_stores, data
         read_concept_texts(open_store(folder_of_stores / "first_five_texts"), data)
 
 
-def test_a_store_of_clips_is_refused_as_one_of_texts(folder_of_stores, data):
+def test_a_store_of_clips_is_refused_where_a_store_of_texts_is_needed(folder_of_stores, data):
+    """The store of films has vectors of clips in its group xclip, which the message names, and no texts."""
     with pytest.raises(ConceptError, match="group xclip"):
         read_concept_texts(open_store(folder_of_stores / "films"), data)

@@ -38,6 +38,7 @@ def rank_by_tables(tmp_path, monkeypatch, capsys):
 
 
 def test_one_table_named_twice_is_refused(rank_by_tables):
+    """The four judgements of one.csv would count twice."""
     code, printed = rank_by_tables({"one.csv": JUDGED}, "one.csv", "one.csv")
 
     assert code == 1

@@ -20,6 +20,7 @@ POSSIBLE = (-0.5, 0.5)
 
 
 def test_equal_differences_have_no_interval_as_nothing_is_known_of_their_variance():
+    """In each of three movies an AUC is .25 above .5. The mean is known, and its interval is undefined."""
     interval = t_interval([0.25, 0.25, 0.25], covers="method", possible=POSSIBLE)
 
     assert interval.mean == 0.25
@@ -27,7 +28,7 @@ def test_equal_differences_have_no_interval_as_nothing_is_known_of_their_varianc
     assert np.isnan(interval.high)
 
 
-def test_movies_without_any_difference_have_no_interval_either():
+def test_differences_of_0_in_all_movies_have_no_interval():
     """Two models may rank the few clips of three movies equally well by luck."""
     interval = t_interval([0.0, 0.0, 0.0], covers="method", possible=POSSIBLE)
 
@@ -83,6 +84,7 @@ def first_answer(data):
 
 @pytest.mark.long
 def test_noise_on_four_movies_of_two_clips_is_not_called_better_than_baselines():
+    """Ten corpora of noise: a model ranks both clips of all four movies rightly by luck in one of sixteen."""
     rng = np.random.default_rng(0)
 
     answers = [first_answer(noise(rng, n_clips_of_movie=2, n_movies=4)) for _ in range(10)]

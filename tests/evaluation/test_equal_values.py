@@ -25,6 +25,7 @@ def test_a_metric_that_is_equal_in_all_movies_has_no_interval(bounds, covers):
 
 
 def test_a_metric_that_can_have_one_value_only_has_an_interval_of_no_width():
+    """The AUC of scores that do not vary is .5 in any movie: equal values are no luck here."""
     interval = t_interval([0.5, 0.5, 0.5], bounds=(0, 1), possible=(0.5, 0.5))
 
     assert (interval.low, interval.high) == (0.5, 0.5)
@@ -43,6 +44,7 @@ def test_a_statistic_that_is_the_same_without_each_movie_has_no_interval():
 
 
 def test_a_ratio_that_is_the_same_in_all_movies_has_no_interval():
+    """In each of three movies the numerator is half of the denominator."""
     assert_has_no_interval(ratio_interval([0.1, 0.2, 0.3], [0.2, 0.4, 0.6]), mean=0.5)
 
 
@@ -102,6 +104,7 @@ def test_an_auc_that_is_equal_in_all_movies_has_no_interval():
 
 
 def test_the_auc_of_scores_that_do_not_vary_is_one_half_in_whatever_movies():
+    """All twelve clips of three movies have the score .4. The interval of the AUC has no width."""
     auc = auc_by_movie(np.full(12, 0.4))
 
     assert (auc["movie_low"], auc["movie_high"]) == (0.5, 0.5)

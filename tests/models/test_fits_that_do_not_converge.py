@@ -12,6 +12,7 @@ NOT_CONVERGED = NotConvergedWarning(
 
 
 def test_the_warning_can_be_caught_as_scikit_learns():
+    """Whoever filters the `ConvergenceWarning` of scikit-learn filters ours, too."""
     with pytest.warns(ConvergenceWarning, match="did not converge in 1000 steps: its scores are approximate"):
         warn_not_converged("1000 steps")
 
