@@ -252,8 +252,8 @@ def _metric_rows(scored: _TestedModel, metrics: Mapping[str, Metric]) -> Iterato
     """Yield the row of `summarise` for every metric of one model on one task.
 
     A row has the metric of all clips together (pooled) and its mean over movies. The metric auc has a second
-    row, ``within_movie_auc``, for tables that show pooled values alone: there the mean over movies stands as
-    the pooled value too.
+    row, ``within_movie_auc``, the AUC to which telling movies apart adds nothing: its pooled value is, by
+    definition, the mean over movies.
     """
 
     def auc_within_movies(
@@ -332,7 +332,7 @@ def _metric_over_movies(scored: _TestedModel, metric: Metric) -> _OverMovies:
 
     # Intervals of these trained models, and of the method if it were retrained. The latter is given only for
     # metrics for which it was measured to cover what it says.
-    possible = None  # the lowest and highest value that the mean may have; by default those of the metric
+    possible = None  # the lowest and the highest value that the mean may have, if less than `bounds` allow
     if metric.name == "auc" and _has_unvarying_scores(scored, rows_of_movies):
         # Scores that are equal within each movie have this AUC in all movies.
         possible = (UNVARYING_AUC, UNVARYING_AUC)
