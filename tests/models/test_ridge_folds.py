@@ -177,8 +177,7 @@ def test_fitting_subsets_together_takes_less_than_a_third_of_the_steps():
     """Four penalties are fitted on 32 subsets: those that lack one of eight films, four times each.
 
     A step of all fits together reads the features once, as a step of one fit does. With one penalty, the
-    slowest fit decides how many steps there are. One by one, each fit would take ten steps at the least, as
-    logistic regression does from any start.
+    slowest fit decides how many steps there are. One by one, each fit would take ten steps at the least.
     """
     clips = draw_clips_of_films(n=400, n_features=30)
     subsets = np.tile(clips_without_each_film(clips.movies), 4)
