@@ -63,7 +63,18 @@ def agreement_on_segments(
     means: Mapping[str, float | None],
     excluded_levels: Sequence[str],
 ) -> list[str]:
-    """Format the table of gamma on free segments; parameters are those of `agreement_on_clips`."""
+    """Format the table of gamma on free segments: a row for each pair of annotators, then the means.
+
+    Parameters
+    ----------
+    pairs
+        Gamma of each pair of annotators of a film.
+    means
+        Selection of levels -> mean gamma: "all_levels" and, if levels are excluded, "labels_only". These are
+        fields of a `PairAgreement`. A row has columns for each selection.
+    excluded_levels
+        Levels that the second selection leaves out.
+    """
     rows = []
     for pair in pairs:
         row = [pair.movie, " / ".join(pair.annotators)]

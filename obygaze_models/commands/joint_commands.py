@@ -348,10 +348,21 @@ def _fit_ridge(
 ) -> _FittedJoint:
     """Fit a ridge regression of the labels or, if a concept is given, a ridge CAV to the sums of all labs.
 
-    The parameters are those of `_lab_errors`. If `penalty` is None, it is chosen by leaving films out.
+    Parameters
+    ----------
+    joint
+        The joint sums.
+    files, labs
+        The file and the sums of each lab, whose films are then predicted by the other labs' films.
+    without
+        Films that are left out.
+    penalty
+        None if it is chosen by leaving films out.
+    concept
+        The concept; "" for the labels of the task.
     """
     hyperplanes = joint.cav(concept, penalty=penalty) if concept else joint.linear(penalty=penalty)
-    used_penalty = float(hyperplanes.penalties[0])
+    (used_penalty,) = hyperplanes.penalties.tolist()
     errors = _lab_errors(joint, files, labs, without, used_penalty, concept)
     return _FittedJoint(hyperplanes, f"penalty {used_penalty:.4g}", errors_of_labs=errors, change=None)
 

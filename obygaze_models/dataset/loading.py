@@ -140,7 +140,11 @@ def _load_modalities(
     pool: Pool,
     unlabelled: bool,
 ) -> Dataset:
-    """Load a dataset from each of several stores, and join them; parameters are those of `load_dataset`."""
+    """Load a dataset from each of several stores, and join them: each store is a modality of the clips.
+
+    `backbone` is one for each store, or one for all. The other parameters, of which array is read and how
+    frames are pooled, are those of `load_dataset`.
+    """
     _refuse_no_store(stores)
     parts = []
     for store, name in zip(stores, _backbone_of_each(stores, backbone), strict=True):

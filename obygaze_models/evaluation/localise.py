@@ -173,7 +173,16 @@ def _means_of_shifts(
 def _scored_frames(
     frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, float]]], score: str
 ) -> pd.DataFrame:
-    """Select the frames that have a score, in order of time; the parameters are those of `localise`.
+    """Select the frames that have a score, in order of time, and mark those that lie in a segment.
+
+    Parameters
+    ----------
+    frames : DataFrame
+        Columns clip_id, movie, time_s and `score`.
+    segments : mapping of str to sequence of (float, float)
+        Movie -> start and end of each segment, in seconds.
+    score : str
+        Column that frames are ranked by.
 
     Returns
     -------

@@ -392,7 +392,10 @@ def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> U
 
 
 def _time_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> TimeBank:
-    """Make a fitted bank of concepts in time; arguments are those of `_bank_from_state`."""
+    """Make a fitted bank of concepts in time from a model's card and arrays.
+
+    `other_shapes` are those of the file's arrays that do not belong to the bank, such as the head's.
+    """
     n_features = card.n_features
     n_concepts = len(card.concepts)
     bank = TimeBank(concepts=list(card.concepts), clip=card.parameters["clip"])

@@ -129,7 +129,8 @@ class ReadableClips:
         """Yield the clips of one store with their features, block by block, for a model of one modality.
 
         A block is a part of the store (`_divide_into_parts`), whose clips are stored together. Several parts
-        may be read at once, from a server. The parameters are those of `blocks`.
+        may be read at once, from a server. `source` says which rows of the store are the clips;
+        `progress` is called with the number of clips done and that of all clips, if tokens are reduced.
         """
         clips_in_store = np.flatnonzero(source.rows != NO_ROW)
         rows = source.rows[clips_in_store]  # of these clips, in the store

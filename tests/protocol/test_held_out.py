@@ -35,11 +35,11 @@ SHIFT_OF_EACH_MOVIE = st.lists(st.floats(-50, 50), min_size=8, max_size=8)
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 9), SHIFT_OF_EACH_MOVIE)
-def test_nothing_changes_where_the_scores_and_training_means_of_a_movie_are_shifted(seed, shifts):
-    """Each movie was scored by a model of its own, whose scores may have another zero than the others'.
+def test_weights_do_not_depend_on_a_number_that_a_movies_model_adds_to_all_its_scores(seed, shifts):
+    """The scores of two kinds of models are weighted together. Each movie was scored by models of its own.
 
-    The scores of two models are weighted together: all scores of a movie are shifted by one of `shifts`, and
-    with them the mean of the scores that the movie's model gives its training clips.
+    A model may add any number to all its scores: to those of its movie, and so to the mean of its scores of
+    training clips, which was 0. The weights and the intercept must stay what they were.
     """
     scores, labels, movies = scores_labels_and_movies(seed, strengths=(0.6, -0.4))
     training_means = np.zeros(scores.shape)
