@@ -161,17 +161,20 @@ class ReductionPlan:
         patches = tokens[self.n_class_tokens :]
         vectors, first_tokens = self._take(patches)
         if self.rule.size is not None:
-            # Values that are not finite are found by the caller.
+            # Values that are not finite stay so without a warning: the caller looks for NaN.
             with one_blas_thread(), np.errstate(invalid="ignore"):
                 vectors = vectors @ _projection_matrix(self.n_features, self.rule.size, self.rule.seed)
-        if self.n_steps is None:
+        if self.n_steps is None:  # time steps are unknown
             return vectors, first_tokens.astype(np.int32)
+        # Tokens are in the order of time, as many in each step.
         tokens_per_step = len(patches) // self.n_steps
         time_steps = first_tokens // tokens_per_step
         return vectors, time_steps.astype(np.int32)
 
     def _take(self, patches: NDArray[np.float16]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
-        """Reduce the number of one clip's tokens, without projecting them.
+        """Reduce one clip's tokens to fewer vectors of the same length: means, the largest ones, or all.
+
+        The means are those of successive tokens, as many in each.
 
         Parameters
         ----------
@@ -185,7 +188,8 @@ class ReductionPlan:
         """
         if self.rule.take == "mean":
             tokens_per_mean = len(patches) // self.n_vectors
-            return _step_means(patches, tokens_per_mean), np.arange(self.n_vectors) * tokens_per_mean
+            first_tokens = np.arange(self.n_vectors) * tokens_per_mean
+            return _step_means(patches, tokens_per_mean), first_tokens
         if self.rule.take == "top":
             return _largest_tokens(patches, self.n_vectors)
         return patches.astype(np.float32), np.arange(len(patches))
@@ -284,9 +288,10 @@ _WITHOUT_SIGN_COPIES = np.int32(-0x70000001)
 def _scaled_tiles(tokens: NDArray[np.float16]) -> Iterator[tuple[slice, NDArray[np.float32]]]:
     """Convert tokens [T, D] to float32, `TOKENS_OF_TILE` at a time; all values are multiplied by 2^-112.
 
-    numpy's own conversion would take most of the time of a reduction. `_shift_bits` is three times as fast,
-    and the factor is its price: callers undo it by `_UNDO_SCALE`. A tile that has an infinite value or NaN is
-    set to NaN as a whole.
+    numpy's own conversion would take most of the time of a reduction. `_shift_bits` is three times as fast:
+    it moves the bits of a float16 to their places in a float32. The exponents of the two types count from
+    different zeros, 15 and 127, which makes the value 2^(127 - 15) times smaller: callers undo it by
+    `_UNDO_SCALE`. A tile that has an infinite value or NaN is set to NaN as a whole.
 
     Yields
     ------
@@ -302,7 +307,8 @@ def _scaled_tiles(tokens: NDArray[np.float16]) -> Iterator[tuple[slice, NDArray[
         bits = memory[: len(tokens_of_tile)]
         _shift_bits(tokens_of_tile, bits)
         values = bits.view(np.float32)  # the same memory, read as float32
-        # Shifted bits of infinity and NaN are ordinary numbers, but larger than those of all finite values.
+        # Shifted bits of infinity and NaN are ordinary numbers, but larger than those of all finite values:
+        # `_FIRST_NOT_FINITE` and more.
         is_finite = values.max() < _FIRST_NOT_FINITE and values.min() > -_FIRST_NOT_FINITE
         if not is_finite:
             values[:] = np.nan
@@ -334,8 +340,9 @@ def _step_means(patches: NDArray[np.float16], tokens_per_step: int) -> NDArray[n
     """Compute the mean of the tokens of each time step: [T, D] -> [T', D], with T = T' * `tokens_per_step`.
 
     Tokens are in the order of time, so that those of a step follow each other. For speed, `_scaled_tiles`
-    converts them to float32 by moving their bits, which makes all values 2^112 times smaller (`_UNDO_SCALE`):
-    these are summed, and the sums multiplied by 2^112.
+    converts them to float32 by moving their bits, which makes all values 2^112 times smaller: these are
+    summed, and the sums multiplied by 2^112 (`_UNDO_SCALE`). It converts a tile of them at a time, which fits
+    into a core's cache.
     """
     n_steps = len(patches) // tokens_per_step
     scaled_sums = np.zeros((n_steps, patches.shape[1]), np.float32)

@@ -200,26 +200,28 @@ def _undefined_gammas_remark(result: _Agreement) -> list[str]:
 def _agreement_on_segments(labels: "manifests.Manifest", position_weight: float) -> _Agreement:
     """Measure the agreement on free segments as they are, where their positions count too.
 
-    `position_weight`, above 0, is the weight of positions beside that of levels. An annotator who saw a
-    model's score in a film is left out of this film.
+    `position_weight`, above 0, is the weight of positions beside that of levels, called alpha in gamma. An
+    annotator who saw a model's score in a film is left out of this film by each measure; `blind` says how
+    many were.
     """
     from obygaze_models.evaluation.unitising import unitised_agreement
 
     pairs = unitised_agreement(labels, alpha=position_weight, samples=N_CHANCE_SAMPLES)
-    records = _pair_records(pairs, _level_selections(labels))
-    mean_gammas = _mean_gammas(records, _level_selections(labels))
-    films = manifests.unitised_alphas(labels)
+    selections = _level_selections(labels)
+    records = _pair_records(pairs, selections)
+    mean_gammas = _mean_gammas(records, selections)
+    alphas_of_films = manifests.unitised_alphas(labels)  # Krippendorff's, not the weight
     blind = manifests.blind_labels(labels, whole_films=True)
     return _Agreement(
         # `unitised_agreement` weights differences of levels by beta, and draws with this seed.
         parameters={"alpha": position_weight, "beta": 1.0, "samples": N_CHANCE_SAMPLES, "seed": 0},
         records=records,
         mean_gammas=mean_gammas,
-        krippendorff=[asdict(film) for film in films],
+        krippendorff=[asdict(film) for film in alphas_of_films],
         lines=[
             *annotation_tables.agreement_on_segments(pairs, mean_gammas, _excluded_levels(labels)),
             "",
-            *annotation_tables.alphas_of_segments(films),
+            *annotation_tables.alphas_of_segments(alphas_of_films),
             *annotation_tables.machines_among_annotators(manifests.machines_of(labels)),
             *annotation_tables.in_sight(blind, whole_films=True),
             *annotation_tables.time_left_out(blind.manifest),
@@ -232,12 +234,15 @@ def _agreement_on_segments(labels: "manifests.Manifest", position_weight: float)
 def _agreement_on_clips(labels: "manifests.Manifest") -> _Agreement:
     """Measure the agreement of annotators on the levels of the clips that they share.
 
-    Free segments are projected onto windows first. Judgements in sight of a model's score are left out.
+    Free segments are projected onto windows first: `labels` are as they were given, `common.labels` those of
+    clips or windows. Judgements in sight of a model's score are left out by each measure; `blind` says how
+    many. Gamma is given for all levels and for those that are labels (the selections).
     """
     common = project_free_segments(labels)
     pairs = manifests.agreement(common.labels)
-    records = _pair_records(pairs, _level_selections(labels))
-    mean_gammas = _mean_gammas(records, _level_selections(labels))
+    selections = _level_selections(labels)
+    records = _pair_records(pairs, selections)
+    mean_gammas = _mean_gammas(records, selections)
     all_levels, labels_only = manifests.level_alphas(common.labels)
     excluded_levels = _excluded_levels(labels)
     blind = manifests.blind_labels(common.labels)

@@ -63,7 +63,18 @@ def agreement_on_segments(
     means: Mapping[str, float | None],
     excluded_levels: Sequence[str],
 ) -> list[str]:
-    """Format the table of gamma on free segments; parameters are those of `agreement_on_clips`."""
+    """Format the table of gamma on free segments: a row for each pair of annotators, then the means.
+
+    Parameters
+    ----------
+    pairs
+        Gamma of each pair of annotators of a film.
+    means
+        Selection of levels -> mean gamma: "all_levels" and, if levels are excluded, "labels_only". These are
+        fields of a `PairAgreement`. A row has columns for each selection.
+    excluded_levels
+        Levels that the second selection leaves out.
+    """
     rows = []
     for pair in pairs:
         row = [pair.movie, " / ".join(pair.annotators)]
@@ -97,14 +108,16 @@ def _table_with_means(
     excluded_levels
         Levels that the second selection leaves out; empty if there is only one selection.
     """
+    # The columns stand there once for each selection. Headings of the second one have further lines.
     headings = ["movie", "annotators", *columns]
     if excluded_levels:
         without = ", ".join(excluded_levels)
         headings += [f"{column}\nwithout\n{without}" for column in columns]
-    empty_cells = [""] * (len(columns) - 1)
+    # Of each selection only the last column, gamma, has a mean.
+    cells_before_gamma = [""] * (len(columns) - 1)
     mean_row = ["mean", ""]
-    for mean in means.values():
-        mean_row += [*empty_cells, _format_coefficient(mean)]
+    for mean_gamma in means.values():
+        mean_row += [*cells_before_gamma, _format_coefficient(mean_gamma)]
     return table([*rows, mean_row], headings).split("\n")
 
 
@@ -341,10 +354,10 @@ def machines(results: "Mapping[str, Alternative]") -> list[str]:
 def _alt_test_table(result: "Alternative") -> list[str]:
     """Format the table of an alt-test: the machine and its controls, each in the forms of `TITLES_OF_FORMS`.
 
-    The advantage probability is the share of clips for which the machine agrees with the other annotators at
-    least as well as the annotator left out; it is defined with clips as units only. The column "below
-    annotators" is the difference in agreement, annotators' less the machine's. The columns "win" are the
-    winning rates.
+    The forms differ in their unit, clips or films, and in the measure of agreement. The advantage probability
+    is the share of clips for which the machine agrees with the other annotators at least as well as the
+    annotator left out; it is published with clips as units only. The column "below annotators" is the mean
+    shortfall: the annotators' agreement less the machine's. The columns "win" are the winning rates.
     """
     from obygaze_models.evaluation.alttest import MARGINS
 

@@ -273,22 +273,24 @@ def evaluate(
     inputs = read_modalities(manifest, stores, fuse, _options_not_with_fuse(fuse, models, texts, reduce))
     labelled, policy_notes = under_policy(inputs.manifest, policy)
     target, tested_target = choose_targets(inputs.manifest.codebook, task, test, sides=(negative, positive))
-    # With --fuse or several layers, models of modalities or layers are made of the base models; otherwise the
-    # base models are evaluated themselves.
+    # The base models are those of --model. With --fuse or several layers, the models to evaluate are made of
+    # them: one for each set of modalities, or for each layer. Otherwise they are evaluated themselves.
     base_names = _base_model_names(models, for_layers_or_modalities=bool(fuse or several_layers))
     base_specs = models_for(target.kind, base_names, imbalance=imbalance)
     _check_saved_models(base_specs, save, several_layers, experts, _annotators_of(labelled))
     _check_reduce(base_specs, reduce)
 
     # --- read the features, and make the models
-    data = _load_features(inputs, labelled, fuse, reduce, layer)
-    specs = _models_to_evaluate(base_specs, data, fuse, several_layers, in_time=bool(models))
+    features = _load_features(inputs, labelled, fuse, reduce, layer)
+    specs = _models_to_evaluate(base_specs, features, fuse, several_layers, in_time=bool(models))
     specs_to_refit = _specs_to_refit(base_names or (), base_specs, specs, fuse, several_layers)
-    data, table_notes, digests = _with_tables(data, labelled, variables, answers, target)
+    # Variables and answers of tables are read beside the features.
+    data, table_notes, digests = _with_tables(features, labelled, variables, answers, target)
     _announce_hours(data, {spec.reads for spec in specs})
     _announce_folds(data, folds, seen=seen)
     if texts is not None:
-        specs = [*_read_texts(texts, data, target), *specs]
+        zero_shot_specs = _read_texts(texts, data, target)
+        specs = [*zero_shot_specs, *specs]
     check_can_be_saved(_specs_to_save(specs, save), data, target, licence or NO_LICENCE)
 
     # --- train and test
@@ -633,16 +635,20 @@ def _check_saved_models(
         raise click.UsageError("--save keeps a model of one layer: with --layer N, or --layer chosen")
     if layers is not None and "bank" in save:
         raise click.UsageError("--save bank: a bank of concepts reads one layer: name it, --layer N")
+    # With --experts each there is a model for each annotator, such as linear@AB.
     names = [spec.name for spec in specs]
     if experts == "each":
         names = [f"{spec.name}@{annotator}" for spec in specs for annotator in annotators]
+    trains_on_several_labels = experts in {"soft", "noisy"}
     for name in save:
-        if name != "bank" and experts in {"soft", "noisy"}:
+        if name == "bank":
+            continue
+        if trains_on_several_labels:
             raise click.UsageError(
                 f"--save {name}: not with --experts {experts}, which trains on several labels of a clip, and "
                 "no file keeps such a model: --experts merged or each"
             )
-        if name != "bank" and name not in names:
+        if name not in names:
             known = ", ".join(names)
             raise click.UsageError(f"--save {name}: not among the models of this evaluation: {known}")
 

@@ -118,9 +118,10 @@ def remarks(
 
 
 def _modality_remarks(data: "Dataset", specs: "Sequence[ModelSpec]") -> list[str]:
-    """Write for each modality how many clips lack it, and whether its one vector is used as a frame.
+    """Write for each modality how many clips lack it, and whether its vector is used in place of frames.
 
-    It is for models that read frames, if the modality has none. A dataset of one modality gives no remark.
+    Models that read frames take the one vector of a clip for its only frame, if the store of the modality has
+    no frames. A dataset of one modality gives no remark.
     """
     reads_frames = any(spec.reads == "frames" for spec in specs)
     lines = []
@@ -128,7 +129,8 @@ def _modality_remarks(data: "Dataset", specs: "Sequence[ModelSpec]") -> list[str
         n_missing = modality.missing
         if n_missing:
             lines.append(f"{modality.name}: {counted(n_missing, 'clip lacks', 'clips lack')} it")
-        if reads_frames and "frames" not in part.stored:
+        has_frames = "frames" in part.stored
+        if reads_frames and not has_frames:
             lines.append(f"{modality.name} keeps no frames: its vector stands for one")
     return lines
 

@@ -264,7 +264,8 @@ def join(
     refuse_existing(out, force=force)
     labs = [read_sums(path) for path in files]
     joint = join_sums(labs).without(without)
-    # Sums of `model sums --at` hold derivatives of the logistic loss.
+    # There are two kinds of sums: those of `model sums --at` hold derivatives of the logistic loss at a
+    # model, others hold means and products of features and labels.
     if joint.about.holds_derivatives:
         if concept or penalty is not None:
             raise click.UsageError(
@@ -273,22 +274,23 @@ def join(
         fitted = _next_logistic_round(joint, inverse)
     else:
         fitted = _fit_ridge(joint, files, labs, without, penalty, concept)
-    hyperplanes = fitted.hyperplanes
+    hyperplanes = fitted.hyperplanes  # one, of the task or the concept
     save_joint(joint, hyperplanes, out, concept=concept)
 
     # --- say what was fitted
     n_films = len(joint.about.movies)
     n_clips = int(joint.sums.counts.sum())
     # NaN unless the penalty was chosen by leaving films out.
-    error_on_films_left_out = float(hyperplanes.losses[0])
+    (error_on_films_left_out,) = hyperplanes.losses.tolist()
     has_error = not math.isnan(error_on_films_left_out)
+    (fitted_penalty,) = hyperplanes.penalties.tolist()
     document = {
         "model": str(out),
         "films": n_films,
         "clips": n_clips,
-        "penalty": float(hyperplanes.penalties[0]),
+        "penalty": fitted_penalty,
         "squared_error": error_on_films_left_out if has_error else None,
-        "change": fitted.change,
+        "change": fitted.change,  # of the weights, by a round of logistic regression
         "labs": fitted.errors_of_labs,
     }
     target = f"concept {concept}" if concept else joint.about.target["name"]
@@ -346,10 +348,21 @@ def _fit_ridge(
 ) -> _FittedJoint:
     """Fit a ridge regression of the labels or, if a concept is given, a ridge CAV to the sums of all labs.
 
-    The parameters are those of `_lab_errors`. If `penalty` is None, it is chosen by leaving films out.
+    Parameters
+    ----------
+    joint
+        The joint sums.
+    files, labs
+        The file and the sums of each lab, whose films are then predicted by the other labs' films.
+    without
+        Films that are left out.
+    penalty
+        None if it is chosen by leaving films out.
+    concept
+        The concept; "" for the labels of the task.
     """
     hyperplanes = joint.cav(concept, penalty=penalty) if concept else joint.linear(penalty=penalty)
-    used_penalty = float(hyperplanes.penalties[0])
+    (used_penalty,) = hyperplanes.penalties.tolist()
     errors = _lab_errors(joint, files, labs, without, used_penalty, concept)
     return _FittedJoint(hyperplanes, f"penalty {used_penalty:.4g}", errors_of_labs=errors, change=None)
 

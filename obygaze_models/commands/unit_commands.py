@@ -331,9 +331,16 @@ def _name_strongest_frames(
 def _strongest_times(
     group: "Group", features: str, strongest_tokens: "NDArray[np.int32]"
 ) -> "NDArray[np.float64]":
-    """Return the time in seconds at which each unit is most active in each clip, [N, H]; NaN if unknown.
+    """Return the time in seconds at which each of H units is most active in each of N clips; NaN if unknown.
 
-    The parameters are those of `_name_strongest_frames`.
+    Parameters
+    ----------
+    group
+        The features of one backbone in the store.
+    features
+        The array of the group that units are learnt on: "frames" or "tokens".
+    strongest_tokens : ndarray, shape [N, H]
+        Index of the frame or token of the clip in which the unit is most active.
     """
     import numpy as np
 
@@ -346,6 +353,7 @@ def _strongest_times(
         return np.full(strongest_tokens.shape, np.nan)
     times = frame_times(group, np.flatnonzero(group.usable))  # [N, F]
     n_frames = times.shape[1]
+    # If clips have different numbers of them, `features` are the frames themselves.
     n_tokens = n_frames if group.is_ragged(features) else group.shape(features)[1]
     strongest_frames = _frames_of_tokens(strongest_tokens, n_tokens, n_frames)  # [N, H]
     return np.take_along_axis(times, strongest_frames, axis=1)

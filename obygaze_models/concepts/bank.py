@@ -100,15 +100,17 @@ class ConceptBank(Standardised):
         ------
         ConceptError
             A concept (the message names it) is present in all clips or in none; or there are not as many
-            names as concepts; or penalties are to be chosen (C is None), and the kind is not ``ridge``,
-            `groups` is not given, or a presence is NaN.
+            names as concepts. If penalties are to be chosen (C is None), also if the kind is not ``ridge``,
+            if `groups` is not given, or if a presence is NaN.
         """
         self._validate_params()
         features, labels = self._check_training(X, y)
-        self.concepts_ = self._concept_names(labels.shape[1], getattr(y, "columns", None))
+        # Concepts are named by the parameter `concepts`, or else by the columns of a data frame.
+        columns_of_frame = getattr(y, "columns", None)
+        self.concepts_ = self._concept_names(labels.shape[1], columns_of_frame)
         present = read_presences(self.concepts_, labels)
 
-        self._forget_tuning()
+        self._forget_tuning()  # of an earlier fit
         if self.C is None:
             self.hyperplanes_ = self._fit_tuned(features, present, groups)
         else:

@@ -191,7 +191,7 @@ class ConceptBottleneck(LogitClassifier):
         return self._logits(features, self._concept_values(features))
 
     def explain(self, X: ArrayLike) -> Explanation:
-        """Decompose the score of one clip, X [D] or [1, D].
+        """Decompose the score of one clip, X [D] or [1, D], into what each concept adds to the base.
 
         Raises
         ------
@@ -199,11 +199,12 @@ class ConceptBottleneck(LogitClassifier):
             There is more than one clip.
         """
         check_is_fitted(self)
+        # Only a clip without an axis of clips is made an array: a data frame keeps the names of its columns,
+        # which scikit-learn compares.
         clips = X
         is_single_clip = np.ndim(X) == self._n_axes_of_clip
         if is_single_clip:
             clips = np.asarray(X)[None]  # [1, D]
-        # A data frame is not converted: scikit-learn compares the names of its columns.
         features = self._check_features(clips)
         if len(features) != 1:
             raise ConceptError(f"explain takes one clip at a time: found {len(features)}")
@@ -212,9 +213,10 @@ class ConceptBottleneck(LogitClassifier):
         if self.residual_ is not None:
             residual = float(self.residual_.scores(features)[0])
         values_of_clips = self._concept_values(features)
+        # `centre_` is the usual value of each concept, at which it contributes 0.
         base, contributions_of_clips = additive_parts(self.head_, values_of_clips, self.centre_)
-        values = values_of_clips[0]
-        contributions = contributions_of_clips[0]
+        (values,) = values_of_clips
+        (contributions,) = contributions_of_clips
         return Explanation(
             score=base + float(contributions.sum()) + residual,
             threshold=self.threshold_,
@@ -310,9 +312,9 @@ class ConceptBottleneck(LogitClassifier):
     def logits_at_usual(self, X: ArrayLike, concept: str) -> NDArray[np.float64]:
         """Compute the logits [N, Q] that clips would have if one concept were as it usually is.
 
-        With a linear head that is at its mean over the training clips, where it contributes 0: Q is 1. The
-        score of a tree jumps, so that its score at the mean says little of its usual score: the concept is
-        set to Q quantiles of the training clips' values, which stand for all of them.
+        With a linear head that is at its mean over the training clips, where it contributes 0: Q is 1. A
+        tree's score jumps at thresholds, so that the score at the mean says little of usual scores: the
+        concept is set to Q quantiles of the training clips' values in turn, which stand for all of them.
 
         Parameters
         ----------
@@ -322,9 +324,12 @@ class ConceptBottleneck(LogitClassifier):
         check_is_fitted(self)
         features = self._check_features(X)
         values = self._concept_values(features)
-        # Columns of the concept: its value, and for concepts in time also its position.
-        columns = np.arange(self.concepts_.index(concept), values.shape[1], len(self.concepts_))
-        if hasattr(self.head_, "coef_"):
+        # The columns hold the values of all K concepts and then, for concepts in time, their K positions. So
+        # the columns of one concept are K apart.
+        n_concepts = len(self.concepts_)
+        columns = np.arange(self.concepts_.index(concept), values.shape[1], n_concepts)
+        has_linear_head = hasattr(self.head_, "coef_")
+        if has_linear_head:
             usual_values = self.centre_[None, columns]
         else:
             usual_values = np.quantile(self.train_values_[:, columns], USUAL_QUANTILES, axis=0)
@@ -373,8 +378,8 @@ class ConceptBottleneck(LogitClassifier):
     ) -> NDArray[np.float64]:
         """Fit the concept bank, and return the cross-fitted concept values [N, K] of the training clips.
 
-        The bank and the names of its concepts are kept, as `bank_` and `concepts_`. Without presences and
-        bank there is nothing to learn: the features are the concept values.
+        The bank and the names of its concepts are kept, as `bank_` and `concepts_`. If there is neither a
+        bank nor presences to fit one on, there is nothing to learn: the features are the concept values.
 
         Parameters
         ----------
@@ -394,16 +399,19 @@ class ConceptBottleneck(LogitClassifier):
         presences = _check_presences(present, X)
         bank: Any = clone(unfitted_bank).fit(X, presences, groups=movies)
         # Some banks cross-fit as part of their own fit: `TimeBank`, and a bank that chooses its penalties.
+        # Others are cross-fitted here.
         is_cross_fitted = hasattr(bank, "held_out_distances_")
         if not is_cross_fitted:
             bank.held_out_distances_ = crossfit(unfitted_bank, X, presences, folds)
 
         # Concept values are distances, standardised by the mean and deviation of cross-fitted distances:
-        # distances of the clips that a CAV was fitted on are larger than those of new clips.
+        # distances of the clips that a CAV was fitted on are larger than those of new clips. Once the bank
+        # has these moments, it gives the values of the cross-fitted distances.
         bank.set_moments(bank.held_out_distances_)
+        cross_fitted_values = np.asarray(bank.held_out_values_)
         self.bank_ = bank
         self.concepts_ = tuple(bank.concepts_.tolist())
-        return np.asarray(bank.held_out_values_)
+        return cross_fitted_values
 
     def _use_features_as_concepts(self, X: Floats) -> NDArray[np.float64]:
         """Use the columns of X [N, K] as concepts, without a bank, and return them as concept values.

@@ -363,13 +363,14 @@ def _learning_rate(step: int, n_steps_of_training: int) -> float:
 def _take_adam_step(dictionary: Dictionary, gradients: _Gradients, learning_rate: float) -> None:
     """Move the parameters of a dictionary by one step of Adam, in place.
 
-    The dictionary also keeps Adam's state between steps, which is updated: the moments of the gradients, the
-    number of steps, and the decays. The gradients are overwritten with intermediate values.
+    The dictionary also keeps Adam's state between steps, which is updated: the moments of the gradients, one
+    pair of arrays for each array of parameters, and the number of steps and the decays, which are the same
+    for all of them. The gradients are overwritten with intermediate values.
     """
     gradient_decay, square_decay = dictionary.decays.tolist()
     for (parameters, moments), gradient in zip(_parameters_with_moments(dictionary), gradients, strict=True):
-        # `adam_step` changes parameters, moments and state in place. All arrays begin with the same number of
-        # steps and the same decays.
+        # All arrays begin with the same number of steps and the same decays. `adam_step` changes the state,
+        # the moments and, through flat views, the parameters.
         state = Adam(
             gradient_sum=moments[0],
             square_sum=moments[1],
@@ -378,7 +379,7 @@ def _take_adam_step(dictionary: Dictionary, gradients: _Gradients, learning_rate
             square_decay=square_decay,
         )
         adam_step(parameters.reshape(-1), gradient.reshape(-1), state, learning_rate)
-    # After the step, these are again the same for all arrays: those of the last one are kept.
+    # After the step, number and decays are again the same for all arrays: those of the last one are kept.
     dictionary.step = state.n_steps
     dictionary.decays = np.array([state.gradient_decay, state.square_decay])
 

@@ -47,18 +47,21 @@ class Contribution:
 
     @property
     def amount(self) -> str:
-        """The word "more" or "less": how the clip's value is to the usual one.
+        """The word "more" or "less", if the concept contributes because the clip has more or less than usual.
 
-        It is "" if the usual value is not known, or if the value is not what makes the contribution: the
-        position then outweighs it, and more of the concept would have the opposite effect, or none.
+        It is "" if the usual value is not known, or if the concept contributes by its position in the clip:
+        "more Body" would then name a cause whose removal has the opposite effect, or none.
         """
-        if self.usual is None or not self._is_made_by(self.contribution - self.position_contribution):
+        if self.usual is None:
+            return ""
+        value_contribution = self.contribution - self.position_contribution
+        if not self._is_made_by(value_contribution):
             return ""
         return "more" if self.value > self.usual else "less"
 
     @property
     def time(self) -> str:
-        """The word "earlier" or "later": how the concept's position in the clip is to the usual one.
+        """The word "earlier" or "later", if the concept contributes because it comes so compared with usual.
 
         It is "" for a concept without position, or if the position is not what makes the contribution.
         """

@@ -236,7 +236,8 @@ def _hyperplanes_of_all_clips(features: DecomposedFeatures, fits: _Fits, best: _
     """Convert the best fits on all clips to hyperplanes in the space of the scaled features.
 
     A clip x has the coordinates t = axes' (x - centre). A hyperplane w t + b = 0 of coordinates is therefore
-    the hyperplane (axes w) x + b - (axes w) centre = 0 of features.
+    the hyperplane (axes w) x + b - (axes w) centre = 0 of features. Its offset b puts it midway between the
+    mean of the clips with the concept and that of the clips without it.
     """
     # The coordinates of all clips add up to 0 along each axis, since their mean was subtracted.
     n_axes = len(features.sums_of_squares)
@@ -278,12 +279,14 @@ def _errors_without_movie(
     errors = np.empty((len(PENALTIES), *fits.y.shape))
     for is_in_movie in clips_of_movies:
         coordinates = features.coordinates[is_in_movie]  # T_g
-        identity_less_mean = np.eye(len(coordinates)) - 1 / n_clips  # the part without a penalty
+        # I - H_gg is I - 1/n, the part without a penalty, less T_g diag(shrinkage) T_g'. The latter is S S',
+        # with S = T_g diag(root of the shrinkage).
+        identity_less_mean = np.eye(len(coordinates)) - 1 / n_clips
         for index, shrinkage in enumerate(fits.shrinkage):
             fitted_values = coordinates @ fits.weights[index]  # yhat_g less the mean presence
-            residuals = fits.y[is_in_movie] - mean_presence - fitted_values
-            # T_g diag(shrinkage) T_g' is S S', with S = T_g diag(root of the shrinkage).
+            residuals = fits.y[is_in_movie] - mean_presence - fitted_values  # y_g - yhat_g
             S = coordinates * np.sqrt(shrinkage)
+            # Solves (identity_less_mean - S S') e_g = residuals.
             errors[index, is_in_movie] = _solve_difference(identity_less_mean, S, residuals)
     return errors
 
@@ -328,9 +331,11 @@ def _distances_without_movie(
 ) -> NDArray[np.float64]:
     """Compute the signed distance of each clip to the CAVs fitted without its movie, [N, K].
 
-    The symbols are those of `_errors_without_movie`, which explains that the fit without movie g is the fit
-    on all clips with the presences y_g replaced by y_g - e_g; e_g are the errors of `best`. The weights of a
-    fit are ``shrinkage * (T' y)``, so that those without the movie are ``weights - shrinkage * (T_g' e_g)``.
+    No fit is repeated. With T the coordinates of clips and y the presences of a concept in them (1 or 0), the
+    weights of a fit on all clips are ``shrinkage * (T' y)``. The fit without movie g is the fit on all clips
+    in which the movie's presences y_g are replaced by y_g - e_g, where e_g are the errors of the fit without
+    the movie, as `best` has them (`_errors_without_movie` says why). So its weights are
+    ``weights - shrinkage * (T_g' e_g)``.
 
     Parameters
     ----------
@@ -346,9 +351,9 @@ def _distances_without_movie(
         errors = best.errors[is_in_movie]  # e_g
         weights = best.weights - best.shrinkage * (coordinates.T @ errors)  # without the movie, [R, K]
 
-        # The offsets [K] without the movie are between the means of the other clips, with and without a
-        # concept. The coordinates of all clips add up to 0, so that those of the other clips add up to minus
-        # the movie's sum.
+        # The offsets [K] without the movie put hyperplanes midway between the means of the other clips with
+        # and without a concept. The coordinates of all clips add up to 0, so that those of the other clips
+        # add up to minus the movie's sum.
         sum_of_others = -coordinates.sum(axis=0)
         sums_of_others_with_concept = fits.sums_of_present - coordinates.T @ fits.y[is_in_movie]
         offsets = _midway_offsets(weights, sums_of_others_with_concept, sum_of_others, fits.y[~is_in_movie])

@@ -82,7 +82,8 @@ class TimeBank(ConceptBank):
         """Fit directions on frames X [N, F, D] and presences y [N, K].
 
         `y` and the movies `groups` [N] are as `ConceptBank.fit` takes them; without movies, all clips count
-        as of one movie.
+        as of one movie. If the bank was made with given directions, such as those of texts, nothing is
+        learnt from y, and only the moments of frames and values are computed.
 
         Raises
         ------
@@ -107,10 +108,11 @@ class TimeBank(ConceptBank):
         all_clips = np.ones(len(frames), np.bool_)
         with one_blas_thread():
             centred = self._standardise_and_centre(frames, movie_indices)
-            self.held_out_distances_ = self._held_out_distances(centred, present, movie_indices)
+            self.held_out_distances_ = self._held_out_presences_and_positions(centred, present, movie_indices)
             # The scatter of all frames is the sum of those of the folds.
             scatter = centred.fold_scatters.sum(axis=0)
             self.weights_ = self._directions_on(all_clips, centred, present, scatter)
+        # Values of clips are standardised by the mean and deviation of held-out clips.
         self.set_moments(self.held_out_distances_)
         return self
 
@@ -160,13 +162,13 @@ class TimeBank(ConceptBank):
         standard = standardise(frames, self.frame_mean_, self.frame_scale_, self.clip)
         return centre_frames(standard.astype(np.float32, copy=False), movies)
 
-    def _held_out_distances(
+    def _held_out_presences_and_positions(
         self, centred: CentredFrames, present: NDArray[np.float64] | None, movies: NDArray[np.intp]
     ) -> NDArray[np.float64]:
         """Compute each clip's presences and positions along directions fitted without its movie, [N, 2 K].
 
-        One fold of movies is left out at a time (`folds_of_movies`). For the control ``disturb="time"`` the
-        frames of each clip are shuffled.
+        They are what the distances of clips are in a bank without time. One fold of movies is left out at a
+        time (`folds_of_movies`). For the control ``disturb="time"`` the frames of each clip are shuffled.
 
         Parameters
         ----------
@@ -179,7 +181,7 @@ class TimeBank(ConceptBank):
         # The scatter is the sum of products of centred frames, x x' [D, D], from which covariances are made.
         scatter_of_all = centred.fold_scatters.sum(axis=0)
         rng = np.random.default_rng(self.random_state)  # for the control
-        distances = np.empty((len(movies), 2 * len(self.concepts_)))
+        values = np.empty((len(movies), 2 * len(self.concepts_)))
         fold_of_clip = folds_of_movies(movies)
         for fold in np.unique(fold_of_clip):
             is_held_out = fold_of_clip == fold
@@ -189,8 +191,8 @@ class TimeBank(ConceptBank):
             if self.disturb == "time":
                 # Shuffled scores have the same presences, and positions that mean nothing.
                 scores = shuffle_frames(scores, rng)
-            distances[is_held_out] = presences_and_positions(scores)
-        return distances
+            values[is_held_out] = presences_and_positions(scores)
+        return values
 
     def _directions_on(
         self,

@@ -238,10 +238,12 @@ class Dataset:
     def read(self, what: Reads, *, stream: bool = False) -> Any:
         """Return what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].
 
-        ``seconds`` are returned as logarithms, [N, 1]. Frames and tokens are, in this order of preference:
+        The lengths of clips, ``seconds``, are returned as logarithms, [N, 1]. Frames and tokens are, in this
+        order of preference:
 
-        1. the reduced tokens, if the dataset's tokens are reduced;
-        2. for frames, the windows of bags, if the dataset was loaded by `load_bags`;
+        1. tokens that were reduced to fewer vectors (`reduction`), if the dataset has such;
+        2. for frames, the vectors of a clip's windows, if the dataset was loaded by `load_bags`: a clip is
+           then a bag of the windows of the film that lie in it;
         3. for frames, those of all modalities side by side, if the dataset has several: absent frames are
            NaN, and a modality without frames has its vector as the only frame;
         4. those of the store.
@@ -263,7 +265,8 @@ class Dataset:
 
         # In the order of preference.
         if self.reduction is not None:
-            return self.reduction.read(self._stored_rows(self.reduction.group))
+            rows_of_clips = self._stored_rows(self.reduction.group)
+            return self.reduction.read(rows_of_clips)
         if what == "frames" and self.bags is not None:
             return self.bags
         if what == "frames" and any("frames" in part.stored for part in self.parts):
@@ -356,12 +359,17 @@ def _refuse_label_among_features(data: Dataset, name: str, classes: NDArray[np.i
 
 
 def _refuse_label_among_variables(data: Dataset, name: str, classes: NDArray[np.int64]) -> None:
-    """Raise if a variable equals the classes [N] of the target `name`, in all clips that have a value."""
+    """Raise if a variable equals the classes [N] of the target `name`, in all clips that have a value.
+
+    The label would be among what models learn it from.
+    """
     if data.variables is None:
         return
     for column, values in zip(data.variable_names, data.variables.T, strict=True):
+        # Clips without a value are taken for clips without a class, which are not compared.
         classes_with_value = np.where(np.isnan(values), NOT_ASKED, classes)
-        if _equal_label(values[:, None], classes_with_value).any():
+        one_column = values[:, None]
+        if _equal_label(one_column, classes_with_value).any():
             raise ProtocolError(
                 f"variable {column} equals the label {name} of all clips that have one: leave its column out"
             )

@@ -140,7 +140,11 @@ def _load_modalities(
     pool: Pool,
     unlabelled: bool,
 ) -> Dataset:
-    """Load a dataset from each of several stores, and join them; parameters are those of `load_dataset`."""
+    """Load a dataset from each of several stores, and join them: each store is a modality of the clips.
+
+    `backbone` is one for each store, or one for all. The other parameters, of which array is read and how
+    frames are pooled, are those of `load_dataset`.
+    """
     _refuse_no_store(stores)
     parts = []
     for store, name in zip(stores, _backbone_of_each(stores, backbone), strict=True):
@@ -401,14 +405,16 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
 def _count_in_stores_only(parts: Sequence[Dataset], manifest: Manifest) -> dict[str, int]:
     """Count the clips of the parts' stores that are not in the manifest, each once, as ``in_store_only``.
 
-    Windows of bags are no clips of a manifest: the count of such parts stays that of the first.
+    The result is empty, and the first part's own count is kept, if a part has no store or if its rows are
+    windows (bags), as windows are no clips of a manifest.
     """
-    clip_ids = set[str]()
+    stored_clips = set[str]()
     for part in parts:
         if part.group is None or part.bags is not None:
             return {}
-        clip_ids.update(part.group.clip_ids)
-    return {"in_store_only": len(clip_ids - {clip.clip_id for clip in manifest})}
+        stored_clips.update(part.group.clip_ids)
+    clips_of_manifest = {clip.clip_id for clip in manifest}
+    return {"in_store_only": len(stored_clips - clips_of_manifest)}
 
 
 def _describe_modalities(

@@ -80,6 +80,9 @@ def _candidates(
 ) -> list[tuple[str, str]]:
     """List the pairs of films of which a sampled clip of one is near some clip of the other, in sorted order.
 
+    Only such pairs are compared clip by clip later. To be quick, a few clips of each film are compared with
+    all clips, by a few numbers that stand for all features (`N_DIRECTIONS`).
+
     Parameters
     ----------
     features : ndarray, shape [N, D]
@@ -92,9 +95,12 @@ def _candidates(
     rows = np.concatenate([rows_of_film[film] for film in films])
     film_of_clip = np.repeat(np.arange(len(films)), [len(rows_of_film[film]) for film in films])
     clips = _along_directions(features, common, rows)
-    lengths = _squared_lengths(clips)
+    # A clip is near if its distance is a small share of the clip's length. Distances along the few directions
+    # are not exact: twice that share counts as near, too. All are squared.
+    largest_distances = (SLACK * LARGEST_DISTANCE) ** 2 * _squared_lengths(clips)
     first_clips = np.searchsorted(film_of_clip, np.arange(len(films)))  # of each film
 
+    # Clips of each film, evenly spread over it.
     sampled = []
     for number in range(len(films)):
         places = np.flatnonzero(film_of_clip == number)
@@ -102,16 +108,17 @@ def _candidates(
         sampled.append(places[spread.astype(np.intp)])
     all_sampled = np.concatenate(sampled)
 
-    found = set[tuple[int, int]]()
+    pairs = set[tuple[int, int]]()  # of numbers of films, the lower one first
     for start in range(0, len(all_sampled), ROWS_AT_ONCE):
         some = all_sampled[start : start + ROWS_AT_ONCE]
-        is_near = _squared_distances(clips[some], clips) <= (SLACK * LARGEST_DISTANCE) ** 2 * lengths
-        is_near_film = np.logical_or.reduceat(is_near, first_clips, axis=1)  # [256, films]
+        is_near = _squared_distances(clips[some], clips) <= largest_distances
+        # Whether some clip of each film is near: clips are in the order of films. [ROWS_AT_ONCE, films]
+        is_near_film = np.logical_or.reduceat(is_near, first_clips, axis=1)
         for place, other in np.argwhere(is_near_film).tolist():
             film = int(film_of_clip[some[place]])
             if film != other:
-                found.add((min(film, other), max(film, other)))
-    return [(films[film], films[other]) for film, other in sorted(found)]
+                pairs.add((min(film, other), max(film, other)))
+    return [(films[film], films[other]) for film, other in sorted(pairs)]
 
 
 def _along_directions(features: Floats, common: Floats, rows: NDArray[np.intp]) -> Floats:
@@ -142,22 +149,26 @@ def _squared_distances(clips: Floats, others: Floats) -> Floats:
 def _copied_share(clips: Floats, others: Floats) -> float:
     """Return the share of clips with a copy, of the film that has fewer clips.
 
-    A clip and its copy are nearest to each other, nearer than `LARGEST_DISTANCE`, and `NEARER` times nearer
-    than the next clip of either film.
+    A clip and its copy are nearest to each other; their distance is at most the share `LARGEST_DISTANCE` of
+    the shorter one's length; and each is `NEARER` times nearer to the other than to the next clip of its own
+    film. Distances and lengths are computed squared.
 
     Parameters
     ----------
     clips, others : ndarray, shape [n, D] and [m, D]
         The features of two films, less what all clips have in common.
     """
-    distances = _squared_distances(clips, others)
-    nearest = distances.argmin(axis=1)  # of each clip, among the other film's
-    is_mutual = distances.argmin(axis=0)[nearest] == np.arange(len(clips))
-    to_copy = distances[np.arange(len(clips)), nearest]
-    shorter = np.minimum(_squared_lengths(clips), _squared_lengths(others)[nearest])
-    own_film = np.minimum(_to_next_clip(clips), _to_next_clip(others)[nearest])
-    is_near = to_copy <= LARGEST_DISTANCE**2 * shorter
-    stands_apart = to_copy * NEARER**2 < own_film
+    distances = _squared_distances(clips, others)  # [n, m]
+    clip = np.arange(len(clips))
+    nearest = distances.argmin(axis=1)  # the clip of the other film that may be the copy, [n]
+    nearest_to_other = distances.argmin(axis=0)  # [m]
+    is_mutual = nearest_to_other[nearest] == clip
+
+    to_copy = distances[clip, nearest]
+    length_of_shorter = np.minimum(_squared_lengths(clips), _squared_lengths(others)[nearest])
+    is_near = to_copy <= LARGEST_DISTANCE**2 * length_of_shorter
+    within_film = np.minimum(_to_next_clip(clips), _to_next_clip(others)[nearest])
+    stands_apart = to_copy * NEARER**2 < within_film
     n_copied = np.count_nonzero(is_mutual & is_near & stands_apart)
     return float(n_copied / min(len(clips), len(others)))
 

@@ -93,15 +93,20 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
 
 
 def _refuse_several_machines(answers: Iterable[Answered], data: Dataset, path: Path) -> None:
-    """Raise if a file has answers of several machines to the dataset's clips: they are one model together."""
-    n_of_machine: Counter[str] = Counter()
+    """Raise if a file has answers of several machines to the dataset's clips.
+
+    The answers of a file are evaluated as the scores of one model, which so would be several.
+    """
+    n_clips_of_machine: Counter[str] = Counter()
     for answered in answers:
         is_of_dataset = answered.cells.get("clip_id", "") in data.row_of
-        if is_of_dataset and not answered.reason:
-            n_of_machine[answered.model] += 1
-    if len(n_of_machine) > 1:
+        was_read = not answered.reason  # a line that is left out has the reason why
+        if is_of_dataset and was_read:
+            n_clips_of_machine[answered.model] += 1
+    if len(n_clips_of_machine) > 1:
         counts = ", ".join(
-            f"{name or 'without a name'} ({counted(n, 'clip')})" for name, n in sorted(n_of_machine.items())
+            f"{name or 'without a name'} ({counted(n_clips, 'clip')})"
+            for name, n_clips in sorted(n_clips_of_machine.items())
         )
         raise DatasetError(
             f"{path}: answers of several machines: {counts}: give a file of one, by its 'model'"
@@ -248,8 +253,8 @@ def with_variables(
     table = read_table(path, needed=("clip_id",), known=FIELDS)
 
     # Columns that are no variables: those of a manifest (FIELDS), those of a medium that cannot convey the
-    # concept, and those that only describe other columns. OF_VARIABLES has the media of each column that
-    # `film variables` writes.
+    # concept (column -> why), and those that only describe other columns. OF_VARIABLES has the media of each
+    # column that `film variables` writes.
     unperceived = _unperceived_columns(table.columns, target, data.codebook)
     descriptions = [name for name in table.columns if OF_VARIABLES.get(name) == DESCRIBES_ONLY]
     not_variables = {*FIELDS, *unperceived, *descriptions}
@@ -265,13 +270,15 @@ def with_variables(
             f"{path}: it has {missing}{beside}: measure the clips by 'obygaze film variables --windows'"
         )
 
-    left_out = [name for name in table.columns if name not in {"clip_id", *variables.names, *unperceived}]
+    # Columns that are not used, beside those of a medium that cannot convey the concept.
+    named_elsewhere = {"clip_id", *variables.names, *unperceived}
+    other_columns = [name for name in table.columns if name not in named_elsewhere]
     note = _note_on_variables(
         path.name,
         variables,
         clips=data.row_of.keys(),
         clips_of_table=values_of_clip.keys(),
-        left_out=left_out,
+        left_out=other_columns,
         unperceived=unperceived.values(),
     )
     return replace(data, variables=variables.values, variable_names=tuple(variables.names)), [note]

@@ -98,8 +98,9 @@ class MachineComparison:
     def p(self, form: Form, margin: float) -> Floats:
         """Compute a one-sided p-value for each annotator left out [J], by Student's t.
 
-        The null hypothesis is that the machine's shortfall is at least the margin. A small p shows that it is
-        smaller. An error of 0 makes p 0 or 1, whether the shortfall is below the margin or not.
+        The shortfall is by how much the machine agrees less with the other annotators than the annotator left
+        out does, in the `form` of the test. The null hypothesis is that it is at least the margin; a small p
+        shows that it is smaller. Where the shortfall has no error, p is 0 if it is below the margin, else 1.
         """
         shortfall = self.by_form[form]
         above_margin = shortfall.mean - margin
@@ -243,9 +244,11 @@ def alt_test(
 
     constant_name, shuffled_name = CONTROLS
     comparison = compare(name, labels.machine)
-    controls = [compare(constant_name, constant), compare(shuffled_name, shuffles[0])]
-    # The other shuffles are not reported, and are compared only as far as the answer needs them.
-    more_controls = (compare(shuffled_name, shuffle) for shuffle in shuffles[1:])
+    reported_shuffle, *more_shuffles = shuffles
+    controls = [compare(constant_name, constant), compare(shuffled_name, reported_shuffle)]
+    # The other shuffles are not reported. Each is compared when `_answer` asks for it, which stops at the
+    # first control that passes the test.
+    more_controls = (compare(shuffled_name, shuffle) for shuffle in more_shuffles)
     return Alternative(
         comparisons=(comparison, *controls),
         annotators={annotator: n for annotator, n in n_shared.items() if n >= FEWEST_CLIPS},
@@ -329,18 +332,20 @@ def _shuffles(machine: Ints, film: Ints) -> list[Ints]:
     test. Films of one clip exchange their answers with each other (`rows_that_exchange`). Clips must be
     sorted by film.
     """
-    block = np.empty_like(film)  # clips of one block exchange their answers
+    # The clips of a film are a block, which exchange their answers. So are those of all films of one clip.
+    block = np.empty_like(film)
     for number, rows in enumerate(rows_that_exchange(film)):
         block[rows] = number
-    places = np.argsort(block, kind="stable")  # of the clips, block after block
+    clips_by_block = np.argsort(block, kind="stable")
     rng = np.random.default_rng(0)
     shuffles = []
     for _ in range(N_SHUFFLES):
         random_numbers = rng.random(len(film))
-        # Sorted by block, then by the random number: blocks stay in place, and their clips are shuffled.
-        order = np.lexsort((random_numbers, block))
+        # Sorted by block, then by the random number. Both lists of clips have the same block at each place:
+        # a clip of the first one gets the answer of the clip at its place in the second one.
+        shuffled_by_block = np.lexsort((random_numbers, block))
         shuffled = np.empty_like(machine)
-        shuffled[places] = machine[order]
+        shuffled[clips_by_block] = machine[shuffled_by_block]
         shuffles.append(shuffled)
     return shuffles
 
@@ -446,7 +451,7 @@ def _compare_with_annotators(
     left_out_in_turn : sequence of int
         The annotators to compare with: rows of `labels.humans`.
     """
-    advantages = []
+    shares_as_good = []  # of clips, against each annotator
     means_of: dict[Form, list[_ClusteredMean]] = {form: [] for form in FORMS}
     for row in left_out_in_turn:
         is_judged = labels.humans[row] != UNKNOWN
@@ -455,16 +460,17 @@ def _compare_with_annotators(
         shortfall = _shortfall(human, labels.machine[is_judged], others)
         # The shortfall of a clip is above 0 if the annotator agrees better with the others than the machine.
         is_as_good = shortfall.plain <= 0
-        advantages.append(is_as_good.mean())
+        shares_as_good.append(is_as_good.mean())
 
-        # The forms of the test differ in the shortfall, and in what counts as independent: clips or films.
+        # The forms of the test differ in the shortfall: plain, or with all classes weighing the same; and in
+        # what counts as independent: clips or films.
         clip = np.arange(len(human))
         film = labels.film[is_judged]
         means_of["clips"].append(_clustered_mean(shortfall.plain, clip))
         means_of["films"].append(_clustered_mean(shortfall.plain, film))
         means_of["balanced"].append(_clustered_mean(shortfall.balanced, film))
     by_form = {form: _as_arrays(means) for form, means in means_of.items()}
-    return MachineComparison(name, float(np.mean(advantages)), by_form)
+    return MachineComparison(name, advantage=float(np.mean(shares_as_good)), by_form=by_form)
 
 
 def _as_arrays(means: Sequence["_ClusteredMean"]) -> MeanShortfalls:
@@ -559,8 +565,9 @@ def _clustered_mean(values: Floats, clusters: Ints) -> _ClusteredMean:
 
     The degrees of freedom are those that the sizes of the clusters leave (`_degrees_of_freedom`).
 
-    A few clips have a few possible means, so that those of two or three clusters are often equal, by chance.
-    This is no certainty: the error then is the one that independent values have.
+    If the means of all clusters are equal, this error is 0. With two or three small clusters that is often
+    so by chance, as a few clips have only a few possible means, and does not make the mean certain. The error
+    then is the one that independent values have.
     """
     mean = float(values.mean())
     sizes = np.bincount(clusters)
@@ -578,8 +585,9 @@ def _clustered_mean(values: Floats, clusters: Ints) -> _ClusteredMean:
     changes_times_n = residual_sums / (1 - shares)  # their sign does not count, as they are squared
     sum_of_squares = np.sum(changes_times_n**2)
     error = float(np.sqrt(sum_of_squares * (n_clusters - 1) / n_clusters)) / n_values
-    if error < ROUNDING_ERROR:
-        error = float(values.std(ddof=1)) / np.sqrt(n_values)
+    has_equal_means = error < ROUNDING_ERROR
+    if has_equal_means:
+        error = float(values.std(ddof=1)) / np.sqrt(n_values)  # of independent values
     return _ClusteredMean(mean, error, _degrees_of_freedom(shares))
 
 
@@ -589,31 +597,43 @@ def _degrees_of_freedom(shares: Floats) -> float:
     They are G - 1 if all clusters are of one size, and fewer otherwise: where one film has nearly all clips,
     the error is little more than the difference between this film and the rest, and has one.
 
-    It is Satterthwaite's approximation, 2 E[V]^2 / Var[V] of the estimated variance V, for clusters whose
-    means m [G] vary independently and equally: films are alike in how much they differ. V is a multiple of
-    the sum of squares of B m, which are the changes of the mean when a cluster is left out:
+    The approximation is Satterthwaite's: the estimated variance V of the mean has 2 E[V]^2 / Var[V] degrees
+    of freedom. The means m [G] of clusters are taken to vary independently and equally. If a cluster is left
+    out, the mean of all changes by an element of B m, and V is a multiple of the sum of their squares:
 
         B m = h / (1 - h) (m - h' m)            E[V] ~ trace(B B')        Var[V] ~ 2 trace(B B' B B')
 
-    B B' is not made, as it has G x G elements. With w the squares of h / (1 - h) and s the sum of h^2, the
-    squares of its elements are
-
-        w_i^2 (1 + s - 2 h_i)^2 on the diagonal          w_i w_j (s - h_i - h_j)^2 beside it
-
-    and the sum of the latter is made of sums over single clusters, less the terms in which i is j. The pairs
-    with the largest cluster are summed by themselves: their term in which i is j is so large, if the cluster
-    has nearly all clips, that nothing but rounding were left of the difference.
+    The second trace is the sum of the squares of all elements of the symmetric matrix B B'. With w the
+    squares of h / (1 - h) and s the sum of h^2, the elements on the diagonal are w_i (1 + s - 2 h_i). The
+    matrix itself is not made, as it has G x G elements (`_squares_beside_diagonal`).
     """
     if np.ptp(shares) < ROUNDING_ERROR:
-        return float(len(shares) - 1)
+        return float(len(shares) - 1)  # all clusters are of one size
     shares = np.sort(shares)
     weights = (shares / (1 - shares)) ** 2
-    s = np.sum(shares**2)
-    diagonal = weights * (1 + s - 2 * shares)
+    sum_of_squares = np.sum(shares**2)
+    diagonal = weights * (1 + sum_of_squares - 2 * shares)
+    squares_of_elements = np.sum(diagonal**2) + _squares_beside_diagonal(shares, weights, sum_of_squares)
+    return float(np.sum(diagonal) ** 2 / squares_of_elements)
 
+
+def _squares_beside_diagonal(shares: Floats, weights: Floats, s: float) -> float:
+    """Sum the squares of the elements of B B' beside its diagonal, w_i w_j (s - h_i - h_j)^2 for i and j.
+
+    Multiplied out, the sum over all i and j is made of sums over single clusters; the terms in which i is j
+    are then subtracted. The pairs with the largest cluster are summed by themselves: if it has nearly all
+    clips, its term in which i is j is so large that only rounding would be left after subtraction.
+
+    Parameters
+    ----------
+    shares, weights : ndarray, shape [G]
+        h and w of `_degrees_of_freedom`, in the order of shares: the largest is the last.
+    s : float
+        The sum of the squares of the shares.
+    """
     h, largest_h = shares[:-1], shares[-1]
     w, largest_w = weights[:-1], weights[-1]
-    with_largest = 2 * largest_w * np.sum(w * (s - largest_h - h) ** 2)
+    with_largest = 2 * largest_w * np.sum(w * (s - largest_h - h) ** 2)  # [i, largest] and [largest, i]
     all_pairs_of_others = (
         s**2 * np.sum(w) ** 2
         - 4 * s * np.sum(w) * np.sum(w * h)
@@ -621,5 +641,4 @@ def _degrees_of_freedom(shares: Floats) -> float:
         + 2 * np.sum(w * h) ** 2
     )
     pairs_with_themselves = np.sum((w * (s - 2 * h)) ** 2)
-    beside_diagonal = with_largest + all_pairs_of_others - pairs_with_themselves
-    return float(np.sum(diagonal) ** 2 / (np.sum(diagonal**2) + beside_diagonal))
+    return float(with_largest + all_pairs_of_others - pairs_with_themselves)

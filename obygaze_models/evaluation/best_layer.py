@@ -119,14 +119,16 @@ def best_layer(
 def _best_by_chance(films: "list[_MetricOfFilm]", rng: np.random.Generator) -> NDArray[np.float64]:
     """Compute the best layer's mean metric under each random exchange of labels within films, [N_EXCHANGES].
 
-    Instead of labels the weights of clips are exchanged, which depend on the labels only.
+    It is what the best of several layers reaches by chance. A film's metric is a sum over clips of weight
+    times rank term, where the weight depends on the clip's label alone, and the rank term on its score. If
+    clips exchange their weights, the metric is therefore that after an exchange of labels.
     """
     n_layers = films[0].rank_terms.shape[1]
     values = np.zeros((N_EXCHANGES, n_layers))
     for film in films:
-        in_order = np.tile(film.weights, (N_EXCHANGES, 1))  # [N_EXCHANGES, n]
-        exchanged = rng.permuted(in_order, axis=1)
-        values += film.metric(exchanged) / len(films)
+        same_weights = np.tile(film.weights, (N_EXCHANGES, 1))  # [N_EXCHANGES, n]
+        exchanged_weights = rng.permuted(same_weights, axis=1)  # each row in another order
+        values += film.metric(exchanged_weights) / len(films)
     best: NDArray[np.float64] = values.max(axis=1)
     return best
 
@@ -192,8 +194,9 @@ def _spearman_as_weighted_sum(clips: _Clips) -> _MetricOfFilm:
     """Write Spearman's correlation of each layer in a film as a weighted sum of standardised ranks.
 
     The correlation is the mean over clips of a product: the standardised rank of the label times the
-    standardised rank of the score. The weights are the first, divided by the number of clips. A layer whose
-    scores are all equal has the correlation 0.
+    standardised rank of the score. A clip's weight is its label's standardised rank, divided by the number of
+    clips. A layer whose scores are all equal has the correlation 0. The mean correlation over seeds is that
+    of the mean standardised ranks, as it is a sum of them.
     """
     label_ranks = rankdata(clips.labels)
     n_clips = len(label_ranks)
@@ -207,10 +210,10 @@ def _spearman_as_weighted_sum(clips: _Clips) -> _MetricOfFilm:
 
 
 def _ranked_clips(table: pd.DataFrame, models: list[str]) -> list[_Clips]:
-    """Rank the clips of each film by the scores of each model and seed.
+    """Rank the clips of each film by the scores of each model and seed; there is a model for each layer.
 
     Films whose clips all have one label are left out. All models were tested on the same clips with the same
-    seeds, so that clips sorted by id are in the same order for each model and seed.
+    seeds: sorted by id, as `_ranks_by_seed` sorts them too, clips are in one order for all of them.
     """
     films = []
     for _, rows_of_film in table[table["model"].isin(models)].groupby("movie", sort=True):

@@ -228,7 +228,11 @@ class _Results:
 def _train_and_test(
     plan: Plan, data: Dataset, denoised: LabelsByFold, progress: Progress | bool | None
 ) -> _Results:
-    """Train and test every model in all of its folds, and collect the results in the order of the folds."""
+    """Train and test every model in all of its folds, and collect the results in the order of the folds.
+
+    Models are trained in groups, a group in one fold before the next, as some of them share computations on a
+    fold's clips (`_group_for_training`). So results come in another order than that of the folds.
+    """
     records = {fold: _fold_record(plan, data, fold) for fold in plan.folds}
     n_trainings = sum(len(_folds_of(plan, variant.spec)) for variant in plan.variants)  # for the progress
     features = _read_features(plan.variants, data)
@@ -243,7 +247,7 @@ def _train_and_test(
                 record["thresholds"][name] = trained.model.threshold
                 mean_score = _mean_training_score(trained, data, X)
                 if mean_score is not None:  # it is None for baselines, and for models of ordered levels
-                    # Scores of different folds are compared by their distance from this zero.
+                    # Scores by the models of different folds are compared after it is subtracted from each.
                     record["zeros"][name] = mean_score
                 results_of[trained.fold, name] = _test_in_fold(plan, data, trained, X)
                 show(len(results_of), n_trainings)
@@ -307,7 +311,9 @@ def _train_side_by_side(
 ) -> Iterator[_TrainedModel]:
     """Train all models of a group in one fold before the next, and yield each once it is trained.
 
-    A model that draws no random numbers is trained in the folds of the first seed only.
+    Concept models share a decomposition of a fold's features, which is kept for a few folds only: it is used
+    by all of them before the next fold needs another one. A model that draws no random numbers is trained in
+    the folds of the first seed only.
 
     Parameters
     ----------
@@ -324,14 +330,14 @@ def _train_side_by_side(
         spec = variant.spec
         folds = _folds_of(plan, spec)
         # A generator, which trains the model in one more of these folds each time that `next` is called.
-        models = _train_in_folds(
+        model_of_next_fold = _train_in_folds(
             plan, data, variant, folds=folds, X=features[_input_of(spec)], denoised=denoised
         )
-        trainings.append((spec, folds, models))
+        trainings.append((spec, folds, model_of_next_fold))
     for fold in plan.folds:
-        for spec, folds, models in trainings:
+        for spec, folds, model_of_next_fold in trainings:
             if fold in folds:
-                yield _TrainedModel(fold, spec, next(models))
+                yield _TrainedModel(fold, spec, next(model_of_next_fold))
 
 
 def _folds_of(plan: Plan, spec: ModelSpec) -> list[SeededFold]:
@@ -403,9 +409,12 @@ def _training_of_fold(plan: Plan, variant: Variant, fold: SeededFold, denoised: 
     annotators who err; it is empty unless the evaluation models their errors.
     """
     spec = variant.spec
-    if plan.label_plan.noisy and spec.looks_at_features:
+    models_errors_of_annotators = bool(plan.label_plan.noisy)
+    if models_errors_of_annotators and spec.looks_at_features:
+        # A clip whose estimated label is uncertain is positive in some copies, and negative in others.
         labelings = denoised[fold].copies
     else:
+        # Of the annotator whose name is the suffix of the model's, or of all if it has none.
         labelings = plan.label_plan.training_labels[variant.suffix]
 
     # Some models also learn from the clips of the training movies that are not in the task: these have the
@@ -475,7 +484,7 @@ def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
     The threshold and the mean score of each model are added when the model is trained.
     """
     train = fold.split.train
-    # With several labelings, such as those of two annotators, a clip counts if it is positive in any.
+    # If models are trained on each annotator's labels, a clip counts that is positive by any of them.
     is_positive = np.any([labels[train] == 1 for labels in plan.first_labels.values()], axis=0)
     n_tested = {}
     for test in plan.tests:
@@ -488,25 +497,31 @@ def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
         "train_clips": len(train),
         "train_positives": int(is_positive.sum()),
         "tested": n_tested,
+        # By name of a model: its threshold, and its mean score of training clips.
         "thresholds": {},
-        "zeros": {},  # mean scores of the training clips
+        "zeros": {},
         "concepts_left_out": sorted(set(data.labels.concepts) - set(plan.concepts[fold.name])),
     }
 
 
 def _add_alike_concepts(record: dict[str, Any], plan: Plan, data: Dataset) -> None:
-    """Add to a run's record which concepts nothing tells apart: from each other, or from the label."""
-    labels = np.stack(list(plan.first_labels.values()))  # a row for each set of labels
+    """Add to a run's record which concepts are in the same clips as another concept, or as the label.
+
+    Nothing in the labelled clips tells such concepts apart.
+    """
+    labels = np.stack(list(plan.first_labels.values()))  # a row for all, or for each annotator by itself
     is_labelled = (labels != NOT_ASKED).any(axis=0)
     present = data.labels.present[is_labelled]
     alike = concepts_alike(present, data.labels.concepts)
     if alike:
         record["concepts_alike"] = alike
 
-    # Of ordered levels no class is the positive one, and of several annotators no labels are the label.
+    # A concept is compared with the label if there is one: not with those of several annotators, nor with
+    # ordered levels, of which none is the positive one.
     has_one_label = len(labels) == 1 and plan.target.n_classes == 2
     if has_one_label:
-        is_positive = labels[0, is_labelled] == 1
+        (only_labels,) = labels
+        is_positive = only_labels[is_labelled] == 1
         of_label = concepts_of_label(present, data.labels.concepts, is_positive)
         if of_label:
             record["concepts_of_label"] = of_label
@@ -528,13 +543,14 @@ def _add_annotators(
         record["experts"] = experts or "merged"
     if plan.tests_left_out:
         record["tests_left_out"] = dict(plan.tests_left_out)
-    # How often each annotator is right, as estimated.
+    # How often each annotator is right, as estimated in each fold; and if their labels do not tell who is.
     if denoised:
         shares_of_folds = [labels.shares for labels in denoised.values()]
         record["noise"] = _mean_shares(plan.label_plan.noisy, shares_of_folds)
-        if agree_by_chance(np.stack(list(plan.label_plan.noisy.values()))):
+        calls_of_annotators = np.stack(list(plan.label_plan.noisy.values()))
+        if agree_by_chance(calls_of_annotators):
             record["noise_untold"] = True
-    # The other annotators, whose mean label is compared like a model's score.
+    # In tests of one annotator's labels, the mean label of the others is compared like a model's score.
     if any(test.mean_of_others is not None for test in plan.tests):
         record["models"][OTHER_ANNOTATOR] = {"title": OTHER_TITLE}
 

@@ -114,8 +114,8 @@ def plan_labels(
     annotator judged, and there is no test on agreement.
 
     Machines among annotators (`Labels.machines`) are trained on where `train_on` says so: by ``each``,
-    ``soft`` and ``noisy``. Tests are on labels of people. Beside one person and machines, labels are of one
-    annotator.
+    ``soft`` and ``noisy``. Tests are on labels of people. If all annotators but one are machines, and
+    `train_on` is not given, that person's labels are taken as those of one annotator.
 
     Parameters
     ----------
@@ -140,7 +140,8 @@ def plan_labels(
     by_annotator = data.labels.experts
     is_of_one_person = len(by_annotator) > 1 and len(data.labels.people) == 1  # beside machines
     if train_on is None and (not by_annotator or is_of_one_person):
-        training_labels = {"": [target.of(data.labels)]}
+        no_suffix = ""  # of the models' names
+        training_labels = {no_suffix: [target.of(data.labels)]}
         tested = [Tested(test, test.of(data.labels), seen_score=data.labels.seen_score) for test in tests]
         return LabelPlan(training_labels, tested)
 
@@ -339,11 +340,14 @@ def _tests_by_annotators(test: Target, merged: Labels, *, test_seen_scores: bool
         Whether labels that were given in sight of a model's score count in the mean of the others.
     """
     by_annotator = merged.people
+    # The labels of J annotators of N clips, and what counts of them in the mean of an annotator's others.
     labels_of = {name: test.of(labels) for name, labels in by_annotator.items()}
-    all_labels = np.stack(list(labels_of.values()))  # [J annotators, N clips]
-    blind_labels = np.stack(
-        [without_seen_scores(labels, by_annotator[name].seen_score) for name, labels in labels_of.items()]
-    )
+    all_labels = np.stack(list(labels_of.values()))  # [J, N]
+    counted_labels = all_labels
+    if not test_seen_scores:
+        counted_labels = np.stack(
+            [without_seen_scores(labels, by_annotator[name].seen_score) for name, labels in labels_of.items()]
+        )
     n_judges = (all_labels != NOT_ASKED).sum(axis=0)
     has_shared_clips = bool((n_judges > 1).any())
 
@@ -353,8 +357,8 @@ def _tests_by_annotators(test: Target, merged: Labels, *, test_seen_scores: bool
         tested = Tested(target, labels, seen_score=by_annotator[name].seen_score)
         if has_shared_clips:
             others = np.delete(all_labels, row, axis=0)
-            blind_others = np.delete(blind_labels, row, axis=0)
-            tested = _on_shared_clips(tested, others, others if test_seen_scores else blind_others)
+            counted_others = np.delete(counted_labels, row, axis=0)
+            tested = _on_shared_clips(tested, others, counted_others)
         yield tested
 
     # The test on the clips on which all annotators agree.
@@ -382,8 +386,9 @@ def _on_shared_clips(tested: Tested, others: Ints, counted_others: Ints) -> Test
     """Restrict the test on one annotator's labels [N] to clips which others judged too.
 
     On these clips, the mean label of the others can be evaluated like a model's score: it shows how well
-    people do. A clip that the others judged in sight of a model's score alone has no such mean: it is marked
-    as if the annotator's own label had been given so.
+    people do. If all others judged a clip in sight of a model's score, it may have no such mean. The clip is
+    then marked by `seen_score`, as clips are that the annotator judged in sight of a score, and is not tested
+    either.
 
     Parameters
     ----------
@@ -441,13 +446,16 @@ class Variant(NamedTuple):
 def make_variants(specs: Sequence[ModelSpec], label_plan: LabelPlan, data: Dataset) -> Iterator[Variant]:
     """Yield each model once for every set of training labels, such as those of each annotator.
 
-    The name and title of a variant say whose labels it is trained on. Models that read no features are
-    trained on the first set only. Baselines for which the dataset has data are added.
+    The name and title of a variant say whose labels it is trained on: "linear@AB" on those of AB. The suffix
+    is "@" and the annotator, or empty for labels that are not of one annotator. Models that read no features,
+    such as one that calls every clip positive, do not stand for an annotator: they are trained once, on the
+    first set of labels. Baselines for which the dataset has data are added.
     """
     suffixes = list(label_plan.training_labels)
+    first_suffix = suffixes[0]
     for spec in [*specs, *_baselines(label_plan, data)]:
         if not spec.looks_at_features:
-            yield Variant(suffixes[0], spec)
+            yield Variant(first_suffix, spec)
             continue
         for suffix in suffixes:
             title = spec.title

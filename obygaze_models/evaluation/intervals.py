@@ -153,15 +153,18 @@ def t_interval(
     mean = float(defined.mean()) if n_defined else NAN
     if n_defined < FEWEST_MOVIES:
         return Interval(mean, NAN, NAN, n_defined, n_undefined)
-    # The interval of a mean is the jackknife interval over movies, whose variance is 1 / n of the variance
-    # between movies. `variance_factor` may ask for more.
-    means_without = (defined.sum() - defined) / (n_defined - 1)
-    variance_scale = n_defined * variance_factor(n_defined, covers)
-    low, high = _interval_ends(mean, means_without, level, bounds, variance_scale)
-    if are_equal(defined):  # then the ends are NaN, and so they stay if the variance is not known
-        error = (variance_by_chance * variance_factor(n_defined, covers)) ** 0.5
-        half_width = float(ndtri((1 + level) / 2)) * error  # of a variance that is known, not estimated
+    # The variance of the mean is this factor times the variance between movies.
+    factor = variance_factor(n_defined, covers)
+    if are_equal(defined):
+        # The variance between movies cannot be estimated. The ends are NaN if it is not known either.
+        error = (variance_by_chance * factor) ** 0.5
+        half_width = float(ndtri((1 + level) / 2)) * error
         low, high = mean - half_width, mean + half_width
+    else:
+        # The interval is that of the jackknife over movies, whose variance is 1 / n of the variance between
+        # movies: it is scaled to the factor.
+        means_without = (defined.sum() - defined) / (n_defined - 1)  # each movie
+        low, high = _interval_ends(mean, means_without, level, bounds, n_defined * factor)
     if possible is not None:
         least, most = possible
         low = float(np.clip(low, least, most))
@@ -427,10 +430,11 @@ class _Distance(NamedTuple):
     without: NDArray[np.float64]
 
     def logs_without(self) -> NDArray[np.float64]:
-        """Compute the logarithms of the distances without each movie [K].
+        """Compute the logarithms of the distances from the bound [K] that estimates without each movie have.
 
-        If one movie has all the errors, the estimate without it is at the bound: its distance is 0, and the
-        logarithm infinite. Distances below a quarter of `value` (`MAX_TIMES_CLOSER`) are raised to that.
+        If one movie has all the errors, the estimate without it is at the bound, such as an AUC of 1: its
+        distance is 0, and the logarithm infinite. So that one movie cannot make the interval infinite,
+        distances below a quarter of that of all movies (`MAX_TIMES_CLOSER`) are raised to this quarter.
         """
         min_distance = self.value / MAX_TIMES_CLOSER
         return np.asarray(np.log(np.maximum(self.without, min_distance)))

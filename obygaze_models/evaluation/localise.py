@@ -120,7 +120,8 @@ def localise(
         n_left_out += len(clips) - len(mixed)
         if not mixed:
             continue
-        values = _measure_movie(clips, mixed)  # [measures, mixed clips, clips whose scores are taken]
+        # Each mixed clip by the scores of every clip of the movie: its own, and as chance those of others.
+        values = _measure_movie(clips, mixed)  # [measures, mixed clips, clips]
         means_of_shifts.append(_means_of_shifts(values, mixed, n_shifts, rng))
         rows.append({"movie": movie, **_movie_row(clips, mixed, values)})
     if not rows:
@@ -128,7 +129,8 @@ def localise(
 
     # Movies count equally, however many clips they have: they are what is independent.
     by_movie = pd.DataFrame(rows)
-    pooled = _pooled(by_movie, np.mean(means_of_shifts, axis=0), n_shifts)
+    mean_of_movies_by_shift = np.mean(means_of_shifts, axis=0)  # [measures, n_shifts], for p
+    pooled = _pooled(by_movie, mean_of_movies_by_shift, n_shifts)
     n_without_scores = frames["clip_id"].nunique() - table["clip_id"].nunique()
     return Localisation(by_movie, pooled, n_left_out, n_shifts, n_without_scores)
 
@@ -136,11 +138,12 @@ def localise(
 def _means_of_shifts(
     values: NDArray[np.float64], mixed: Sequence[int], n_shifts: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Compute the mean of each measure over a movie's mixed clips, if clips take the scores of later clips.
+    """Compute for each of many random shifts the mean of each measure over a movie's mixed clips.
 
-    Such shifts show what scores reach by chance that know nothing of the segments. A shift by 3 gives each
-    clip the scores of the third clip after it, and the last clips those of the first. Mixed clips are those
-    that are measured: they have frames inside and outside of segments.
+    A shift by 3 gives each clip the scores of the third clip after it, and the last clips those of the first.
+    Shifts show what scores reach by chance that know nothing of the segments, though they are alike in
+    neighbouring clips. Mixed clips are those that are measured: they have frames inside and outside of
+    segments.
 
     Parameters
     ----------
@@ -170,7 +173,16 @@ def _means_of_shifts(
 def _scored_frames(
     frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, float]]], score: str
 ) -> pd.DataFrame:
-    """Select the frames that have a score, in order of time; the parameters are those of `localise`.
+    """Select the frames that have a score, in order of time, and mark those that lie in a segment.
+
+    Parameters
+    ----------
+    frames : DataFrame
+        Columns clip_id, movie, time_s and `score`.
+    segments : mapping of str to sequence of (float, float)
+        Movie -> start and end of each segment, in seconds.
+    score : str
+        Column that frames are ranked by.
 
     Returns
     -------
@@ -218,10 +230,10 @@ def _split_into_clips(frames: pd.DataFrame) -> list[_FramesOfClip]:
 
 
 def _measure_movie(clips: Sequence[_FramesOfClip], mixed: Sequence[int]) -> NDArray[np.float64]:
-    """Measure each mixed clip of a movie, with its own scores and with those of every other clip.
+    """Measure how well each mixed clip's segments are found by its own scores, and by those of other clips.
 
-    A clip is mixed if it has frames inside and outside of segments: only there is something to find. How well
-    the scores of other clips find its segments is the chance level.
+    A clip is mixed if it has frames inside and outside of segments: only there is something to find. The
+    scores of another clip know nothing of its segments. How well they find them is the chance level.
 
     Parameters
     ----------
@@ -233,7 +245,7 @@ def _measure_movie(clips: Sequence[_FramesOfClip], mixed: Sequence[int]) -> NDAr
     Returns
     -------
     ndarray, shape [measures, mixed clips, clips]
-        The last axis is the clip whose scores the mixed clip is given.
+        Entry [a, m, c] is measure a of the frames of mixed clip m, ranked by the scores of clip c.
     """
     # Number of frames -> the scores of all clips, stretched to that number. Most clips have the same number.
     scores_by_n_frames: dict[int, NDArray[np.float64]] = {}

@@ -105,14 +105,15 @@ def make_plan(
     named_models = (models,) if isinstance(models, str) else models
     specs = models_for(target.kind, named_models, imbalance=imbalance)
 
-    # --- labels
+    # --- labels: those to train on, by the suffix of the models that learn them, and those to test on
     label_plan = plan_labels(data, target, tested_targets, experts, test_seen_scores=test_seen_scores)
     usable = _usable_labels(data, target, label_plan, test_seen_scores=test_seen_scores)
     first_labels = usable.first_labels
     tests = usable.tests
     _refuse_labels_among_features(data, target, first_labels, tests)
 
-    # --- folds; labels of an annotator that cannot be learnt in some fold are left out of all
+    # --- folds; an annotator's labels that cannot be learnt in some fold are left out of all folds, which are
+    # then made anew, as other clips are left to train on
     folds = _make_folds(data, first_labels, tests, seen=seen, n_folds=n_folds)
     needed = _needed_classes(target)
     why_not_learnt = _labels_not_learnable(folds, first_labels, data.movies, needed, seen=seen)
@@ -177,7 +178,9 @@ def _usable_labels(
 ) -> _UsableLabels:
     """Leave out training labels and tests that lack a class, and clips that may not be tested.
 
-    With `test_seen_scores` false, these are clips whose label was given in sight of a model's score.
+    With `test_seen_scores` false, clips whose label was given in sight of a model's score may not be tested.
+    Training labels are named by the suffix of the models that learn them: "@ANNOTATOR" for those of one
+    annotator, "" for all others.
 
     Raises
     ------
@@ -187,7 +190,8 @@ def _usable_labels(
     needed = _needed_classes(target)
 
     # --- training labels
-    # A clip that has a label in several arrays is counted once: its first label decides on its class.
+    # A clip that several annotators labelled has a label in several arrays [N]. To see whether a class is
+    # lacking, it is counted once, by the first of its labels.
     all_labels = {suffix: _first_label(arrays) for suffix, arrays in label_plan.training_labels.items()}
     why_not_trained = _labels_without_a_class(all_labels, needed, data.levels)
     first_labels = _without_unlearnable(all_labels, why_not_trained)
@@ -348,10 +352,11 @@ def _fold_table(data: Dataset, rows_in_use: Rows, *, seen: bool, n_folds: int | 
 
 
 def _make_fold(data: Dataset, split: Split, *, seen: bool) -> _Fold:
-    """Name a fold after what it tests, and list its context rows.
+    """Name a fold after what it tests, and list its context rows: clips that models may know beside labels.
 
-    These are all clips of the movies that are trained on, in the task or not. With `seen`, where folds are
-    blocks of scenes, they are the training clips only: other clips of these movies may be tested.
+    These are all clips of the movies that are trained on, also those whose level is not in the task. With
+    `seen`, where folds are blocks of scenes, they are the training clips only: other clips of these movies
+    may be tested. A fold that tests one movie has its name; others have a number.
     """
     if seen:
         name = f"block {split.fold}"
@@ -381,13 +386,22 @@ def _labels_not_learnable(
 ) -> dict[str, str]:
     """Say which training labels no model can be trained on in some fold: suffix of the models' names -> why.
 
-    `movies` [N] are those of all clips; the other parameters are those of `_why_not_learnable`.
+    Parameters
+    ----------
+    folds : sequence of _Fold
+    first_labels : mapping of str to ndarray
+        Suffix of the models' names ("@ANNOTATOR", or "" for labels of all) -> labels of all clips [N].
+    movies : ndarray, shape [N]
+    needed : mapping of int to str
+        The classes that training labels must have, and their names.
+    seen : bool
+        Whether folds are blocks of scenes instead of movies.
     """
     reasons = {}
     for suffix, labels in first_labels.items():
-        # Only the labels of one annotator have a suffix. They are left out if a fold cannot be divided into
-        # inner folds; with the labels of all, the training itself then raises an error.
-        is_of_one_annotator = bool(suffix)
+        # Labels of one annotator are also left out if a fold cannot be divided into inner folds; with the
+        # labels of all, the training itself then raises an error.
+        is_of_one_annotator = suffix != ""
         for fold in folds:
             reason = _why_not_learnable(fold, labels, suffix, needed, seen=seen)
             if is_of_one_annotator and not reason:
@@ -530,15 +544,19 @@ def _without_tests(
 ) -> list[Tested]:
     """Leave out the tests for which there is a reason (name of the target -> reason).
 
+    Only tests of single annotators' labels (`by_annotator`) may be left out, as the program makes them.
+    Other tests were asked for by name.
+
     Raises
     ------
     ProtocolError
-        None are left; or a test that is left out was asked for, because tests are not `by_annotator`.
+        A test may not be left out, or none would remain.
     """
     remaining = [test for test in tests if test.target.name not in reasons]
-    # The tests of single annotators are made here, and not asked for by name: some may be left out.
-    may_leave_out = by_annotator and bool(remaining)
-    if reasons and not may_leave_out:
+    if not reasons:
+        return remaining
+    may_leave_out = by_annotator and len(remaining) > 0
+    if not may_leave_out:
         name, reason = next(iter(reasons.items()))
         raise ProtocolError(f"{name}: {reason}")
     return remaining

@@ -86,7 +86,7 @@ def drifts(
 
     A line is fitted through each annotator's mean calls of films. Whether films differ around their lines by
     more than calls within films explain is tested for all annotators together, and makes all intervals wider
-    (`_errors_per_half_width`).
+    (`_half_width_in_errors`).
 
     Parameters
     ----------
@@ -103,10 +103,10 @@ def drifts(
         One for each annotator, with its 95 % interval.
     """
     lines = [_fit_line(films, film_numbers) for films, film_numbers in annotators]
-    errors_per_half_width = _errors_per_half_width(lines, independent)
+    half_width_in_errors = _half_width_in_errors(lines, independent)
     estimates = []
     for line in lines:
-        half_width = float(line.error * errors_per_half_width)
+        half_width = float(line.error * half_width_in_errors)
         drift = Drift(
             films=line.n_films,
             value=line.change,
@@ -117,12 +117,13 @@ def drifts(
     return estimates
 
 
-def _errors_per_half_width(lines: Sequence["_Line"], independent: float) -> float:
-    """Compute how many standard errors of a line the half width of a drift's interval is.
+def _half_width_in_errors(lines: Sequence["_Line"], independent: float) -> float:
+    """Compute by how many standard errors the interval of a drift reaches to either side, such as 1.96.
 
-    The standard errors assume that the mean calls of films differ from the line only because calls differ
-    within films. Let the excess be the observed sum of squares of all films around their lines, divided by
-    the sum that this predicts. A chi-squared test tells whether the excess is above 1 by more than chance:
+    A drift is the change along a line through an annotator's mean calls of films. Its standard error assumes
+    that the means differ from the line only because calls differ within films. Let the excess be the observed
+    sum of squares of all films around their lines, divided by the sum that this predicts. A chi-squared test
+    tells whether the excess is above 1 by more than chance:
 
     - if not, the result is a quantile of the normal distribution;
     - if so, the standard errors are too small by the factor sqrt(excess), which is itself estimated: the
@@ -142,8 +143,9 @@ def _errors_per_half_width(lines: Sequence["_Line"], independent: float) -> floa
     observed_sums = np.array([line.residual_squares for line in fitted], dtype=np.float64)
     expected_sum = degrees_of_lines @ expected_squares
     excess = observed_sums.sum() / max(expected_sum, MIN_VARIANCE)
-    # Dependent calls have fewer degrees of freedom.
+    # Of calls that depend on each other, such as differences that add up to 0, only a share is information.
     total_degrees = max(independent * float(degrees_of_lines.sum()), 1.0)
+    # By chance, excess * degrees has the chi-squared distribution.
     p_of_excess = chdtrc(total_degrees, excess * total_degrees)
     quantile = (1 + LEVEL) / 2
     if p_of_excess < MAX_P_OF_EXCESS:
@@ -269,9 +271,9 @@ class Progress:
 def round_progress(planned: Manifest, annotated: Manifest, task: str | None = None) -> dict[str, Progress]:
     """Report each annotator's progress and drift in a round of annotation.
 
-    Labels of machines are no part of drift (`labels_of_people`). Those given in sight of a model's score are,
-    as rounds are judged at the desk; they are counted, as annotators who see a score agree with it, and so
-    with each other.
+    Drift is that of people: labels of machines do not count. Labels given in sight of a model's score do, as
+    rounds are judged at the desk, where a score may be shown. How many there are is reported (`in_sight`), as
+    annotators who see a score agree with it, and so with each other.
 
     Parameters
     ----------
@@ -311,8 +313,9 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     films_done = {(segment.annotator, segment.movie) for segment in segments}
     codebook = annotated.codebook
     clips_done = {(label.annotator, label.clip_id) for label in labels if has_labels(label, codebook)}
-    compared = _with_scales_alone(labels_of_people(labels))
-    drifts_of_round = _drifts_of_round(compared, clips, film_numbers, task)
+    # Of their additional columns, only ranks on scales are kept: drift may be on a scale.
+    labels_for_drift = _with_scales_alone(labels_of_people(labels))
+    drifts_of_round = _drifts_of_round(labels_for_drift, clips, film_numbers, task)
     n_in_sight = Counter[str]()
     for label in labels:
         if has_labels(label, codebook) and label.extras.get(SEEN_SCORE) == "1":
@@ -369,7 +372,10 @@ class _DriftsOfRound(NamedTuple):
 def _drifts_of_round(
     labels: Manifest, clips: Manifest, film_numbers: Mapping[str, Mapping[str, int]], task: str | None
 ) -> _DriftsOfRound:
-    """Estimate the drift of each annotator of a round.
+    """Estimate the drift of each annotator of a round: by own calls alone, and against the other annotators.
+
+    A call is a label as a number. Against others, a clip's call counts less the mean call of the others on
+    the same clip.
 
     Parameters
     ----------
@@ -389,14 +395,15 @@ def _drifts_of_round(
     differences = _differences_from_others(calls)
     movies = np.array([clip.movie for clip in clips])
 
-    # `drifts` tests together, for all annotators it is given, whether films differ by more than their calls
-    # explain. Own calls also differ because films show different things, to each annotator other films: each
-    # annotator is tested alone.
+    # `drifts` tests whether films differ by more than the calls within them explain, in one test for all
+    # annotators that it is given. Own calls differ between films because films show different things, and
+    # each annotator judged other films. So `drifts` is given one annotator at a time.
     alone = {}
     for name, numbers in film_numbers.items():
-        alone[name] = drifts([_split_by_film(calls[name], movies, numbers)])[0]
+        (drift,) = drifts([_split_by_film(calls[name], movies, numbers)])
+        alone[name] = drift
 
-    # In differences from others this cancels out: all annotators are tested together.
+    # What a film shows cancels out in differences between annotators of the same clip: one test for all.
     all_differences = [
         _split_by_film(differences[name], movies, numbers) for name, numbers in film_numbers.items()
     ]
@@ -470,14 +477,14 @@ def _project_onto_clips(labelled: Manifest, clips: Manifest) -> Manifest:
     """
     if _are_of_clips(labelled, clips):
         return labelled
-    # Further columns tell which segments are windows that were drawn.
     with_level = labelled.with_clips(clip for clip in labelled if clip.level is not None)
     projected = project(with_level, clips, per_annotator=True).manifest
+    # The additional columns that are no scales stay: they tell which segments are windows that were drawn.
     scale_names = {scale.name for scale in labelled.codebook.scales}
     rows = []
     for clip in projected:
-        others = {name: cell for name, cell in clip.extras.items() if name not in scale_names}
-        rows.append(replace(clip, extras=others))
+        other_columns = {name: cell for name, cell in clip.extras.items() if name not in scale_names}
+        rows.append(replace(clip, extras=other_columns))
     return projected.with_clips(rows)
 
 
@@ -505,7 +512,8 @@ def _calls_by_annotator(labelled: Manifest, clips: Manifest, task: str | None) -
     1; without one, the distances of levels from the lowest (`_numbers_of_classes`).
     """
     target, number_of_class = _numbers_of_classes(labelled.codebook, task)
-    columns: Sequence[str] = ()  # those of scales; of free segments there are none
+    # The columns of scales, which all labels have or none: of free segments there are none.
+    columns: Sequence[str] = ()
     if labelled.clips:
         columns = tuple(labelled.clips[0].extras)
         if target.scale and target.scale not in columns:
@@ -513,6 +521,7 @@ def _calls_by_annotator(labelled: Manifest, clips: Manifest, task: str | None) -
                 f"{target.name}: no label of the clips has a column {target.scale}, and free segments "
                 "are projected by their levels alone"
             )
+    # `experts_of` takes clips with the columns of the labels. On clips themselves they are empty.
     clips = clips.with_clips(replace(clip, extras=dict.fromkeys(columns, "")) for clip in clips)
     calls = {}
     for name, labels in experts_of(labelled, clips).items():

@@ -449,10 +449,13 @@ def record_of(
     # `NOT_ASKED` is the label of clips that are not in a task.
     is_tested = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
     is_trained = target.of(data.labels) != NOT_ASKED
-    excluded = _excluded(data, target, tests)
-    # Neither trained on nor asked for by a test
+    # Clips of other levels than those that models are trained and tested on. Clips that a test leaves out, as
+    # they were judged in sight of a score, are of its levels.
     is_of_other_level = ~is_tested & ~is_trained & ~is_in_sight
-    n_of_other_levels_excluded = len(data.excluded) - len(excluded)  # such clips lack features too
+    # Some clips of other levels have no features either: `data.excluded` has all clips without features, and
+    # `excluded` those that would have been trained on or tested.
+    excluded = _excluded(data, target, tests)
+    n_of_other_levels_excluded = len(data.excluded) - len(excluded)
     clips = {
         **data.counts,
         "other_levels": int(is_of_other_level.sum()) + n_of_other_levels_excluded,
@@ -483,7 +486,7 @@ def record_of(
         models={spec.name: spec.settings() for spec in specs},
         versions=software(),
     )
-    # Fields that are not set are left out of the JSON values.
+    # Fields that are not set are left out of the JSON values; those of the origin come first.
     set_fields = {name: value for name, value in asdict(record).items() if value is not UNSET}
     values = {**(origin or {}), **set_fields}
     if data.modalities:

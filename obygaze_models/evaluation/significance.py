@@ -151,10 +151,10 @@ def _concepts_by_clips(labels: NDArray[np.float64]) -> list[tuple[NDArray[np.int
 def _refuse_unmixed(
     concepts: NDArray[np.intp], presence: NDArray[np.float64], movies: NDArray[np.intp]
 ) -> None:
-    """Raise if one of the concepts varies within fewer than two movies.
+    """Raise if one of the concepts varies within fewer than two movies, so that no shift can test it.
 
-    A movie in which all clips have the concept, or none, is the same under every shift, and a single movie
-    has no other one to be predicted from.
+    A movie in which all clips have the concept, or none, is the same under every shift. Of the others there
+    must be two: one to learn from, and one to be predicted.
 
     Parameters
     ----------
@@ -165,8 +165,9 @@ def _refuse_unmixed(
     movies : ndarray of int, shape [N]
     """
     for concept, presence_of_concept in zip(concepts, presence.T, strict=True):
-        is_not_mean = np.abs(presence_of_concept) > ROUNDING_OF_PRESENCE
-        n_mixed = np.unique(movies[is_not_mean]).size
+        # In a movie in which the concept does not vary, each clip's presence is the mean: it differs by 0.
+        differs_from_mean = np.abs(presence_of_concept) > ROUNDING_OF_PRESENCE
+        n_mixed = np.unique(movies[differs_from_mean]).size
         if n_mixed < 2:
             raise ConceptError(
                 f"concept {concept} varies within {counted(n_mixed, 'movie')}: shifts within "
@@ -363,10 +364,10 @@ def associate(
     """Compute how well units of a dictionary separate clips with and without concepts, and test it by shifts.
 
     Units are the directions that were learnt without labels (`learn_dictionary`). The AUC of each unit for
-    each concept is computed within films, and averaged over films. It is tested by its deviation from .5,
-    with the maximum over all units and concepts as the statistic under shifts (a max-statistic permutation
-    test), which corrects for their number. Separate tests of units, adjusted for their number, call too many
-    rare units significant.
+    each concept is computed within films, and averaged over films. How far it is from .5 is compared with
+    what shifts of the presences of concepts give by chance: under each shift, the farthest of all units and
+    concepts counts, which corrects for their number (a max-statistic permutation test). Separate tests of
+    units, adjusted for their number, call too many rare units significant.
 
     Parameters
     ----------
@@ -392,13 +393,13 @@ def associate(
         ranks_of_films.append(ranks.T)  # [H, clips of the film]
 
     auc = _aucs_by_film(ranks_of_films, films, present)
-    observed = _deviations_from_chance(auc)  # [H, K]
-    n_as_far = np.ones(observed.shape, np.int64)  # the unshifted labels count as one of the shifts
+    observed = _deviations_from_chance(auc)  # of the mean over films, [H, K]
+    n_shifts_as_far = np.ones(observed.shape, np.int64)  # the unshifted labels count as one of the shifts
     for order in circular_shifts(film_of_clip, N_SHIFTS, np.random.default_rng(seed)):
-        shifted = _deviations_from_chance(_aucs_by_film(ranks_of_films, films, present[order]))
-        largest_of_shift = shifted.max(initial=0)  # over all units and concepts
-        n_as_far += largest_of_shift >= observed - ROUNDING
-    return Association(auc, n_as_far / (1 + N_SHIFTS))
+        auc_of_shift = _aucs_by_film(ranks_of_films, films, present[order])
+        farthest_of_shift = _deviations_from_chance(auc_of_shift).max(initial=0)  # of all units and concepts
+        n_shifts_as_far += farthest_of_shift >= observed - ROUNDING
+    return Association(auc, n_shifts_as_far / (1 + N_SHIFTS))
 
 
 def _aucs_by_film(

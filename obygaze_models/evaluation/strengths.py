@@ -329,9 +329,10 @@ def _draw_strengths(
     """
     mixture = before.mixture
 
-    # Which judgements count, and how precisely each tells the difference of its two strengths. Given its
-    # Polya-Gamma variable w, the likelihood of a judgement is a normal density of the margin, with the
-    # precision w and the mean 1 / (2 w). A random judgement is independent of the margin: its precision is 0.
+    # Which judgements count, and how precisely each tells the margin: the strength of the chosen item less
+    # that of the other one. Given its Polya-Gamma variable w, the likelihood of a judgement is a normal
+    # density of the margin, with the precision w and the mean 1 / (2 w). A random judgement is independent of
+    # the margin: its precision is 0.
     margin = comparisons.margin(before.of_item)
     is_not_random = _draw_not_random(margin, reliabilities.of_worker[comparisons.worker], rng)
     judgement_precision = np.where(is_not_random, polya_gamma(margin, rng), 0.0)
@@ -355,11 +356,13 @@ def _draw_strengths(
 
 
 def _linear_term(comparisons: Comparisons, is_not_random: Bools) -> Floats:
-    """Compute the linear term b of the normal density of strengths and centres, [N + N_COMPONENTS].
+    """Compute the linear term b of the normal density exp(-x' Q x / 2 + b' x) of strengths and centres x.
 
-    It is precision times mean, summed over judgements. A judgement's margin has the precision w and the mean
-    1 / (2 w), whose product is 1/2: it adds 1/2 to the chosen item and -1/2 to the other one. `is_not_random`
-    [C] marks the judgements that count.
+    There are N strengths and then `N_COMPONENTS` centres, and so has b. It is precision times mean, summed
+    over judgements. Given its Polya-Gamma variable w, a judgement is a normal density of the margin, the
+    chosen item's strength less the other's, with the precision w and the mean 1 / (2 w). The product is 1/2:
+    it adds 1/2 to the chosen item and -1/2 to the other one. The priors have the mean 0, and add nothing.
+    `is_not_random` [C] marks the judgements that count.
     """
     n_won = np.bincount(comparisons.chosen, is_not_random, comparisons.n_items)
     n_lost = np.bincount(comparisons.other, is_not_random, comparisons.n_items)
@@ -370,8 +373,12 @@ def _linear_term(comparisons: Comparisons, is_not_random: Bools) -> Floats:
 def _link_strengths(comparisons: Comparisons, mixture: Mixture, judgement_precision: Floats) -> "Links":
     """Link the two items of every judgement, and every item with the centre of its component.
 
-    Links are between the numbers that `_draw_strengths` draws: the strengths of items 0 to N - 1, and
-    then the centres, so that the centre of component k is number N + k.
+    A link is a normal density of the difference of two numbers, whose precision is the link's weight. A
+    judgement is one of the difference of two strengths, and the prior of a strength is one of its difference
+    from the centre of its component of the mixture.
+
+    The numbers are those that `_draw_strengths` draws: the strengths of items 0 to N - 1, and then the
+    centres, so that the centre of component k is number N + k.
 
     Parameters
     ----------
@@ -461,12 +468,14 @@ class Links(NamedTuple):
         return np.asarray(solution)
 
     def _noise(self, prior_precision: Floats, rng: np.random.Generator) -> Floats:
-        """Draw n normal numbers with the covariance Q of `draw`.
+        """Draw n normal numbers whose covariance is the matrix Q, the precision of the numbers to be drawn.
 
-        For a link of weight w between numbers i and j, a normal variable z of variance w is added to noise i
-        and subtracted from noise j. That adds w to the variances Q_ii and Q_jj, and E[z (-z)] = -w to the
-        covariance Q_ij, as in `_precision`. Each number gets one more variable, whose variance is the prior
-        precision.
+        `draw` solves Q x = b + noise, and x then has the covariance Q^-1 Q Q^-1 = Q^-1, as it must.
+
+        A link of weight w between numbers i and j adds w to Q_ii and Q_jj, and -w to Q_ij. Noise gets the
+        same covariance if a normal variable z of variance w is added to noise i and subtracted from noise j,
+        as E[z (-z)] = -w. The prior precision of a number adds to Q_ii alone: a further variable of this
+        variance.
         """
         link_noise = np.sqrt(self.weights) * rng.normal(size=len(self.weights))
         prior_noise = np.sqrt(prior_precision) * rng.normal(size=self.n)
@@ -504,9 +513,11 @@ def _propose_scale(
     The acceptance probability is the ratio of the posterior densities after and before, times the Jacobian of
     the proposal. With the factor f, N strengths, K centres and K variances:
 
-    - the priors of strengths, centres and variances are relative to the scales `Mixture.rate` and
-      `Mixture.centre_variance`, which are multiplied too: their densities are divided by f^(N + K + 2 K);
-    - the Jacobian of these N + 2 K numbers is f^(N + K + 2 K). The two cancel.
+    - strengths and centres are multiplied by f and variances by f^2, so that the Jacobian of these numbers is
+      f^(N + K + 2 K);
+    - their priors have the scales `Mixture.rate` and `Mixture.centre_variance`, which grow along. Stretched
+      in this way, each prior density falls by the factor of its number: by f^(N + K + 2 K) in all. The two
+      cancel.
 
     What is left are the ratios of the likelihood of the judgements, and of the prior of the two scales
     (`Mixture.log_scale_prior`, of their logarithms, whose Jacobian is 1).
@@ -638,7 +649,9 @@ def _draw_mixture(strengths: Strengths, rng: np.random.Generator) -> Mixture:
     members = _draw_members(strengths.of_item, before, rng)
     n_members = np.bincount(members.component, minlength=N_COMPONENTS)
     weights = _draw_shares(n_members, rng)
-    # The components' variances, from the deviations of their items, and the rate of their distribution.
+    # The components' variances, from the deviations of their items, and the rate of their distribution. A
+    # component is Student's t: given its precision factor f, an item is normal with the variance v / f, and
+    # so tells of the component's variance v by f times its squared deviation.
     deviations = strengths.of_item - before.centres[members.component]
     weighted_squares = members.precision_factor * deviations**2
     sums_of_squares = np.bincount(members.component, weighted_squares, N_COMPONENTS).astype(np.float64)
@@ -716,11 +729,14 @@ def _draw_members(strength: Floats, before: Mixture, rng: np.random.Generator) -
     is a gamma variable of shape d / 2 and rate d / 2. Given the strength, f is again a gamma variable: the
     strength is one normal value, which adds 1 / 2 to the shape and q / 2 to the rate.
     """
+    # The component: drawn in proportion to the density of the item's strength in each.
     d = DEGREES_OF_FREEDOM
-    squared_deviation = (strength[:, None] - before.centres) ** 2 / before.variances  # [N, N_COMPONENTS]
-    log_scale = np.log(before.weights) - np.log(before.variances) / 2
-    log_density = log_scale - (d + 1) / 2 * np.log1p(squared_deviation / d)
+    squared_deviation = (strength[:, None] - before.centres) ** 2 / before.variances  # q, [N, N_COMPONENTS]
+    log_of_factor = np.log(before.weights) - np.log(before.variances) / 2  # weight / sqrt(v)
+    log_density = log_of_factor - (d + 1) / 2 * np.log1p(squared_deviation / d)
     component = _draw_indices(log_density, axis=1, rng=rng)
+
+    # The precision factor: a gamma variable of shape (d + 1) / 2 and rate (d + q) / 2.
     items = np.arange(len(strength))
     shape = (d + 1) / 2
     rate = (d + squared_deviation[items, component]) / 2

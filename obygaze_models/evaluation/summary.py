@@ -162,8 +162,9 @@ def by_movie(predictions: Predictions, metrics: Mapping[str, Metric]) -> pd.Data
 def constant_models(predictions: Predictions, task: str) -> list[str]:
     """List the models whose scores are constant within each movie, such as constant baselines.
 
-    Their AUC within movies is `UNVARYING_AUC`. Where the clips of a movie are tested in several folds, it is
-    not that of a model with another constant in each fold: it ranks the folds.
+    Their AUC within movies is `UNVARYING_AUC`. A model that gives one score to all clips of a fold, but
+    another one in each fold, is among them only if each movie is tested in a single fold. Otherwise its
+    scores vary within movies, and rank the clips of one fold above those of another.
     """
     table = predictions.table
     of_task = Predictions(table[table["task"] == task].reset_index(drop=True), predictions.n_classes)
@@ -250,7 +251,9 @@ def _results_in_one_order(tables_by_seed: Mapping[int, pd.DataFrame], model: str
 def _metric_rows(scored: _TestedModel, metrics: Mapping[str, Metric]) -> Iterator[dict[str, object]]:
     """Yield the row of `summarise` for every metric of one model on one task.
 
-    The metric auc has a second row, ``within_movie_auc``, whose pooled value is the mean over movies.
+    A row has the metric of all clips together (pooled) and its mean over movies. The metric auc has a second
+    row, ``within_movie_auc``, the AUC to which telling movies apart adds nothing: its pooled value is, by
+    definition, the mean over movies.
     """
 
     def auc_within_movies(
@@ -268,7 +271,7 @@ def _metric_rows(scored: _TestedModel, metrics: Mapping[str, Metric]) -> Iterato
         all_clips = np.arange(len(scored.y))
         has_enough_movies = pooled.n_movies >= FEWEST_MOVIES
         if name == "auc" and has_enough_movies and _has_unvarying_scores(scored, [all_clips]):
-            # As by movie: such scores have this AUC whatever movies are drawn, so that it needs no estimate.
+            # Scores that are equal for all clips have an AUC of .5 whatever movies are drawn: no uncertainty.
             pooled = replace(pooled, low=pooled.mean, high=pooled.mean)
         over_movies = _metric_over_movies(scored, metric)
         # Scores of different folds come from different models.
@@ -329,8 +332,9 @@ def _metric_over_movies(scored: _TestedModel, metric: Metric) -> _OverMovies:
 
     # Intervals of these trained models, and of the method if it were retrained. The latter is given only for
     # metrics for which it was measured to cover what it says.
-    possible = None
+    possible = None  # the lowest and the highest value that the mean may have, if less than `bounds` allow
     if metric.name == "auc" and _has_unvarying_scores(scored, rows_of_movies):
+        # Scores that are equal within each movie have this AUC in all movies.
         possible = (UNVARYING_AUC, UNVARYING_AUC)
     models_interval = t_interval(values, covers="models", bounds=metric.bounds, possible=possible)
     method_interval = t_interval(values, covers="method", bounds=metric.bounds, possible=possible)

@@ -134,10 +134,12 @@ def _find_alignable_pairs(first: Units, second: Units, alpha: float) -> Pairs:
         # Positions do not count: any pair may be worth aligning.
         rows, columns = np.indices((len(first.ranks), len(second.ranks)))
         return Pairs(rows.ravel(), columns.ravel())
-    n_durations = np.sqrt(2 / alpha) * (1 + RANGE_MARGIN)  # r
-    return overlapping(
-        _intervals_around_sums(first, n_durations), _intervals_around_sums(second, n_durations)
-    )
+    # r, a little larger, so that rounding loses no pair.
+    n_durations = np.sqrt(2 / alpha) * (1 + RANGE_MARGIN)
+    # For each segment, from its sum of beginning and end, r durations to either side.
+    intervals_of_first = _intervals_around_sums(first, n_durations)
+    intervals_of_second = _intervals_around_sums(second, n_durations)
+    return overlapping(intervals_of_first, intervals_of_second)
 
 
 def _intervals_around_sums(units: Units, n_durations: float) -> Floats:
@@ -292,9 +294,10 @@ def unitised_agreement(
 ) -> tuple[PairAgreement[UnitGamma], ...]:
     """Compute gamma for every pair of annotators of every movie, on the segments that they marked.
 
-    It is computed twice: on all levels, and on those that are labels; the lowest level is left out of both.
-    An annotator who saw a model's score in a film is left out of it (`blind_labels`). Only the time counts
-    that all others answered for (`in_common_stretches`).
+    It is computed twice: on all levels, and on those that are labels, with different seeds of chance
+    annotations. The lowest level, what is not marked, is left out of both. An annotator who saw a model's
+    score in a film is left out of it (`blind_labels`). Only the time counts that all others answered for
+    (`in_common_stretches`).
 
     Parameters
     ----------
@@ -314,13 +317,15 @@ def unitised_agreement(
     judgements_of(manifest).refuse_two_definitions()
     codebook = manifest.codebook
     blind = blind_labels(manifest, whole_films=True)
-    pairs: list[PairAgreement[UnitGamma]] = []
+    # Movie -> annotator -> segments: all of them, and those in the time that is compared.
+    all_segments = _labelled_segments(blind.manifest)
     compared_segments = _labelled_segments(in_common_stretches(blind.manifest))
-    for movie, all_segments_of in _labelled_segments(blind.manifest).items():
+    pairs: list[PairAgreement[UnitGamma]] = []
+    for movie, annotators in all_segments.items():
         compared = compared_segments.get(movie, {})
         # An annotator of the film who marked nothing in the time that is compared has no segment there, and
         # is compared all the same: marking nothing is an answer.
-        segments_of = {annotator: compared.get(annotator, []) for annotator in all_segments_of}
+        segments_of = {annotator: compared.get(annotator, []) for annotator in annotators}
         for first, second in combinations(sorted(segments_of), 2):
             gamma_on_levels = partial(
                 _gamma_on_levels,

@@ -229,7 +229,8 @@ class Joint:
         with one_blas_thread():
             sums_of_distances = self._sums_of_distances(cavs, columns)
 
-        # Ridge regression again, of clips whose features are the distances.
+        # Ridge regression of the label again. A `Joint` fits whatever features its sums are of: here, each
+        # clip's features are its distances to the CAVs.
         head = Joint(sums_of_distances).linear()
         return Bottleneck(cavs, names, head)
 
@@ -237,8 +238,9 @@ class Joint:
         """Compute the sums that `gram` would return if the features were distances to cross-fitted CAVs.
 
         The distances of a film's clips are to CAVs that are fitted without the film, at the penalties of
-        `cavs`. A clip's vector then has K distances and the label. It is an affine map of its old vector, so
-        that means and products of the new vectors follow from those of the old ones.
+        `cavs`. A clip's new vector has K distances and the label. It is an affine function of its old vector
+        of features and labels, so that means and products of the new vectors follow from those of the old
+        ones, without the clips.
 
         Parameters
         ----------
@@ -253,15 +255,18 @@ class Joint:
         means = np.empty((n_films, n_values + 1))
         products = np.empty((n_films, n_values + 1, n_values + 1))
         for row, movie in enumerate(self.about.movies):
+            # CAVs of the other films, fitted as those of all films were (`cav`).
             others = self.without([movie])
-            cavs_of_others = others._solve_ridge(standard, columns, cavs.penalties)
-            cavs_of_others = others._move_midway(cavs_of_others, columns)
+            planes = others._solve_ridge(standard, columns, cavs.penalties)
+            cavs_of_others = others._move_midway(planes, columns)
 
+            # The film's own mean and products, of vectors of distances to these CAVs.
             to_distances = self._map_to_distances(cavs_of_others)
             means[row] = to_distances.of_mean(self.sums.means[row])
             products[row] = to_distances.of_products(self.sums.products[row])
 
         about = structs.replace(self.about, n_features=n_values, concepts=[])
+        # Only rounds of logistic regression need a model to start from.
         return Sums(about, self.sums.counts, means, products, start={})
 
     def _map_to_distances(self, cavs: Planes) -> "_AffineMap":
@@ -301,12 +306,14 @@ class Joint:
             A concept; "" is the label.
         """
         hyperplane = planes.first()
-        columns = [self.about.column(target)]
-        n_films = len(self.about.movies)
-        # Sums over the clips of each film; [0] is the only hyperplane.
-        errors = [self._film_squared_errors(hyperplane, columns, row)[0] for row in range(n_films)]
-        means = np.array(errors) / self.sums.counts
-        return dict(zip(self.about.movies, means.tolist(), strict=True))
+        column_of_target = [self.about.column(target)]
+        sums_of_squares = []  # over the clips of each film
+        for film in range(len(self.about.movies)):
+            (sum_of_squares,) = self._film_squared_errors(hyperplane, column_of_target, film)
+            sums_of_squares.append(sum_of_squares)
+        n_clips_of_film = self.sums.counts
+        mean_squares = np.array(sums_of_squares) / n_clips_of_film
+        return dict(zip(self.about.movies, mean_squares.tolist(), strict=True))
 
     def lab_error(self, movies: Collection[str], penalty: float, target: str = "") -> tuple[float, float]:
         """Compute the errors of two models on a lab's films, both fitted to the other labs' films.
@@ -360,20 +367,21 @@ class Joint:
     # --- arithmetic
     @cached_property
     def _moments_of_all(self) -> "_Moments":
-        """Moments of the clips' vectors u [P] over all films (Chan, Golub and LeVeque 1983).
+        """The number, mean and products of all clips' vectors, from those of single films.
 
-        They are combined from those of single films. The products, sums of (u - mean) (u - mean)' over clips,
-        have two parts: those within films, around each film's own mean; and those between films, in which
-        every clip counts as the mean of its film. Unlike sums of squares, they stay precise if means are
-        large.
+        A clip's vector u [P] has its features, its label and the presence of each concept. The products are
+        the sum of (u - mean) (u - mean)' over clips, [P, P]: divided by the number of clips they would be
+        the covariance. They have two parts (Chan, Golub and LeVeque 1983): those within films, around each
+        film's own mean; and those between films, in which every clip counts as the mean of its film. Unlike
+        sums of squares, they stay precise if means are large.
         """
-        counts = self.sums.counts
+        counts = self.sums.counts  # clips of each film, [F]
         means = self.sums.means
         n_clips = counts.sum()
         mean = counts @ means / n_clips
         deviations = means - mean  # of each film, [F, P]
         products_within_films = self.sums.products.sum(axis=0)
-        # The sum over films of counts * deviation deviation'.
+        # A film adds its number of clips times deviation deviation'.
         products_between_films = (deviations.T * counts) @ deviations
         return _Moments(float(n_clips), mean, products_within_films + products_between_films)
 
@@ -473,8 +481,10 @@ class Joint:
     def _solve_ridge(self, standard: "_Standard", columns: list[int], penalties: Floats) -> Planes:
         """Solve ridge regression of K targets for weights and intercepts.
 
-        The weights solve (products of features + penalty) w = products of features with the target. Targets
-        with the same penalty are solved together.
+        The weights w solve (products of features + penalty) w = products of features with the target, where
+        products are sums over clips of deviations from the mean, so that no intercept is in this equation.
+        Targets with the same penalty are solved together. The losses of the planes that are returned are NaN,
+        as no film is left out here.
 
         Parameters
         ----------
@@ -488,7 +498,7 @@ class Joint:
         n_features = self.about.n_features
         products = self._moments_of_all.products
         deviation = standard.deviation
-        # Products of standardised features among themselves [D, D], and with the targets [D, K].
+        # Products of standardised features z among themselves [D, D], and with the targets [D, K].
         products_z = products[:n_features, :n_features] / np.outer(deviation, deviation)
         products_z_target = products[:n_features, columns] / deviation[:, None]
 
@@ -514,19 +524,28 @@ class Joint:
     def _move_midway(self, planes: Planes, columns: list[int]) -> Planes:
         """Move hyperplanes midway between the mean projections of clips with and without their target.
 
-        `columns` are those of the planes' targets. The mean of the clips with a target t follows from the
-        covariance of features z and target: with t in {0, 1} and a share p of clips that have it,
+        The clips themselves are not at hand, only their sums. The mean of the clips with a target t follows
+        from the covariance of features z and target: with t in {0, 1} and a share p of clips that have it,
 
             covariance = mean(z t) - mean(z) p = p (mean with target - mean(z))
 
         so that the mean with the target is covariance / p away from the mean of all clips. In the same way
         the mean without it is covariance / (1 - p) away, to the other side.
+
+        Parameters
+        ----------
+        planes : Planes
+            Of K targets, in D features.
+        columns : list of int
+            Columns of the targets in the clips' vectors, which have the D features first.
         """
         standard = _Standard(planes.mean, planes.scale)
         mean_z = self._mean_of_standardised(standard)
         moments = self._moments_of_all
-        share = moments.mean[columns]
-        products_z_target = moments.products[: self.about.n_features, columns] / planes.scale[:, None]
+        share = moments.mean[columns]  # of clips that have each target
+        # Sums of products of deviations from the means. Division by the scale standardises the features.
+        products_feature_target = moments.products[: self.about.n_features, columns]
+        products_z_target = products_feature_target / planes.scale[:, None]
         covariance = products_z_target / moments.n_clips  # [D, K]
 
         # How far the mean with the target, and the mean without it, are from the mean of all clips.
@@ -545,7 +564,7 @@ class Joint:
         mean = self._moments_of_all.mean[: self.about.n_features]
         return (mean - standard.mean) / standard.deviation
 
-    def _film_squared_errors(self, planes: Planes, columns: list[int], row: int) -> Floats:
+    def _film_squared_errors(self, planes: Planes, columns: list[int], film: int) -> Floats:
         """Compute the sum of squared errors [K] of hyperplanes on the clips of one film, from its sums.
 
         The error of a clip with the target t and the features x is e = t - w x - c. The sum of its squares
@@ -559,14 +578,15 @@ class Joint:
         planes : Planes
         columns : list of int
             Columns of the planes' targets.
-        row : int
-            The film's row.
+        film : int
+            The film's row in the sums.
         """
         n_features = self.about.n_features
-        weights = planes.weights / planes.scale  # of features that are not standardised, [K, D]
-        n_clips = self.sums.counts[row]
-        mean = self.sums.means[row]
-        products = self.sums.products[row]
+        # The planes are of standardised features (x - mean) / scale: w is their weight / scale.
+        weights = planes.weights / planes.scale  # w of each plane, [K, D]
+        n_clips = self.sums.counts[film]
+        mean = self.sums.means[film]  # of the vectors, which have the features first and then the targets
+        products = self.sums.products[film]  # sums of products of their deviations from the mean
         mean_error = mean[columns] - planes.intercepts - weights @ (mean[:n_features] - planes.mean)
 
         features_by_features = products[:n_features, :n_features]  # sum(dx dx'), [D, D]

@@ -208,7 +208,8 @@ def gram(
         raise ModelError("sums are of the features of one backbone of one store")
 
     rows, labels = clips_in_task(data, task)
-    # Films are numbered in order of their names: `film_of` [N] is the number of each clip's film.
+    # Films are numbered in order of their names: `film_of` [N] is the number of each clip's film, and
+    # `n_clips` counts the clips of each film.
     films, film_of, n_clips = np.unique(data.movies[rows], return_inverse=True, return_counts=True)
     summed_films = np.flatnonzero(n_clips >= least)
     small_films = np.flatnonzero(n_clips < least)
@@ -236,8 +237,9 @@ def gram(
 
     X = data.X[rows].astype(np.float64)
     vectors = np.column_stack([X, labels, data.labels.present[rows]]).astype(np.float64)  # [N, P]
-    start = {} if at is None else _read_linear_model(at)
+    start = {} if at is None else _read_linear_model(at)  # the arrays of the model
     vectors_of_films = [vectors[film_of == film] for film in summed_films]
+    # With a model, these arrays hold gradients and curvatures of its loss instead of means and products.
     means, products = _sum_films(vectors_of_films, start)
 
     summed_rows = rows[np.isin(film_of, summed_films)]
@@ -442,13 +444,15 @@ def _refuse_impossible_movie(movie: str) -> None:
 def _check_shapes(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Raise if an array of a file is missing, or has another shape or type than the description says.
 
-    Sums of derivatives have arrays of other shapes than means and products, and those of a model besides.
+    The sums may be of clips' vectors (features, label and concepts), or of the derivatives of a loss by a
+    linear model's weights and intercept. With derivatives, the file also has the arrays of that model.
     """
     n_films = len(set(about.movies))
     n_features = about.n_features
     start_shapes: dict[str, tuple[int, ...]] = {}
     if about.holds_derivatives:
         width = n_features + 1  # weights of features, and the intercept
+        # The model at which the derivatives are.
         start_shapes = {
             "start_mean": (n_features,),
             "start_scale": (n_features,),
@@ -466,7 +470,7 @@ def _check_shapes(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
         **start_shapes,
     )
 
-    # The arrays of the digests of clips' rows have their own rules.
+    # The arrays of the digests of clips' rows have their own rules. Sums are of one backbone: one input.
     row_arrays = {name: arrays[name] for name in ROW_ARRAYS if name in arrays}
     check_training_arrays(row_arrays, n_inputs=1, n_films=n_films)
 
@@ -474,7 +478,9 @@ def _check_shapes(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
 def _check_values(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Raise if arrays of the right shapes break a rule that sums over films obey.
 
-    Numbers of clips are whole; sums of products u u' are symmetric and positive semidefinite.
+    Numbers of clips are whole, and at least the least that a film must have to be summed up. Sums of products
+    u u' over a film's clips, whatever their vectors u are, are symmetric and positive semidefinite. Further
+    rules depend on whether the sums are of a loss's derivatives, or of the vectors of clips.
     """
     counts, means, products = (arrays[name] for name in ARRAYS)
     if not all(np.isfinite(array).all() for array in arrays.values()):
@@ -644,9 +650,12 @@ class ReleasedFilm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def record_release(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
     """Record sums that leave the lab in a file next to their store; refuse them if they reveal single clips.
 
-    Sums are to be written in the block of the ``with`` statement. The record is written before it, so that no
-    sums leave without a record, even if the command is interrupted in between. The record is locked until the
-    block ends, so that no other process releases sums in the meantime.
+    The difference of two sums over nearly the same clips of a film is the sum over the few clips in which
+    they differ. So a film is refused that was released before with a few clips more or less.
+
+    Sums are to be written in the block of the ``with`` statement. The record is written when the block
+    begins, so that no sums leave without a record, even if the command is interrupted in between. It is
+    locked until the block ends, so that no other process releases sums in the meantime.
 
     Raises
     ------
@@ -662,6 +671,7 @@ def record_release(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
             comparable_releases = [release for release in releases if release.features == film.features]
             _refuse_similar_releases(film, comparable_releases, sums.about.least, path)
 
+            # The same sums of the same clips may leave again, and need no second line.
             is_recorded = any(film.has_same_clips(release) for release in comparable_releases)
             if not is_recorded:
                 lines.append(msgspec.json.encode(film).decode())
@@ -682,7 +692,11 @@ def _releases_in_any_spelling(
 
 
 def _read_record(lines: Sequence[str], path: Path) -> dict[str, list[ReleasedFilm]]:
-    """Parse the lines of a record of released sums: film -> its releases."""
+    """Parse the lines of a record of released sums: film -> its releases.
+
+    A damaged line raises ModelError, as the release that it recorded could not be compared with further ones,
+    and single clips could then be told from two similar sums.
+    """
     releases: dict[str, list[ReleasedFilm]] = {}
     for number, line in enumerate(lines, start=1):
         try:

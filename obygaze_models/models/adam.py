@@ -55,11 +55,11 @@ class Adam:
         return cls(np.zeros_like(parameters), np.zeros_like(parameters))
 
     def apply_decays(self) -> None:
-        """Multiply the two sums by their decays, and set the decays to 1.
+        """Multiply the sums of gradients and of squares by their decays, and set the decays to 1.
 
-        The means, which are in proportion to decay times sum, stay the same. A gradient is divided by the
-        decay before it is added to the sum (`_add_gradient`), and would overflow if the decay became too
-        small.
+        The decaying means, which are in proportion to decay times sum, stay the same. This is done now and
+        then: a gradient is divided by the decay before it is added to the sum (`_add_gradient`), and would
+        overflow if the decay, which falls with every step, became too small.
         """
         self.gradient_sum *= self.gradient_decay
         self.square_sum *= self.square_decay
@@ -70,9 +70,10 @@ class Adam:
 def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: float) -> None:
     """Take one step of Adam, with bias correction: update parameters, gradient and state in place.
 
-    Adam moves by -learning_rate * mean / (root + EPSILON), where mean = mean_factor * gradient_sum and
-    root = root_factor * sqrt(square_sum). Both factors are taken out of the fraction, so that the two arrays
-    of P numbers need not be multiplied by them::
+    Adam moves by -learning_rate * mean / (root + EPSILON): mean is the decaying mean of the gradients, root
+    the square root of that of their squares. The state holds each of them as an array of P sums and a number,
+    so that mean = mean_factor * gradient_sum and root = root_factor * sqrt(square_sum). Both factors are
+    taken out of the fraction, so that the two arrays need not be multiplied by them::
 
         -learning_rate * mean_factor / root_factor * gradient_sum / (sqrt(square_sum) + EPSILON / root_factor)
 
@@ -86,7 +87,7 @@ def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: 
     learning_rate : float
     """
     _add_gradient(gradient, state)
-    # The means start at 0; dividing by 1 - BETA**n_steps corrects this bias.
+    # A mean is decay * (1 - BETA) * sum. It starts at 0; dividing by 1 - BETA**n_steps corrects this bias.
     mean_factor = state.gradient_decay * (1 - BETA_1) / (1 - BETA_1**state.n_steps)
     square_factor = state.square_decay * (1 - BETA_2) / (1 - BETA_2**state.n_steps)
     root_factor = square_factor**0.5
@@ -101,9 +102,11 @@ def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: 
 def _add_gradient(gradient: Floats, state: Adam) -> None:
     """Add a gradient [P] and its square to the sums of `state`; the gradient is overwritten by its square.
 
-    The step is counted, and the decays are multiplied by `BETA_1` and `BETA_2`, which makes the share of all
-    earlier gradients in the means smaller.
+    The step is counted. The sums stand for the decaying means of Adam: a mean is in proportion to decay times
+    sum. To make the share of all earlier gradients smaller, only the decay, a number, is multiplied by
+    `BETA_1` or `BETA_2`, and not the array of sums.
     """
+    # Gradients are divided by the decay below, which must not become too small.
     if state.gradient_decay < MIN_DECAY:
         state.apply_decays()
 
@@ -111,8 +114,7 @@ def _add_gradient(gradient: Floats, state: Adam) -> None:
     state.gradient_decay *= BETA_1
     state.square_decay *= BETA_2
 
-    # A mean is in proportion to decay times sum. To add the gradient to the mean, the gradient divided by the
-    # decay is added to the sum.
+    # Divided by the decay, the gradient enters decay times sum at full weight.
     _add_multiple(gradient, 1 / state.gradient_decay, state.gradient_sum)
     squared_gradient = np.square(gradient, out=gradient)
     _add_multiple(squared_gradient, 1 / state.square_decay, state.square_sum)

@@ -84,6 +84,9 @@ class AttentionPooling(FrameReader, NetworkClassifier):
     ) -> Self:
         """Train on clips' frames X [N, F, D] and labels y [N].
 
+        If the model is a control (`disturb`), frames are first shuffled within clips, or exchanged between
+        clips of a movie, so that it learns from frames whose order, or whose clip, means nothing.
+
         Parameters
         ----------
         X : array-like, shape [N, F, D]
@@ -91,7 +94,7 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         y : array-like, shape [N]
             Two labels; the second in sorted order is the positive one.
         groups : array-like, shape [N], optional
-            The movie of each clip, within which frames are exchanged.
+            The movie of each clip; only the control that exchanges frames within movies needs it.
         X_val, y_val : array-like, shapes [M, F, D] and [M], optional
             Clips to choose the epoch on, of movies that are not in X.
 

@@ -233,13 +233,14 @@ class AttentionNetwork:
 
         These are the initial parameters of PyTorch's ``Linear``.
         """
-        # The number of inputs of each parameter's layer, [P], filled in layer by layer.
+        # For each parameter the number of inputs of its layer, [P]. What is written to a layer's view is
+        # written at the places of the layer's parameters.
         n_inputs = np.empty(self.n_parameters)
         layers = self.layers_of(n_inputs)
         layers.projection[:] = self.n_inputs
-        layers.gate_bias[:] = self.n_inputs
+        layers.gate_bias[:] = self.n_inputs  # of the gate's arguments, which read a frame's features
         layers.attention[:] = self.n_hidden
-        layers.bias[:] = self.n_inputs  # the bias belongs to the evidence, computed from a frame's features
+        layers.bias[:] = self.n_inputs  # of the evidence, which reads a frame's features
         return np.asarray(rng.uniform(-1.0, 1.0, self.n_parameters) / np.sqrt(n_inputs))
 
     def _aim_hidden_units(self, parameters: NDArray[np.float64], directions: NDArray[np.float64]) -> None:
@@ -337,8 +338,8 @@ class AttentionNetwork:
     ) -> Floats:
         """Compute the logits of a batch, and write the gradient of their cross-entropy into `gradient`.
 
-        The network computes product = frames @ projection, whose columns are the arguments of tanh, the
-        arguments of the sigmoid and the evidence, and from these the logits. The chain rule goes backwards:
+        The network computes product = frames @ projection, whose columns are L arguments of tanh, L arguments
+        of the sigmoid and the evidence, and from these the logits. The chain rule goes backwards:
 
         1. from the logits to derivatives by the product (for the gate: `_backward_through_gate`);
         2. from these to the gradient of the projection, which is frames' @ derivatives.
@@ -369,15 +370,18 @@ class AttentionNetwork:
         by_logit = (expit(pooled.logits) - y) / len(y) * weights  # [B]
         gradient.bias[0] = by_logit.sum()
 
-        by_product = np.empty((*X.shape[:2], 2 * self.n_hidden + 1), X.dtype)  # [B, F, 2 L + 1]
+        n_columns = 2 * self.n_hidden + 1
+        by_product = np.empty((*X.shape[:2], n_columns), X.dtype)  # [B, F, 2 L + 1]
         by_columns = self._columns_of(by_product)  # views, through which `by_product` is filled in
         # logit = sum of weights times evidence + bias
         by_columns.evidence[:] = by_logit[:, None] * pooled.weights
         if self.n_hidden:
+            # Fills in the other columns, and the gradient of the attention weights.
             self._backward_through_gate(layers, pooled, gate, by_columns, gradient)
             # The gate's biases are added to all columns but the last, the evidence.
             gradient.gate_bias[:] = by_product[..., :-1].sum(axis=(0, 1))
 
+        # The last column of X marks absent frames, and is no feature.
         frames = X.reshape(-1, X.shape[-1])[:, :-1]  # [B F, D]
         np.matmul(frames.T, by_product.reshape(len(frames), -1), out=gradient.projection)
         gradient.projection[:] += PROJECTION_PENALTY * layers.projection
@@ -396,10 +400,11 @@ class AttentionNetwork:
         With t = tanh(argument) and s = sigmoid(argument), a frame has the score w . (t s), and a softmax over
         the clip's frames turns scores into weights. The chain rule gives for each frame the derivatives::
 
-            by_score                by_evidence * (evidence - weighted mean evidence of the clip)
-            by_gated, by t s        by_score * w
-            by argument of tanh     by_gated * s (1 - t^2)  =  by_gated * (s - (t s) t)
-            by argument of sigmoid  by_gated * t s (1 - s)
+            by score                by evidence * (evidence - weighted mean evidence of the clip)
+            by gated, which is t s  by score * w
+            by argument of tanh     by gated * s (1 - t^2)  =  by gated * (s - gated t)
+            by argument of sigmoid  by gated * t s (1 - s)  =  by gated * gated (1 - s)
+            by w                    by score * gated, summed over clips and frames
 
         Parameters
         ----------
@@ -414,7 +419,7 @@ class AttentionNetwork:
         mean_evidence = (pooled.weights * pooled.evidence).sum(axis=1, keepdims=True)  # [B, 1]
         by_score = by_columns.evidence * (pooled.evidence - mean_evidence)  # [B, F]
         gated = gate.tanh * gate.sigmoid  # [B, F, L]
-        gradient.attention[:] = np.tensordot(by_score, gated, 2)  # the sum over clips and frames
+        gradient.attention[:] = np.tensordot(by_score, gated, 2)  # by w; sums over two axes, clips and frames
         by_gated = by_score[..., None] * layers.attention
         np.multiply(by_gated, gate.sigmoid - gated * gate.tanh, out=by_columns.tanh_argument)
         np.multiply(by_gated, gated * (1 - gate.sigmoid), out=by_columns.sigmoid_argument)
@@ -431,10 +436,13 @@ class AttentionNetwork:
         """Pool prepared clips [B, F, D + 1] by the equations of `AttentionNetwork`.
 
         Each frame gets a score, from the two factors of a gate, and an evidence. A softmax over the frames of
-        a clip turns scores into weights. The factors are returned too, as the gradient needs them.
+        a clip turns scores into weights; the logit is the weighted sum of evidence, plus a bias. The factors
+        are returned too, as the gradient needs them.
         """
+        # Of each frame D features and, last, 1 if it is absent.
         is_present = 1 - X[..., -1]  # [B, F]
         frames = X.reshape(-1, X.shape[-1])[:, :-1]  # [B F, D]
+        # The columns of the product: L arguments of tanh and L of the sigmoid, then the evidence.
         product = (frames @ layers.projection).reshape(*X.shape[:2], -1)  # [B, F, 2 L + 1]
         product[..., :-1] += layers.gate_bias
         columns = self._columns_of(product)

@@ -181,8 +181,8 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         """
         check_is_fitted(self)
         clips = self._check_frames(X)
-        # `attend` pools clips by several probes at once. It takes their M queries and evidence as a
-        # projection [D, 2, number of probes, M].
+        # The last parameter is the bias, and the others are the queries and their evidence [D, 2, M].
+        # `attend` pools clips by several probes at once, and takes [D, 2, number of probes, M]: here of one.
         n_parts = 2  # queries and evidence
         n_probes = 1
         projection = self.parameters_[:-1].reshape(self.n_features_in_, n_parts, n_probes, self.n_queries)
@@ -191,14 +191,14 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         with one_blas_thread():
             for row in range(len(clips)):
                 block = read_block(clips, slice(row, row + 1), self.mean_.dtype)
-                # Training scales the projection instead of the clips. Standardising the clips is more precise
-                # if the mean is large compared with the deviation.
+                # The projection is of standardised tokens.
                 standardised = block._replace(X=(block.X - self.mean_) / self.scale_)
                 attended = attend(standardised, projection)
 
-                # Index 0 is the only clip of the block, and the only probe.
-                weights = attended.weights[0, :, 0]  # [T, M]
-                pooled_evidence = attended.pooled[0, 0]  # [M]
+                only_clip = 0
+                only_probe = 0
+                weights = attended.weights[only_clip, :, only_probe]  # [T, M]
+                pooled_evidence = attended.pooled[only_clip, only_probe]  # [M]
                 yield _PooledClip(weights, logit_terms=np.append(pooled_evidence, bias))
 
     def _n_parameters(self, n_features: int) -> int:
@@ -251,8 +251,9 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         train_losses = []  # for each epoch, the losses of all penalties [K]
         held_out_losses = []
         for epoch in range(1, self.max_epochs + 1):
-            # Group f is the clips that fold f does not hold out, the last group is all clips. A clip is held
-            # out by the probes of the group with the number of its fold.
+            # The scores of N clips by probes of G groups and K penalties. Group f is the clips that fold f
+            # does not hold out, the last group is all clips. A clip is held out by the probes of the group
+            # with the number of its fold.
             logits = probes.epoch(rng)  # [N, G, K]
             training_scores = logits[:, ALL_CLIPS]  # [N, K]
             held_out_scores = logits[clips, folds]  # [N, K]
@@ -260,6 +261,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
             losses = [log_loss(y, scores) for scores in held_out_scores.T]
             held_out_losses.append(losses)
 
+            # The best penalty of this epoch, if it is better than any in the epochs before.
             penalty = int(np.argmin(losses))
             if losses[penalty] < best_loss:
                 best_loss = losses[penalty]
@@ -299,14 +301,16 @@ def _held_out_scores(
     folds, movies : ndarray, shape [N]
         The inner fold that holds each clip out, and its movie.
     """
-    # `ALL_CLIPS` is the index of the last group, -1: the slices are without it, [N, F].
-    logits_of_folds = logits[:, :ALL_CLIPS]
-    in_training_of_folds = probes.in_group[:, :ALL_CLIPS]
-    # The mean logit that the probe of each fold gives to the clips that it is trained on, [F].
+    # The group of all clips, which is the last one, holds nothing out. The others are in the order of folds.
+    n_folds = probes.in_group.shape[1] - 1
+    logits_of_folds = logits[:, :n_folds]
+    in_training_of_folds = probes.in_group[:, :n_folds]
+    # The mean logit that the probe of each fold gives to the clips that it is trained on, [F]. It makes
+    # scores of different probes comparable: each counts relative to its own probe's mean.
     training_mean_of_fold = np.average(logits_of_folds, axis=0, weights=in_training_of_folds)
     clips = np.arange(len(folds))
     return HeldOut(
-        scores=logits_of_folds[clips, folds].astype(np.float64),
+        scores=logits_of_folds[clips, folds].astype(np.float64),  # of each clip, the score in its own fold
         y=probes.y,
         movies=movies,
         folds=folds,

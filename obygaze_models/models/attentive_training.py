@@ -174,13 +174,19 @@ class _TokenSums:
     """
 
     def __init__(self, n_folds: int, origin: Floats) -> None:
-        """Set all sums to 0, for tokens of `n_folds` folds from which `origin` [D] is subtracted."""
+        """Set all sums to 0, for tokens of `n_folds` folds.
+
+        The sums and squares, of all clips of a fold, give mean and scale; the counts and scatters, of each
+        label of a fold, give directions in which labels differ. From tokens, `origin` [D] is subtracted
+        before they are summed: it is near them, so that little is lost in rounding.
+        """
         n_features = len(origin)
+        n_labels = 2
         self.origin = origin.astype(np.float64)
-        self.counts = np.zeros((n_folds, 2))
+        self.counts = np.zeros((n_folds, n_labels))
         self.sums = np.zeros((n_folds, n_features))
         self.squares = np.zeros((n_folds, n_features))
-        self.scatters = np.zeros((n_folds, 2, n_features, n_features))
+        self.scatters = np.zeros((n_folds, n_labels, n_features, n_features))
 
     def add(self, tokens: Floats, fold: int, label: int) -> None:
         """Add the tokens [t, D] of a clip to the sums of its inner fold and label."""
@@ -206,10 +212,10 @@ class _TokenSums:
     def directions_and_opposites(self, folds: Masks, scale: Floats, n: int) -> NDArray[np.float64]:
         """Return n directions in which the scatter of tokens differs most between labels, and the opposites.
 
-        The scatter of a label is the covariance of its standardised tokens around their own clip's mean. The
-        first queries point along these directions, so that they attend to tokens that are unusual for their
-        clip in ways in which the two labels differ. As a query attends to one side only, there is another for
-        the opposite direction.
+        The scatter of a label is the covariance of its standardised tokens around their own clip's mean.
+        Queries start along these directions, so that they attend to tokens that are unusual for their clip in
+        ways in which the two labels differ. A query gives the highest weight to tokens far along its
+        direction and the lowest to those far on the opposite side, where another query looks.
 
         Parameters
         ----------
@@ -229,7 +235,7 @@ class _TokenSums:
         negative = self._scatter(folds, label=0)
         positive = self._scatter(folds, label=1)
         # The scatters are of tokens as they are. Entry [d, e] of the scatter of standardised tokens is that
-        # divided by the scales of both features.
+        # divided by the scales of the features e (of a column) and d (of a row).
         difference = (positive - negative) / scale / scale[:, None]
         most_differing = most_differing_directions(difference, n)
         return np.concatenate([most_differing, -most_differing], axis=1)
@@ -248,10 +254,11 @@ def initial_statistics(
     n_directions: int,
     dtype: np.dtype[Any],
 ) -> InitialStatistics:
-    """Read all clips once, and compute each group's moments and the directions in which its queries start.
+    """Read all clips once, and compute for each group of clips what its probes need before they are trained.
 
-    A group is a set of clips that probes are trained on, and a query a learnt vector by which a probe weighs
-    tokens.
+    A group is a set of clips that probes are trained on: all clips, or those that one inner fold does not
+    hold out. Its probes need the mean and scale of its tokens (its moments), and the directions in which
+    their queries start; a query is a learnt vector by which a probe weighs tokens.
 
     Parameters
     ----------
@@ -425,7 +432,8 @@ class ProbesInTraining:
         A probe has M queries, vectors of D features by which it weighs the tokens of a clip; for each query
         another vector, by which it reads evidence from tokens; and a bias. Queries have a start that differs
         from query to query, as equal ones would stay equal; evidence and biases start at 0. There is a probe
-        for each group of clips and each penalty, and those of a group start with the same queries.
+        for each group of clips and each penalty: with G groups and K penalties, J = G K probes. Those of a
+        group start with the same queries.
         """
         self.clips = clips
         self.y = y
@@ -446,7 +454,7 @@ class ProbesInTraining:
         # All parameters are 0 but for the queries: a group's are copied to its probes, one for each penalty.
         self.parameters = np.zeros(self._n_parameters(), self.dtype)
         layers = self.layers_of(self.parameters)  # views: what is written to them is written to `parameters`
-        layers.queries[:] = np.repeat(first_queries_of_groups, len(penalties), axis=1)  # [D, J, M], J = G K
+        layers.queries[:] = np.repeat(first_queries_of_groups, len(penalties), axis=1)  # [D, J, M]
         self.gradient = np.empty_like(self.parameters)
         self._adam = Adam.zeros_like(self.parameters)
 
@@ -488,8 +496,9 @@ class ProbesInTraining:
     def layers_of(self, parameters: Floats) -> ProbeLayers:
         """Return views of a vector [P] of parameters, or of their gradient, as the layers of J probes.
 
-        The vector holds first the projection [D, 2, J, M] of tokens of D features on M queries and on the
-        evidence of each, flattened, and then a bias for each probe: P = 2 D J M + J.
+        The vector holds first the projection, flattened, and then a bias for each probe: P = 2 D J M + J.
+        The projection [D, 2, J, M] is what a token's D features are multiplied with: of each of J probes, M
+        queries (index 0 of the second axis) and the evidence that goes with each query (index 1).
         """
         n_features = self.clips.shape[2]
         n_queries = self.settings.n_queries
@@ -500,11 +509,16 @@ class ProbesInTraining:
         return ProbeLayers(projection, bias)
 
     def parameters_on_all_clips(self, penalty_index: int) -> Floats:
-        """Copy the parameters [2 D M + 1] of the probe trained on all clips with one of the penalties."""
+        """Copy the parameters of the probe trained on all clips with one of the penalties, as a vector.
+
+        It has 2 D M + 1 numbers: M queries and M vectors of evidence for D features, and the bias.
+        """
         layers = self.layers_of(self.parameters)
-        # Probes are in order of groups, and the group of all clips is the last.
-        probe = self.n_probes - len(self.penalties) + penalty_index
-        return np.append(layers.projection[:, :, probe].ravel(), layers.bias[probe])
+        # Probes are in order of groups, and of penalties within a group; the group of all clips is the last.
+        first_probe_on_all_clips = self.n_probes - len(self.penalties)
+        probe = first_probe_on_all_clips + penalty_index
+        queries_and_evidence = layers.projection[:, :, probe].ravel()
+        return np.append(queries_and_evidence, layers.bias[probe])
 
     def epoch(self, rng: np.random.Generator) -> Floats:
         """Train all probes for one pass over the clips, in random order.
@@ -531,9 +545,10 @@ class ProbesInTraining:
         A probe's loss is the mean cross-entropy of its group's clips in the batch, plus the penalties.
 
         Probes are defined on tokens that are standardised by their group. To read the same raw tokens, they
-        are converted to probes on raw tokens (`_raw_layers`), which have the same logits. The gradient is
-        computed in three steps: by the parameters of the raw probes; converted to that by the parameters
-        (`_from_raw_gradient`); and with the gradient of the penalties added.
+        are converted to probes on raw tokens (`_raw_layers`), which have the same logits. `gradient` is then
+        computed in three steps, each of which changes it in place: the derivatives by the parameters of the
+        raw probes are added up over blocks of clips (`_add_raw_gradient`); they are converted to derivatives
+        by the parameters (`_from_raw_gradient`); and those of the penalties are added.
 
         Parameters
         ----------
@@ -582,8 +597,10 @@ class ProbesInTraining:
 
         It is 0 for clips that the probe is not trained on; the weights of the others add up to 1.
         """
-        in_group = np.repeat(self.in_group[rows], len(self.penalties), axis=1)  # [B, J]
-        return np.asarray(in_group / np.maximum(in_group.sum(axis=0), 1))
+        # Each group of clips has a probe for every penalty, one after the other.
+        trains_probe = np.repeat(self.in_group[rows], len(self.penalties), axis=1)  # [B, J]
+        n_clips_of_probe = np.maximum(trains_probe.sum(axis=0), 1)  # not 0, to divide by it
+        return np.asarray(trains_probe / n_clips_of_probe)
 
     def _add_penalty_gradients(self, layers: ProbeLayers, gradient: ProbeLayers) -> None:
         """Add the gradient of the penalties on queries and evidence to `gradient`, in place.
@@ -620,17 +637,27 @@ def _raw_layers(layers: ProbeLayers, moments: MeanAndScale) -> ProbeLayers:
     - in the scores of a query it changes nothing, as a softmax ignores it;
     - in the evidence it is added to the logit once for each query, as the weights of tokens add up to 1.
 
-    `moments` are those of each probe's group, [D, J, 1].
+    Parameters
+    ----------
+    layers : ProbeLayers
+        Of J probes with M queries on D features: projection [D, 2, J, M] of queries and evidence, bias [J].
+    moments : MeanAndScale
+        Of the tokens of each probe's group, [D, J, 1].
     """
     mean, scale = moments
     raw_projection = layers.projection / scale[:, None]  # [D, 2, J, M] / [D, 1, J, 1]
     raw_evidence = raw_projection[:, 1]  # [D, J, M]
-    raw_bias = layers.bias - (mean * raw_evidence).sum(axis=(0, 2))  # [J]
+    # Summed over features and queries: what the means of tokens add to each probe's logit.
+    logit_of_means = (mean * raw_evidence).sum(axis=(0, 2))
+    raw_bias = layers.bias - logit_of_means  # [J]
     return ProbeLayers(raw_projection, raw_bias)
 
 
 def _add_raw_gradient(gradient: ProbeLayers, block: TokenBlock, attended: Attended, by_logit: Floats) -> None:
     """Add the gradient of a block of clips by the parameters of raw probes to `gradient`, in place.
+
+    Raw probes read tokens that are not standardised. There are J of them, with M queries and as many vectors
+    of evidence each; `attend` multiplies every token with all of these.
 
     Parameters
     ----------
@@ -644,9 +671,10 @@ def _add_raw_gradient(gradient: ProbeLayers, block: TokenBlock, attended: Attend
     """
     gradient.bias[:] += by_logit.sum(axis=0)
     # products = tokens @ projection, so that the gradient is tokens' @ derivatives by the products.
-    n_products = gradient.projection[0].size  # 2 J M for each token
-    by_products = _gradients_by_token(attended, by_logit).reshape(-1, n_products)
-    tokens = block.X.reshape(len(by_products), -1)
+    _, queries_and_evidence, n_probes, n_queries = gradient.projection.shape  # [D, 2, J, M]
+    n_products = queries_and_evidence * n_probes * n_queries  # of a token
+    by_products = _gradients_by_token(attended, by_logit).reshape(-1, n_products)  # [B T, 2 J M]
+    tokens = block.X.reshape(len(by_products), -1)  # [B T, D]
     gradient.projection[:] += (tokens.T @ by_products).reshape(gradient.projection.shape)
 
 
@@ -674,8 +702,15 @@ def _gradients_by_token(attended: Attended, by_logit: Floats) -> Floats:
     Parameters
     ----------
     attended : Attended
+        Weights and evidence of T tokens of B clips, for each of J probes and M queries, and the mean evidence
+        by these weights (`pooled`).
     by_logit : ndarray, shape [B, J]
         Derivatives of the loss by the logits.
+
+    Returns
+    -------
+    ndarray
+        At index 0 of the third axis the derivatives by scores, at index 1 those by evidence.
     """
     n_clips, n_tokens, n_probes, n_queries = attended.weights.shape
     gradients = np.empty((n_clips, n_tokens, 2, n_probes, n_queries), by_logit.dtype)
@@ -684,5 +719,6 @@ def _gradients_by_token(attended: Attended, by_logit: Floats) -> Floats:
     by_logit_of_clip = by_logit[:, None, :, None]  # [B, 1, J, 1]
     np.multiply(attended.weights, by_logit_of_clip, out=by_evidence)
     mean_evidence = attended.pooled[:, None]  # [B, 1, J, M]
+    # `by_evidence` already is the weight times the derivative by the logit.
     np.multiply(by_evidence, attended.evidence - mean_evidence, out=by_score)
     return gradients

@@ -69,7 +69,7 @@ class Baseline(BinaryClassifier):
         if groups is not None:
             movies = check_array(groups, ensure_2d=False, dtype=None)
             check_consistent_length(X, movies)
-        self.threshold_ = self._learn_threshold(labels, movies)
+        self.threshold_ = self._learn_from_labels(labels, movies)
         return self
 
     def decision_function(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -83,11 +83,11 @@ class Baseline(BinaryClassifier):
         """Return the label of each clip [N]: positive if its score reaches the threshold."""
         return self._labels_of(self.decision_function(X, groups))
 
-    def _learn_threshold(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
-        """Return the threshold of `predict`, given labels [N], 0 or 1, and movies [N] of the training clips.
+    def _learn_from_labels(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
+        """Set what `_score` needs, and return the threshold of `predict`.
 
-        This default learns nothing, and returns the fixed threshold of the class. Subclasses may learn the
-        threshold. They may also set attributes that `_score` needs.
+        `labels` [N], 0 or 1, and `movies` [N] are those of the training clips. This default learns nothing,
+        and returns the fixed threshold of the class. A subclass may set attributes, and learn the threshold.
         """
         del labels, movies
         return self._fixed_threshold
@@ -163,10 +163,11 @@ class MoviePrior(Baseline):
     {'a': 0.5, 'b': 0.0}
     """
 
-    def _learn_threshold(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
+    def _learn_from_labels(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
         """Set `priors_`, each movie's share of positive clips, and return the threshold.
 
-        It is the threshold with the highest f1_pos on the training clips, scored by these shares.
+        It is the threshold with the highest f1_pos on the training clips, scored by these shares. Without
+        movies, `_score` gives all clips the share of all.
         """
         self.priors_: dict[Any, float] = {}
         if movies is not None:
@@ -175,7 +176,8 @@ class MoviePrior(Baseline):
             n_clips = np.bincount(movie_of_clip)
             shares = n_positive / n_clips
             self.priors_ = dict(zip(names.tolist(), shares.tolist(), strict=True))
-        return best_threshold(labels, self._score(len(labels), movies))
+        scores_of_training_clips = self._score(len(labels), movies)
+        return best_threshold(labels, scores_of_training_clips)
 
     def _score(self, n_clips: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
         """Look up the share of each clip's movie [N]; the training prevalence for unknown movies."""

@@ -138,9 +138,19 @@ def _fit_fold(
     present: Any,
     n_levels: int | None,
 ) -> Fitted | OrdinalModel:
-    """Fit a model on the training clips of one fold; arguments are those of `fit_folds`.
+    """Fit a model on the training clips of one fold.
 
-    X, `movies` and `present` are of all clips.
+    Parameters
+    ----------
+    spec : ModelSpec
+    X : ndarray, shape [N, ...]
+        What the model reads, of all clips.
+    fold : FoldTraining
+    movies : ndarray of str, shape [N]
+    present : DataFrame, shape [N, K], or None
+        Presence of each concept in each clip.
+    n_levels : int or None
+        Number of ordered levels; None for two classes.
     """
     features = X[fold.rows]
     movies_of_fold = movies[fold.rows]
@@ -180,8 +190,23 @@ def _fit_ordinal_probes(
 ) -> Iterator[OrdinalModel]:
     """Fit linear probes on the training clips of each fold, one for each step between two ordered levels.
 
-    The probe of a step tells clips above it from the others. `levels` [N] are the clips' levels, or -1 for
-    clips that no fold trains on; the other arguments are those of `_fit_probes`.
+    The probe of a step tells clips above it from the others.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    X : ndarray, shape [N, ...]
+        Features of all clips.
+    levels : ndarray of int, shape [N]
+        The clips' levels from 0, or -1 for clips that no fold trains on.
+    folds : sequence of FoldTraining
+    movies : ndarray of str, shape [N]
+    n_levels : int
+
+    Yields
+    ------
+    OrdinalModel
+        The probes of all steps, fold by fold.
     """
     iterators = []  # for each step, over its probes, one for each fold
     for step in range(n_levels - 1):

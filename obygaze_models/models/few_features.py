@@ -150,9 +150,11 @@ class _Fits:
         """Run Newton's method from 0 until all fits have converged; return their logits [N, F].
 
         The decrement of a step is about twice the loss that the step gains. The fits have converged once they
-        have taken a step whose decrement is negligible for all of them (`LARGEST_LAST_STEP`).
+        have taken a step whose decrement is negligible for all of them (`LARGEST_LAST_STEP`). That step is
+        still taken: near the minimum, a step of Newton's method leaves far less than it gains.
         """
-        current = self._evaluate(np.zeros((self.design.shape[1], len(self.C))))
+        weights_of_0 = np.zeros((self.design.shape[1], len(self.C)))
+        current = self._evaluate(weights_of_0)  # logits and losses of all fits there
         for _ in range(MAX_STEPS):
             steps = self._newton_steps(current)
             current = self._line_search(current, steps.direction)

@@ -268,7 +268,7 @@ class FoldDescent:
         coefficients: Floats,
         history: StepHistory,
     ) -> None:
-        """Compute losses, gradients and curvatures at the initial coefficients."""
+        """Compute losses, gradients and curvatures of K fits at the coefficients from which steps begin."""
         self.scaling = problem.scaling
         self.axes = problem.axes
         self.features = features
@@ -282,8 +282,8 @@ class FoldDescent:
         n_fits = len(problem.C)
         self.strengths = 1 / (problem.C * self.losses.n_clips)
         self.curvature = np.empty(n_fits)
-        # After a step of length 0, residuals and curvatures are those at the initial coefficients. What the
-        # step would change makes no difference then.
+        # Residuals and curvatures at the initial coefficients are those after a step of length 0. Any change
+        # of logits will do, as it is multiplied by 0: here the logits themselves.
         no_length = np.zeros(n_fits)
         self._set_residuals_after(logits, no_length, ALL_FITS)
         self.gradient = self._gradient()
@@ -394,7 +394,9 @@ class FoldDescent:
         L-BFGS starts from a first guess of the inverse Hessian, here that of `PrincipalAxes`. It corrects the
         guess by each remembered step s, which changed the gradient by y, such that the inverse Hessian times
         y is s. The two-loop recursion computes the product of the corrected matrix with the gradient without
-        forming the matrix (Nocedal and Wright 2006, algorithm 7.4, whose letters are used here).
+        forming the matrix (Nocedal and Wright 2006, algorithm 7.4, whose letters are used here). All K fits
+        are computed together, a column each: s and y are [D + 1, K], and the products of a fit are numbers
+        [K].
         """
         # First loop, from the newest step to the oldest.
         direction = -self.gradient
@@ -404,7 +406,8 @@ class FoldDescent:
             if not product.any():
                 # No fit has taken this step yet, nor older ones.
                 break
-            # A fit that has not taken the step has a product of 0, and is not corrected.
+            # A fit that has not taken the step has a product of 0. Its rho is set to 0, which corrects
+            # nothing.
             rho = np.divide(1.0, product, out=np.zeros_like(product), where=product > 0)
             alpha = rho * dot_columns(s, direction)
             direction -= alpha * y
@@ -428,9 +431,10 @@ class FoldDescent:
     def _line_search(self, step: Floats, change: Numbers, first_slope: Floats) -> Floats:
         """Find the length of each fit's step, and set residuals and curvatures to those after that step.
 
-        The search is Newton's method in one dimension, kept inside a bracket. It ends for a fit when the
-        slope along its step is at most `FLAT_SHARE` times the slope at its beginning, or after `MAX_TRIALS`
-        lengths.
+        The search is Newton's method in one dimension, kept inside a bracket: between a length that was too
+        short and one that was too long. It ends for a fit when the slope along its step is at most
+        `FLAT_SHARE` times the slope at its beginning, or after `MAX_TRIALS` lengths. Fits whose search has
+        ended keep their length, residuals and curvatures.
 
         Parameters
         ----------
@@ -453,7 +457,8 @@ class FoldDescent:
         bracket = _Bracket(n_fits)
         # Slopes are those of the mean loss, plus those of the penalty. ALL_FITS is the index of all fits.
         slope = self._set_residuals_after(change, length, ALL_FITS) + penalty.slope(length, ALL_FITS)
-        searching = np.arange(n_fits)  # indices of the fits whose slope is not flat yet
+        # The fits whose slope is not flat yet, as indices of all fits. `slope` is of these fits alone.
+        searching = np.arange(n_fits)
         for _ in range(MAX_TRIALS):
             is_steep = np.abs(slope) > flat_slope[searching]
             if not is_steep.any():
@@ -491,7 +496,8 @@ class FoldDescent:
     ) -> Floats:
         """Set residuals and curvatures of k of the K fits to those after a step, and return the slope there.
 
-        The logits stay as they are, so that another length can be tried.
+        Both are kept as attributes, of which those of the other fits stay. The logits stay as they are, so
+        that another length can be tried.
 
         Parameters
         ----------
@@ -506,6 +512,7 @@ class FoldDescent:
         ndarray, shape [k]
             Derivative of the mean loss by the length, without the penalty.
         """
+        # Of the summed losses; `update_residuals` also sets `losses.residuals`.
         derivatives = self.losses.update_residuals(change, length, fits)
         self.curvature[fits] = derivatives.curvature / self.losses.n_clips[fits]
         slope: Floats = derivatives.slope / self.losses.n_clips[fits]

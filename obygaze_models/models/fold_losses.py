@@ -78,11 +78,11 @@ class FoldLosses:
     """
 
     def __init__(self, y: Floats, in_training: Masks, logits: Numbers) -> None:
-        """Keep labels, training clips and logits; allocate the residuals, which `update_residuals` sets."""
+        """Keep labels, training clips and logits; `residuals` have no values until `update_residuals`."""
         self.logits = logits
         self.residuals = np.empty_like(logits)
         self.in_training = in_training.astype(logits.dtype)
-        # A term of every residual (`_residuals_in_place_of`), [N, 1].
+        # A probability p is 1/2 + tanh(logit / 2) / 2: every residual p - y has the term 1/2 - y. [N, 1]
         self.half_minus_y = (0.5 - y).astype(logits.dtype)[:, None]
         self.n_clips = in_training.sum(axis=0).astype(np.float64)
 
@@ -102,8 +102,9 @@ class FoldLosses:
     ) -> DerivativesAlong:
         """Set the residuals of k of the K fits to those after a step; return the losses' derivatives there.
 
-        The logits after the step are ``logits + length * change``; `logits` itself is not changed. The losses
-        are those of the clips, without the penalty.
+        The logits after the step are ``logits + length * change``; `logits` itself is not changed. A residual
+        is p - y: the clip's probability by its logit, less its label. The derivatives are those along the
+        step, of the clips' losses without the penalty.
 
         Parameters
         ----------
@@ -119,7 +120,7 @@ class FoldLosses:
         half_length = (length / 2).astype(change.dtype)
         for rows in self._row_blocks():
             change_of_rows = change[rows, fits]
-            # Residuals are computed from half of the logits after the step.
+            # Half of the logits after the step is what residuals are computed from, by tanh.
             half_logits = self.logits[rows, fits] / 2
             half_logits += change_of_rows * half_length
             residuals = self._residuals_in_place_of(half_logits, rows, fits)
@@ -127,10 +128,11 @@ class FoldLosses:
 
             # The derivative of a clip's loss by its logit is the residual.
             slope += dot_columns(residuals, change_of_rows)
-            # The sum of p (1 - p), which is |r| - r^2 of the residuals r (`_curvature_of_clips`).
+            # The sum of p (1 - p). With the residual r, |r| is p or 1 - p, and |r| - r^2 = p (1 - p).
             curvature += np.abs(residuals).sum(axis=0) - dot_columns(residuals, residuals)
 
-        min_curvature = MIN_CURVATURE * len(change)
+        n_clips = len(change)
+        min_curvature = MIN_CURVATURE * n_clips
         return DerivativesAlong(slope, np.maximum(curvature, min_curvature))
 
     def _residuals_in_place_of(

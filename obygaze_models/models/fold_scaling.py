@@ -49,12 +49,17 @@ class SharedFeatures:
     """
 
     def __init__(self, X: NDArray[np.floating[Any]], limit: float) -> None:
-        """Standardise features X [N, D], and keep them in double and in single precision."""
+        """Standardise features X [N, D] by all clips, clip them at `limit` deviations, and keep them.
+
+        The fits on all subsets of the clips use them. Most of their steps are in single precision, which is
+        faster, and the last ones in double precision.
+        """
         self.X = X
         self.limit = limit
         self.mean_and_scale = mean_and_scale(X)
+        mean, scale = self.mean_and_scale
         self.float64: Floats = np.empty(X.shape)
-        standardise(X, *self.mean_and_scale, limit, out=self.float64)
+        standardise(X, mean, scale, limit, out=self.float64)
         self.float32 = self.float64.astype(np.float32)
 
     def find_beyond(self, low: Floats, high: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -76,10 +81,11 @@ class SharedFeatures:
         rows, columns : ndarray of int
             Positions of these values in the shared features.
         """
-        # Values of both kinds lie at the ends of the narrower range, or outside.
-        narrower_low = np.maximum(low, -self.limit)
-        narrower_high = np.minimum(high, self.limit)
-        may_change = (self.float64 <= narrower_low) | (self.float64 >= narrower_high)
+        # A value that is clipped now is equal to `-limit` or `limit`. Of both ranges, the values that lie
+        # within, and not at an end of either, are clipped by neither: all others may change.
+        common_low = np.maximum(low, -self.limit)
+        common_high = np.minimum(high, self.limit)
+        may_change = (self.float64 <= common_low) | (self.float64 >= common_high)
         rows, columns = np.nonzero(may_change)
         return rows, columns
 
@@ -141,14 +147,16 @@ class LimitCorrections:
     def add_to_logits(self, logits: Numbers, weights: Floats) -> None:
         """Correct the logits [N, K] of K fits, in place, for values that the fits clip at other limits.
 
-        The logits were computed from the shared features, which are the same for all fits. If a fit's value
-        of clip n and feature d differs by c, then its logit of clip n differs by c times the weight of
-        feature d. `weights` [D, K] are those of the shared features.
+        The logits were computed from the shared features, which are the same for all fits and are clipped at
+        the same limits. If a fit's value of clip n and feature d differs by c, then its logit of clip n
+        differs by c times the weight of feature d. E values differ in some fit: their columns are the
+        features d, and `change` is c of each fit. `weights` [D, K] are those of the shared features.
         """
         has_no_corrections = not len(self.rows)
         if has_no_corrections:
             return
         change_of_logit = self.change * weights[self.columns]  # [E, K], by each value
+        # Several values of a clip may differ: `sum_by_row` adds up their changes, one row for each such clip.
         logits[self.changed_rows] += self.sum_by_row @ change_of_logit
 
     def add_to_gradient(self, gradient: Floats, residuals: Numbers) -> None:
@@ -205,9 +213,9 @@ class FoldScaling:
     def logits(self, features: Numbers, coefficients: Floats) -> Numbers:
         """Compute the logits [N, K] of all clips by K fits.
 
-        A fit's feature is scale_ratio * (shared value + correction - centre), and the logit is the sum of
-        weight * feature, plus the intercept. With weight_of_shared = weight * scale_ratio, it has three
-        parts::
+        Each fit standardises features by its own training clips. They are not computed: a fit's feature is
+        scale_ratio * (shared value + correction - centre), and the logit is the sum of weight * feature, plus
+        the intercept. With weight_of_shared = weight * scale_ratio, it has three parts::
 
             sum(weight_of_shared * shared value)
             + (intercept - sum(weight_of_shared * centre))
@@ -221,6 +229,7 @@ class FoldScaling:
             Weights of each fit's own standardised features, and intercepts.
         """
         weights_of_shared = self.scale_ratio * coefficients[:-1]
+        # For each fit (a column), the sum over features of centre times weight.
         intercepts = coefficients[-1] - dot_columns(self.centre, weights_of_shared)
         logits: Numbers = features @ weights_of_shared.astype(features.dtype)
         logits += intercepts.astype(features.dtype)
@@ -230,8 +239,9 @@ class FoldScaling:
     def gradient(self, features: Numbers, residuals: Numbers) -> Floats:
         """Compute the gradient [D + 1, K] of the summed losses by coefficients, from residuals [N, K].
 
-        The derivative of the loss by a clip's logit is the residual r. The derivative by a weight is
-        therefore, summed over clips::
+        A fit's own feature is scale_ratio * (shared value + correction - centre): the shared value is that of
+        `features`, and the correction is of values that the fit clips at another limit. The derivative of the
+        loss by a clip's logit is the residual r. The derivative by a weight is therefore, summed over clips::
 
             sum(r * feature) = scale_ratio * (sum(r * shared value) + sum(r * correction) - centre * sum(r))
 
@@ -270,6 +280,10 @@ class ScaledFolds(NamedTuple):
 def scale_folds(shared: SharedFeatures, in_training: Masks) -> ScaledFolds:
     """Compute how K fits standardise features by their own training clips, relative to the shared features.
 
+    Shared features are standardised by the mean and scale of all clips. Those of a fit are
+    ``scale_ratio * (shared value - centre)``, so that no fit needs a copy of its own; only values that the
+    fit clips at other limits need a correction.
+
     Parameters
     ----------
     shared : SharedFeatures
@@ -285,7 +299,7 @@ def scale_folds(shared: SharedFeatures, in_training: Masks) -> ScaledFolds:
 
     mean_of_all = shared.mean_and_scale.mean.astype(np.float64)
     scale_of_all = shared.mean_and_scale.scale.astype(np.float64)
-    # The mean of a fit's training clips, in units of the shared features.
+    # The mean of a fit's training clips, standardised as the shared features are.
     centre = (moments_of_fits.mean - mean_of_all) / scale_of_all  # [K, D]
     scale_ratio = scale_of_all / moments_of_fits.scale  # [K, D]
     corrections = _limit_corrections(shared, centre, scale_ratio)
@@ -313,15 +327,17 @@ def _limit_corrections(shared: SharedFeatures, centre: Floats, scale_ratio: Floa
     centre, scale_ratio : ndarray, shape [K, D]
         Each fit's feature is ``scale_ratio * (value - centre)``, where the value is the shared one.
     """
+    # The limits of each fit, in units of the shared features. [K, D]
     half_range = shared.limit / scale_ratio
-    low = centre - half_range  # [K, D]
+    low = centre - half_range
     high = centre + half_range
     # The narrowest range of all fits: values inside it are clipped by none of them.
     highest_low = low.max(axis=0)
     lowest_high = high.min(axis=0)
     rows, columns = shared.find_beyond(low=highest_low, high=lowest_high)
 
-    # Each fit's value at these positions, from the features before they were clipped.
+    # Each fit's value at these positions. A shared value may have been clipped already, to a narrower range
+    # than the fit's: it is standardised anew, and then clipped as the fit does.
     mean = shared.mean_and_scale.mean.astype(np.float64)
     scale = shared.mean_and_scale.scale.astype(np.float64)
     unclipped = (shared.X[rows, columns] - mean[columns]) / scale[columns]  # [E]

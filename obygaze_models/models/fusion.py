@@ -249,8 +249,8 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         self.classes_, labels = encode_labels(np.asarray(y), type(self).__name__)
         present = present_modalities(features, self.columns)  # [N, M]
 
-        # The sets of modalities that some clip has, and the set of all modalities. A set is the tuple of its
-        # modalities' indices.
+        # The sets of modalities that some clip has, and the set of all modalities. A set is called a pattern,
+        # the tuple of its modalities' indices: (0, 2) for the first and the third.
         patterns = {pattern_of(modalities_of_clip) for modalities_of_clip in present}
         patterns.add(self._all_modalities)
         # Clips without any modality have no features to fit a model on.
@@ -260,6 +260,8 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         for pattern in sorted(patterns, key=len):
             self.models_[pattern] = self._fit_set(pattern, features, labels, movies)
 
+        # Each clip's held-out score, by the model of the modalities that it has; what was chosen from is told
+        # of the model of all modalities alone.
         self.held_out_ = self._gather_held_out(present, labels, movies)
         self.threshold_ = self.held_out_.threshold()
         self.candidates_ = self.models_[self._all_modalities].candidates
@@ -313,7 +315,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         n_clips = len(labels)
         n_modalities_of_clip = present.sum(axis=1)
 
-        # NaN for clips without any modality, which no model scores.
+        # NaN for clips without any modality, which no model scores. Folds are floats for that reason.
         scores = np.full(n_clips, np.nan)
         training_means = np.full(n_clips, np.nan)
         folds = np.full(n_clips, np.nan)
@@ -332,7 +334,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
             first_fold = model_index * n_clips
             folds[clips] = first_fold + held_out.folds[has_exactly_these]
 
-        # `HeldOut` takes no NaN. Any fold would do for a clip without modality.
+        # `HeldOut` takes no NaN. Clips without any modality get the mean of the others; any fold would do.
         scores, training_means, folds = _fill_with_means(np.stack([scores, training_means, folds]))
         return HeldOut(scores, labels, movies, folds.astype(np.int64), training_means)
 

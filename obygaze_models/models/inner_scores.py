@@ -162,6 +162,9 @@ def _after_earlier_steps(pipeline: Pipeline, inner: InnerFolds) -> Iterator[_Fol
 def _score_folds(candidates: Sequence[Any], inner: InnerFolds, folds: Iterable[_FoldFeatures]) -> InnerScores:
     """Fit copies of the candidates without each inner fold, and score the fold's clips by them.
 
+    With each score goes the mean score of the clips that the copy was fitted on: scores by the copies of
+    different folds are comparable once each is taken relative to it.
+
     Parameters
     ----------
     candidates : sequence of estimator, length E
@@ -192,15 +195,16 @@ def _differ_in_last_step(candidate: Any, parameter: str) -> bool:
 def _fit_copies(
     candidates: Sequence[Any], X: NDArray[Any], inner: InnerFolds, clips: NDArray[np.bool_]
 ) -> list[Any]:
-    """Fit copies of the candidates on some clips.
+    """Fit copies of the candidates on some clips, and return the copies.
 
     Parameters
     ----------
     candidates : sequence of estimator
+        Unfitted, all of one class.
     X : ndarray, shape [n, ...]
         Features of those clips.
     inner : InnerFolds
-        All N training clips.
+        Labels of all N training clips, and what else estimators take in `fit`, such as movies.
     clips : ndarray of bool, shape [N]
         Marks the n clips to fit on.
     """
@@ -209,9 +213,10 @@ def _fit_copies(
     models = [copy(candidate) for candidate in candidates]
     y = inner.y[clips]
 
-    # Some classes fit several models at once, in a static method, which takes no further arguments.
-    if hasattr(models[0], "fit_together") and not inner.params:
-        models[0].fit_together(models, X, y)
+    # Some classes have a static method that fits several models at once. It takes features and labels alone.
+    estimator_class = type(models[0])
+    if hasattr(estimator_class, "fit_together") and not inner.params:
+        estimator_class.fit_together(models, X, y)
         return models
 
     for model in models:
@@ -221,6 +226,9 @@ def _fit_copies(
 
 def _pick_held_out(logits: NDArray[np.float64], in_training: NDArray[np.bool_]) -> InnerScores:
     """Collect the scores of held-out clips from the logits of all clips by all fits.
+
+    With the score of a clip goes the mean score that the same fit gives to the clips it was fitted on: scores
+    by the fits of different folds are comparable once each is taken relative to it.
 
     Parameters
     ----------
@@ -236,7 +244,7 @@ def _pick_held_out(logits: NDArray[np.float64], in_training: NDArray[np.bool_]) 
         is_held_out = ~is_training
         for candidate in range(n_candidates):
             logits_of_fit = logits[candidate, fold]
-            # The mean over a sample of the training clips, like that of `mean_score`.
+            # Over the same sample of the training clips as `mean_score` takes, which would score them anew.
             training_mean = sample_evenly(logits_of_fit[is_training]).mean()
             result.scores[candidate, is_held_out] = logits_of_fit[is_held_out]
             result.training_means[candidate, is_held_out] = training_mean

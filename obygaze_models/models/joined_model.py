@@ -88,7 +88,8 @@ class JoinedModel:
         )
         held_out_of_models = [_held_out_scores(model) for model in models]
 
-        # As one model needs it. For several, factors, base and held-out scores are set below.
+        # One model is its own join: its logit is that of the fused model, and its held-out scores stay. Of
+        # several, factors, base and held-out scores are learnt next, and replace these.
         joined = cls(
             how=how,
             n_modalities=len(parts),
@@ -106,14 +107,15 @@ class JoinedModel:
         """Set factors, base, candidates and held-out scores as the way to fuse (`how`) says.
 
         `held_out` are the out-of-fold scores [N, M] of the M models, from which ``late`` learns the factors.
+        The factors are 1 before; ``max`` leaves them so, and keeps the base.
         """
         if self.how == "mean":
             self.factors /= len(self.models)
         elif self.how == "late":
             self.factors, self.base = held_out.fit_weights()
-            self.candidates = (_late_candidate(self.factors),)
+            self.candidates = (_late_candidate(self.factors),)  # the only one: there is no choice
 
-        scores = self._join(held_out.relative_scores)
+        scores = self._join(held_out.relative_scores)  # by these factors and this base
         # Relative scores have the mean 0 over training clips, and so has their weighted sum: the mean of the
         # joined scores is the base. The mean of the largest of several relative scores is not known.
         training_means = None if self.how == "max" else np.full(len(scores), self.base)
@@ -140,11 +142,14 @@ class JoinedModel:
         return self._linear_of_modalities()
 
     def _linear_of_joined_features(self) -> LinearJoin:
-        """Convert the one probe of all modalities; its logit is ``weights @ features + intercept``.
+        """Convert the one probe of all modalities to the form of a joined model.
 
-        The intercept is taken as the base, so that a modality's contribution is its part of the product.
+        The probe's logit is ``weights @ features + intercept``. In a joined model a modality contributes
+        ``factor * (its part of the product + its own intercept)`` to the base. With factors of 1, no own
+        intercepts and the probe's intercept as the base, the sum is the logit.
         """
-        probe = linear_numbers(self.models[0])
+        (only_model,) = self.models
+        probe = linear_numbers(only_model)
         return LinearJoin(
             mean=probe.mean,
             scale=probe.scale,

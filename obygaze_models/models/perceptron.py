@@ -98,10 +98,12 @@ class Perceptron:
         """Draw one set of initial parameters [1, P], between -1 and 1 over the root of their layer's inputs.
 
         Weights and biases are drawn uniformly, from the distribution of PyTorch's ``Linear`` (He et al. 2015
-        with a = sqrt(5)). The training clips X and their labels y are not used.
+        with a = sqrt(5)). Other networks choose initial parameters by the training clips X and their labels
+        y; this one does not use them.
         """
         del X, y
-        # The number of inputs of each parameter's layer, [P], filled in by views of the layers.
+        # For each parameter the number of inputs of its layer, [P]. What is written to a layer's view is
+        # written at the places of the layer's parameters.
         n_inputs = np.empty(self.n_parameters)
         layers = self.layers_of(n_inputs)
         layers.hidden_weight[:] = self.n_features
@@ -199,14 +201,17 @@ class Perceptron:
         ndarray, shape [B]
             The logits.
         """
+        # With one output, it is the logit. With two, one for each class, the logit is the output of the
+        # positive class less the other one: `logit_weight` [H] are the weights of that difference.
         hidden, logit_weight, logits = self._forward(layers, X)
         by_logit = self._loss_by_logit(logits, y)  # derivative of the loss by each logit, [B]
         by_logit *= weights
 
+        # The last output is that of the positive class.
         gradient.output_weight[:, -1] = by_logit @ hidden
         gradient.output_bias[-1] = np.add.reduce(by_logit)
         if self.n_outputs == 2:
-            # The logit is the difference of the two outputs: their gradients are opposite.
+            # The other output is subtracted: its gradient is the opposite.
             gradient.output_weight[:, 0] = -gradient.output_weight[:, 1]
             gradient.output_bias[0] = -gradient.output_bias[1]
 

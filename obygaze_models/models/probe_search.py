@@ -364,41 +364,53 @@ class _Search:
         return scores_of_sets
 
     def _fit_approximately(self, inner_fits: Sequence[_InnerFit]) -> Iterator[_ApproximateFit]:
-        """Fit every candidate on every inner fit, precisely enough to find those that may be the best."""
-        # The path begins with the strongest penalty, whatever the order of the grid.
+        """Fit every candidate on the clips of every inner fit, in float32.
+
+        That is precise enough to find the candidates that may be the best. Only those are worth the steps in
+        float64 by which `_fit_to_convergence` goes on.
+        """
+        # The path begins with the strongest penalty, the smallest C, whatever the order of the grid.
         strongest_first = np.argsort(np.array(self.C_of_candidates), kind="stable").tolist()
         masks = self._subset_masks([inner_fit.rows for inner_fit in inner_fits])
         path = self.logistic.path(masks, [self.C_of_candidates[candidate] for candidate in strongest_first])
-        for fits in path:
-            candidate = strongest_first[fits.penalty]
-            logits_by_fit = _contiguous_columns(fits.logits)
-            # `fits.subsets` are indices of the inner fits.
-            for column, index in enumerate(fits.subsets.tolist()):
-                scores = inner_fits[index].scores(candidate, logits_by_fit[column])
-                yield _ApproximateFit(index, scores, fits.coefficients[:, column])
+        for block in path:  # of some inner fits with one candidate
+            candidate = strongest_first[block.penalty]
+            logits_by_fit = _contiguous_columns(block.logits)
+            for column, inner_index in enumerate(block.subsets.tolist()):
+                scores = inner_fits[inner_index].scores(candidate, logits_by_fit[column])
+                yield _ApproximateFit(inner_index, scores, block.coefficients[:, column])
 
     def _fit_to_convergence(self, approximate_fits: Sequence[_ApproximateFit]) -> Iterator[_ScoresOfFit]:
-        """Continue some approximate fits until they have converged, and yield their exact scores."""
+        """Continue some approximate fits until they have converged, and yield their exact scores.
+
+        Each of them is of one candidate for C on the clips of one inner fit. They are continued in blocks of
+        fits that share their products.
+        """
         C_of_fits = [self.C_of_candidates[fit.scores.candidate] for fit in approximate_fits]
         starts = np.stack([fit.coefficients for fit in approximate_fits], axis=1)  # [D + 1, number of fits]
         masks = self._subset_masks([fit.scores.inner_fit.rows for fit in approximate_fits])
-        for fits in self.logistic.minima(masks, C_of_fits, starts):
-            logits_by_fit = _contiguous_columns(fits.logits)
-            # `fits.subsets` are indices of `approximate_fits`.
-            for logits, index in zip(logits_by_fit, fits.subsets.tolist(), strict=True):
+        for block in self.logistic.minima(masks, C_of_fits, starts):
+            logits_by_fit = _contiguous_columns(block.logits)
+            index_of_approximate = block.subsets.tolist()
+            for logits, index in zip(logits_by_fit, index_of_approximate, strict=True):
                 approximate = approximate_fits[index].scores
+                # The same inner fit and candidate, with the logits after convergence.
                 yield approximate.inner_fit.scores(approximate.candidate, logits)
 
     def _fit_best(self, training_sets: Sequence[TrainingSet], best_of_sets: Sequence[int]) -> list[Pipeline]:
-        """Fit a probe on each training set with the set's best candidate, given by its index in the grid."""
+        """Fit a probe on each training set with the set's best candidate, given by its index in the grid.
+
+        They are fitted in blocks that share their products.
+        """
         probes = []
         masks = self._subset_masks([training_set.rows for training_set in training_sets])
         C_of_sets = [self.C_of_candidates[best] for best in best_of_sets]
         # The fits come in the order of the training sets.
-        for fits in self.logistic.minima(masks, C_of_sets):
-            for column, index in enumerate(fits.subsets.tolist()):
-                C = self.choose.values[best_of_sets[index]]
-                probes.append(self._fitted_pipeline(C, fits, column))
+        for block in self.logistic.minima(masks, C_of_sets):
+            for column, training_set in enumerate(block.subsets.tolist()):
+                # As it stands in the grid, not as the float that the fit was made with.
+                C = self.choose.values[best_of_sets[training_set]]
+                probes.append(self._fitted_pipeline(C, block, column))
         return probes
 
     def _subset_masks(self, subsets: Sequence[NDArray[np.intp]]) -> NDArray[np.bool_]:

@@ -98,7 +98,12 @@ def _requested_specs(
 ) -> list[ModelSpec]:
     """Find the requested models, each once; by default those of the zoo that read features.
 
-    The arguments are those of `models_for`.
+    Parameters
+    ----------
+    kind : {"levels", "concept", "ordinal"}
+        The kind of target, for which models of the zoo must be made.
+    wanted : iterable of str or ModelSpec, mapping of str to estimator, or None
+        Names and specs, or estimators, factories and specs by name; None for the zoo's own.
     """
     if isinstance(wanted, Mapping):
         return [replace(as_spec(name, model), name=name) for name, model in wanted.items()]

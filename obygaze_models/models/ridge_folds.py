@@ -115,17 +115,22 @@ class FoldLogistic:
     """
 
     def __init__(self, X: NDArray[np.floating[Any]], y: NDArray[np.int64], limit: float) -> None:
-        """Standardise all clips and find the principal axes that the fits on subsets share."""
+        """Prepare once what the fits on all subsets of the clips need.
+
+        They share features that are standardised on all clips, cut off at `limit` deviations; their principal
+        axes, along which curvature is known; and for each penalty a start, the fit on all clips.
+        """
         self.y = y.astype(np.float64)
         self.shared = SharedFeatures(X, limit)
         self.axes = PrincipalAxes.from_features(self.shared.float64)
         self._path_on_all = RidgePath(self.shared.float64, self.y)
-        self._start_of_C: dict[float, Floats] = {}
+        self._fits_on_all: dict[float, Floats] = {}  # C -> coefficients, filled by `_fit_on_all`
 
     def path(self, subsets: Masks, strengths: Sequence[float]) -> Iterator[PathFits]:
         """Fit every subset of the clips with every penalty, to `FLOAT32_TOLERANCE` (a regularisation path).
 
-        Each penalty's fits start from those of the stronger penalty before it.
+        Each penalty's fits start from those of the stronger penalty before it, moved by as much as the fit on
+        all clips changes from that penalty to this one.
 
         Parameters
         ----------
@@ -148,17 +153,18 @@ class FoldLogistic:
         for columns in self._blocks(subsets.shape[1]):
             # The fits of some subsets, which are minimised together.
             block = _Block(self, subsets[:, columns])
-            fit_on_all_before = np.zeros(n_coefficients)
+            fit_at_last_penalty = np.zeros(n_coefficients)  # on all clips
             for penalty, C in enumerate(strengths):
                 # A good start: the fits on subsets differ little from the fit on all clips, and from one
                 # penalty to the next they change by about as much. With the first penalty they start from the
                 # fit on all clips itself, as all coefficients are 0 before.
                 fit_on_all = self._fit_on_all(C)
-                change = fit_on_all - fit_on_all_before
-                fit_on_all_before = fit_on_all
+                change = fit_on_all - fit_at_last_penalty
+                fit_at_last_penalty = fit_on_all
                 block.begin_penalty(change[:, None])
 
                 C_of_fits = np.full(len(columns), C)
+                # float32 is fast, and precise enough for this tolerance.
                 block.descend(C_of_fits, self.shared.float32, FLOAT32_TOLERANCE)
                 yield PathFits(
                     subsets=columns,
@@ -172,14 +178,15 @@ class FoldLogistic:
     ) -> Iterator[FoldFits]:
         """Fit each subset of the clips with its own penalty, to `FLOAT64_TOLERANCE`.
 
-        Steps in float32 are faster, but cannot reach this tolerance: they come first, steps in float64 last.
+        Steps on float32 features are faster, but cannot reach this tolerance: they come first, unless `path`
+        has already taken them, and steps on float64 features last.
 
         Parameters
         ----------
         subsets : ndarray of bool, shape [N, K]
             The clips of each subset, which has both classes.
         strengths : sequence of float, length K
-            C of each fit.
+            C of each fit, the inverse strength of its penalty.
         coefficients : ndarray, shape [D + 1, K], optional
             Coefficients to start from, as `path` gave them for the same subsets; by default those of the fit
             on all clips.
@@ -198,7 +205,8 @@ class FoldLogistic:
             block = _Block(self, subsets[:, columns])
             C_of_fits = np.array([strengths[column] for column in columns])
             if coefficients is None:
-                # Coefficients of a block start at 0. The fit on all clips is near those of its subsets.
+                # A block's coefficients are 0 at first. They are shifted to those of the fit on all clips
+                # with the same penalty, which is near the fits on subsets.
                 fits_on_all = np.stack([self._fit_on_all(C) for C in C_of_fits.tolist()], axis=1)
                 block.shift_coefficients(fits_on_all)
                 block.descend(C_of_fits, self.shared.float32, FLOAT32_TOLERANCE)
@@ -219,14 +227,14 @@ class FoldLogistic:
 
         C is the inverse strength of the penalty, as in scikit-learn. Results are cached.
         """
-        if C not in self._start_of_C:
+        if C not in self._fits_on_all:
             # C multiplies the sum of losses, while the path minimises their mean.
             strength = 1 / (C * len(self.y))
             # The tolerance is coarse, as the fit is only a start for others.
             self._path_on_all.advance(strength, START_TOLERANCE, MAX_STEPS)
             weights, intercept = self._path_on_all.solution()
-            self._start_of_C[C] = np.append(weights, intercept)
-        return self._start_of_C[C]
+            self._fits_on_all[C] = np.append(weights, intercept)
+        return self._fits_on_all[C]
 
 
 def block_width(n_clips: int, n_features: int) -> int:
@@ -266,10 +274,13 @@ class _Block:
     def __init__(self, logistic: FoldLogistic, subsets: Masks) -> None:
         """Repeat fits up to a multiple of `WIDTH`, and compute how each standardises features.
 
+        A matrix library rounds differently in blocks of other widths. With repeats, every block has the same
+        kind of width, and a fit does not depend on how many others are in its block.
+
         Parameters
         ----------
         logistic : FoldLogistic
-            Of the clips.
+            What fits on subsets share: features standardised on all clips, and labels.
         subsets : ndarray of bool, shape [N, n_fits]
             The training clips of each fit. Its coefficients start at 0.
         """
@@ -279,11 +290,13 @@ class _Block:
         # The subset of each of the K fits: with 3 subsets 0, 1, 2, 0, 1, 2, 0, ...
         self.subset_of = np.arange(n_with_repeats) % self.n_fits
         self.in_training = subsets[:, self.subset_of]
+        # `scaling` leads from the shared features to those that each fit standardises by its own clips, by
+        # `mean_and_scale`.
         self.scaling, self.mean_and_scale = scale_folds(logistic.shared, self.in_training)
 
         n_coefficients = logistic.shared.X.shape[1] + 1
         self.coefficients = np.zeros((n_coefficients, n_with_repeats))
-        self.logits: Numbers = np.zeros((0, n_with_repeats))
+        self.logits: Numbers = np.zeros((0, n_with_repeats))  # of no clip, until a descent computes them
         self.n_steps = np.zeros(n_with_repeats, np.int64)
         self._history = StepHistory.empty(n_coefficients, n_with_repeats)
 

@@ -91,7 +91,8 @@ class RidgePath:
     def __init__(self, X: Floats, y: Floats) -> None:
         """Compute the mean and covariance of features X [N, D], and start from weights of 0.
 
-        With more features than clips (D > N), features are replaced by N coordinates. y [N] are the labels.
+        With more features than clips (D > N), features are replaced by N coordinates of the space that clips
+        span, and `basis` leads back from it. y [N] are the labels.
         """
         self.basis = None
         self.X = X
@@ -114,7 +115,7 @@ class RidgePath:
         positive_share = float(y.mean())
         self.weights = np.zeros(n_coordinates)
         self.intercept = float(np.log(positive_share / (1 - positive_share)))
-        self.curvature = positive_share * (1 - positive_share)
+        self.curvature = positive_share * (1 - positive_share)  # the mean of p (1 - p) over clips
 
     def advance(self, strength: float, tol: float, max_iter: int) -> int:
         """Minimise the mean loss plus ``strength |w|^2 / 2``, starting from the last minimum.
@@ -161,10 +162,11 @@ class RidgePath:
         return self.basis @ self.weights, intercept
 
     def _descend(self, strength: float, tol: float, max_iter: int) -> "_Descent":
-        """Minimise the penalised loss by L-BFGS, in coordinates in which the Hessian is nearly the identity.
+        """Minimise the penalised loss by L-BFGS, and replace the object's weights, intercept and curvature.
 
-        The descent starts at the object's weights, intercept and curvature, and replaces them by those of the
-        minimum. The parameters are those of `advance`.
+        The descent starts at those of the penalty before. Its coordinates are the weights and the intercept,
+        stretched such that the Hessian is nearly the identity: L-BFGS then takes few steps. The parameters
+        are those of `advance`.
         """
         scaled = _ScaledCoordinates(
             root=self._root_of_hessian(strength), intercept_scale=float(np.sqrt(self.curvature))
@@ -179,8 +181,7 @@ class RidgePath:
 
             # The penalty is strength / 2 |w|^2, and its derivative by the weights strength * w.
             penalty = strength / 2 * float(weights @ weights)
-            by_weights = mean_loss.by_weights
-            by_weights += strength * weights
+            by_weights = mean_loss.by_weights + strength * weights
             return mean_loss.loss + penalty, scaled.gradient(by_weights, mean_loss.by_intercept)
 
         start = scaled.from_weights(self.weights, self.intercept)

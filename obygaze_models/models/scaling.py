@@ -294,7 +294,7 @@ def mean_and_scale_without_groups(X: NDArray[np.float64], groups: Sequence[NDArr
     MeanAndScale
         Of shape [G, D]; scales of constant features are 1.
     """
-    # Sums are of values less the mean of all rows, so that they are small.
+    # Sums are of values less the mean of all rows, so that they are small and lose few digits.
     n_rows = len(X)
     centre = _column_means(X)
     sums_of_all = _column_sums(X, centre, power=1)
@@ -313,6 +313,7 @@ def mean_and_scale_without_groups(X: NDArray[np.float64], groups: Sequence[NDArr
     varies = ~is_constant(centre, deviation_of_all, X.dtype)
     min_variance = MIN_SHARE_LEFT * squares_of_all / n_rows
     has_too_few_digits = varies & (variance < min_variance)  # [G, D]
+    # These moments, of some features without a group, are computed from the other rows themselves.
     for group, columns in enumerate(has_too_few_digits):
         if columns.any():
             others = np.delete(X[:, columns], groups[group], axis=0)

@@ -345,7 +345,10 @@ def _has_units(card: Card) -> bool:
 
 
 def _concept_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> ConceptBank:
-    """Make a fitted bank of CAVs; arguments are those of `_bank_from_state`."""
+    """Make a fitted bank of CAVs, a hyperplane for each concept, from a model's card and arrays.
+
+    `other_shapes` are those of the file's arrays that do not belong to the bank, such as the head's.
+    """
     n_concepts = len(card.concepts)
     directions = card.parameters["directions"]
     bank = ConceptBank(directions, concepts=list(card.concepts), clip=card.parameters.get("clip"))
@@ -357,10 +360,11 @@ def _concept_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -
 
 
 def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> UnitBank:
-    """Make a fitted bank of units; arguments are those of `_bank_from_state`.
+    """Make a fitted bank of units from a model's card and arrays.
 
     A bank only computes how active units are. The decoder, which is as large as the encoder, would make
-    features of these again: it is not in the file.
+    features of these again: it is not in the file. `other_shapes` are those of the file's arrays that do not
+    belong to the bank.
     """
     n_features = card.n_features
     n_units = len(card.concepts)
@@ -388,7 +392,10 @@ def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> U
 
 
 def _time_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> TimeBank:
-    """Make a fitted bank of concepts in time; arguments are those of `_bank_from_state`."""
+    """Make a fitted bank of concepts in time from a model's card and arrays.
+
+    `other_shapes` are those of the file's arrays that do not belong to the bank, such as the head's.
+    """
     n_features = card.n_features
     n_concepts = len(card.concepts)
     bank = TimeBank(concepts=list(card.concepts), clip=card.parameters["clip"])
@@ -531,7 +538,7 @@ def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
 
     It is a bank, which computes a clip's concept values, and a head, a tree or a linear model of these.
     """
-    # Concepts in time have two values each: how strongly it is present, and where in the clip.
+    # A concept in time has two values: how strongly it is present, and where in the clip. Units have one.
     has_values_in_time = card.kind == "pcbm_time" and not _has_units(card)
     n_values = len(card.concepts)
     if has_values_in_time:
@@ -539,14 +546,15 @@ def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
     is_tree = card.parameters["head"] == "tree"
     if is_tree:
         n_nodes = len(arrays.get("tree", ()))
-        shape_of_head: dict[str, tuple[int, ...]] = {"tree": (n_nodes, 6)}
+        n_columns = 6  # of the table of nodes
+        shape_of_head: dict[str, tuple[int, ...]] = {"tree": (n_nodes, n_columns)}
     else:
         shape_of_head = {"head": (n_values + 1,)}  # weights, then the intercept
     bank = _bank_from_state(card, arrays, values=(N_LEVELS, n_values), centre=(n_values,), **shape_of_head)
 
     head = "tree" if is_tree else "logistic"
     bottleneck_type = _bottleneck_type(card)
-    # The parameter is an unfitted bank, as in a model that was trained.
+    # As after training, the parameter `bank` is an unfitted one, and the attribute `bank_` the fitted one.
     model = bottleneck_type(head, bank=clone(bank))
     model.head_ = _head_from_arrays(arrays, n_values, is_tree=is_tree)
     model.classes_ = np.array(CLASSES)
@@ -586,19 +594,23 @@ def _head_from_arrays(arrays: Arrays, n_values: int, *, is_tree: bool) -> Any:
 def _check_nodes_table(table: NDArray[np.float64], n_values: int) -> None:
     """Raise if a table of nodes [M, 6] (`_nodes_table`) is no valid decision tree of `n_values` values.
 
-    In an invalid one, walking from the root might never end, or might leave the table.
+    In an invalid one, walking from the root might never end, or might leave the table. The columns are the
+    number of the value that the node tests, its threshold, the rows of the children below and above it, and
+    the numbers of negative and positive training clips.
     """
-    concept = table[:, 0]
+    tested_value = table[:, 0]  # the threshold, column 1, may be any number
     child_below = table[:, 2]
     child_above = table[:, 3]
     counts = table[:, 4:]
 
-    # Each node is a leaf, or tests a concept and has two children.
-    is_leaf = (concept == -1) & (child_below == -1) & (child_above == -1)
-    tests_concept = (concept >= 0) & (concept < n_values)
-    is_inner = tests_concept & _are_later_nodes(child_below) & _are_later_nodes(child_above)
-    concepts_and_children = np.stack([concept, child_below, child_above])
-    are_whole = (concepts_and_children == np.floor(concepts_and_children)).all()
+    # Each node is a leaf, or tests a value and has two children.
+    nothing = -1  # in a leaf
+    is_leaf = (tested_value == nothing) & (child_below == nothing) & (child_above == nothing)
+    tests_value = (tested_value >= 0) & (tested_value < n_values)
+    # Children come after their parent, so that a walk ends.
+    is_inner = tests_value & _are_later_nodes(child_below) & _are_later_nodes(child_above)
+    values_and_children = np.stack([tested_value, child_below, child_above])
+    are_whole = (values_and_children == np.floor(values_and_children)).all()
     if not (is_leaf | is_inner).all() or not are_whole:
         raise ModelError("the array tree is not a table of a tree's nodes")
 

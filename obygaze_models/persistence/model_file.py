@@ -262,9 +262,11 @@ def _shapes_of_score_arrays(
 ) -> dict[str, tuple[int, ...]]:
     """Return the shapes that the `SCORE_ARRAYS` of a model's file should have: name -> shape.
 
-    The arrays ``reach_...`` are those of `OutOfDistribution`. The card does not say how many draws a
+    They are what scores are judged by: how far training clips reach (``reach_...``, quantiles of distances
+    and the moments of features), and the draws of calibrations. The card does not say how many draws a
     calibration has: any number is right, and is taken from the array itself.
     """
+    # A model of several labs' sums was made without their clips, and has none of these.
     if card.protocol == JOINT:
         return {}
     n_concepts = len(card.concepts)
@@ -273,11 +275,15 @@ def _shapes_of_score_arrays(
         "reach_mean": (card.n_features,),
         "reach_scale": (card.n_features,),
     }
+    slope_and_intercept = 2  # of a draw
     if card.calibration:
-        shapes["calibration_draws"] = (_count_draws(score_arrays, "calibration_draws"), 2)
+        n_draws = _count_draws(score_arrays, "calibration_draws")
+        shapes["calibration_draws"] = (n_draws, slope_and_intercept)
+    # Concepts that were found without labels have no probabilities.
     has_labels_of_concepts = not card.parameters.get(UNLABELLED)
     if n_concepts and has_labels_of_concepts:
-        shapes["concept_sigmoids"] = (n_concepts, _count_draws(score_arrays, "concept_sigmoids"), 2)
+        n_draws = _count_draws(score_arrays, "concept_sigmoids")
+        shapes["concept_sigmoids"] = (n_concepts, n_draws, slope_and_intercept)
     return shapes
 
 
@@ -455,16 +461,19 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
     if card.kind == "skops":
         return _from_skops(arrays)
 
-    # The file holds the estimator's arrays, but not its class.
+    # The file holds the estimator's arrays, but not its class. It is offered under the model's name, without
+    # the annotator in it.
     name = offered_name(card.model, offered)
     model: Any = offered.get(name)
     if model is None:
         model = _load_entry_point(card)
-    # An unfitted estimator is made only to learn its class.
+    # What is offered may be an estimator, a function that makes one, or a spec. One is made to see its class.
     unfitted = as_spec(name, model).make(card.seed)
     estimator_class = type(unfitted)
-    if not isinstance(unfitted, GivesArrays) or estimator_class.__name__ != card.estimator:
+    can_be_made_of_arrays = isinstance(unfitted, GivesArrays)
+    if not can_be_made_of_arrays or estimator_class.__name__ != card.estimator:
         raise ModelError(f"it is of a {card.estimator}; {name!r} is a {estimator_class.__name__} here")
+    # In the file the names of the estimator's own arrays have a prefix.
     own_arrays = {label.removeprefix(OWN_PREFIX): array for label, array in arrays.items()}
     try:
         return estimator_class.from_arrays(own_arrays)

@@ -93,7 +93,8 @@ class Calibration:
             Held-out scores of one model, with clips of both labels.
         training_mean : float, optional
             The mean score that the model to be calibrated, which is trained on all films, gives to training
-            clips; by default that of the held-out scores.
+            clips; by default that of the held-out scores. Held-out scores are by other models, and become
+            comparable with its scores once each is taken relative to its own model's mean.
         n_draws : int
             Number of draws, B.
         seed : int
@@ -120,7 +121,8 @@ class Calibration:
         p = left_out_probabilities(held_out, likelihood)
         _, film_of_clip = np.unique(held_out.movies, return_inverse=True)
         n_clips = np.bincount(film_of_clip)
-        # For each film, the expected share of positive clips less the true share.
+        # For each film, the expected share of positive clips less the true share; and the variance of the
+        # true share, if each clip is positive by its probability.
         errors_of_films = np.bincount(film_of_clip, p - labels) / n_clips
         variances_by_chance = np.bincount(film_of_clip, p * (1 - p)) / n_clips**2
         return cls(
@@ -289,10 +291,12 @@ class SlopeAcrossFilms:
 
     @classmethod
     def of_scores(cls, held_out: HeldOut, slope_within: float) -> Self:
-        """Compute the log likelihoods of one model's held-out scores [N], given its slope within films.
+        """Compute how likely the labels of each film are, by one model's held-out scores of N clips.
 
-        At each factor the intercept gives all clips together a mean probability equal to their share of
-        positive clips; it is not found anew without each film.
+        The logit of a clip is its score, relative to the mean of training clips, times a slope, plus an
+        intercept. The slope is `slope_within`, that within films, times each of `SLOPE_FACTORS` in turn. For
+        each of them the intercept makes the mean probability of all clips equal to their share of positive
+        clips. That one intercept is used for every film, although `factor` then leaves films out.
         """
         movies, film_of_clip = np.unique(held_out.movies, return_inverse=True)
         scores = held_out.relative_scores
@@ -328,10 +332,11 @@ def draw_sigmoids(
 ) -> Floats:
     """Draw slope and intercept of calibration sigmoids from their posterior, [B, 2].
 
-    The slopes are evenly spaced quantiles of their posterior within films, times the factor for clips of new
-    films (`SlopeAcrossFilms`); the shares of positive clips are quantiles of theirs. Slopes and shares are
-    paired in a random order. Means over such draws have hardly any sampling error. The
-    intercept of a draw makes the mean probability of the held-out clips equal to the draw's share.
+    The slopes are evenly spaced quantiles of their posterior within films, times the factor by which slopes
+    are flattened for clips of new films (`SlopeAcrossFilms`). The shares of positive clips are quantiles of
+    their own posterior, which is independent of that of slopes: slopes and shares are paired in a random
+    order. Means over such draws have hardly any sampling error. The intercept of a draw makes the mean
+    probability of the held-out clips equal to the draw's share.
 
     Parameters
     ----------
@@ -347,7 +352,8 @@ def draw_sigmoids(
     # For 4 draws the quantiles at .125, .375, .625 and .875.
     levels_of_slopes = (np.arange(n_draws) + 0.5) / n_draws
     levels_of_shares = np.random.default_rng(seed).permutation(levels_of_slopes)
-    factor = SlopeAcrossFilms.of_scores(held_out, posterior.median_above_0).factor()
+    median_slope = posterior.median_above_0  # within films
+    factor = SlopeAcrossFilms.of_scores(held_out, median_slope).factor()
     slopes = factor * posterior.quantiles(levels_of_slopes)
     shares = share_quantiles(held_out, levels_of_shares)
 
@@ -438,8 +444,9 @@ def _variance_of_share(labels: Floats, movies: NDArray[np.str_]) -> float | None
 def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Floats:
     """Compute the probability [N] of each clip by a calibration that is fitted on the other films.
 
-    Such probabilities show how far a calibration is off on a new film. `likelihood` is the likelihood of
-    slopes of the same held-out scores.
+    Such probabilities show how far a calibration is off on a new film. The slope and intercept of the
+    calibration are not known exactly; a clip's probability is the mean over several draws of them.
+    `likelihood` is the likelihood of slopes of the same held-out scores.
     """
     scores = held_out.relative_scores
     across_films = SlopeAcrossFilms.of_scores(held_out, likelihood.posterior().median_above_0)
@@ -454,17 +461,20 @@ def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Fl
 def _draw_sigmoids_without(
     held_out: HeldOut, likelihood: SlopeLikelihood, across_films: SlopeAcrossFilms, movie: str
 ) -> Floats:
-    """Draw slope and intercept of calibration sigmoids of relative scores without one film, [B, 2].
+    """Draw slope and intercept of calibration sigmoids from what all films but one tell, [B, 2].
 
     The few slopes that are drawn are evenly spaced quantiles of their posterior without the film, times the
-    factor for clips of new films. The intercept makes the mean probability of the other films' clips equal to
-    their share of positive clips. If these clips all have one label, no share can be estimated from them: it
-    is then taken from all films.
+    factor by which slopes are flattened for clips of new films. The intercept makes the mean probability of
+    the other films' clips equal to their share of positive clips. If these clips all have one label, no share
+    can be estimated from them: it is then taken from all films.
+
+    The sigmoids are of relative scores: scores less the mean that the same model gives to training clips.
     """
     quantile_levels = (np.arange(N_DRAWS_WITHOUT_FILM) + 0.5) / N_DRAWS_WITHOUT_FILM
     factor = across_films.factor(without=movie)
     slopes = factor * likelihood.posterior(without=movie).quantiles(quantile_levels)
 
+    # The clips from which the share of positive clips is estimated.
     gives_share = held_out.movies != movie
     has_one_label = np.ptp(held_out.y[gives_share]) == 0
     if has_one_label:
@@ -472,7 +482,8 @@ def _draw_sigmoids_without(
     # The mean of the posterior with Jeffreys' prior, as if there were half a clip more of each label.
     share = (held_out.y[gives_share].sum() + 0.5) / (gives_share.sum() + 1)
 
-    # Clips that do not give the share have the weight 0 in the mean probability: [1, N], for all draws.
+    # Clips that do not give the share have the weight 0 in the mean probability. All draws have the same
+    # weights: [1, N].
     clip_weights = gives_share[None].astype(np.float64)
     shares = np.full(N_DRAWS_WITHOUT_FILM, share)
     intercepts = find_intercepts(slopes, held_out.relative_scores, clip_weights, shares)
@@ -482,10 +493,10 @@ def _draw_sigmoids_without(
 def errors_of_new_films(errors: Floats, variances_by_chance: Floats) -> Floats:
     """Return the errors [M] of expected shares that new films are to be expected to have.
 
-    They are those of the films left out, unless these are smaller than chance leaves them in one corpus of a
-    hundred (`MIN_CHANCE_OF_ERRORS`). The films were then made to have the share that they have, such as all
-    a half of positive clips: that a new film, which nobody made so, has the same share does not follow, and
-    the errors are those of films whose clips are positive by their probabilities.
+    They are those of the films left out, unless these are so small that chance makes them smaller in only one
+    corpus of a hundred (`MIN_CHANCE_OF_ERRORS`). Somebody then chose the clips such that films have nearly
+    the same share, as if half of each film's clips had to be positive. A new film is not chosen so. Its
+    errors are taken to be those of a film whose clips are positive by their probabilities, independently.
 
     Parameters
     ----------

@@ -15,6 +15,8 @@ from obygaze_models.persistence.evidence import Evidence
 def collect_evidence(left_out: pd.DataFrame, p_skilled: float | None) -> Evidence:
     """Measure how well a model tells apart the clips of films that it was not trained on.
 
+    It is the AUC within films, averaged over films, with the numbers of the clips and films that it is of.
+
     Parameters
     ----------
     left_out : DataFrame
@@ -43,12 +45,14 @@ def collect_evidence(left_out: pd.DataFrame, p_skilled: float | None) -> Evidenc
     # The mean over movies with its 95 % interval; movies of one class have no AUC and are left out.
     interval = auc_interval(means_over_seeds.to_numpy(dtype=np.float64))
     if has_unvarying_scores and not np.isnan(interval.mean):
-        # Such scores have this AUC whatever movies are drawn, as the tables of metrics say too.
+        # Scores that are equal within each movie have an AUC of .5 whatever movies are drawn: no uncertainty.
         interval = replace(interval, low=UNVARYING_AUC, high=UNVARYING_AUC)
-    # The AUC is of the movies with clips of both classes; if none has both, it is undefined for all.
-    ranked_movies = means_over_seeds.index[means_over_seeds.notna()]
-    is_behind_auc = left_out["movie"].isin(ranked_movies)
-    counted_clips = left_out[is_behind_auc] if len(ranked_movies) else left_out
+    # The AUC is of the movies with clips of both classes, whose clips are counted. If no movie has both
+    # classes, there is no AUC, and all clips are counted.
+    movies_with_auc = means_over_seeds.index[means_over_seeds.notna()]
+    counted_clips = left_out
+    if len(movies_with_auc):
+        counted_clips = left_out[left_out["movie"].isin(movies_with_auc)]
     return Evidence(
         n_clips=int(counted_clips["clip_id"].nunique()),
         n_movies=int(counted_clips["movie"].nunique()),

@@ -445,14 +445,18 @@ def _probability_changes(
 ) -> tuple[float | None, ...]:
     """Return how much of the probability of a clip is due to each concept: `Explained.changes`.
 
-    X [1, ...] are the clip's features.
+    A model without concepts has no `parts`, and no changes. Without calibration there is no probability: the
+    change is None for each concept. X [1, ...] are the clip's features.
     """
     if parts is None:
         return ()
-    changes = None if decision.p is None else probability_changes(model, X)
+    changes = None
+    if decision.p is not None:
+        changes = probability_changes(model, X)  # [1, K]
     if changes is None:
         return (None,) * len(model.concepts)
-    return tuple(changes[0].tolist())
+    (changes_of_clip,) = changes
+    return tuple(changes_of_clip.tolist())
 
 
 def _concepts_near_chance(card: Card, concepts: Sequence[str]) -> tuple[str, ...]:
@@ -577,8 +581,10 @@ def _reasons(concepts: Sequence[_ConceptRow], near_chance: Collection[str]) -> d
         if part.concept in near_chance:
             text += " [not shown to be found better than chance]"
         heading = "for it" if effect > 0 else "against it"
-        is_by_path = effect * part.contribution <= 0
-        reasons[heading].append(_Reason(text, part, concept.p, is_by_path))
+        # Usually effect and contribution have one sign. In a tree the contribution follows the clip's path,
+        # and may be positive of a concept whose change to the usual value makes the probability rise.
+        has_other_sign = effect * part.contribution <= 0
+        reasons[heading].append(_Reason(text, part, concept.p, is_by_path=has_other_sign))
     return reasons
 
 
@@ -594,25 +600,27 @@ def _compared_with_usual(part: Contribution) -> str:
 
 
 def describe(explained: Explained, model: Model) -> str:
-    """Write the explanation of a decision as text, with tables of concepts and frames."""
+    """Write the explanation of a decision as text, with tables of concepts and frames.
+
+    The sentences are in a template; what is computed here are its variables.
+    """
     concepts = _concept_rows(explained)
+    strongest_first = sorted(concepts, key=lambda row: -abs(row.part.contribution))
     # If there are too many concepts for a terminal, those that contribute most are shown.
-    strongest = sorted(concepts, key=lambda row: -abs(row.part.contribution))
-    shown_concepts = concepts if len(concepts) <= MAX_ROWS else strongest[:MAX_ROWS]
-    concepts_of_frames = [row.part.concept for row in strongest[:MAX_CONCEPTS]]
+    shown_concepts = concepts if len(concepts) <= MAX_ROWS else strongest_first[:MAX_ROWS]
+    concepts_of_frames = [row.part.concept for row in strongest_first[:MAX_CONCEPTS]]
     modalities = [(name, _contribution_text(value)) for name, value in explained.modalities.items()]
 
-    # The variables of the template, which has the sentences.
     values = {
-        "it": explained,
+        "it": explained,  # in the template, `it.p` is the probability, and so on
         "task": model.card.target["name"],
         "labels_line": labels_line(model.card),
         "levels_of_classes": _level_names_of_classes(model.card),
-        # Of the modalities' contributions.
+        # Whether the score is the largest of the modalities' contributions, not their sum.
         "only_largest_counts": isinstance(model.estimator, LinearFusion) and model.estimator.fused_by_max,
         # Concepts that were found without labels have none.
         "has_concept_probabilities": None not in explained.concept_p,
-        "reasons": _reasons(strongest, explained.near_chance),
+        "reasons": _reasons(strongest_first, explained.near_chance),
         # These are tables, as text.
         "modalities": table(modalities, ["modality", "contribution"], right=[1]),
         "concepts": _concepts_table(shown_concepts),

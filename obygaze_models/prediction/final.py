@@ -318,9 +318,9 @@ def train_final(
 ) -> Model:
     """Train a model on the clips of all films, in the same way as in every fold of the run.
 
-    The model is calibrated on held-out scores. A film has clips of all levels, so these should be scores of
-    as many levels as possible: they are the run's scores of the test with the most clips, if it has all clips
-    of the task and more; otherwise they are the scores of the model's inner folds.
+    The model is calibrated on held-out scores. The films that it will score have clips of all levels, not
+    only of those that the task compares. The scores are therefore those of the run's test with the most
+    clips, if it has all clips of the task and more; otherwise they are the scores of the model's inner folds.
 
     Parameters
     ----------
@@ -339,11 +339,12 @@ def train_final(
     # --- train
     target = _target_from_record(run.record["train"], data.codebook)
     labelled_data = _with_training_labels(data, spec, run)
-    data, clips, fitted = _fit_on_all_films(data, spec, run, target.of(labelled_data.labels))
-    labelled = np.flatnonzero(clips.y != NOT_ASKED)  # the others are not in the task
+    # What the fitted model reads is `data`, or the one layer of it that the model chose.
+    data_read, clips, fitted = _fit_on_all_films(data, spec, run, target.of(labelled_data.labels))
+    in_task = np.flatnonzero(clips.y != NOT_ASKED)  # some models also learn from clips that are not
 
     # --- calibrate on scores of films that were left out
-    training_mean = fitted.mean_score(clips.X, labelled, clips.movies)
+    training_mean = fitted.mean_score(clips.X, in_task, clips.movies)
     assessment = _assess_on_held_out_scores(run, labelled_data, target, fitted, training_mean)
     calibration = assessment.calibration
     estimator = _estimator_to_save(fitted)
@@ -352,7 +353,7 @@ def train_final(
     # --- describe
     metrics_of_model = [row for row in records(run.metrics) if row["model"] == spec.name]
     card = _make_card(
-        data,
+        data_read,
         run,
         estimator,
         clips,
@@ -363,13 +364,13 @@ def train_final(
         concepts=tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
         calibration={} if calibration is None else calibration.to_json(),
         population=assessment.population,
-        clip_s=data.median_s(clips.rows[labelled]),
+        clip_s=data_read.median_s(clips.rows[in_task]),
         evidence=assessment.evidence,
         metrics=(*metrics_of_model, *concepts.metrics),
         licence=licence,
         citation=citation,
         labelled_by=labelled_data.labels.annotators,
-        **_fields_of_frames(spec, data),
+        **_fields_of_frames(spec, data_read),
     )
     return Model(
         card=card,
@@ -377,7 +378,7 @@ def train_final(
         calibration=calibration,
         out_of_distribution=OutOfDistribution.fit(vectors(clips.X), clips.movies),
         concept_sigmoids=concepts.sigmoids,
-        training=TrainingFilms.of_clips(data, clips.rows),
+        training=TrainingFilms.of_clips(data_read, clips.rows),
     )
 
 
@@ -532,12 +533,14 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
         raise ConceptError("no concept is marked in enough movies to be learnt")
     present = data.present[concepts]
 
-    # A bank separates no classes: all clips count as negative on its card.
+    # A bank separates no classes: all clips count as negative on its card, which has no task, calibration or
+    # metrics.
     labels = np.zeros(len(data))
     clips = _TrainingClips(rows=rows, X=data.X, y=labels, movies=data.movies, present=present)
     bank = ConceptBank("ridge", C=None, concepts=concepts)
     bank.fit(data.X, present.to_numpy(), groups=data.movies)
-    # Concept values are standardised by their mean and deviation on held-out clips.
+    # A concept value is a distance to the concept's hyperplane, standardised by the mean and deviation of the
+    # distances of held-out clips. `held_out_values_` below are these clips' values.
     bank.set_moments(bank.held_out_distances_)
     card = _make_card(
         data,
@@ -668,10 +671,10 @@ def _describe_input(modality: Modality) -> Input:
 
 
 def _find_spec(name: str, run: Run, models: Any) -> ModelSpec:
-    """Find the spec of a model of a run.
+    """Find the spec of a model of a run, by its name.
 
-    It is sought among `models`, which are as `save_models` takes them; without these, among the specs that
-    the run holds, and then in the zoo.
+    It is sought among `models`, which are specs, or a mapping of names to estimators, as `save_models` takes
+    them; without these, among the specs that the run holds, and then in the zoo.
 
     Raises
     ------
@@ -695,14 +698,14 @@ def _find_spec(name: str, run: Run, models: Any) -> ModelSpec:
 
     kind: Kind = run.record["train"]["kind"]
     try:
-        # `models_for` turns names, estimators and specs into specs. It adds baselines.
+        # `models_for` turns names, estimators and specs into specs, and adds those of baselines.
         specs = models_for(kind, requested)
     except ModelError as error:
         raise ModelError(
             f"{error}; if it is your own, give it again: save_models(..., models={{{name!r}: ESTIMATOR}})"
         ) from None
-    matching = [spec for spec in specs if spec.name == name]
-    return matching[0]
+    first_of_name, *_ = [spec for spec in specs if spec.name == name]
+    return first_of_name
 
 
 def _first_seed(run: Run) -> int:
@@ -766,7 +769,8 @@ def _assess_on_held_out_scores(
     """Calibrate a model on held-out scores, and measure how well they separate positive and negative clips.
 
     The scores are those of a test of the run that has all clips of the task and more, if there is one, and
-    otherwise those of the model's inner folds. A model without either gets no calibration.
+    otherwise those of the model's inner folds. A model without either gets no calibration. Scores to
+    calibrate on may differ from those that are evidence of its skill (`_HeldOutScores`).
 
     Parameters
     ----------
@@ -776,7 +780,7 @@ def _assess_on_held_out_scores(
         The target that the model learnt.
     fitted : Fitted
     training_mean : float
-        The model's mean score of training clips.
+        The model's mean score of training clips. Scores of different models are compared relative to it.
     """
     model = fitted.spec.name
     wider_test = _find_wider_test(run, data, target.of(data.labels))
@@ -836,14 +840,14 @@ def _scores_of_test(run: Run, model: str, target: Target, test: Target) -> _Held
 
 
 def _scores_of_inner_folds(run: Run, data: Dataset, target: Target, fitted: Fitted) -> _HeldOutScores:
-    """Return the held-out scores of a fitted model where no wider test of the run has any.
+    """Return held-out scores of a fitted model for its calibration, and for the evidence of its skill.
 
-    Its parameters were chosen in inner folds of the training films, each of which was scored by models that
-    were not trained on it. The model is calibrated on these scores.
+    They are used if no test of the run has more clips than the model's own task. The model's parameters were
+    chosen in inner folds of the training films, each of which was scored by models that were not trained on
+    it. The model is calibrated on these scores.
 
-    How well it does (the evidence) is better judged by scores by which no parameter was chosen. These are
-    the run's, if it tested the model on the task that the model learns. If it did not, the scores of the
-    inner folds are the evidence, too.
+    As evidence they are a little too good, since they chose the parameters. The run's own scores are not, if
+    it tested the model on its task, and are then the evidence. Otherwise it is the scores of the inner folds.
     """
     # Inner folds have scores of the task's clips alone, in the order of the dataset.
     is_in_task = target.of(data.labels) != NOT_ASKED
@@ -894,22 +898,26 @@ def _predictions_of_test(run: Run, model: str, target: Target, test: Target) -> 
 
 
 def _describe_population(data: Dataset, target: Target, clip_ids: Iterable[str]) -> Population:
-    """Describe the clips that a model was calibrated on: how many of each level, and levels left out."""
-    rows = np.flatnonzero(np.isin(data.clip_ids, np.array(list(clip_ids), dtype=str)))
+    """Describe the clips that a model was calibrated on: how many of each level, and levels left out.
+
+    `target` is what these clips are labelled by, and `clip_ids` are their ids.
+    """
+    is_calibrated_on = np.isin(data.clip_ids, np.array(list(clip_ids), dtype=str))
+    rows = np.flatnonzero(is_calibrated_on)
     levels, numbers = np.unique(data.levels[rows], return_counts=True)
     n_clips_of_level = dict(zip(levels.tolist(), numbers.tolist(), strict=True))
 
     levels_left_out = []
     # A target on a scale is of ratings, not of levels, so that it leaves none out.
     if not target.scale:
-        # The target of a concept may include only some clips of a level: such a level counts as left out.
-        in_target = target.of(data.labels) != NOT_ASKED
-        partly_left_out = set(data.levels[~in_target].tolist())
-        levels_left_out = [
-            level
-            for level in data.codebook.labels
-            if level in partly_left_out or level not in n_clips_of_level
-        ]
+        # The target of a concept may label only some clips of a level: such a level counts as left out.
+        has_target_label = target.of(data.labels) != NOT_ASKED
+        levels_with_unlabelled_clips = set(data.levels[~has_target_label].tolist())
+        for level in data.codebook.labels:
+            is_whole = level not in levels_with_unlabelled_clips
+            is_present = level in n_clips_of_level
+            if not (is_whole and is_present):
+                levels_left_out.append(level)
 
     population = Population(
         task=target.name,

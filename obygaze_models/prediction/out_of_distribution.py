@@ -69,11 +69,12 @@ class OutOfDistribution:
 
         # The distance of each clip is from the clips of the other films, as that of a new film's clips is.
         films, film_of_clip = np.unique(movies, return_inverse=True)
-        rows_of_films = _rows_of_films(film_of_clip, len(films))
-        complete_rows_of_films = _rows_of_films(film_of_clip[is_complete], len(films))  # in `winsorised`
-        without_film = mean_and_scale_without_groups(winsorised, complete_rows_of_films)
+        rows_of_films = _rows_of_films(film_of_clip, len(films))  # in X
+        rows_in_winsorised = _rows_of_films(film_of_clip[is_complete], len(films))
+        without_film = mean_and_scale_without_groups(winsorised, rows_in_winsorised)
         distances = np.empty(len(X))
         for rows, mean, scale in zip(rows_of_films, without_film.mean, without_film.scale, strict=True):
+            # An incomplete clip is measured by the features that it has.
             distances[rows] = _distances_from_mean(X[rows], mean, scale)
 
         # New clips are measured from the clips of all films.

@@ -129,7 +129,8 @@ class ReadableClips:
         """Yield the clips of one store with their features, block by block, for a model of one modality.
 
         A block is a part of the store (`_divide_into_parts`), whose clips are stored together. Several parts
-        may be read at once, from a server. The parameters are those of `blocks`.
+        may be read at once, from a server. `source` says which rows of the store are the clips;
+        `progress` is called with the number of clips done and that of all clips, if tokens are reduced.
         """
         clips_in_store = np.flatnonzero(source.rows != NO_ROW)
         rows = source.rows[clips_in_store]  # of these clips, in the store
@@ -564,10 +565,11 @@ def _read_input(model_input: Input, store: Store, rows: NDArray[np.intp]) -> NDA
     group = store[model_input["backbone"]]
     array: Features = model_input["features"]  # type: ignore[assignment]  # the card allows these words alone
     pool_of_model = model_input["pool"]
+    # A model of frames reads them as they are.
     if pool_of_model == "none":
         return read_array(group, array, rows)
-    # `read_features` needs a pool, but uses it for frames and tokens only. A model of stored vectors has none
-    # of its pools: any will do.
+    # A model of vectors that were made of frames or tokens says how: "mean" or "max", for example. One of
+    # stored vectors says "as stored". `read_features` needs a pool all the same, and does not use it then.
     pool: Pool = "max"
     if pool_of_model in REDUCTIONS:
         pool = pool_of_model  # type: ignore[assignment]  # the keys of `REDUCTIONS` are the pools

@@ -184,14 +184,18 @@ class TrainingFilms:
         )
 
     def of_films(self, films: Sequence[int]) -> "TrainingFilms":
-        """Select the clips of some films, given their numbers, and renumber the films in the given order."""
-        clips, new_films = _clips_of_films(self.films_of_digests, films)
-        clips_with_sketch, new_films_of_sketches = _clips_of_films(self.picture_films, films)
+        """Select the clips of some films, given their numbers, and renumber the films in the given order.
+
+        With `films` 7 and 2, film 7 becomes film 0 and film 2 becomes film 1. Digests of features and
+        sketches of pictures are selected each by its own list of films, as not all clips have a sketch.
+        """
+        rows_of_digests, films_of_digests = _clips_of_films(self.films_of_digests, films)
+        rows_of_pictures, picture_films = _clips_of_films(self.picture_films, films)
         return TrainingFilms(
-            digests=self.digests[clips],
-            films_of_digests=new_films,
-            pictures=self.pictures[clips_with_sketch],
-            picture_films=new_films_of_sketches,
+            digests=self.digests[rows_of_digests],
+            films_of_digests=films_of_digests,
+            pictures=self.pictures[rows_of_pictures],
+            picture_films=picture_films,
         )
 
     @classmethod
@@ -441,9 +445,11 @@ def _digests_of(data: Dataset, clip_ids: Sequence[str]) -> NDArray[np.uint8]:
 
 
 def _collect_stored_rows(reads: Input, stores: Sequence[Store]) -> _StoredRows:
-    """Collect the rows of some stores that one input of a model reads: clips, films and digests.
+    """Collect the rows of some stores that one input of a model reads: clips, films, words and digests.
 
-    Stores without the input's array are skipped.
+    A row whose digest is that of a training row is probably of the same film. The number of words of a text
+    goes with it, as two films may well have the same short text. Stores without the input's array are
+    skipped.
     """
     array_name = f"{reads['backbone']}/{reads['features']}"
     clip_ids: list[str] = []
@@ -624,8 +630,10 @@ def _shares_of_equal_rows(trained: _TrainedRows, stored: _StoredRows) -> Iterato
         return
     n_stored_rows = stored.count_different_rows()
     for movie, digests in equal_digests_of_movie.items():
+        # Each row of the stored film that was trained on -> the films trained on that have it.
         films_of_equal_rows = {digest: trained.films_of_digest[digest] for digest in digests}
-        for film, n_equal in _count_rows(films_of_equal_rows).items():
+        n_equal_by_film = _count_rows(films_of_equal_rows)
+        for film, n_equal in n_equal_by_film.items():
             n_rows_of_smaller = min(n_stored_rows[movie], trained.n_rows[film])
             yield movie, film, n_equal / n_rows_of_smaller
 
@@ -659,15 +667,18 @@ def _find_trained_clips(
     """
     clip_ids: set[str] = set()
     for trained, stored in zip(trained_rows, stored_rows, strict=True):
+        # The stored rows that equal a training row, and how many different ones there are in each film.
         equal = stored.with_digests(trained.films_of_digest)
         n_equal_rows = {movie: len(digests) for movie, digests in equal.digests_by_movie().items()}
         min_rows = _least_equal_rows(trained)
         for clip_id, movie, n_words in zip(equal.clip_ids, equal.movies, equal.n_words.tolist(), strict=True):
-            is_long_text = n_words >= MIN_WORDS
+            if n_words >= MIN_WORDS:
+                clip_ids.add(clip_id)
+                continue
             # All clips of a recognised film count as trained on in any case, and need no entry of their own.
             is_of_known_film = movie in known
-            has_enough_rows = not is_of_known_film and n_equal_rows.get(movie, 0) >= min_rows
-            if is_long_text or has_enough_rows:
+            has_enough_rows = n_equal_rows.get(movie, 0) >= min_rows
+            if has_enough_rows and not is_of_known_film:
                 clip_ids.add(clip_id)
     return frozenset(clip_ids)
 
@@ -686,9 +697,10 @@ def films_with_equal_clips(data: Dataset) -> list[tuple[str, str, float]]:
     """List pairs of a dataset's films that have rows in common, with their share, the largest first.
 
     Films that share more than half of their rows (`SAME_FILM_SHARE`) are probably one under two names. Others
-    share a recap, a trailer or an excerpt, which is then in training and in the test. Films that have only
-    rows in common which are in `COMMON_FILMS` (4) films or more, as black ones may be, are not listed. In a
-    dataset of several modalities, the rows of the first one are compared.
+    share a recap, a trailer or an excerpt, which is then in training and in the test. A row that is in many
+    films (`COMMON_FILMS`, 4), as one of a black clip may be, says nothing of two of them: films that have
+    only such rows in common are not listed. In a dataset of several modalities, the rows of the first one are
+    compared.
 
     Returns
     -------
@@ -698,13 +710,14 @@ def films_with_equal_clips(data: Dataset) -> list[tuple[str, str, float]]:
     compared = data.parts[0] if data.parts else data
     if compared.group is None:
         return []
-    without_pictures = replace(compared, signatures=None)
+    without_pictures = replace(compared, signatures=None)  # only features are compared
     # A black or silent clip may have one number throughout, and so be equal to those of other films.
     telling_rows = np.flatnonzero(np.ptp(compared.X, axis=1) > 0)
     if not len(telling_rows):
         return []
     training = TrainingFilms.of_clips(without_pictures, telling_rows)
-    films_of_digest = _films_of_digests(training, modality=0)
+    only_modality = 0
+    films_of_digest = _films_of_digests(training, modality=only_modality)  # row -> numbers of films with it
     names = np.unique(compared.movies[telling_rows])  # films are numbered in sorted order
     n_rows = _count_rows(films_of_digest)
     pairs_with_rare_rows = _pairs_with_rare_rows(films_of_digest)

@@ -160,9 +160,10 @@ class HeldOut:
         """Fit weights with which the scores of M models are summed to one logit, by logistic regression.
 
         The regression predicts the label from scores that are standardised within cells, the clips of the
-        same movie and fold. Weights are at least 0; the penalty is half the sum of their squares. The
-        intercept of the regression is not used: it is for scores less the mean of their cell, which is
-        unknown for a new film.
+        same movie and fold: what movies differ in would not help with a new one. Weights are at least 0; the
+        penalty is half the sum of their squares. The intercept of the regression is not used: it is for
+        scores less the mean of their cell, which is unknown for a new film. Another one is found for
+        `relative_scores`, which a new film's clips have too.
 
         Returns
         -------
@@ -179,12 +180,13 @@ class HeldOut:
         # From weights of standardised scores to weights of scores.
         weights = weights_and_intercept[:-1] / deviations
 
-        if not weights.any():
-            # The covariances of standardised scores with the label, up to a factor, order models by their
-            # correlation. Standardised scores have the mean 0.
-            covariances = standardised.T @ y
-            weights = np.zeros(len(covariances))
-            weights[np.argmax(covariances)] = 1.0
+        no_scores_rise_with_label = not weights.any()
+        if no_scores_rise_with_label:
+            # Standardised scores have the mean 0 and equal deviations: their sums over positive clips order
+            # models by their correlation with the label.
+            sums_of_positive = standardised.T @ y
+            weights = np.zeros(len(sums_of_positive))
+            weights[np.argmax(sums_of_positive)] = 1.0
 
         joint_scores = self.relative_scores @ weights
         return weights, _intercept_of_share(joint_scores, float(y.mean()))

@@ -211,9 +211,10 @@ class SlopeLikelihood:
     def _log_likelihood_on_grid(self, without: object) -> Floats:
         """Compute the logarithm [G] at `GRID` of the films' joint likelihood, raised to `_likelihood_power`.
 
-        The power is less than 1 if clips of a film are alike or films differ, which would make the likelihood
-        too narrow. The movie `without` is left out, unless it is None. The result is 0 everywhere if no film
-        is left.
+        The likelihood takes clips for independent. If clips of a film are alike, or films differ, it is too
+        narrow, and is flattened by a power below 1. This shows at its maximum: the films' first derivatives
+        then vary by more than the second derivatives, its curvature, say. The movie `without` is left out,
+        unless it is None. The result is 0 everywhere if no film is left.
         """
         is_used = np.ones(len(self.movies), dtype=np.bool_)
         if without is not None:
@@ -227,8 +228,8 @@ class SlopeLikelihood:
             index_of_left_out = int(np.flatnonzero(~is_used)[0])
             log_likelihood = self._sums_on_grid.of_all_but(index_of_left_out)
 
+        # Each film's log likelihood is a spline, whose second argument is the order of the derivative.
         slope_at_maximum = float(GRID[np.argmax(log_likelihood)])
-        # The second argument of a spline is the order of the derivative.
         first_derivatives = self._film_splines(slope_at_maximum, 1)[is_used]
         second_derivatives = self._film_splines(slope_at_maximum, 2)[is_used]
         power = _likelihood_power(first_derivatives, second_derivatives)

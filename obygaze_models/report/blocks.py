@@ -270,12 +270,12 @@ def block(
     last_cells = tuple(tuple(texts) for texts in last)
     table = Block(title, headers, (*cells, *last_cells), tuple(notes))
 
-    # A page draws the numbers of one column.
+    # A page draws the numbers of one column, the first that has intervals, as dots beside a line for chance.
     drawn_column = _find_drawn_column(columns)
     if drawn_column is None:
         return table
     heading, keys, format_cell = columns[drawn_column]
-    has_differences = format_cell is signed
+    has_differences = format_cell is signed  # only differences are written with a sign
     return replace(
         table,
         dots=_make_dots(table, rows, keys, drawn_column),
@@ -307,11 +307,11 @@ def _make_dots(
     Parameters
     ----------
     table : Block
-        May have further rows at the end, which are not drawn.
+        Its rows are `rows` as text, and may have further rows after them, which are not drawn.
     rows : sequence of mapping
         Key -> value of each row.
     keys : str or tuple
-        The keys of value, low and high end.
+        The keys of value, low and high end: one key if it is for all three, as of a column `Column`.
     drawn_column : int
         Index of the column.
     """
@@ -319,7 +319,7 @@ def _make_dots(
     max_cells_of_name = max(drawn_column, 1)
     n_cells_of_name = min(n_key_columns(table.headers, table.rows), max_cells_of_name)
     dots = []
-    # Not strict: the table may have further rows at the end.
+    # Not strict: rows of the table after those of `rows` are left out.
     for row, cells in zip(rows, table.rows, strict=False):
         name = " ".join(cells[:n_cells_of_name])
         dots.append(Dot(name, float(row[value_key]), low=float(row[low_key]), high=float(row[high_key])))

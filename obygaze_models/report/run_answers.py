@@ -115,8 +115,12 @@ class _Task(NamedTuple):
 
 
 def _tasks_by_movie(run: Run, metric: Metric) -> Iterator[_Task]:
-    """Yield each task of a run, with the values by movie of one metric for each model."""
-    # A row for each task, model and movie, with the columns of these names, and `value`.
+    """Yield each task of a run with what its answers need: the values by movie of one metric for each model.
+
+    With them go the models whose scores do not vary within movies, and by how much an AUC varies by chance;
+    the latter is not known of other metrics.
+    """
+    # `by_movie` gives a row for each task, model and movie, with columns of these names, and `value`.
     table = by_movie(run.predictions, {metric.name: metric})
     for task, rows_of_task in table.groupby("task", sort=False):
         values = {}
@@ -260,15 +264,16 @@ def _beginning(interval_of_lead: Interval) -> float:
 
 
 def _lead_over(task: _Task, metric: Metric, model: str, baseline: str, *, n_models: int) -> _Lead:
-    """Compute by how much a model is better than a baseline in a metric by movie.
+    """Compute by how much a model is better than a baseline in a metric, on average over movies.
 
     The interval is that of retrained models. Its level is such that the intervals of `n_models` models hold
     together with 95 % (Bonferroni).
     """
     level = 1 - 0.05 / n_models
-    differences = task.values[model] - task.values[baseline]  # by movie
+    differences = task.values[model] - task.values[baseline]  # one for each movie
 
-    # Scores that do not vary have a known AUC, so that fewer differences are possible: of two such, only 0.
+    # Scores that do not vary within movies have an AUC of .5, so that fewer differences are possible: from
+    # -.5 to .5 if one of the two is known to be .5, and 0 alone if both are.
     value_of_model = UNVARYING_AUC if _has_known_auc(task, metric, model) else None
     value_of_baseline = UNVARYING_AUC if _has_known_auc(task, metric, baseline) else None
     least, most = difference_bounds(metric.bounds, first=value_of_model, second=value_of_baseline)

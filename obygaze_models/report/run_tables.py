@@ -68,6 +68,8 @@ def _tables_of_task(run: Run, task: "_Task", metrics: Mapping[str, Metric]) -> l
     """Make a table by movie of each metric that some movie defines, and the table over all clips.
 
     A movie defines a metric if its clips allow to compute it; AUC, for example, needs clips of both classes.
+    Controls whose scores do not vary within movies are left out of all tables: to compare with such a control
+    shows nothing.
     """
     tested = _describe_tested_clips(run, task.name)
     tables = []
@@ -149,10 +151,11 @@ def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: S
     names = [metric.name for metric in metrics]
     rows = {}
     for model, values in shown_models.items():
-        # OTHER stands for the other annotators of a clip, with whom models are compared.
-        rows[model] = (
-            _people_cells(values, metrics) if model == OTHER_ANNOTATOR else _model_cells(values, names)
-        )
+        # The other annotators of a clip, with whom models are compared, have a row like a model.
+        if model == OTHER_ANNOTATOR:
+            rows[model] = _people_cells(values, metrics)
+        else:
+            rows[model] = _model_cells(values, names)
     # The chance level is the same for all models.
     any_model = next(iter(models.values()))
     rows[CHANCE_ROW] = _format_numbers(any_model, names, "movie_chance")
@@ -165,9 +168,10 @@ def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: S
 def _headers_beside(
     first: Metric, others: Sequence[Metric], models: Mapping[str, Mapping[Any, Any]]
 ) -> list[str]:
-    """Write the headers of further metrics of a table whose title counts the movies of the first metric.
+    """Write the headers of all metrics but the first in a short report's table.
 
-    A header says of how many movies its metric is, if these are not as many.
+    The table's title says over how many movies the first metric is averaged. The header of another metric
+    that fewer movies define says its own number, such as "kappa (quadratic), of 4".
     """
     n_movies_of_first = _count_movies(models, first.name)
     headers = []
@@ -325,15 +329,17 @@ def _movie_table(models: Mapping[str, Mapping[Any, Any]], metric: Metric, prefix
         Beginning and end of the title; `tested` says which clips were tested.
     """
     rows = []
-    for model, numbers_of_metric in models.items():
-        # `OTHER_ANNOTATOR` is the label of a clip's other annotators, which has no score.
-        if model == OTHER_ANNOTATOR and metric.reads == "score":
+    for model, numbers_of_metrics in models.items():
+        # `OTHER_ANNOTATOR` stands for the labels of a clip's other annotators: calls, without a score.
+        needs_scores = metric.reads == "score"
+        if model == OTHER_ANNOTATOR and needs_scores:
             continue
-        rows.append({"model": model, **numbers_of_metric[metric.name]})
+        rows.append({"model": model, **numbers_of_metrics[metric.name]})
 
     # The number of movies, and the chance level, are the same for all models.
-    n_movies = int(rows[0]["n_movies"])
-    chance = float(rows[0]["movie_chance"])
+    any_row = rows[0]
+    n_movies = int(any_row["n_movies"])
+    chance = float(any_row["movie_chance"])
     # Heading, the numbers of a row that the column shows, and the function that writes them into its cell.
     columns: list[Column] = [
         ("model", "model", str),
@@ -373,8 +379,11 @@ def _format_ends(low: float, high: float) -> str:
 
 
 def _seed_spread_table(run: Run, metrics: Mapping[str, Metric]) -> Block:
-    """Make the table of standard deviations of pooled metrics between seeds, for each model."""
-    # Metrics that compare scores of different folds are left out, as these come from different models.
+    """Make the table of standard deviations of pooled metrics between seeds, for each model.
+
+    A model that was trained with several seeds has a value of each metric for each of them.
+    """
+    # A metric that compares scores across folds is left out, as these come from different models.
     is_comparable = ~run.metrics["across_models"]
     comparable = set(run.metrics.loc[is_comparable, "metric"])
     names = [name for name in metrics if metrics[name].shown and name in comparable]
@@ -383,7 +392,8 @@ def _seed_spread_table(run: Run, metrics: Mapping[str, Metric]) -> Block:
     rows_with_seeds = run.metrics[run.metrics["n_seeds"] > 1]
     rows = {}
     for (task, model), metrics_of_model in rows_with_seeds.groupby(["task", "model"], sort=False):
-        values = metrics_of_model.set_index("metric").to_dict("index")
-        rows[f"{title_prefix(run, task)}{model}"] = _format_numbers(values, names, "seed_sd")
+        values_by_metric = metrics_of_model.set_index("metric").to_dict("index")
+        model_of_task = f"{title_prefix(run, task)}{model}"
+        rows[model_of_task] = _format_numbers(values_by_metric, names, "seed_sd")
     title = f"standard deviation between {len(run.record['seeds'])} seeds, all clips pooled"
     return _models_table(title, [metrics[name].title for name in names], rows)

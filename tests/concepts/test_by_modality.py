@@ -116,6 +116,7 @@ def test_clips_that_are_not_heard_are_scored_too(seen_and_heard_clips, is_s):
 def test_the_model_of_all_concepts_is_evaluated_beside_one_of_each_modality(
     seen_and_heard_clips, in_time, name
 ):
+    """Clips have two modalities, visual and heard. There is a model of both, and one of either alone."""
     specs = om.fused_by_concepts(seen_and_heard_clips, in_time=in_time)
 
     assert [spec.name for spec in specs] == [name, f"{name}:visual", f"{name}:heard"]
@@ -181,13 +182,15 @@ def test_concepts_in_time_of_both_modalities_tell_a_new_film_better_than_visual_
 
 
 def test_clips_that_are_not_in_the_task_teach_concepts_but_not_the_level(seen_and_heard_clips, is_s):
-    """Clips of film f5 have the label -1, which says that they are not in the task.
+    """One model is fitted on six films, in which clips of film f5 have no label (-1); another without f5.
 
-    They change what the model holds for a body, but the scores that choose its threshold are of the others.
+    The direction of the concept Body differs between the two, as the bodies in f5 were learnt from. The
+    threshold of levels is chosen by held-out scores, of which there is none of f5.
     """
-    spec_of_both, *_of_each = om.fused_by_concepts(seen_and_heard_clips)
+    spec_of_both, *_ = om.fused_by_concepts(seen_and_heard_clips)
     in_task = seen_and_heard_clips.movies != "f5"
-    labels = np.where(in_task, is_s, -1)
+    not_in_task = -1
+    labels = np.where(in_task, is_s, not_in_task)
 
     of_all_films = spec_of_both.make(0).fit(
         seen_and_heard_clips.X, labels, seen_and_heard_clips.movies, present=seen_and_heard_clips.present
@@ -200,8 +203,9 @@ def test_clips_that_are_not_in_the_task_teach_concepts_but_not_the_level(seen_an
     )
 
     def weights_of_body(model):
-        (_, visual_bank), _ = model.banks_
-        return visual_bank.hyperplanes_.weights
+        of_seen, _of_heard = model.banks_
+        _columns_of_features, bank = of_seen
+        return bank.hyperplanes_.weights
 
     assert not np.array_equal(weights_of_body(of_all_films), weights_of_body(without_f5))
     assert len(of_all_films.head_.held_out_.scores) == in_task.sum()

@@ -9,9 +9,11 @@ N_FILMS = 80
 
 
 def test_shuffled_directions_do_not_know_a_concept_of_films_of_one_clip():
-    """A trailer is labelled as a whole, and is the only clip of its film.
+    """Each film has one clip, such as a trailer, in which a concept is there or not; it moves a feature by 4.
 
-    Exchanged within films alone, concepts stayed where they were: the control had the concept's direction.
+    A control bank learns directions from presences that clips exchange within films. Films of one clip must
+    exchange theirs with each other: otherwise all presences stay in place, and the control knows the concept.
+    The gap between clips with and without it must be less than half of the gap along the concept's direction.
     """
     rng = np.random.default_rng(0)
     movies = np.array([f"film{number:02}" for number in range(N_FILMS)])

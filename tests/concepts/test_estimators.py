@@ -60,9 +60,13 @@ def clips_with_concept(*, strength=2.0, film=1.5, bias=0.0):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_planted_direction_is_recovered_with_its_sign_although_films_are_moved_too(kind):
-    """Clips with the concept lie 3 farther along a direction, among noise of standard deviation 1."""
-    X, present, _, direction = clips_with_concept(strength=3.0)
+def test_a_cav_points_along_the_planted_direction_towards_clips_with_the_concept(kind):
+    """Clips with the concept lie 3 farther along a direction, among noise of standard deviation 1.
+
+    Each film is moved at random, too, and must not turn the CAV away: its cosine with the direction is above
+    .9, so that its sign is right. Clips with the concept have decisions above 0 on average, others below.
+    """
+    X, present, _movies, direction = clips_with_concept(strength=3.0)
 
     cav = LinearCAV(kind, C=0.01).fit(X, present)
 

@@ -177,13 +177,15 @@ def test_the_presences_of_a_movie_do_not_change_its_own_held_out_values_but_thos
     assert np.abs(after - before)[~is_movie_1].max() > 1e-6
 
 
-def test_the_frames_of_a_clip_do_not_change_the_held_out_values_of_its_fold_but_those_of_other_folds(
+def test_directions_that_give_a_folds_held_out_values_are_not_learnt_from_the_frames_of_its_clips(
     planted_clips,
 ):
-    """One feature of a clip of movie 1 is reversed in time: its covariances with other features change.
+    """Movies 1 and 5 are one of four folds. In a clip of movie 1, the first feature is reversed in time.
 
-    Its mean and variance, by which the features of all folds are standardised, stay the same. Movies 1 and 5
-    are the second of four folds; the values of the changed clip itself may change.
+    The directions of concepts are learnt from covariances of features, which change so, as the clip's frames
+    have other pairs of features. The mean and the variance of the feature, by which all folds are
+    standardised, do not. So the values of the other clips in the fold must stay the same, as they are by
+    directions of the other folds. The values of other folds must change.
     """
     changed_clip = np.flatnonzero(planted_clips.movies == 1)[0]
     changed_X = planted_clips.X.copy()

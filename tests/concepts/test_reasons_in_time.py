@@ -57,25 +57,29 @@ def film(tmp_path_factory):
     return store
 
 
-def test_a_reason_names_more_or_less_only_where_more_or_less_moves_the_score_that_way(model_file, film):
-    """The contribution of an early body is of its time: with less of the body the score would not fall.
+def test_more_body_is_a_reason_only_where_the_presence_of_the_body_moves_the_score_that_way(model_file, film):
+    """The model knows one concept, Body, and learnt that the time of a body decides: an early one is S.
 
-    "More Body than usual" would be a reason whose removal does not do what it says.
+    If an early body raises the score, "earlier Body than usual" is the reason. "More Body than usual" would
+    be wrong where the score stays, or rises, when the presence is set to its usual value. Most reasons here
+    are of time.
     """
     model = load_model(model_file)
     frames = film["toy"].frames()
+    presence = 0  # column of the concept values of a clip: the presence of the body, then its position
     n_amounts = 0
     n_times = 0
     for row, clip_id in enumerate(film["toy"].clip_ids):
         explained = explain(model, [film], clip_id, {})
         if explained.is_unlike:
             continue
-        (part,) = explained.parts.contributions
+        (part,) = explained.parts.contributions  # of the body
 
         # when the presence of the body alone is set to its usual value
-        values = model.estimator._concept_values(frames[row : row + 1])
-        values[0, 0] = part.usual
-        (logit_with_usual_presence,) = model.estimator._logits(frames[row : row + 1], values)
+        clip_alone = frames[row : row + 1]
+        values = model.estimator._concept_values(clip_alone)
+        values[0, presence] = part.usual
+        (logit_with_usual_presence,) = model.estimator._logits(clip_alone, values)
         effect_of_presence = explained.decision.logit - logit_with_usual_presence
 
         # then a word on the amount has the sign of that effect, and the text has the words
@@ -93,31 +97,47 @@ def test_a_reason_names_more_or_less_only_where_more_or_less_moves_the_score_tha
 
 
 def test_early_bodies_speak_for_s_and_late_ones_against_it(model_file, film):
+    """The training films were made so: a clip is S mostly if its body comes in the first half of the frames.
+
+    The contribution of Body, the only concept, must have the sign that was planted wherever the time alone is
+    named as what makes it, and not how much of the body there is.
+    """
     model = load_model(model_file)
     for clip_id in film["toy"].clip_ids:
         explained = explain(model, [film], clip_id, {})
         if explained.is_unlike:
             continue
         (part,) = explained.parts.contributions
-        if part.time and not part.amount:
+        is_made_by_time_alone = part.time and not part.amount
+        if is_made_by_time_alone:
             assert (part.time == "earlier") == (part.contribution > 0)
 
 
 def test_a_scored_film_says_more_or_less_only_where_the_amount_has_the_sign_of_the_effect(model_file, film):
-    """Passages, pages and exports take the word from here; here each step of the film is a passage."""
+    """The reason of a passage says "more" or "less" Body, or no amount if its time is what counts.
+
+    Here each step of a scored film is taken as a passage. The amount of the body adds to the logit the weight
+    of the concept times (value - usual value); it is named exactly if this has the sign of the whole
+    contribution. More than 5 steps have such a word and more than 5 have none, so that both are tested.
+    """
     scored = score_film(film, [model_file], movie=f"film{NEW_FILM}")
     (model,) = scored.record.models
     (concept,) = model.concepts
     steps = scored.rows().dropna(subset="Body_contribution")
-    amounts = []
+    n_with_amount = 0
+    n_without_amount = 0
     for row in range(len(steps)):
         step = steps.iloc[[row]]
-        columns = {name: step[name].to_numpy() for name in steps.columns}
-        (reason,) = _reasons_by_contribution(columns, np.ones(1), model)
-        (value,) = columns["Body_value"]
+        columns_of_step = {name: step[name].to_numpy() for name in steps.columns}  # each of one row
+        (reason,) = _reasons_by_contribution(columns_of_step, weights=np.ones(1), model=model)
+        (value,) = columns_of_step["Body_value"]
         effect_of_amount = concept.weight * (value - concept.usual)
         has_sign_of_amount = effect_of_amount * reason.contribution > 0
-        assert bool(reason.amount) == has_sign_of_amount
-        amounts.append(reason.amount)
-    assert amounts.count("") > 5
-    assert len(amounts) - amounts.count("") > 5
+        names_amount = reason.amount != ""
+        assert names_amount == has_sign_of_amount
+        if names_amount:
+            n_with_amount += 1
+        else:
+            n_without_amount += 1
+    assert n_without_amount > 5
+    assert n_with_amount > 5

@@ -45,9 +45,11 @@ MORE_CLIPS_OR_MORE_FEATURES = pytest.mark.parametrize(
 @pytest.mark.long  # refits without each movie
 @MORE_CLIPS_OR_MORE_FEATURES
 def test_the_loss_of_a_penalty_is_the_squared_error_of_refits_without_each_movie(n, n_features):
-    """The losses are found in closed form; here each penalty and movie is refitted.
+    """For each of two concepts and each penalty, the loss is the mean squared error on movies left out.
 
-    Penalties are multiples of the features' mean variance. That of the lowest loss is chosen.
+    It is found in closed form; here a ridge regression is fitted for each penalty without each movie.
+    Penalties are multiples of the features' mean variance, so that they suit features of any size. The
+    penalty of the lowest loss must be chosen.
     """
     X, present, movies = planted(n, n_features)
     variance = variance_per_direction(X - X.mean(axis=0, dtype=np.float64))
@@ -66,20 +68,24 @@ def test_the_loss_of_a_penalty_is_the_squared_error_of_refits_without_each_movie
 @pytest.mark.long  # refits without each movie
 @MORE_CLIPS_OR_MORE_FEATURES
 def test_planes_and_held_out_distances_are_those_of_ridge_fits_with_the_chosen_penalty(n, n_features):
-    """A plane is fitted on all clips. The held-out distance of a clip is to a plane without its movie."""
+    """A plane is fitted on all clips. The held-out distance of a clip is to a plane without its movie.
+
+    Two concepts are learnt, each with a penalty of its own; all fits are made at once, in closed form. Here
+    each is fitted by itself. Penalties are multiples of the features' mean variance, and C is the inverse.
+    """
     X, present, movies = planted(n, n_features)
     variance = variance_per_direction(X - X.mean(axis=0, dtype=np.float64))
 
     tuned = tuned_ridge(X, present, movies)
 
     for concept in (0, 1):
-        y = present[:, [concept]]
+        presence = present[:, [concept]]  # of this concept alone, [n, 1]
         C = 1 / (tuned.penalties[concept] * variance)
-        expected = ridge_hyperplanes(X, y, C).distances(X)[:, 0]
+        expected = ridge_hyperplanes(X, presence, C).distances(X)[:, 0]
         np.testing.assert_allclose(tuned.hyperplanes.distances(X)[:, concept], expected, atol=1e-8)
         for movie in np.unique(movies):
             held_out = movies == movie
-            plane_without_movie = ridge_hyperplanes(X[~held_out], y[~held_out], C)
+            plane_without_movie = ridge_hyperplanes(X[~held_out], presence[~held_out], C)
             expected = plane_without_movie.distances(X[held_out])[:, 0]
             np.testing.assert_allclose(tuned.distances[held_out, concept], expected, atol=1e-8)
 

@@ -177,11 +177,16 @@ def test_zero_shot_models_are_tested_on_the_same_clips_and_folds_as_trained_ones
 
 
 def test_levels_are_scored_by_the_texts_of_all_concepts(folder_of_stores, data):
-    """One model has the names of the concepts ("definition"), one also their instances, which are 22."""
-    definition, instances = zero_shot_models(data, open_store(folder_of_stores / "thesaurus"), "en_s")
+    """A store of texts ("thesaurus") has vectors of the concepts' names and of their 22 instances.
 
-    assert definition.make(0).texts.texts == builtin_codebook("obygaze12").visual_concepts
-    assert len(instances.make(0).texts.texts) > 22
+    Of it two zero-shot models are made: "definition" reads the names alone, the other one names and
+    instances, so more than 22 texts.
+    """
+    specs = zero_shot_models(data, open_store(folder_of_stores / "thesaurus"), "en_s")
+    of_definitions, of_instances = [spec.make(0) for spec in specs]
+
+    assert of_definitions.texts.texts == builtin_codebook("obygaze12").visual_concepts
+    assert len(of_instances.texts.texts) > 22
 
 
 def test_labels_do_not_change_a_zero_shot_score(folder_of_stores, data):
@@ -233,10 +238,14 @@ def pcbm_time_of_texts(folder, data_with_frames):
 
 
 @pytest.mark.long
-def test_a_bottleneck_of_texts_tells_levels_as_well_where_no_concept_is_annotated(
+def test_a_bottleneck_of_texts_has_the_same_auc_if_no_concept_is_annotated(
     folder_of_stores, data_with_frames
 ):
-    """Its concepts are texts, so it needs the levels of clips and not their concepts."""
+    """The concepts of a bottleneck in time ("pcbm_time_definition") are texts, whose vectors frames are near.
+
+    So it learns from the levels of clips, and not from annotated concepts: if all of these are removed, the
+    AUC must be above .8 and the same to the last bit.
+    """
     spec = pcbm_time_of_texts(folder_of_stores, data_with_frames)
     labels = data_with_frames.labels
     labels_without_concepts = replace(labels, present=np.zeros_like(labels.present))
@@ -283,6 +292,7 @@ def test_a_store_of_the_first_five_texts_alone_is_refused(folder_of_stores, data
         read_concept_texts(open_store(folder_of_stores / "first_five_texts"), data)
 
 
-def test_a_store_of_clips_is_refused_as_one_of_texts(folder_of_stores, data):
+def test_a_store_of_clips_is_refused_where_a_store_of_texts_is_needed(folder_of_stores, data):
+    """The store of films has vectors of clips in its group xclip, which the message names, and no texts."""
     with pytest.raises(ConceptError, match="group xclip"):
         read_concept_texts(open_store(folder_of_stores / "films"), data)

@@ -29,9 +29,14 @@ def people_and_a_machine(tmp_path, level_of_difficult_clips):
 
 
 def test_clips_without_an_answer_are_counted_and_shown(tmp_path):
+    """Two people label 80 clips, and a machine only 60: it gives no level to every fourth clip.
+
+    The result and its record must have the 20 clips without an answer, and the printed lines must say that
+    these are not compared.
+    """
     labels = people_and_a_machine(tmp_path, level_of_difficult_clips=None)
 
-    results = compare_machines(labels, labels, task="en_s")
+    results = compare_machines(labels, common=labels, task="en_s")
 
     result = results["qwen-vl"]
     assert (result.clips, result.unanswered) == (80, 20)
@@ -39,8 +44,11 @@ def test_clips_without_an_answer_are_counted_and_shown(tmp_path):
     assert any(line.startswith("not compared: 20 of 80 clips") for line in machines(results))
 
 
-def test_a_level_outside_of_the_task_is_no_answer_to_it(tmp_path):
-    """A machine that says HN wherever it is not sure is never wrong on EN against S."""
+def test_a_machine_that_gives_a_level_outside_of_the_task_has_not_answered(tmp_path):
+    """The task is EN vs S. A machine says HN of 20 clips of 80 that are difficult, and is right elsewhere.
+
+    If these 20 were left out unsaid, a machine that says HN whenever it is not sure would seem never wrong.
+    """
     labels = people_and_a_machine(tmp_path, level_of_difficult_clips="HN")
 
     result = compare_machines(labels, labels, task="en_s")["qwen-vl"]

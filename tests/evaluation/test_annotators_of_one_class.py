@@ -110,9 +110,11 @@ def test_a_test_of_one_class_that_was_asked_for_is_refused(data_of_three_annotat
 
 
 def test_an_annotator_without_a_blind_label_is_left_out(data_of_three_annotators):
-    """CD judged all clips in sight of a model's score, AB and EF none: only blind labels are tested on.
+    """CD judged all clips in sight of a model's score; AB and EF judged all their clips blindly.
 
-    So nothing is left to test on CD, nor where annotators agree. EF calls every clip S and is left out, too.
+    Only blind labels are tested on, so that AB's alone are left. There is no test on the labels of CD, which
+    has no clip, nor one on clips where all annotators agree, as a label of CD is among them. EF calls every
+    clip S and is left out, too.
     """
     data = data_of_three_annotators
     in_sight = np.ones(len(data), dtype=np.bool_)

@@ -71,6 +71,11 @@ def test_who_is_right_is_untold_where_annotators_agree_less_than_by_chance(tmp_p
 
 
 def test_who_is_right_is_told_by_annotators_who_mostly_agree(tmp_path):
+    """A and B give 70 of 80 clips the same label, so the record of the run has no entry `noise_untold`.
+
+    Trained on "noisy" labels, a model estimates how often each annotator is right; the entry would say that
+    the labels do not tell it.
+    """
     store, manifest = plant(tmp_path, n_agreed=70)
 
     run = evaluate(store, manifest, "noisy")
@@ -84,11 +89,20 @@ def test_who_is_right_is_told_by_annotators_who_mostly_agree(tmp_path):
         ([[0, 0, 1, 1], [0, 0, 1, 1]], False),
         ([[0, 0, 1, 1], [1, 1, 0, 0]], True),
         ([[0, 0, 1, 1], [0, 1, 0, 1]], True),
-        # A and B are opposite, but C, who judged the same clips twice as surely, goes with A.
         ([[0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 1, 0]], False),
-        # Without shared clips nothing is known of agreement.
         ([[0, 1, NOT_ASKED, NOT_ASKED], [NOT_ASKED, NOT_ASKED, 1, 0]], False),
+    ],
+    ids=[
+        "equal on all clips",
+        "opposite on all clips",
+        "equal on two clips of four, as by chance",
+        "two are equal, and the third goes with them on three clips of four",
+        "no clip is shared, so nothing is known of agreement",
     ],
 )
 def test_agreement_by_chance_is_seen_on_shared_clips(calls, by_chance):
+    """Two or three annotators call four clips positive (1) or negative (0); `calls` has a row for each.
+
+    They agree by chance if their calls do not go together on the clips that both of a pair judged.
+    """
     assert agree_by_chance(np.array(calls)) == by_chance

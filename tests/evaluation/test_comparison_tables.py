@@ -38,6 +38,7 @@ def rank_by_tables(tmp_path, monkeypatch, capsys):
 
 
 def test_one_table_named_twice_is_refused(rank_by_tables):
+    """The four judgements of one.csv would count twice."""
     code, printed = rank_by_tables({"one.csv": JUDGED}, "one.csv", "one.csv")
 
     assert code == 1
@@ -66,8 +67,13 @@ def test_a_second_round_counts_beside_the_first(rank_by_tables):
     assert "4 rows repeat a worker's judgement of two clips, and each counts" in printed
 
 
-def test_two_tables_that_nobody_judged_yet_are_no_copies(rank_by_tables):
-    unjudged = (",c0,c1,", ",c1,c2,")
+def test_two_tables_that_nobody_judged_yet_are_not_refused_as_copies(rank_by_tables):
+    """The tables a.csv and b.csv ask for the same two pairs of clips, without a worker or a choice.
+
+    Tables with the same judgements are refused, as these would count twice. Here there are none to count
+    twice; one.csv, which is given too, has judgements.
+    """
+    unjudged = (",c0,c1,", ",c1,c2,")  # columns worker, left, right, chosen
 
     code, printed = rank_by_tables(
         {"one.csv": JUDGED, "a.csv": unjudged, "b.csv": unjudged}, "one.csv", "a.csv", "b.csv"

@@ -25,6 +25,7 @@ def test_a_metric_that_is_equal_in_all_movies_has_no_interval(bounds, covers):
 
 
 def test_a_metric_that_can_have_one_value_only_has_an_interval_of_no_width():
+    """The AUC of scores that do not vary is .5 in any movie: equal values are no luck here."""
     interval = t_interval([0.5, 0.5, 0.5], bounds=(0, 1), possible=(0.5, 0.5))
 
     assert (interval.low, interval.high) == (0.5, 0.5)
@@ -43,21 +44,24 @@ def test_a_statistic_that_is_the_same_without_each_movie_has_no_interval():
 
 
 def test_a_ratio_that_is_the_same_in_all_movies_has_no_interval():
+    """In each of three movies the numerator is half of the denominator."""
     assert_has_no_interval(ratio_interval([0.1, 0.2, 0.3], [0.2, 0.4, 0.6]), mean=0.5)
 
 
-def test_a_concept_found_equally_well_in_three_small_films_is_no_certainty():
-    """Of two clips, one with the concept, the better one is found in three films by luck in one of eight.
+def test_a_concept_found_without_error_in_three_films_of_two_clips_may_be_found_by_luck():
+    """Each of three films has two clips, one with a body. In all of them its score is the higher one: AP 1.
 
-    AP by chance is the mean of 1 and 1/2. If a film has the best AP with a probability q, all three have it
-    with q ** 3, which is .025 for q = .292. A film that has not the best AP of 1 has at least 1/2.
+    By luck a film has the AP 1 or 1/2, .75 on average, and all three have 1 in one of eight cases. So the
+    interval of the mean AP must reach below .75. Its low end is that of a film which has the AP 1 with a
+    probability q, and else 1/2, where q is the least with which all three have it in 2.5 % of cases.
     """
     presence = np.tile([1, 0], 3)[:, None]
     scores = presence.astype(np.float64)
-    q = 0.025 ** (1 / 3)
+    films = np.repeat(["heat", "jaws", "up"], 2)
 
-    (row,) = concept_metrics("linear", ("Body",), scores, presence, np.repeat(["heat", "jaws", "up"], 2))
+    (row,) = concept_metrics("linear", ("Body",), scores, presence, films)
 
+    q = 0.025 ** (1 / 3)  # q ** 3 is .025
     assert row["movie_mean"] == 1
     assert row["movie_low"] == pytest.approx(q * 1 + (1 - q) * 0.5)
     assert row["movie_low"] < 0.75  # which is chance
@@ -89,6 +93,10 @@ def auc_by_movie(scores):
 
 
 def test_an_auc_that_is_equal_in_all_movies_has_no_interval():
+    """In each of three movies of four clips, one of two positive clips is ranked below one negative clip.
+
+    Three of four pairs are in the right order, so the AUC is .75. Equal values do not tell how movies differ.
+    """
     auc = auc_by_movie(np.tile([0.1, 0.4, 0.3, 0.2], 3))
 
     assert auc["movie_mean"] == 0.75
@@ -96,6 +104,7 @@ def test_an_auc_that_is_equal_in_all_movies_has_no_interval():
 
 
 def test_the_auc_of_scores_that_do_not_vary_is_one_half_in_whatever_movies():
+    """All twelve clips of three movies have the score .4. The interval of the AUC has no width."""
     auc = auc_by_movie(np.full(12, 0.4))
 
     assert (auc["movie_low"], auc["movie_high"]) == (0.5, 0.5)

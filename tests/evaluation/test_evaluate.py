@@ -155,10 +155,12 @@ def with_one_movie_changed(data, movie):
     ids=["linear models", "a perceptron"],
 )
 def test_nothing_of_the_test_movie_influences_its_fold(make_synthetic_concepts, models):
-    """Fold 0 tests the first of four movies. Other features, levels and concepts in it change nothing there.
+    """Fold 0 tests the first of four movies. Its models must stay the same if this movie is changed.
 
-    What is learnt shows in the thresholds, concepts left out, the candidates of inner folds and the curves
-    of training. Linear probes begin with the fit on all clips, and end within rounding of their own minimum.
+    The movie gets other features, levels and concepts. What models learnt is seen by their thresholds, the
+    concepts left out, the candidates of inner folds and the curves of training. Numbers may differ by 1e-5 of
+    their size, since the fits of linear probes start from a fit on the clips of all movies, and stop when
+    they are that near to their minimum.
     """
     data = make_synthetic_concepts(n_movies=4)
     first_movie = data.movies[0]
@@ -537,10 +539,11 @@ def films_of_noise(folder):
 
 
 @pytest.mark.long
-def test_a_model_without_skill_gives_the_rate_of_films_and_says_so(tmp_path, capsys):
-    """A model learns of noise, and the command says that it may be no better than chance.
+def test_a_model_without_skill_gives_every_clip_the_share_of_s_and_is_said_to_have_none(tmp_path, capsys):
+    """A model learns S or HN, given by chance, from features that are noise, of six films of 24 clips.
 
-    It is calibrated to the share of S clips whatever its score, here -9 and 9.
+    The command says that it may be no better than chance, and so does the flag of its card. Whatever the
+    score of a clip, be it -9 or 9, the calibrated probability is nearly the share of S clips.
     """
     clips, store = films_of_noise(tmp_path)
 
@@ -551,7 +554,8 @@ def test_a_model_without_skill_gives_the_rate_of_films_and_says_so(tmp_path, cap
     model = load_model(tmp_path / "run" / "linear.model")
     assert model.card.no_skill
     share_of_s = np.mean([clip.level == "S" for clip in clips])
-    np.testing.assert_allclose(model.calibration.probability([-9.0, 9.0]), share_of_s, atol=0.05)
+    low_and_high_score = [-9.0, 9.0]
+    np.testing.assert_allclose(model.calibration.probability(low_and_high_score), share_of_s, atol=0.05)
 
 
 @pytest.mark.long
@@ -561,9 +565,12 @@ def test_a_model_without_skill_gives_the_rate_of_films_and_says_so(tmp_path, cap
 def test_a_kept_model_that_commands_do_not_know_is_named(
     toy_films, tmp_path, monkeypatch, capsys, known_models, is_warned
 ):
-    """A kept model of kind "arrays" is of another package: commands read it if its name is installed.
+    """A saved model whose card has the kind "arrays" is made by a class of another package.
 
-    Here the kept model is taken for one of that kind, and `known_models` are the names that are installed.
+    Commands can read its file only if an installed package offers a model of its name, here "linear";
+    otherwise a script must give the class, which the warning says ("in Python alone"). The run below saves a
+    built-in model; what it reads back is replaced by a card of kind "arrays", and the names of installed
+    models by `known_models`.
     """
     facts = {"movies": ["f0", "f1"], "evidence": None, "levels_left_out": None}
     card = SimpleNamespace(kind="arrays", calibration={"p_skilled": 1.0}, **facts)

@@ -254,8 +254,10 @@ def test_the_length_of_clips_is_a_baseline_where_it_varies(tmp_path):
 def test_a_baseline_of_one_annotators_labels_is_a_baseline(tmp_path):
     """Positive clips are longer, so that their length alone tells them from the others.
 
-    With `experts="each"` there is a baseline of lengths for the labels of Ann, and one for those of Ben. The
-    answers hold models against them, and do not count them among the models that beat baselines.
+    With `experts="each"` models are trained on the labels of Ann, and others on those of Ben. So there are
+    two baselines of lengths, length@ann and length@ben. The answer must name both as baselines that models
+    are compared with, and not as models that may be ahead; the table marks their rows as baselines
+    (yardsticks).
     """
     data = plant_corpus(tmp_path, positive_clips_are_longer=True).dataset()
 
@@ -415,30 +417,35 @@ def test_extraction_plans_a_clip_of_two_annotators_once(corpus_of_two_annotators
 
 
 @pytest.mark.long
-def test_an_annotators_calls_are_in_no_table_of_rankings(run_of_merged_labels):
-    """A call is S or EN and ranks no clips: it has no AP and no AUC.
+def test_the_other_annotator_has_a_row_in_all_tables_by_annotator_but_those_of_ap_and_auc(
+    run_of_merged_labels,
+):
+    """Two annotators labelled the same clips. In a test on the labels of one, the other has a row.
 
-    Where both annotators agree, the other one is no baseline and so in no table.
+    A label is S or EN and ranks no clips: it has no AP and no AUC. Tables of the clips on which both agree
+    (`@agreed`) are left out here, as nobody is the other one there.
     """
     for table in om.run_report(run_of_merged_labels).blocks:
         if "@agreed" in table.title:
             continue
-        models = [row[0] for row in table.rows]
-        if "AP by movie" in table.title or "AUC by movie" in table.title:
-            assert OTHER_ANNOTATOR not in models, table.title
+        names_of_rows = [row[0] for row in table.rows]
+        needs_a_ranking = "AP by movie" in table.title or "AUC by movie" in table.title
+        if needs_a_ranking:
+            assert OTHER_ANNOTATOR not in names_of_rows, table.title
         else:
-            assert OTHER_ANNOTATOR in models, table.title
+            assert OTHER_ANNOTATOR in names_of_rows, table.title
 
 
 @pytest.mark.long
-def test_an_annotators_calls_have_a_balanced_accuracy(run_of_merged_labels):
-    """Both annotators err in 15 % of the clips, each on their own.
+def test_the_short_report_gives_the_other_annotator_a_balanced_accuracy_but_no_auc(run_of_merged_labels):
+    """Two annotators err in 15 % of the clips, each on their own. One is tested on the labels of the other.
 
-    They say the same where both are right or both err: in .85 * .85 + .15 * .15 = .745 of the clips.
+    They say the same where both are right or both err: in .85 * .85 + .15 * .15 = .745 of the clips. Labels
+    of S and EN rank no clips, so that there is neither AUC nor AP ("-").
     """
     table = short_report(run_of_merged_labels).blocks[0]
-    (row_of_the_other,) = [row for row in table.rows if row[0] == OTHER_ANNOTATOR]
-    cells = dict(zip(table.headers, row_of_the_other, strict=True))
+    (row_of_other_annotator,) = [row for row in table.rows if row[0] == OTHER_ANNOTATOR]
+    cells = dict(zip(table.headers, row_of_other_annotator, strict=True))
 
     assert cells["AUC [95 %]"] == "-"
     assert cells["AP"] == "-"

@@ -20,10 +20,13 @@ def test_kappa_is_undefined_however_near_the_calls_are(called):
     assert np.isnan(kappa)
 
 
-def test_the_error_is_defined():
-    error = LEVEL_METRICS["mean_absolute_error"].of_movie(ALL_AT_1, SCORES, np.array([1, 1, 1, 2]))
+def test_the_mean_absolute_error_of_a_film_of_one_level_is_defined():
+    """All four clips have the level 1. Three are called 1, and one is called 2: it is off by 1, a fourth."""
+    called = np.array([1, 1, 1, 2])
 
-    assert error == 0.25
+    error = LEVEL_METRICS["mean_absolute_error"].of_movie(ALL_AT_1, SCORES, called)
+
+    assert error == 1 / 4
 
 
 def test_the_table_says_of_how_many_films_a_metric_is_if_not_of_all():

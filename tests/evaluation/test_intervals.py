@@ -60,8 +60,12 @@ def test_one_movie_or_two_have_a_mean_and_no_interval(values, mean, bounds, cove
     assert is_undefined(result)
 
 
-def test_between_0_and_1_it_is_students_interval_of_the_jackknifed_logit_of_the_mean():
-    """The AP of five movies. The jackknife makes a pseudo-value for each movie, from the logit without it."""
+def test_the_interval_of_a_mean_between_0_and_1_is_students_on_the_scale_of_logits():
+    """Five movies have an AP each; the bounds of AP are 0 and 1, and so must be those of the interval.
+
+    The interval is therefore made for the logit of the mean AP. The jackknife gives it a standard error: the
+    pseudo-value of a movie is 5 times the logit of all five movies less 4 times the logit without the movie.
+    """
     aps = np.array([0.7, 0.9, 0.95, 0.8, 0.99])
     logit_of_mean = special.logit(aps.mean())
     pseudo_values = []
@@ -202,10 +206,11 @@ def test_above_500_movies_the_jackknife_leaves_out_groups():
 
 
 def test_intervals_by_500_groups_are_as_wide_as_by_movies():
-    """1000 movies of two clips each, ten times. The jackknife leaves movies out by twos, in 500 groups.
+    """1000 movies of two clips each, drawn ten times: the jackknife takes them in 500 groups of two movies.
 
-    A standard error by 500 groups, of 499 degrees of freedom, varies by 1 / sqrt(2 * 499) = 3 % by chance;
-    t of 499 is as wide as t of 999 to .1 %.
+    It leaves out one group at a time, as leaving out 1000 movies one by one would take longer; an interval by
+    movies is the standard. A standard error by 500 groups has 499 degrees of freedom, and so varies by
+    1 / sqrt(2 * 499) = 3 % by chance, less as the mean of ten.
     """
     rng = np.random.default_rng(3)
     movies = np.repeat([f"film{number:04}" for number in range(1000)], 2)

@@ -71,11 +71,12 @@ def test_projected_labels_that_were_given_in_sight_are_not_tested(tmp_path, monk
     assert "60 clips judged with a model's score in sight: trained on, not tested" in remarks
 
 
-def test_clips_in_sight_of_a_score_that_only_the_test_asks_for_are_not_of_other_levels(tmp_path):
-    """AB judged 15 of the 20 clips of each of four films in sight of a score: S, HN and EN in turn.
+def test_clips_of_a_level_that_only_the_test_has_are_not_counted_as_of_other_levels(tmp_path):
+    """AB gave the 20 clips of each of four films the levels S, HN and EN in turn.
 
-    Models learn S against HN, and are tested on EN too. Each clip of EN in sight, 5 of a film, is asked for
-    by the test, but neither trained on nor tested. No clip is of another level.
+    Models learn S against HN, and are tested on clips of EN too (`enhn_s`). The first 15 clips of each film
+    were judged in sight of a score, so that 5 of a film are tested. The clips of EN among the 15 are neither
+    trained on nor tested. Still they are counted as in sight, not as clips of levels that nobody asked for.
     """
     rows = judged("AB", n_in_sight=15)
     levels = ["S", "HN", "EN"] * len(rows)
@@ -95,8 +96,9 @@ def test_clips_in_sight_of_a_score_that_only_the_test_asks_for_are_not_of_other_
 def test_a_model_is_tested_on_clips_that_two_annotators_judged_blindly(tmp_path, first, second):
     """Of the 20 clips of each of four films, AB judged the first 4 in sight of a score, and CD the first 10.
 
-    So AB judged 4 * 16 = 64 clips blindly, and CD 4 * 10 = 40, whoever stands first in the manifest. All
-    tests compare the model with people, and need two blind labels: in the 40 clips of CD.
+    The last 10 clips of each film, 40 in all, have two blind labels. All tests compare the model with people,
+    and need two: they are of these clips. The other 4 * 10 = 40 clips are counted as judged in sight by
+    somebody. Neither depends on who stands first in the manifest.
     """
     rows = {"AB": judged("AB", n_in_sight=4), "CD": judged("CD", n_in_sight=10)}
     manifest = Manifest((*rows[first], *rows[second]), Path())
@@ -152,8 +154,12 @@ def test_folds_for_other_tools_test_the_clips_that_an_evaluation_tests(tmp_path)
     assert "20 clips judged with a model's score in sight: trained on, not tested" in notes_of_folds(manifest)
 
 
-def test_folds_do_not_call_clips_trained_on_whose_level_the_test_alone_asks_for(tmp_path):
-    """Models learn EN against S and are tested on HN too, of which two clips were judged in sight."""
+def test_folds_say_that_clips_in_sight_are_trained_on_only_if_the_task_has_their_level(tmp_path):
+    """Models learn EN against S, and are tested on clips of HN too (`enhn_s`).
+
+    Two clips of HN were judged with a score in sight, all other clips blindly. The note on clips in sight
+    must not say that these two are trained on: HN is a level of the test alone.
+    """
     first_of_film0, second_of_film0, *others = judged("AB", n_in_sight=2)
     in_sight = [replace(row, level="HN") for row in (first_of_film0, second_of_film0)]
     blind = [replace(row, extras={"seen_score": "0"}) for row in others]

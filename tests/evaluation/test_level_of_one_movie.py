@@ -23,11 +23,14 @@ def clips_of_levels(*, only_in_first_movie, in_its_place):
 
 
 @pytest.mark.parametrize(("extreme", "in_its_place"), [("S", "HN"), ("EN", "HN")])
-def test_the_level_and_its_movie_are_named(extreme, in_its_place):
-    """Where tt0 is left out and tested, the highest or the lowest of the three levels is in no other movie.
+def test_the_refusal_of_a_level_that_is_in_one_movie_alone_names_the_level_and_the_movie(
+    extreme, in_its_place
+):
+    """Five movies have clips of the three levels EN, HN and S, but one level, S or EN, is in tt0 alone.
 
-    A model of levels learns one border between each two neighbours, and for one of them it would have clips
-    on one side only.
+    Elsewhere its clips have the level `in_its_place`. In the fold that tests tt0 there is no clip of it to
+    learn from: a model of levels learns a border between EN and HN and one between HN and S, and one of them
+    would have clips on one side only.
     """
     clips = clips_of_levels(only_in_first_movie=extreme, in_its_place=in_its_place)
 

@@ -42,13 +42,17 @@ def test_the_mean_absolute_error_is_scikit_learns(clips):
 
 
 @given(CLIPS)
-def test_quadratic_kappa_is_scikit_learns_or_undefined_where_one_level_is_all_there_is(clips):
-    """A clip has a level, 0 to 3, and a model calls it one."""
+def test_quadratic_kappa_is_scikit_learns_or_undefined_if_all_levels_and_calls_are_the_same(clips):
+    """Each clip has a level, 0 to 3, and a model calls it a level.
+
+    If all of these are one and the same level, kappa is 0 / 0.
+    """
     levels, called = levels_and_calls(clips)
 
     kappa = quadratic_kappa(levels, called)
 
-    if len(set(levels) | set(called)) > 1:
+    is_defined = len(set(levels) | set(called)) > 1
+    if is_defined:
         expected = cohen_kappa_score(levels, called, weights="quadratic", labels=[0, 1, 2, 3])
         assert kappa == pytest.approx(expected, abs=1e-12)
     else:

@@ -96,10 +96,11 @@ def mean_precision(event, scores, pairs):
 
 
 def test_chance_is_the_mean_with_the_scores_of_each_other_clip_of_the_movie():
-    """Clips 0, 2, 3 and 5 are of the movie a, and 1 and 4 of b. All but clip 5 have an event to be found.
+    """Six clips of 12 frames with random scores are of two movies. All but clip 5 have an event.
 
-    The value is the AP of each clip's event with its own scores. Chance is that with the scores of each
-    other clip of the movie, listed below as pairs: (the clip of the event, the clip of the scores).
+    The value of a movie is the mean AP with which a clip's scores find the frames of its own event. Chance is
+    the mean AP with which the scores of each other clip of the movie find that event. Both are listed below
+    as pairs: (the clip of the event, the clip of the scores). Clip 5 has scores, but no event to find.
     """
     rng = np.random.default_rng(3)
     movies = np.array(["a", "b", "a", "a", "b", "a"])
@@ -125,14 +126,16 @@ def test_chance_is_the_mean_with_the_scores_of_each_other_clip_of_the_movie():
     assert chance["b"] == pytest.approx(mean_precision(event, scores, others_scores_in_b))
 
 
-def test_p_counts_shifts_of_a_movies_clips_on_either_side_of_chance():
+def test_p_is_twice_the_share_of_shifts_of_a_movies_clips_that_are_as_far_from_chance():
     """Each of five clips has a mark in another frame and scores that are 1 there and 0 elsewhere.
 
     A shift gives each clip the scores of the clip some places on, in a circle. Only one of the five shifts,
-    by 0 clips, is as good: any other misses the marks. Twice its share counts, for both sides: 2/5.
+    by 0 clips, is as good: any other misses the marks. Its share of 1/5 is doubled, as the test is
+    two-sided: p is 2/5.
 
-    A missed mark is behind one frame and ties with four, so the pointing is 0. AP takes frames of equal
-    scores together, so that the mark is found among all six frames: 1/6.
+    With another clip's scores, the highest score is beside the mark, so that pointing is 0 by chance. AP
+    takes frames of equal scores together: the mark, with a score of 0, is found among all six frames, so
+    that AP is 1/6 by chance.
     """
     movies = np.array(["a", "a", "a", "a", "a"])
     event = np.array(
@@ -157,10 +160,11 @@ def test_p_counts_shifts_of_a_movies_clips_on_either_side_of_chance():
     assert pooled["p"].tolist() == pytest.approx([2 / 5, 2 / 5], abs=0.03)
 
 
-def test_names_of_clips_and_the_order_of_rows_do_not_matter():
-    """Of two films of six clips each, clips 2 to 7 have the event, each in another frame.
+def test_how_well_scores_find_segments_does_not_depend_on_ids_of_clips_or_the_order_of_rows():
+    """Two films have six clips of six frames each. A segment covers one frame of each of the clips 2 to 7.
 
-    Then each clip gets its id read backwards, and the rows of all frames are shuffled.
+    The scores of all frames are random numbers. Then each clip gets its id read backwards, and the rows of
+    the table of frames are shuffled: the metrics over both films (`pooled`) must stay what they were.
     """
     movies = np.repeat(["a", "b"], 6)
     event = np.zeros((12, 6), dtype=bool)
@@ -177,11 +181,12 @@ def test_names_of_clips_and_the_order_of_rows_do_not_matter():
     pd.testing.assert_frame_equal(result_of_shuffled.pooled, result.pooled)
 
 
-def test_chance_stretches_the_scores_of_a_clip_with_absent_frames_over_the_other_clip():
-    """The first clip has its event in the last two of six frames, and scores that fall.
+def test_for_chance_the_scores_of_fewer_frames_are_stretched_over_the_clip_with_the_event():
+    """The first clip has an event in the last two of its six frames, and scores that fall.
 
-    Chance is its event with the scores of the second clip, which rise over its three present frames; over
-    six frames they are 1 1 2 2 3 3.
+    Pointing is whether the highest score is in the event. By the clip's own scores it is not: 0. Chance is
+    what the scores of the film's other clip find of the same event. This clip has only three frames, with
+    scores 1, 2 and 3. Stretched over six frames they are 1 1 2 2 3 3, highest in the event, so chance is 1.
     """
     movies = np.array(["a", "a"])
     absent = np.nan
@@ -220,11 +225,13 @@ def test_a_single_clip_has_no_chance_and_a_p_of_1():
 
 
 @pytest.mark.long  # simulates
-def test_smooth_scores_that_know_nothing_are_found_above_chance_in_5_percent_at_most():
-    """Three draws in each condition of the benchmark `frames`, in which scores know nothing of the moments.
+def test_scores_that_know_nothing_of_the_moments_are_found_above_chance_in_5_percent_at_most():
+    """The benchmark `frames` draws films with moments, and smooth scores that are independent of them.
 
-    A finding may be made in 5 % of the draws; of so few draws, more than `max_by_chance` would be a chance
-    of 1 in 1000. If chance were that of frames in random order, the interval of AP would be above it in 28 %.
+    Three draws are made in each of its conditions. AP and pointing (whether the highest score is in a moment)
+    may be called above chance in 5 % of all draws. A count above `max_by_chance` would then come with a
+    probability of 1 in 1000. If chance were that of frames in random order, the interval of AP would be above
+    it in 28 % of draws.
     """
     (simulation,) = frames.ROWS
     results = []
@@ -233,7 +240,8 @@ def test_smooth_scores_that_know_nothing_are_found_above_chance_in_5_percent_at_
             generator = np.random.default_rng(seed)
             results.append(simulation.draw(generator, *condition.arguments))
 
-    max_by_chance = binom.ppf(0.999, len(results), 0.05)
+    n_draws = len(results)
+    max_by_chance = binom.ppf(0.999, n_draws, 0.05)
     for finding in (
         "AP above chance",
         "pointing above chance",
@@ -351,10 +359,16 @@ def test_marks_that_were_made_in_sight_of_a_score_are_not_to_be_found():
 
 
 def test_marks_under_two_definitions_of_the_codebook_are_not_taken_together():
-    """Ann marked the second film when the codebook had been changed."""
+    """Ann marked segments in two films blindly, and the codebook was changed between the films.
+
+    What S means changed with it, so segments of S from both films are refused together. The message names
+    the definitions by the beginning of their digests.
+    """
+    first_definition = "a" * 64
+    second_definition = "b" * 64
     clips = (
-        *marks("ann", "a", seen_score="0", definition="a" * 64),
-        *marks("ann", "b", seen_score="0", definition="b" * 64),
+        *marks("ann", "a", seen_score="0", definition=first_definition),
+        *marks("ann", "b", seen_score="0", definition=second_definition),
     )
     manifest = Manifest(clips, Path(), builtin_codebook("obygaze12"))
 
@@ -378,8 +392,14 @@ def test_a_concept_marked_in_sight_of_a_score_without_a_level_is_no_truth():
     [((), None, "found"), (("S",), "Body", "found"), (("loud",), None, "'loud'"), (("HN",), None, "HN")],
     ids=["neither levels nor a concept", "both", "an unknown level", "a level that nobody gave"],
 )
-def test_levels_or_a_concept_that_cannot_be_found_are_refused(levels, concept, message):
-    """Segments are chosen by levels or by a concept. The only one here has the level S, and no concept."""
+def test_segments_are_refused_unless_chosen_by_levels_or_by_a_concept_that_somebody_gave(
+    levels, concept, message
+):
+    """The manifest's only segment has the level S, and no concept.
+
+    Either levels or a concept say which segments are to be found, not both and not neither; a level must be
+    in the codebook and be given to a segment.
+    """
     clips = (Clip("a-0", "a", "", start_s=0.0, end_s=4.0, level="S"),)
     manifest = Manifest(clips, Path(), builtin_codebook("obygaze12"))
     with pytest.raises((ProtocolError, ManifestError), match=message):

@@ -98,9 +98,11 @@ def test_features_tell_which_of_two_annotators_is_the_better():
 
 
 def test_skills_are_estimated_though_calls_and_features_are_missing():
-    """Of five annotators nobody judged a third of the clips, and one not another third.
+    """Five annotators of skills .5 to .9 call 600 clips of ten films.
 
-    A quarter of the clips has no features.
+    A third of the clips was called by nobody, another third not by the first annotator, and a quarter of the
+    clips has no features. Still the skills must be off by less than .06 on average, and more than 85 % of all
+    clips must get the right label; 40 % are positive, so that guessing gives 60 %.
     """
     planted = simulate_annotators(seed=1, n_clips=600)
     clips = np.arange(600)

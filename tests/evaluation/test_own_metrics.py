@@ -59,8 +59,9 @@ def run_with_own_metrics(make_synthetic_data, install_lab_metrics):
 def test_own_metrics_are_computed_for_every_model(run_with_own_metrics):
     """The run has two metrics of a script, which are both the accuracy, and a package's, which is the recall.
 
-    Beside the linear model there are baselines: one that calls every clip positive has a recall of 1, one
-    that calls none positive a recall of 0.
+    The script's are named "accuracy" and "hidden", the package's "lab_recall". Beside the linear model there
+    are baselines: one that calls every clip positive has a recall of 1, one that calls none positive a recall
+    of 0.
     """
     run = run_with_own_metrics
     is_linear = run.predictions.table["model"] == "linear"
@@ -87,12 +88,13 @@ def test_own_metrics_are_reported_unless_hidden(run_with_own_metrics):
 
 
 @pytest.mark.long
-def test_runs_are_compared_by_a_metric_of_another_package_without_a_test(
+def test_two_models_are_compared_by_a_metric_of_another_package_but_without_a_p(
     make_synthetic_data, install_lab_metrics
 ):
     """A package has the metric "lab's recall". A linear model and a baseline of one run are compared by it.
 
-    A test of it would change the corrected p of the built-in metrics, so that its own is undefined.
+    The p of several metrics are corrected together: one test more would raise those of the built-in metrics,
+    whenever such a package is installed. So the metric has a row in the table, whose p is undefined.
     """
     install_lab_metrics("lab_recall = lab_metrics:lab_recall")  # with the title "lab's recall"
     run = om.saved(evaluate(make_synthetic_data(direction=3.0), ["linear"], "hn_s"))

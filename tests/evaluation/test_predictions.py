@@ -154,8 +154,8 @@ def test_a_line_of_too_many_cells_is_refused_by_its_number(tmp_path):
         Predictions.read(path)
 
 
-def test_an_empty_file_of_predictions_is_called_so(tmp_path):
-    """It has not even the line of column names."""
+def test_the_message_on_an_empty_file_of_predictions_says_that_the_file_is_empty(tmp_path):
+    """The file has not even the line of column names, so that no column could be named as missing."""
     path = tmp_path / "other.csv"
     path.write_bytes(b"")
 

@@ -131,10 +131,12 @@ def test_a_model_of_noise_is_not_better_than_its_refits(toy_dataset):
 
 
 @pytest.mark.long
-def test_where_no_refit_can_be_trained_there_is_no_p(toy_dataset):
-    """S is in three films for the run, and in two of them for the refits.
+def test_refits_of_which_none_can_be_trained_are_refused(toy_dataset):
+    """A refit exchanges the labels of films; p is the share of refits as good as the run.
 
-    Whichever films exchange labels, some film is left without an S clip in its training films.
+    The run can be trained, as clips of S are in three films. The data for the refits lack one of these. With
+    S in two films, whichever they are after an exchange, the model that leaves out one of them finds S in a
+    single film, which an inner fold cannot hold out.
     """
     is_s = toy_dataset.levels == "S"
     is_of_three_films = np.isin(toy_dataset.movies, ["film0", "film1", "film2"])
@@ -143,14 +145,15 @@ def test_where_no_refit_can_be_trained_there_is_no_p(toy_dataset):
     run = om.evaluate(s_in_three_films, ["linear"], task="hn_s")
 
     with pytest.raises(ProtocolError, match="no refit"):
-        with_refits(run, s_in_two_films, [LINEAR_MODEL], 2, task="hn_s")
+        with_refits(run, s_in_two_films, [LINEAR_MODEL], n=2, task="hn_s")
 
 
 @pytest.mark.long
 def test_where_every_film_has_one_class_there_is_no_p():
-    """Eight films of 12 clips, all S or all EN, in turns.
+    """Eight films have 12 clips each, all S or all EN, in turns: no film has an AUC.
 
-    The AUC of each film is undefined: no refit does as well, and none does worse.
+    A refit exchanges the labels of films, and p is the share of refits with an AUC by film at least as good
+    as the run's. Without any AUC there is no such share: it is None in the record, and "-" in the report.
     """
     movies = np.repeat([f"film{number}" for number in range(8)], 12)
     levels = np.repeat(["S", "EN", "S", "EN", "S", "EN", "S", "EN"], 12)
@@ -158,7 +161,7 @@ def test_where_every_film_has_one_class_there_is_no_p():
     films_of_one_class = dataset(noise, levels, movies)
     run = om.evaluate(films_of_one_class, ["linear"], "en_s")
 
-    refitted = with_refits(run, films_of_one_class, [LINEAR_MODEL], 2, task="en_s")
+    refitted = with_refits(run, films_of_one_class, [LINEAR_MODEL], n=2, task="en_s")
 
     (model,) = refitted.record["refits"]["models"]
     assert model["observed"] is None

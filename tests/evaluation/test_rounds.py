@@ -122,8 +122,12 @@ def test_a_change_of_the_codebook_is_not_taken_for_drift(tmp_path):
         round_progress(plan, plan.with_clips(labelled))
 
 
-def test_a_round_on_a_scale_is_followed_by_the_ranks_on_it(tmp_path):
-    """AB, CD and EF rank clips low or high on a scale of the codebook, and give no level. AB drifts."""
+def test_drift_in_a_round_on_a_scale_is_that_of_the_ranks_on_the_scale(tmp_path):
+    """AB, CD and EF rank clips low or high on the scale valence, and give no level. AB drifts.
+
+    The ranks are made of levels, high of S and low of EN. So AB's drift against the others by ranks must be
+    the drift by levels, and all ranked clips must count as done.
+    """
     scale = Scale("valence", (Level("low"), Level("high")))
     plan = plan_round(tmp_path)
     codebook = replace(plan.codebook, scales=(scale,))
@@ -134,10 +138,11 @@ def test_a_round_on_a_scale_is_followed_by_the_ranks_on_it(tmp_path):
         rank = "high" if clip.level == "S" else "low"
         ranked.append(replace(clip, level=None, extras={"valence": rank}))
 
-    progress = round_progress(plan, plan.with_clips(ranked), "scale:valence")["AB"]
+    by_ranks = round_progress(plan, plan.with_clips(ranked), "scale:valence")["AB"]
 
-    assert progress.clips_done == progress.clips
-    assert progress.against == round_progress(plan, by_level, "en_s")["AB"].against
+    assert by_ranks.clips_done == by_ranks.clips
+    by_levels = round_progress(plan, by_level, "en_s")["AB"]
+    assert by_ranks.against == by_levels.against
 
 
 def test_ranks_of_free_segments_are_refused(tmp_path):
@@ -184,21 +189,25 @@ def test_an_annotator_or_film_in_two_spellings_is_refused(tmp_path, capsys, colu
     assert "are one name: spell both alike" in capsys.readouterr().err
 
 
-def test_where_films_differ_the_drift_and_its_interval_are_those_of_least_squares_on_their_means():
-    """An annotator has 40 calls on each of eight films, whose means differ by more than the calls explain.
+def test_the_drift_over_films_that_differ_is_that_of_a_line_through_their_mean_calls():
+    """An annotator has 40 calls on each of eight films, with a deviation of 1 within a film.
 
-    The drift is the change over the seven steps from the first film to the last.
+    The films' means rise by .1 a film, but also differ at random by 3: far more than the 40 calls within a
+    film explain, so that films are the units. Drift and interval are then those of least squares on eight
+    means. The drift is the change over the seven steps from the first film to the last.
     """
     rng = np.random.default_rng(0)
-    calls_on_films = [rng.normal(0.1 * number + 3 * rng.normal(), 1, 40) for number in range(8)]
-    places_in_order = range(8)
+    n_films = 8
+    calls_on_films = [rng.normal(0.1 * number + 3 * rng.normal(), 1, 40) for number in range(n_films)]
+    places_in_order = range(n_films)
 
     (drift,) = drifts([(calls_on_films, places_in_order)])
 
     line = linregress(places_in_order, [calls.mean() for calls in calls_on_films])
-    half_width_of_slope = t.ppf(0.975, df=8 - 2) * line.stderr
-    assert drift.value == pytest.approx(7 * line.slope)
-    assert drift.high - drift.value == pytest.approx(7 * half_width_of_slope)
+    half_width_of_slope = t.ppf(0.975, df=n_films - 2) * line.stderr
+    n_steps = n_films - 1
+    assert drift.value == pytest.approx(n_steps * line.slope)
+    assert drift.high - drift.value == pytest.approx(n_steps * half_width_of_slope)
 
 
 @pytest.mark.parametrize("n_films", [0, 3])

@@ -80,15 +80,20 @@ def test_without_a_table_of_variables_there_is_no_baseline_of_staging(data_of_12
     assert "staging" not in set(run.metrics["model"])
 
 
-def test_columns_and_clips_are_accounted_for(data_of_120_clips, tmp_path):
-    """The table lacks the first three clips; one of its rows is of another clip, and two are empty.
+def test_the_note_on_variables_counts_clips_without_a_row_and_names_columns_that_are_left_out(
+    data_of_120_clips, tmp_path
+):
+    """A table of variables has rows of 117 of 120 clips, one row of another clip, and two empty rows.
 
-    Only `cuts` is a variable that varies: every seventh clip has no number of cuts, which leaves 100 of the
-    117. Its name is on two lines, as a spreadsheet may have it.
+    Its columns are those of a manifest (clip_id, movie, start_s, end_s), `black`, which is 0 everywhere, and
+    `cuts`, with the name on two lines, as a spreadsheet may have it. Only `cuts` becomes a variable, as the
+    others are no variables or do not vary. Every seventh clip has no number of cuts: 100 clips have one. The
+    first three clips, which the table lacks, get NaN. The note must say all of this.
     """
     rows = rows_of_cuts(data_of_120_clips)[3:]
     rows.append({"clip_id": "other", "movie": "f9", "start_s": 0, "end_s": 5, "cuts": "1", "black": 0})
-    rows += [{}, {}]
+    empty_row = {}
+    rows += [empty_row, empty_row]
     table = write_rows(tmp_path / "v.csv", pd.DataFrame(rows).rename(columns={"cuts": "cuts\na minute"}))
 
     measured, (note,) = with_variables(data_of_120_clips, table)

@@ -29,21 +29,41 @@ def evaluate_with_twin(folder, capsys, twin_of):
 
 
 @pytest.mark.long
-def test_a_twin_in_half_precision_is_warned_of(tmp_path, capsys):
-    printed = evaluate_with_twin(tmp_path, capsys, lambda film, _: film.astype(np.float16))
+def test_a_film_whose_features_are_those_of_another_film_but_for_rounding_is_warned_of(tmp_path, capsys):
+    """The film "twin" has the features of film "a", rounded to half precision, as a card may compute them."""
+
+    def rounded(film, _rng):
+        return film.astype(np.float16)
+
+    printed = evaluate_with_twin(tmp_path, capsys, rounded)
+
     assert "warning: a and twin have nearly equal features in 100% of their clips" in printed
     assert "one film under two names is trained on and tested; leave one out" in printed
 
 
 @pytest.mark.long
-def test_an_equal_twin_is_warned_of_once(tmp_path, capsys):
-    printed = evaluate_with_twin(tmp_path, capsys, lambda film, _: film)
-    assert "a and twin have equal features in 100% of their clips" in printed
+def test_a_film_whose_features_are_exactly_those_of_another_film_is_warned_of_once(tmp_path, capsys):
+    """The film "twin" is an exact copy of "a": equal, and so nearly equal, but only the first is said."""
+
+    def copied(film, _rng):
+        return film
+
+    printed = evaluate_with_twin(tmp_path, capsys, copied)
+
+    assert printed.count("a and twin have equal features in 100% of their clips") == 1
     assert "nearly equal" not in printed
 
 
 @pytest.mark.long
 def test_a_film_with_similar_shots_is_not_warned_of(tmp_path, capsys):
-    """Each of its clips is a tenth away from one of the other film: the same set, another day."""
-    printed = evaluate_with_twin(tmp_path, capsys, lambda film, rng: film + 0.1 * rng.normal(size=film.shape))
+    """Features of the film "twin" differ from those of "a" by .1 at random: the same set on another day.
+
+    Copies differ far less, by rounding.
+    """
+
+    def filmed_again(film, rng):
+        return film + 0.1 * rng.normal(size=film.shape)
+
+    printed = evaluate_with_twin(tmp_path, capsys, filmed_again)
+
     assert "two names" not in printed

@@ -71,15 +71,17 @@ def test_a_score_for_each_film_does_not_vary_within_films():
 
 
 def test_a_score_for_each_fold_varies_within_a_film_that_is_tested_in_several():
-    """With `seen`, each fold tests a block of every film, so that a constant of each fold ranks the blocks.
+    """Each of four films of ten clips is tested in two folds: five clips in fold 0, then five in fold 1.
 
-    The table of metrics then has another AUC than .5 for it, and no comparison may take it for .5.
+    A model scores all clips of fold 0 by .1 and those of fold 1 by .3, and so ranks the later clips of a film
+    first. Three of these five are positive, and two of the five earlier ones: the AUC of a film is .6. So
+    the model is not among those whose scores do not vary within films, with a known AUC of .5.
     """
     fold_of_clip = np.tile(np.repeat([0, 1], 5), 4)
-    predictions = predictions_of(0.1 + 0.2 * fold_of_clip, n_films=4, fold_of_clip=fold_of_clip)
+    score_of_clip = 0.1 + 0.2 * fold_of_clip
+    predictions = predictions_of(score_of_clip, n_films=4, fold_of_clip=fold_of_clip)
 
     auc = summarise(predictions).set_index("metric").loc["auc", "movie_mean"]
 
-    # Of the five later clips of a film three are positive, of the earlier ones two.
     assert auc == pytest.approx(0.6)
     assert constant_models(predictions, "en_s") == []

@@ -21,7 +21,12 @@ def falling(worker):
 
 
 def test_of_two_opposite_workers_neither_is_said_to_judge_at_random_and_no_item_has_a_place():
-    """Which of both is right was decided by the first draws, and said with a reliability of .99 and of 0."""
+    """Of each two of ten items, anna finds the later one stronger, and ben the earlier one.
+
+    Either may be right. Random draws that begin with one of them must not stay there: the interval of each
+    worker's reliability must reach from below .2 to above .8, and the ranks of the first and the last item
+    from 2 or less to 9 or more.
+    """
     ranking = rank_items(rising("anna") + falling("ben"))
 
     assert not ranking.workers["random"].any()
@@ -32,16 +37,27 @@ def test_of_two_opposite_workers_neither_is_said_to_judge_at_random_and_no_item_
     assert (ranking.rank_high[first_and_last] >= 9).all()
 
 
-def test_a_third_worker_decides():
+def test_a_third_worker_decides_which_of_two_opposite_workers_is_right():
+    """Of each two of ten items, anna and chris find the later one stronger, and ben the earlier one.
+
+    So ben must be said to judge at random, anna and chris must be right in more than half of their judgements
+    (the lower end of the interval of their reliability), and the last item must rank first.
+    """
     ranking = rank_items(rising("anna") + falling("ben") + rising("chris"), draws=300)
 
     workers = ranking.workers.set_index("worker")
     assert workers.loc["ben", "random"]
     assert workers.loc[["anna", "chris"], "low"].min() > 0.5
-    assert ranking.rank[-1] == 1  # of the last item, which anna and chris find the strongest
+    last_item = -1
+    assert ranking.rank[last_item] == 1
 
 
-def test_a_worker_who_is_known_to_be_reliable_decides():
+def test_a_worker_who_is_known_to_be_reliable_is_believed_against_an_opposite_one():
+    """Of each two of ten items, anna finds the later one stronger and ben the earlier one.
+
+    Nothing else tells who is right, but that ben is named as a master: the first item must rank first.
+    """
     ranking = rank_items(rising("anna") + falling("ben"), masters=["ben"], draws=300)
 
-    assert ranking.rank[0] == 1  # of the first item, which ben finds the strongest
+    first_item = 0
+    assert ranking.rank[first_item] == 1

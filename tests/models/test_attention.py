@@ -147,21 +147,24 @@ def test_the_event_is_found_in_19_of_20_corpora_whatever_the_frames_correlation(
     assert n_found >= 19
 
 
-def test_training_continues_from_the_best_of_several_initial_parameters():
+def test_training_goes_on_from_the_initial_parameters_that_have_the_lowest_loss_after_a_trial():
     """Initial parameters come in pairs: one attends to the event, and its mirror image away from it.
 
-    All are trained for a few epochs. With this seed the first ones of both pairs attend away from the event,
-    so that going on from the first would fail.
+    All are trained for a few epochs, the trial. With this seed the first ones of both pairs attend away from
+    the event, so that going on from the first would fail. The losses after the trial must differ by more than
+    .05. The loss of the training that went on must be within .05 of the lowest one at the end of the trial,
+    and below .1 at the end.
     """
     clips = planted_frames(n_movies=8, n_per_movie=60, n_features=24, seed=12)
 
     curve = AttentionPooling(random_state=12).fit(clips.X, clips.y).curve_
 
-    losses_after_trial = curve.start_losses
+    losses_after_trial = curve.start_losses  # of all initial parameters
     assert losses_after_trial.shape == (2 * N_PAIRS,)
-    assert losses_after_trial.max() > losses_after_trial.min() + 0.05
+    lowest_loss = losses_after_trial.min()
+    assert losses_after_trial.max() > lowest_loss + 0.05
     loss_at_end_of_trial = curve.train_loss[N_TRIAL_EPOCHS - 1]
-    assert loss_at_end_of_trial < losses_after_trial.min() + 0.05
+    assert loss_at_end_of_trial < lowest_loss + 0.05
     assert curve.train_loss[-1] < 0.1
 
 

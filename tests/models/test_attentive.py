@@ -118,20 +118,25 @@ def test_tokens_are_standardised_by_the_clips_a_probe_learns_from(clips, held_ou
 
 
 def test_a_fitted_model_has_the_scores_it_had_in_training(clips):
-    """In training, probes of all folds and penalties are computed together.
+    """In training, probes of all folds and penalties are computed together, on raw frames of 12 clips.
 
-    The last of them has the last penalty and learns from all clips; its parameters are put into a model.
+    The last of them has the last penalty and learns from all clips. Its random parameters, and the mean and
+    scale of its frames, are put into a model, which computes scores of standardised frames on its own.
     """
     X, y, folds = clips
     probes = untrained_probes(X, y, folds)
     probes.parameters += np.random.default_rng(0).normal(size=probes.parameters.size) * 0.3
-    logits_in_training = probes.backward(np.arange(12))[:, -1]
+    all_clips = np.arange(len(y))
+    last_probe = -1
+    logits_in_training = probes.backward(all_clips)[:, last_probe]
 
+    last_penalty = len(PENALTIES) - 1
+    last_group = -1  # of all clips
     model = AttentiveProbe(n_queries=6)
-    model.parameters_ = probes.parameters_on_all_clips(len(PENALTIES) - 1)
-    model.mean_ = probes.mean[-1]
-    model.scale_ = probes.scale[-1]
-    model.n_features_in_ = 5
+    model.parameters_ = probes.parameters_on_all_clips(last_penalty)
+    model.mean_ = probes.mean[last_group]
+    model.scale_ = probes.scale[last_group]
+    model.n_features_in_ = X.shape[2]
     model.classes_ = np.array([0, 1])
 
     np.testing.assert_allclose(model.decision_function(X), logits_in_training, rtol=1e-9)

@@ -12,6 +12,7 @@ NOT_CONVERGED = NotConvergedWarning(
 
 
 def test_the_warning_can_be_caught_as_scikit_learns():
+    """Whoever filters the `ConvergenceWarning` of scikit-learn filters ours, too."""
     with pytest.warns(ConvergenceWarning, match="did not converge in 1000 steps: its scores are approximate"):
         warn_not_converged("1000 steps")
 
@@ -29,10 +30,23 @@ def test_a_command_prints_the_text_alone_and_once():
     ]
 
 
-def test_the_next_command_says_it_again():
+def test_the_next_command_prints_the_warning_again():
+    """A warning is printed once by each command, not once by the process in which two commands run.
+
+    Each command formats warnings by `_WarningLines` of its own; a file and a line of code go with a warning.
+    """
+    printed = []
     for _ in range(2):
-        lines = _WarningLines()
-        assert lines.format(str(NOT_CONVERGED), type(NOT_CONVERGED), "ridge_folds.py", 361)
+        lines_of_command = _WarningLines()
+        line = lines_of_command.format(
+            str(NOT_CONVERGED), type(NOT_CONVERGED), filename="ridge_folds.py", lineno=361
+        )
+        printed.append(line)
+
+    assert printed == [
+        "logistic regression did not converge in 1000 steps: its scores are approximate\n",
+        "logistic regression did not converge in 1000 steps: its scores are approximate\n",
+    ]
 
 
 def test_warnings_of_other_packages_keep_their_place():

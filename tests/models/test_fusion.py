@@ -160,12 +160,14 @@ def test_a_clip_without_sound_is_scored_by_the_visual_probe(corpus_of_four_films
 
 @pytest.mark.parametrize("how", WAYS_TO_FUSE)
 def test_the_model_of_one_modality_gives_the_mean_score_to_clips_that_lack_it(corpus_of_four_films, how):
-    """S clips are the fewer, so that most scores are below 0: a 0 would make such a clip look like S.
+    """A model reads what is heard alone, features 6 to 9, which are NaN in a fifth of the clips.
 
-    What is heard has features 6 to 9, which a fifth of the clips lacks.
+    These clips must get the mean score of the others. As fewer clips are S than not, most scores are below 0:
+    a score of 0 would make a clip look like S, of which nothing is known.
     """
     data = load(corpus_of_four_films, "seen", "heard")
-    is_unheard = np.isnan(data.X[:, 6])
+    first_heard_feature = 6
+    is_unheard = np.isnan(data.X[:, first_heard_feature])
     _spec_of_both, _spec_of_seen, spec_of_heard = om.fused(["linear"], data, how)
 
     model = spec_of_heard.make(0).fit(data.X, data.levels == "S", groups=data.movies)
@@ -191,20 +193,22 @@ def test_a_modality_of_too_few_films_is_refused(corpus_of_four_films, n_films):
 
 @pytest.mark.long
 def test_the_telling_modality_is_penalised_less_than_noise(tmp_path):
-    """Features are concatenated, and each modality has a C, the inverse of its penalty, of its own.
+    """The level is planted in what is heard; the other modality is noise. Features are concatenated.
 
-    The level is planted in what is heard alone.
+    Each modality has a C of its own, the inverse of its penalty, that inner folds choose: that of what is
+    heard must be larger. Only clips that have both modalities are trained on, so that one model is fitted.
     """
     corpus = planted_corpus(tmp_path, weights=(0.0, 2.0))
     data = load(corpus, "noise", "heard")
     has_both = np.isfinite(data.X).all(axis=1)
     is_s = data.levels[has_both] == "S"
-    spec_of_both, *_of_each = om.fused(["linear"], data, "concat")
+    spec_of_both, *_ = om.fused(["linear"], data, "concat")
 
     model = spec_of_both.make(0).fit(data.X[has_both], is_s, groups=data.movies[has_both])
 
-    (estimator,) = model.models_[0, 1].models  # of the clips that have modalities 0 and 1
-    C_of_noise, C_of_heard = estimator.relative_
+    noise_and_heard = (0, 1)  # the modalities of the clips that the model is for
+    (estimator,) = model.models_[noise_and_heard].models
+    C_of_noise, C_of_heard = estimator.relative_  # relative to a common C
     assert C_of_heard > C_of_noise
 
 

@@ -138,13 +138,19 @@ def test_the_variant_of_the_paper_takes_no_remedy(remedy):
 
 
 def test_a_subsample_trains_as_if_the_clips_drawn_were_all_there_are():
-    """The clips are drawn here as the training draws them with the seed 7."""
+    """With `imbalance="subsample"`, a probe draws as many clips of the larger class as the rare one has.
+
+    A probe that is given the drawn clips alone must have the same bytes of parameters and of feature means.
+    To know the clips, they are drawn here from the stream of random numbers that training with the seed 7
+    draws them from: a child of the stream (7, 0), so that the training's own numbers stay the same.
+    """
     clips = clips_of_a_rare_class()
-    (rng_of_subsample,) = np.random.default_rng((7, 0)).spawn(1)
+    seed = 7
+    (rng_of_subsample,) = np.random.default_rng((seed, 0)).spawn(1)
     drawn_rows = undersample_rows(clips.y.astype(np.float32), rng_of_subsample)
 
-    probe = MLPProbe(max_epochs=4, imbalance="subsample", random_state=7).fit(clips.X, clips.y)
-    probe_of_drawn = MLPProbe(max_epochs=4, random_state=7).fit(clips.X[drawn_rows], clips.y[drawn_rows])
+    probe = MLPProbe(max_epochs=4, imbalance="subsample", random_state=seed).fit(clips.X, clips.y)
+    probe_of_drawn = MLPProbe(max_epochs=4, random_state=seed).fit(clips.X[drawn_rows], clips.y[drawn_rows])
 
     assert probe.parameters_.tobytes() == probe_of_drawn.parameters_.tobytes()
     assert probe.mean_.tobytes() == probe_of_drawn.mean_.tobytes()

@@ -74,13 +74,15 @@ def gradient_of(parameters, X, y, network=ONE_LOGIT):
 def test_logits_loss_and_gradient_equal_those_of_pytorch(batch, network):
     """The same network is built of PyTorch's layers, with the same parameters, and runs on the same 16 clips.
 
-    PyTorch's network of two classes ends in the probability of the second one, ours in its logit.
+    Ours ends in one logit; that of the paper has an output for each of two classes. PyTorch's network of two
+    classes ends in the probability of the second one, ours in its logit.
     """
     X, y = batch
-    # Three times as large as usual, so that scores are far enough from 0 for softmaxes not to be linear.
+    # Three times as large as initial parameters are. With these, logits are near 0, where sigmoid and softmax
+    # are nearly linear, and a wrong formula might pass.
     parameters = 3 * initial_parameters(network, np.random.default_rng(0))
 
-    gradient = np.full_like(parameters, np.nan)
+    gradient = np.full_like(parameters, np.nan)  # to be filled in by `backward`
     scores = network.backward(network.layers_of(parameters), X, y, network.layers_of(gradient))
 
     network_of_torch = torch_network(parameters, network)

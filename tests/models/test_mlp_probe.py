@@ -90,6 +90,7 @@ def test_a_feature_beyond_five_deviations_counts_as_one_at_five_deviations(separ
 
 
 def test_the_threshold_is_0_where_no_scores_of_held_out_clips_could_choose_another(separable_data):
+    """A probe that is trained without movies and without clips to validate on has no held-out clips."""
     probe = MLPProbe(max_epochs=10).fit(separable_data.X, y_of(separable_data))
 
     assert probe.threshold_ == 0.0

@@ -98,6 +98,7 @@ def test_baselines_of_levels_look_at_no_feature(clips, spec):
 
 
 def test_there_are_baselines_of_levels():
+    """Tests with a case for each baseline of levels would be skipped if there were none."""
     assert BASELINES_OF_LEVELS
 
 

@@ -88,13 +88,19 @@ def test_a_fit_on_the_clips_of_a_subset_alone_is_the_one_among_other_subsets():
 
 
 def test_fits_in_several_blocks_are_those_in_one(monkeypatch):
-    """There are 40 subsets, five times each of eight. A block is limited to fewer of them."""
+    """The eight subsets of clips that lack one film are fitted five times each: 40 fits.
+
+    They are fitted together, in one block, and then in blocks of the smallest width, of which 40 fits need
+    several. The logits must be the same but for rounding.
+    """
     clips = draw_clips_of_films()
     subsets = np.tile(clips_without_each_film(clips.movies), 5)
-    assert subsets.shape[1] > ridge_folds.WIDTH
+    n_fits = subsets.shape[1]
+    smallest_block = ridge_folds.WIDTH
+    assert n_fits > smallest_block
     in_one_block = logits_of_penalties(clips.X, clips.y, subsets)
 
-    monkeypatch.setattr(ridge_folds, "MAX_FITS", ridge_folds.WIDTH)
+    monkeypatch.setattr(ridge_folds, "MAX_FITS", smallest_block)
     in_blocks = logits_of_penalties(clips.X, clips.y, subsets)
 
     for expected, logits in zip(in_one_block, in_blocks, strict=True):  # of each penalty
@@ -168,20 +174,22 @@ def test_mean_and_deviation_without_each_film_are_exact(seed, offset):
 
 
 def test_fitting_subsets_together_takes_less_than_a_third_of_the_steps():
-    """A step of all 32 fits together reads the features once, as a step of one fit does.
+    """Four penalties are fitted on 32 subsets: those that lack one of eight films, four times each.
 
-    Alone, a fit needs ten steps at the least for each of four penalties.
+    A step of all fits together reads the features once, as a step of one fit does. With one penalty, the
+    slowest fit decides how many steps there are. One by one, each fit would take ten steps at the least.
     """
     clips = draw_clips_of_films(n=400, n_features=30)
     subsets = np.tile(clips_without_each_film(clips.movies), 4)
-    assert subsets.shape[1] == 32
+    n_subsets = subsets.shape[1]
+    assert n_subsets == 32
     n_steps = 0
     with one_blas_thread():
         logistic = FoldLogistic(clips.X, clips.y, limit=5.0)
         for C in STRENGTHS:
-            blocks = logistic.minima(subsets, [C] * 32)
+            blocks = logistic.minima(subsets, [C] * n_subsets)
             n_steps += max(fits.n_steps.max() for fits in blocks)
 
     assert len(STRENGTHS) == 4
-    min_n_steps_one_by_one = 32 * 4 * 10
+    min_n_steps_one_by_one = n_subsets * len(STRENGTHS) * 10
     assert n_steps < min_n_steps_one_by_one / 3

@@ -167,7 +167,10 @@ def test_clips_that_reach_the_threshold_are_called_positive(clips, name):
 
 @pytest.mark.parametrize("name", ESTIMATOR_AND_CHOICE)
 def test_the_probabilities_of_the_two_classes_add_up_to_1(clips, name):
-    """Whether a threshold, a penalty or a number of epochs was chosen."""
+    """Inner folds choose a threshold for an SVM, a penalty for a regression, or the epochs of a perceptron.
+
+    Whatever was chosen, each clip has probabilities of the negative and the positive class.
+    """
     estimator, choice = ESTIMATOR_AND_CHOICE[name]
     selection = GroupedSelection(estimator, choice).fit(clips.X, clips.y, groups=clips.movies)
 

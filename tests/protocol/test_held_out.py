@@ -35,11 +35,11 @@ SHIFT_OF_EACH_MOVIE = st.lists(st.floats(-50, 50), min_size=8, max_size=8)
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 9), SHIFT_OF_EACH_MOVIE)
-def test_nothing_changes_where_the_scores_and_training_means_of_a_movie_are_shifted(seed, shifts):
-    """Each movie was scored by a model of its own, whose scores may have another zero than the others'.
+def test_weights_do_not_depend_on_a_number_that_a_movies_model_adds_to_all_its_scores(seed, shifts):
+    """The scores of two kinds of models are weighted together. Each movie was scored by models of its own.
 
-    The scores of two models are weighted together: all scores of a movie are shifted by one of `shifts`, and
-    with them the mean of the scores that the movie's model gives its training clips.
+    A model may add any number to all its scores: to those of its movie, and so to the mean of its scores of
+    training clips, which was 0. The weights and the intercept must stay what they were.
     """
     scores, labels, movies = scores_labels_and_movies(seed, strengths=(0.6, -0.4))
     training_means = np.zeros(scores.shape)
@@ -57,14 +57,15 @@ def test_nothing_changes_where_the_scores_and_training_means_of_a_movie_are_shif
 @pytest.mark.long
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 9), SHIFT_OF_EACH_MOVIE)
-def test_sigmoids_do_not_change_where_the_scores_and_training_means_of_a_movie_are_shifted(seed, shifts):
-    """A sigmoid turns scores into probabilities. Each movie was scored by a model of its own.
+def test_calibration_does_not_depend_on_a_number_that_a_movies_model_adds_to_all_its_scores(seed, shifts):
+    """Each of eight movies was scored by a model of its own, which was trained on the other movies.
 
-    That model's scores may have another zero than those of others: all scores of a movie are shifted by one
-    of `shifts`, and with them the mean of the scores that its model gives its training clips, which was 0.
+    A model may add any number to all its scores: to those of its movie, and so to the mean of its scores of
+    training clips, which was 0. The sigmoids that turn scores into probabilities must stay what they were.
+    The scores tell the label a little: those of positive clips are higher by .6 of the noise's deviation.
     """
     scores, labels, movies = scores_labels_and_movies(seed, strengths=(0.6,))
-    scores = scores[:, 0]
+    scores = scores[:, 0]  # of the only kind of model
     shift_of_clip = np.array(shifts)[movies]
     as_they_are = HeldOut(scores, labels, movies, training_means=np.zeros(len(labels)))
     shifted = HeldOut(scores + shift_of_clip, labels, movies, training_means=shift_of_clip)
@@ -122,7 +123,12 @@ def test_scores_of_a_movie_that_was_tested_in_two_folds_are_centred_in_each_of_t
 def test_weights_are_not_negative_and_give_probabilities_whose_mean_is_the_share_of_positives(
     seed, strengths
 ):
-    """Two to four models are weighted, whose scores tell the label by `strengths`, some the wrong way."""
+    """The scores of two to four models are added up with weights, and an intercept makes logits of the sum.
+
+    A model's strength says by how much its scores of positive clips are higher, or lower if it is negative:
+    also a model that tells the label the wrong way must not get a weight below 0. Scores are relative to the
+    mean that their model gives to training clips.
+    """
     scores, labels, movies = scores_labels_and_movies(seed, strengths, n_clips=15)
     held_out = HeldOut(scores, labels, movies)
 

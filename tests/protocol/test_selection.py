@@ -70,6 +70,7 @@ def test_two_movies_make_two_folds():
 
 
 def test_one_movie_makes_no_folds():
+    """Two clips of one movie cannot be divided into movies to train on and movies to hold out."""
     with pytest.raises(ProtocolError, match="2 training movies"):
         inner_folds([0, 1], ["a", "a"])
 

@@ -181,13 +181,18 @@ def test_quantiles_have_a_point_mass_at_0_and_the_quantiles_of_positive_slopes_b
     ],
     ids=["four films", "one film", "films alike", "no maximum"],
 )
-def test_the_likelihood_is_raised_to_curvature_by_variance_where_films_show_that_clips_depend(
+def test_a_likelihood_of_films_whose_clips_depend_on_each_other_is_flattened(
     first_derivatives, second_derivatives, power
 ):
-    """If clips are independent, the films' first derivatives vary as much as the second ones say.
+    """Each film has the first and the second derivative of its log likelihood by the slope, at the maximum.
 
-    In the four films they vary more: their sum has the variance 4 / 3 * (9 + 9 + 9 + 9) = 48, and the
-    curvature is 3 + 3 + 3 + 3 = 12. Elsewhere the likelihood stays as it is (a power of 1).
+    If clips are independent, the first derivatives of films vary as much as the second ones say: the variance
+    of their sum is the curvature, minus the sum of second derivatives. In the four films they vary more: the
+    variance is 4 / 3 * (9 + 9 + 9 + 9) = 48, the curvature 3 + 3 + 3 + 3 = 12. The likelihood is raised to
+    the power curvature / variance, as if there were fewer clips.
+
+    It stays as it is, with a power of 1, if one film shows no variance, if films vary less than they might
+    by chance, or if the curvature is negative, so that there is no maximum.
     """
     result = _likelihood_power(np.array(first_derivatives), np.array(second_derivatives))
 

@@ -144,7 +144,11 @@ def test_an_annotator_has_the_ranks_that_he_gave_and_no_other(tmp_path, level):
 
 @pytest.mark.parametrize("level", ["yes", None], ids=["beside levels", "on the scale alone"])
 def test_ranks_of_a_machine_are_not_taken_for_those_of_people(tmp_path, level):
-    """The machine gpt judged c0 and c1, and Bo c0 and c2."""
+    """The machine gpt ranks the clips c0 and c1 high on the scale valence. Bo ranks c0 and c2 low.
+
+    The ranks of the clips must be Bo's: low (0, the lowest of three) for c0 and c2, and none for c1. The
+    machine is counted with its two clips.
+    """
     rows = (
         valence_by("gpt", "c0", "high", level=level, model="gpt"),
         valence_by("Bo", "c0", "low", level=level),
@@ -155,8 +159,9 @@ def test_ranks_of_a_machine_are_not_taken_for_those_of_people(tmp_path, level):
 
     valence = find_target("scale:valence", MOODS)
 
+    low = 0
     assert labels.clip_ids.tolist() == ["c0", "c1", "c2"]
-    assert valence.of(labels).tolist() == [0, NOT_ASKED, 0]
+    assert valence.of(labels).tolist() == [low, NOT_ASKED, low]
     assert labels.machines == {"gpt": 2}
 
 
