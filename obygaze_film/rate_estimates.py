@@ -380,8 +380,8 @@ class PossibleShares:
         low_s = min(low_s, value_s - self._longest_cell_s)
         high_s = max(high_s, value_s + self._longest_cell_s)
 
-        # Back to shares. The interval is made a little longer (`ROUNDING`), so that a film that has exactly the
-        # share of an end lies within it.
+        # Back to shares. The interval is made a little longer (`ROUNDING`), so that a film whose share is
+        # exactly that of an end lies within it.
         possible_low = self._share_of(self._nearest_possible(low_s))
         possible_high = self._share_of(self._nearest_possible(high_s))
         return max(0.0, possible_low - ROUNDING), min(1.0, possible_high + ROUNDING)
@@ -434,8 +434,7 @@ class PossibleShares:
         Such seconds can only be in the cells left, those that nobody judged.
         """
         bound_s = bound_of_unseen_s(self._content_s, self._judged)
-        is_any_number_possible = self._possible_left_s is None
-        if is_any_number_possible:
+        if self._possible_left_s is None:  # any number of seconds is possible
             return bound_s
         # As cells are positive as a whole, or by given parts, only some numbers of seconds are possible: the
         # bound is lowered to the largest of these that is not above it.
