@@ -263,8 +263,8 @@ def print_notices(film: "OpenFilm") -> None:
     for notice in film.decisions.notices:
         print_note(notice)
     film.decisions.notices.clear()
-    if film.why_other:
-        print_note(film.why_other)
+    if film.note_on_other_length:
+        print_note(film.note_on_other_length)
     if film.is_unplayable:
         print_note(f"{film.path}: browsers don't play this; the page offers to make a copy")
 
