@@ -575,9 +575,8 @@ def changes_of_rows(rows: Columns, model: ModelRecord) -> dict[str, NDArray[np.f
         return {concept.name: rows[f"{concept.name}_change"] for concept in model.concepts}
     names = [concept.name for concept in model.concepts if concept.usual is not None]
     has_usual_values = len(names) > 0
-    can_compute_changes = has_usual_values and model.by_concepts and model.calibration is not None
-    if not can_compute_changes:
-        return {}
+    if not has_usual_values or not model.by_concepts or model.calibration is None:
+        return {}  # they cannot be computed
     from obygaze_models.prediction import mean_probability  # noqa: PLC0415 - slow, and films are opened without it
 
     logits = rows["logit"]
