@@ -502,7 +502,8 @@ class _LeastSquares:
         """Return which of the first `n_columns` coefficients the films determine, with any one film left out.
 
         - All films together determine a coefficient if its column of the design is no combination of the
-          other columns. Then its diagonal element of inverse @ design is 1.
+          other columns. Then fitting this column gives the coefficient 1: the diagonal element of
+          inverse @ design.
         - A film that is fitted exactly (`free` is 0) is the only one to say something, such as the only film
           that a person judged. Without it, coefficients in which it has a weight are not determined any more.
           What any other film says can be told from the rest, so that leaving it out changes nothing here.

@@ -498,7 +498,8 @@ def evaluate_films(
 
     Each annotator is the reference once, and the other annotators are measured like the model. Only seconds
     count that have a probability by the model and an answer by each annotator of the film. Labels given in
-    sight of a model's score do not count, and films that the model was trained on are left out.
+    sight of a model's score do not count, and films that the model was trained on are left out. The result's
+    record says how much was left out, and why.
 
     Parameters
     ----------

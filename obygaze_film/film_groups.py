@@ -650,29 +650,16 @@ def compare_films(
     _refuse_copies(films_with_facts)
 
     # Summarise each film, or leave it out.
-    gathered = _Gathered()
-    for film in films_with_facts:
-        facts_of_film = known_facts[film.movie]
-        group = grouping.group_of(film.movie, facts_of_film)
-        trend_value = _number(facts_of_film, trend, film.movie) if trend else np.nan
-        reason = _why_left_out(film, group, by, key=key, has_labels=labels is not None)
-        if reason:
-            gathered.left_out.add(reason, film.movie)
-            continue
-
-        # A film without a value of the trend's column is left out of the trend alone, and a note says so.
-        lacks_trend_value = bool(trend) and bool(np.isnan(trend_value))
-        if lacks_trend_value:
-            gathered.left_out.add(message("films_no_trend", column=trend), film.movie)
-        summary = _summary_of(film, judgements, key, labels)
-        gathered.add(
-            film,
-            summary,
-            facts=facts_of_film,
-            group=group,
-            x=trend_value,
-            is_hidden=film.movie in hidden,
-        )
+    gathered = _gather_films(
+        films_with_facts,
+        known_facts,
+        grouping,
+        judgements,
+        trend=trend,
+        key=key,
+        labels=labels,
+        hidden=hidden,
+    )
 
     # Estimate groups, their differences and the trend.
     compared = sorted(gathered.films, key=_year_and_title)
@@ -745,6 +732,54 @@ class _LeftOut:
         return notes
 
 
+def _gather_films(
+    films: Sequence[Timeline],
+    known_facts: Mapping[str, Mapping[str, str]],
+    grouping: "_Grouping",
+    judgements: Manifest,
+    *,
+    trend: str | None,
+    key: str | None,
+    labels: Manifest | None,
+    hidden: Collection[str],
+) -> "_Gathered":
+    """Summarise each film for a comparison, or leave it out with the reason.
+
+    Parameters
+    ----------
+    films : sequence of Timeline
+    known_facts : mapping
+        Movie -> column -> cell, of each of the films.
+    grouping : _Grouping
+        Tells the group of a film.
+    judgements, trend, key, labels, hidden
+        As `compare_films` takes them.
+    """
+    gathered = _Gathered()
+    for film in films:
+        facts = known_facts[film.movie]
+        group = grouping.group_of(film.movie, facts)
+        trend_value = _number(facts, trend, film.movie) if trend else np.nan
+        why_left_out = _why_left_out(film, group, grouping.by, key=key, has_labels=labels is not None)
+        if why_left_out:
+            gathered.left_out.add(why_left_out, film.movie)
+            continue
+
+        # A film without a value of the trend's column is left out of the trend alone, and a note says so.
+        lacks_trend_value = bool(trend) and bool(np.isnan(trend_value))
+        if lacks_trend_value:
+            gathered.left_out.add(message("films_no_trend", column=trend), film.movie)
+        gathered.add(
+            film,
+            _summary_of(film, judgements, key, labels),
+            facts=facts,
+            group=group,
+            x=trend_value,
+            is_hidden=film.movie in hidden,
+        )
+    return gathered
+
+
 @dataclass(eq=False)
 class _Gathered:
     """The films of a comparison, as they are gathered one by one.
@@ -775,7 +810,7 @@ class _Gathered:
         x: float,
         is_hidden: bool,
     ) -> None:
-        """Add a film to those that are compared, and its notes and judges to those of the comparison.
+        """Add a film to those that are compared, and its notes and judgements to those of the comparison.
 
         Parameters
         ----------

@@ -232,6 +232,9 @@ def learn_from_judgements(
 ) -> Learnt:
     """Train a model of scored films anew, on its corpus and on what people judged in the films.
 
+    The model is evaluated twice, on the corpus alone and on the corpus with the judged spans, so that the
+    result tells what the judgements changed.
+
     Model, backbone, task and tests are those that scored the films. The features of a judged span are a mean
     over the film's windows that lie in it by more than half; if there is no such window, over all windows
     that overlap it.
@@ -290,8 +293,9 @@ def learn_from_judgements(
     judgements_like_corpus = _in_terms_of_corpus(judgements, movies, manifest.codebook, same_meaning)
 
     # Those that can be learnt from. Each step leaves some out of `usable`, which notes how many, and why.
+    # `usable.clips` are those that are left.
     usable = JudgementFilter(judgements_like_corpus, _note_left_out)
-    reads_concepts = "present" in spec.requests()
+    reads_concepts = "present" in spec.requests()  # whether the model learns from which concepts are present
     _keep_usable(usable, movies, manifest.codebook, reads_concepts=reads_concepts)
     drop_judges_without_concepts(usable, positive_of(scored), judgements)
 

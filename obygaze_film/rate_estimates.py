@@ -75,7 +75,12 @@ def estimate_rate(
 
     A cell is a window that may be drawn and judged; its content are its seconds that can be judged. The
     model's probabilities help the estimate, and the judgements correct them. The share is that of the cells
-    that judges are sure of.
+    that judges are sure of: the cells in `unsure` are no part of it, and only show what the model says of
+    drawn cells.
+
+    Three steps follow each other: the estimate with the interval of a score test (`difference_estimate`); a
+    wider interval after few judgements (`widened_to_exact`); and both moved to shares that the film can still
+    have (`_within_the_possible`).
 
     Parameters
     ----------
@@ -101,8 +106,9 @@ def estimate_rate(
         estimates = _estimate_sequential_poisson(cells_of_rate, judged, y)
         return _within_the_possible(estimates, cells_of_rate, judged, y, denominator=None)
 
-    # The weight of a cell is its content divided by its chance to be drawn. Cells without content are never
-    # drawn: they have neither a chance nor a weight.
+    # How cells were drawn. The cells of which judges were not sure were drawn too, and count here. The weight
+    # of a cell is its content divided by its chance to be drawn. Cells without content are never drawn: they
+    # have neither a chance nor a weight.
     n_drawn = judged.shape[1] + len(unsure_cells)
     chances = inclusion_chances(cells.content_s, n_drawn)  # [C]
     weights = np.divide(cells.content_s, chances, out=np.zeros_like(chances), where=chances > 0)
@@ -153,7 +159,10 @@ def _within_the_possible(
     *,
     denominator: int | None,
 ) -> Estimates:
-    """Move estimates and the ends of their intervals to shares that the film can have (`PossibleShares`).
+    """Move estimates and the ends of their intervals to shares that the film can have.
+
+    Each draw judged other cells, and so leaves other shares possible (`PossibleShares`). What was judged is
+    certain: if 40 s of 100 s were judged positive and 20 s negative, the share lies from .4 to .8.
 
     Parameters
     ----------
@@ -179,7 +188,7 @@ def _within_the_possible(
         estimates.low_without_model,
         estimates.high_without_model,
     )
-    # An end that was moved may lie on the wrong side of the estimate with the model: it is moved to it.
+    # The interval with the model contains its estimate, wherever each of the three was moved to.
     return replace(
         estimates,
         value=with_model.value,
@@ -548,7 +557,7 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
     chances = inclusion_chances(cells.content_s, judged.shape[1], SEQUENTIAL_POISSON)
     is_certain = chances >= 1  # [C]
 
-    # Of each judged cell that is certain to be drawn, its share of the film; 0 for other judged cells.
+    # The certain cells: the share of the film of each one; 0 for other judged cells.
     shares = np.where(is_certain, cells.content_s / cells.content_s.sum(), 0.0)[judged]  # [B, n]
     certain_positive_share = (shares * y).sum(axis=1)
     certain_share = shares.sum(axis=1)
@@ -559,7 +568,8 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
         # gives exactly 1 where all cells are positive.
         return _without_error(certain_positive_share / certain_share)
 
-    # The other cells count equally in their rate, and certain ones do not count in it.
+    # The other cells count equally in their rate, as they were drawn with chances in proportion to their
+    # content; certain ones do not count in it.
     weights = (~is_certain)[judged].astype(np.float64)
     p_of_others = _mean_and_variance(cells.p[~is_certain], others_s)
     rate_of_others = difference_estimate(
@@ -655,28 +665,33 @@ def difference_estimate(
     """
     from scipy.special import ndtri  # noqa: PLC0415 - slow, and films are opened without it
 
+    # 1. mean_y: over the cells that judges were sure of
     labels = np.asarray(y, dtype=np.float64)
     judged_p = np.asarray(p, dtype=np.float64)
     raw_weights = np.asarray(weights, dtype=np.float64)
     weight_of_sure = raw_weights.sum(axis=1)  # [B]
     parts = raw_weights / weight_of_sure[:, None]  # weights that add up to 1 in each draw
+    mean_y = (parts * labels).sum(axis=1)
 
-    # The mean p of all cells of each sample, those that judges were not sure of among them
-    further_p = np.asarray(unsure_p, dtype=np.float64)
-    further_weights = np.asarray(unsure_weights, dtype=np.float64)
-    share_sure = weight_of_sure / (weight_of_sure + further_weights.sum())
-    sum_of_p = (raw_weights * judged_p).sum(axis=1) + further_weights @ further_p
-    mean_p = sum_of_p / (weight_of_sure + further_weights.sum())
+    # 2. mean_p: over all cells of each sample, those that judges were not sure of among them
+    p_of_unsure = np.asarray(unsure_p, dtype=np.float64)
+    weights_of_unsure = np.asarray(unsure_weights, dtype=np.float64)
+    share_sure = weight_of_sure / (weight_of_sure + weights_of_unsure.sum())
+    sum_of_p = (raw_weights * judged_p).sum(axis=1) + weights_of_unsure @ p_of_unsure
+    mean_p = sum_of_p / (weight_of_sure + weights_of_unsure.sum())
 
-    # How much higher p is in positive cells than in negative ones. If the model contradicts the judges, or
-    # says the same of every cell, the difference is set to 0, and so the model is not used.
+    # 3. What the gain follows from: how much higher p is in positive cells than in negative ones, and how
+    # much p varies. If the model contradicts the judges, or says the same of every cell, the difference is
+    # set to 0, and so the model is not used.
     variance_p = np.maximum(film_variance, MIN_VARIANCE)
     means_p = _means_by_label(parts, labels, judged_p)
     difference_p = np.maximum(means_p.positives - means_p.negatives, 0)
     difference_p = np.where(variance_p > MIN_VARIANCE, difference_p, 0)
 
+    # 4. The test tells which rates are compatible with the judgements. Its estimate is the rate of the
+    # formula above, where the gain depends on the rate itself.
     with_model = _ScoreTest(
-        mean_y=(parts * labels).sum(axis=1),
+        mean_y=mean_y,
         mean_p=mean_p,
         share_sure=share_sure,
         film_p=film_p,

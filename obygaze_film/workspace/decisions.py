@@ -942,7 +942,7 @@ class Decisions:
         edited = read_edited(table, self.rules, decisions, standing_ids, self._meanings)
         self._refuse_other_spellings(table, edited)
 
-        # Add what it says anew. `new_decisions` has an entry for each row, None if the row says nothing new.
+        # Add what it says that is new. `new_decisions` has an entry for each row; None: nothing new.
         has_new_decisions = any(row is not None for row in edited.new_decisions)
         n_added = self.ledger.add_table(digest, table.kind, edited.new_decisions)
         if n_added:

@@ -331,11 +331,12 @@ def shown_decisions(
         What `_described` returns, and in addition:
 
         `beside` : bool
-            Whether it conflicts with another decision of the same person (`Decisions.conflicts`).
+            Whether it stands beside another decision of the same person on the same span, as they conflict
+            (`Decisions.conflicts`).
         `otherwise` : bool
             Whether it was made under other definitions than today's.
         `cited` : str
-            Its citation.
+            Its citation: a text that names film, span and what was decided.
         `p`, `value` : float or None, str
             The model's probability, as a number and as text; absent with `blind`.
     """
