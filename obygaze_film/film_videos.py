@@ -99,7 +99,7 @@ def scored_length(film: Timeline, stores: "Iterable[Store]") -> ScoredLength:
     end_of_last_window_s = film.record.duration_s
     if len(lengths_s) == 1:
         (length_s,) = lengths_s
-        # A video that is shorter than the film is one of several, of which the others' lengths are unknown.
+        # If it is shorter than the film, the windows are of several videos.
         holds_all_windows = length_s >= end_of_last_window_s * (1 - SAME_SHARE)
         if holds_all_windows:
             return ScoredLength(length_s, unknown_s=0.0)

@@ -172,8 +172,8 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
 
     Segments that are at most 5 s apart are one; those shorter than 5 s are left out. If there are fewer than
     `top`, stretches around the highest peaks below the threshold are added. Segments that reach the threshold
-    are numbered 1, 2, ... by time, the weaker ones w1, w2, .... A weaker one has the same number however many
-    are listed (`_numbers_of_weaker`), as people cite segments by their numbers.
+    are numbered 1, 2, ... by time, the weaker ones w1, w2 and so on. A weaker one has the same number however
+    many are listed (`_numbers_of_weaker`), as people cite segments by their numbers.
 
     Parameters
     ----------

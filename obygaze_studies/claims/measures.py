@@ -1230,10 +1230,19 @@ def balanced_object(_no_input: None, *, margin: float) -> Measured:
 
 
 def models_with(_no_input: None, *, tests: Sequence[str], least: float, starred: bool) -> Measured:
-    """Count the models of the printed tables whose effect is above `least` on each of some tests.
+    """Count the models of the printed tables whose effect is above a number on each of some tests.
 
-    With `starred`, each of these effects must also have a star. `tests` are keys of `EFFECTS[model]`; the
-    note names each by the part behind its last underscore.
+    Printed numbers need no input, so that the first argument, which every measure has, is None.
+
+    Parameters
+    ----------
+    tests
+        Names of tests in the printed tables (`EFFECTS`). The note names each by the part behind its last
+        underscore.
+    least
+        The number, an effect size.
+    starred
+        Whether each of the effects must also have a star, which the paper prints for a p below .05.
     """
     n_above = 0
     for effects in EFFECTS.values():
