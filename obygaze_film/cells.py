@@ -311,20 +311,23 @@ def _labelled_clips(labels: Manifest, movie: str, positive: Positive) -> list[Cl
         concept: then the annotator may have given levels alone, and a clip without the concept is not a
         negative one.
     """
-    annotator_of(labels)  # of one annotator alone
+    annotator_of(labels)  # called for its error, on labels of several annotators
     levels_that_count = labels.codebook.labels
-    # The labels may write the film's name in another form.
-    labelled = [
-        clip
-        for clip in labels.spelled_as([movie])
-        if positive.is_positive(clip, levels_that_count) is not None
-    ]
-    if positive.lacks_labels_in(labelled):
+
+    # The clips of all films that are positive or negative. The labels may write this film's name in another
+    # form: it is replaced by ours, and other films are left as they are.
+    labelled_of_all_films = []
+    for clip in labels.spelled_as([movie]):
+        is_positive = positive.is_positive(clip, levels_that_count)  # None: neither positive nor negative
+        if is_positive is not None:
+            labelled_of_all_films.append(clip)
+
+    if positive.lacks_labels_in(labelled_of_all_films):
         raise FilmError(
             f"film {movie}: the labels in place of the model's name no concept, so that nothing "
             f"says where {positive.text} is: give labels with concepts"
         )
-    return [clip for clip in labelled if clip.movie == movie and clip.end_s is not None]
+    return [clip for clip in labelled_of_all_films if clip.movie == movie and clip.end_s is not None]
 
 
 def annotator_of(labels: Manifest) -> str:

@@ -155,15 +155,17 @@ def beside(name: str, title: str) -> str:
 
 
 def names_of(model: ModelRecord) -> CodebookNames:
-    """Return what a model's codebook calls levels and concepts.
+    """Return what a model's codebook calls levels and concepts, in English (titles) and in other languages.
 
-    Translations are those of the built-in codebook; those of a lab's own codebook are in the model's record.
+    A built-in codebook comes with the program, and with it the texts in other languages. Of a lab's own
+    codebook there is only what the model's record holds.
     """
-    if model.codebook not in BUILTIN:
-        return CodebookNames(model.translations, model.titles)
+    is_builtin = model.codebook in BUILTIN
+    if not is_builtin:
+        return CodebookNames(texts=model.translations, titles=model.titles)
     codebook = builtin_codebook(model.codebook)
     names = names_in(codebook)
-    return CodebookNames(names.texts, model.titles or names.titles, codebook)
+    return CodebookNames(texts=names.texts, titles=model.titles or names.titles, builtin=codebook)
 
 
 def names_in(codebook: Codebook) -> CodebookNames:

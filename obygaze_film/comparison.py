@@ -111,7 +111,10 @@ def sample_of(
     unsure: Sequence[int] = (),
     sampling: Sampling = SUCCESSIVE,
 ) -> FilmSample:
-    """Summarise a film and its judged cells, which `Cells.order_of_draw` drew.
+    """Summarise a film and its judged cells, which `Cells.order_of_draw` drew, for a comparison of films.
+
+    The summary has the positive share of the judged cells, the model's means over these cells and over the
+    film, and how much both would vary between draws.
 
     Parameters
     ----------
@@ -124,8 +127,9 @@ def sample_of(
     judges : mapping of str to ndarray, shape [n], optional
         Judge -> their part of each cell's judgement (`judged_windows.Votes.judge_shares`).
     unsure : sequence of int
-        Cells that were judged too, and that judges were not sure of. They count in `drawn`, as cells like
-        them do in `expected`, and not in `judged` (`rate_estimates.estimate_rate` says why).
+        Cells that were judged too, and that judges were not sure of. They count in the model's mean over the
+        judged cells, because cells like them count in its mean over the film; they do not count in the
+        positive share.
     sampling : str
         Method by which the cells were drawn.
     """
@@ -134,25 +138,29 @@ def sample_of(
     if not n:
         return FilmSample(expected=film_p)
 
-    # Means over the judged cells, each weighted by content / chance of being drawn (Hájek's estimator).
+    # Means over the judged cells, each weighted by content / chance of being drawn (Hájek's estimator). There
+    # are two sets of weights, each of sum 1: of all cells drawn, and of those that judges were sure of.
     drawn = np.concatenate([judged, np.array(unsure, dtype=np.int64)])  # the first n were judged surely
     chances = inclusion_chances(cells.content_s, len(drawn), sampling)[drawn]
     raw_weights = cells.content_s[drawn] / chances
     weights_of_drawn = raw_weights / raw_weights.sum()
-    weights = raw_weights[:n] / raw_weights[:n].sum()
-    p = cells.p[judged]
-    mean_y = float(weights @ y)
+    weights_of_sure = raw_weights[:n] / raw_weights[:n].sum()
+    p_of_sure = cells.p[judged]
+    mean_y = float(weights_of_sure @ y)
     mean_p_of_drawn = float(weights_of_drawn @ cells.p[drawn])
 
     # How single windows vary. The variance of p is that of all windows of the film, as the model's
-    # probability of each is known; their covariance is only known from the judged ones.
-    covariance_of_windows = _sample_covariance(y - mean_y, p - float(weights @ p), weights)
+    # probability of each is known; the covariance of p and judgements is only known from the judged ones.
+    covariance_of_windows = _sample_covariance(
+        y - mean_y, p_of_sure - float(weights_of_sure @ p_of_sure), weights_of_sure
+    )
     variance_of_windows = float(np.average((cells.p - film_p) ** 2, weights=cells.content_s))
-    factor_of_mean = _variance_factor_of_mean(weights_of_drawn, chances)  # from single windows to their mean
+    # Their mean varies less, by this factor.
+    factor_of_mean = _variance_factor_of_mean(weights_of_drawn, chances)
 
     judge_shares = {}
     for name, shares in (judges or {}).items():
-        judge_shares[name] = float(weights @ shares)
+        judge_shares[name] = float(weights_of_sure @ shares)
     return FilmSample(
         expected=film_p,
         judged=mean_y,
@@ -211,6 +219,10 @@ class Estimate:
 def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[Estimate]:
     """Estimate the mean rate of the films of each group.
 
+    The groups are the columns of one linear model, in which each film has a 1 in the column of its group: the
+    coefficient of a column is then the mean of its films. The model is also fitted without the scoring
+    model's probabilities, which tells how many judgements these save.
+
     Parameters
     ----------
     groups : sequence of sequence of FilmSample
@@ -227,7 +239,6 @@ def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[Estimate]:
     with_model = _fit(design, films, use_model=True)
     without_model = _fit(design, films, use_model=False)
 
-    # A group's coefficient is its mean rate.
     estimates = []
     for index, group in enumerate(groups):
         shares = [film.judged for film in group if film.n]
@@ -275,7 +286,9 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
 
     - the judged films of a trend, or of one of two groups, all have the same share, so that nothing is known
       of how films differ;
-    - the films were judged by different people, and x can't be told apart from who judged.
+    - the films were judged by different people, and x can't be told apart from who judged: the fit does not
+      determine the slope, or gives a larger one than rates can have. Means of two groups differ by at most 1:
+      a larger difference was made of differences between judges.
     """
     is_judged = np.array([film.n > 0 for film in films])
     shares = np.array([film.judged for film in films])[is_judged]
@@ -295,8 +308,8 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     # Is there a reason to give no estimate?
     reason = _why_all_alike(shares, x[is_judged])
     if not reason and has_different_judges:
-        is_possible = abs(value) <= largest + MIN_SPREAD
-        can_be_told_from_judges = fit.is_determined[slope] and is_possible
+        can_rates_have_slope = abs(value) <= largest + MIN_SPREAD
+        can_be_told_from_judges = fit.is_determined[slope] and can_rates_have_slope
         if not can_be_told_from_judges:
             reason = _why_confounded_with_judges(films)
     if reason:
@@ -356,9 +369,11 @@ def _n_with_rarer_answer(shares: Floats) -> int:
 
 
 def _why_all_alike(shares: Floats, x: Floats) -> str:
-    """Return the reason for no estimate if the judged films' shares [n] are all equal; "" if they differ.
+    """Return the reason for no estimate if judged films have equal shares [n]; "" if their shares differ.
 
-    If x [n] has two values, they are two groups, and the shares within each must differ.
+    Films that are all alike say nothing of how films differ by chance. If x [n] has two values, they are two
+    groups, and within each of them shares must differ. Otherwise x is the number of a trend, such as a year,
+    and it is enough that not all shares are equal.
     """
     groups = np.unique(x)
     is_trend = len(groups) != 2
@@ -465,12 +480,17 @@ class _LeastSquares:
     """
 
     def __init__(self, design: Floats) -> None:
-        """Compute the pseudo-inverse and the leverages."""
+        """Compute once what fits on this design need: the weights of films, and how freely each film varies.
+
+        A fit draws towards each film, the more so the higher its leverage: its residual keeps the part
+        1 - leverage (`free`) of its variance. Variances are divided by this part to make up for it.
+        """
         self.design = design
+        # Combinations of columns that are 0 but for rounding (`MIN_SINGULAR`) count as none.
         self.inverse: NDArray[Any] = np.linalg.pinv(design, MIN_SINGULAR)
         leverages = (design * self.inverse.T).sum(axis=1)  # diagonal of the hat matrix, design @ inverse
         self.free: Floats = 1 - leverages
-        self.divisor: Floats = np.maximum(self.free, MIN_FREE)
+        self.divisor: Floats = np.maximum(self.free, MIN_FREE)  # so that nothing is divided by 0
 
     def residuals(self, values: Floats) -> Floats:
         """Return values [n] minus their fitted values [n]."""
@@ -482,9 +502,11 @@ class _LeastSquares:
         """Return which of the first `n_columns` coefficients the films determine, with any one film left out.
 
         - All films together determine a coefficient if its column of the design is no combination of the
-          other columns. Then its diagonal element of inverse @ design is 1.
-        - Without a film that is fitted exactly (`free` is 0), coefficients in which it has a weight are not
-          determined any more. Leaving out any other film leaves all of them determined.
+          other columns. Then fitting this column gives the coefficient 1: the diagonal element of
+          inverse @ design.
+        - A film that is fitted exactly (`free` is 0) is the only one to say something, such as the only film
+          that a person judged. Without it, coefficients in which it has a weight are not determined any more.
+          What any other film says can be told from the rest, so that leaving it out changes nothing here.
         """
         is_determined_by_all = np.isclose(np.diag(self.inverse @ self.design)[:n_columns], 1)
         is_fitted_exactly = self.free < MIN_FREE
@@ -516,7 +538,9 @@ def _fit(
     """Fit the rates of N films, of which n are judged, by a linear model.
 
     The coefficients are least squares of the judged films' rates. The scoring model's mean probabilities,
-    which all N films have, can first correct these rates (`_corrected_rates`).
+    which all N films have, can first correct these rates (`_corrected_rates`). Each coefficient gets two
+    variances: a robust one, which lets each film vary in its own way, and a classical one, for which all vary
+    alike.
 
     Parameters
     ----------
@@ -531,11 +555,13 @@ def _fit(
     sample = _SampleArrays.of(films)
     is_judged = ~np.isnan(sample.judged)
     n_columns = design.shape[1]
-    of_all = _LeastSquares(design)
-    of_judged = _LeastSquares(_with_judges(design[is_judged], judges))
+    of_all = _LeastSquares(design)  # fits what all films have: the scoring model's means
+    of_judged = _LeastSquares(_with_judges(design[is_judged], judges))  # fits what judged films have: rates
+
+    # How far the scoring model's mean of each film is from that of films like it, such as those of its group.
     model_residuals = of_all.residuals(sample.expected)  # [N]
 
-    corrected = _CorrectedRates(rates=sample.judged[is_judged], mean_slope=0.0)
+    corrected = _CorrectedRates(rates=sample.judged[is_judged], mean_slope=0.0)  # not corrected
     if use_model:
         have_same_judges = judges is None or judges.shape[1] == 0
         corrected = _corrected_rates(
@@ -595,6 +621,10 @@ def _corrected_rates(
 ) -> _CorrectedRates:
     """Correct the judged films' rates by the model's means, within films and between films.
 
+    Within a film: the windows that were drawn may be more, or less, positive than the film, and the model's
+    means over both say so. Between films: the judged films may differ from all films, which the model's
+    means say as well.
+
     Parameters
     ----------
     sample : _SampleArrays
@@ -614,9 +644,11 @@ def _corrected_rates(
     if is_census_of_films:  # no film is missing, and so there is nothing to correct between films
         return _CorrectedRates(rates, mean_slope=0.0)
 
-    slopes = _slopes_between_films(of_judged, rates, model_residuals[is_judged])
-    rates = rates - slopes * model_residuals[is_judged]
-    return _CorrectedRates(rates, mean_slope=float(slopes.mean()))
+    # A film of which the model expects more than of films like it has its rate lowered accordingly.
+    residuals_of_judged = model_residuals[is_judged]
+    slopes = _slopes_between_films(of_judged, rates, residuals_of_judged)
+    corrected_rates = rates - slopes * residuals_of_judged
+    return _CorrectedRates(corrected_rates, mean_slope=float(slopes.mean()))
 
 
 def _rates_corrected_within_films(sample: _SampleArrays, is_judged: NDArray[np.bool_]) -> Floats:
@@ -628,7 +660,9 @@ def _rates_corrected_within_films(sample: _SampleArrays, is_judged: NDArray[np.b
     rates = sample.judged[is_judged]
     covariances = sample.covariance[is_judged]
     variances = sample.variance[is_judged]
-    excess_p = (sample.drawn - sample.expected)[is_judged]
+    excess_p = (sample.drawn - sample.expected)[is_judged]  # mean over drawn windows - mean over the film
+    # Each film's slope is the others' summed covariances of rate and mean, over their summed variances of
+    # the mean: what a film adds to both sums is taken from them.
     slopes = _slopes_of_others(
         products=covariances,
         squares=variances,
@@ -662,10 +696,11 @@ def _slopes_of_others(
 ) -> Floats:
     """Compute for each of n films the slope by which its rate is corrected, from all other films.
 
-    A slope says how much rates by people change with the model's means: the sum of their products divided by
-    the sum of the means' squares. A film's own values are left out, so that its correction does not depend
-    on its own error. The slope is 0 if the other films don't vary, and is cut at 0 and 1, as in PPI++ (power
-    tuning).
+    A slope says how much rates by people change with the model's means, both as distances from what is usual:
+    it is the sum of their products divided by the sum of the means' squares. A film's own terms are taken
+    from both sums, so that its correction does not depend on its own error. The slope is 0 if the other films
+    don't vary. It is moved into 0 to 1: 0 does not use the model, 1 trusts it fully (power tuning in
+    prediction-powered inference, PPI++).
 
     Parameters
     ----------
@@ -727,13 +762,16 @@ class _Errors:
         return self.weights * (self.residuals / np.sqrt(self.of_judged.divisor))
 
     def robust_variances(self) -> Floats:
-        """Return the variance of each coefficient [k]: the sum of the films' squared errors.
+        """Return the variance of each coefficient [k], estimated without assuming that films vary alike.
 
-        The judged part and the model part of a film are added before they are squared.
+        A coefficient's error is the sum of what each film adds to it. Films are independent, so that its
+        variance is the sum of the variances of what they add; of each, the square of what the film did add is
+        the estimate. The two parts of a film (see the class) are added before they are squared, as they vary
+        together.
         """
-        errors = self.of_all.inverse * self.model_parts  # [k, N]
-        errors[:, self.is_judged] += self._judged_errors()
-        return np.asarray((errors**2).sum(axis=1))
+        added_by_film = self.of_all.inverse * self.model_parts  # [k, N]: the model part, weighted
+        added_by_film[:, self.is_judged] += self._judged_errors()
+        return np.asarray((added_by_film**2).sum(axis=1))
 
     def degrees_of_freedom(self) -> Floats:
         """Return Satterthwaite's degrees of freedom of each robust variance [k].
@@ -757,13 +795,17 @@ class _Errors:
     def classical_variances(self) -> Floats:
         """Return the variance of each coefficient [k] if all films have the same variances and covariance.
 
-        A coefficient's error is a sum of weighted residuals (of the judged films) and of weighted model parts
-        (of all films). So its variance is
+        A coefficient's error is a sum over films: of a weight times the residual of the film's rate (judged
+        films), and of a weight times its model part (all films; see the class). So its variance is
 
             variance of residuals * sum of (weight of residual)²
             + variance of model parts * sum of (weight of model part)²
             + 2 * covariance * sum of (weight of residual * weight of model part)
+
+        Residuals of n films around a fit of k coefficients are a little too small, so that sums of their
+        squares are divided by n - k, the films that are left free.
         """
+        residual_weights = self.weights  # [k, n]: the weight of each judged film's residual
         model_weights = self.of_all.inverse  # [k, N]: the weight of each film's model part
         n_free_judged = max(len(self.residuals) - self.of_judged.design.shape[1], 1)
         n_free_all = max(len(self.is_judged) - self.n_columns, 1)
@@ -771,17 +813,19 @@ class _Errors:
         model_variance = self.model_parts @ self.model_parts / n_free_all
         covariance = self.residuals @ self.model_parts[self.is_judged] / n_free_judged
         variances = (
-            residual_variance * (self.weights**2).sum(axis=1)
+            residual_variance * (residual_weights**2).sum(axis=1)
             + model_variance * (model_weights**2).sum(axis=1)
-            + 2 * covariance * (self.weights * model_weights[:, self.is_judged]).sum(axis=1)
+            + 2 * covariance * (residual_weights * model_weights[:, self.is_judged]).sum(axis=1)
         )
-        return np.asarray(np.maximum(variances, 0))
+        return np.asarray(np.maximum(variances, 0))  # rounding may bring one below 0
 
 
 class _VarianceOfMean(NamedTuple):
     """The variance that the mean rate of a group's judged films would have if the true rate were R.
 
-    It is `variance` * factor(R):
+    An interval of Wilson's kind asks this of each rate that it may hold (`_interval`). The variance is
+
+        `variance` * factor(R)
 
     - Where films differ, `variance` is the estimated one, and factor(R) is (R (1 - R) / spread)^`POWER`. The
       spread is S (1 - S), with the films' mean share S. So the factor is 1 for R = S.
@@ -800,29 +844,36 @@ class _VarianceOfMean(NamedTuple):
 
 
 def _variance_of_mean(variance: float, shares: Sequence[float]) -> _VarianceOfMean:
-    """Say how the variance of a group's mean depends on the true rate (`_VarianceOfMean`).
+    """Say how the variance of a group's mean rate depends on the true rate R (`_VarianceOfMean`).
+
+    The variance is known at the films' mean share S: there it is the estimated one. At other rates it is
+    larger or smaller as R (1 - R), the variance of a single answer, is larger or smaller than S (1 - S).
 
     Parameters
     ----------
     variance
         The estimated variance of the mean. If it is about 0, as where all films have the same share, nothing
-        is known of how films differ: each of the n films then counts as one judgement.
+        is known of how films differ: each of the n films then counts as one judgement, and the variance is
+        R (1 - R) / n.
     shares
         Positive share of each of the group's n judged films.
     """
     share = float(np.mean(shares))
-    spread = share * (1 - share)  # rounding of sums of weights may bring a share above 1, and this below 0
+    # S (1 - S) is 0 if all films have the share 0, or all 1. Rounding may bring it a little below 0.
+    spread = share * (1 - share)
     are_films_alike = spread < MIN_SPREAD or variance < MIN_VARIANCE
     if are_films_alike:
-        return _VarianceOfMean(1 / len(shares), spread=None)
+        variance_of_one_judgement_a_film = 1 / len(shares)
+        return _VarianceOfMean(variance_of_one_judgement_a_film, spread=None)
     return _VarianceOfMean(variance, spread)
 
 
 def _interval(fit: _Fit, index: int, shares: Sequence[float]) -> _Interval:
     """Find the interval of a group's mean rate: a score interval, like Wilson's.
 
-    It holds each rate R from which the mean is at most t standard errors away, with the standard error that
-    the mean would have if R were the true rate (`_VarianceOfMean`).
+    It holds each rate R that the mean is compatible with: from which it is at most t standard errors away,
+    with the standard error that the mean would have if R were the true rate (`_VarianceOfMean`). t is a
+    quantile of Student's distribution with the degrees of freedom of the fit.
 
     Parameters
     ----------
@@ -843,8 +894,9 @@ def _interval(fit: _Fit, index: int, shares: Sequence[float]) -> _Interval:
         """Return the squared distance of a rate from the mean, less that of t standard errors."""
         return (rate - mean) ** 2 - t_squared * variance_of_mean.variance * variance_of_mean.factor(rate)
 
-    # The excess is negative near the mean, and not negative at 0 and 1, where the factor is 0. Between, it is
-    # 0 at either end of the interval.
+    # At the rates 0 and 1 the factor is 0, and so the excess is (rate - mean)², which is not negative. Near
+    # the mean, (rate - mean)² is 0 and the excess is negative. So it is 0 once below the mean and once above
+    # it: these are the ends. A mean of 0 or 1 is moved inside by a little, to a rate of negative excess.
     inside = min(max(mean, MIN_SPREAD), 1 - MIN_SPREAD)
     low = float(brentq(excess, 0.0, inside))
     high = float(brentq(excess, inside, 1.0))

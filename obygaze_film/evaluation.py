@@ -192,10 +192,14 @@ class Answers:
 
 
 def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> dict[str, dict[str, Answers]]:
-    """Collect what annotators say of films: movie -> annotator -> answers.
+    """Collect what annotators say of films: movie -> annotator -> where they find what is positive.
 
-    Clips without a label and labels that were given in sight of a model's score do not count. If a concept is
-    positive, annotators who name no concept anywhere do not count either.
+    Not all labels count:
+
+    - clips without a label are left out;
+    - so are labels that were given in sight of a model's score, as people tend to agree with it;
+    - if a concept is positive, annotators who name no concept anywhere are left out, as nothing says where
+      they find the concept absent.
 
     Parameters
     ----------
@@ -235,18 +239,19 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
             continue
         clips_by_annotator = clips_by_film.setdefault(clip.movie, {})
         clips_by_annotator.setdefault(annotator, []).append(clip)
-    refuse_twins("annotator", first_place_of)  # names that differ in case alone
+    refuse_twins("annotator", first_place_of)  # two names that differ in case alone
     if without_concepts and not clips_by_film:
         raise FilmError(
             f"nobody names a concept in the truth ({', '.join(without_concepts)}), so nothing says where "
             f"{positive.text} is not: give annotations with concepts"
         )
 
-    # Each annotator's answers. Whose labels were all given in sight of a score has none.
+    # Each annotator's answers in each film, if any of their labels of it is left.
     answers_by_film: dict[str, dict[str, Answers]] = {}
     for movie, clips_by_annotator in clips_by_film.items():
         for annotator, clips in clips_by_annotator.items():
-            if _blind_clips(clips, truth.codebook):
+            has_blind_labels = len(_blind_clips(clips, truth.codebook)) > 0
+            if has_blind_labels:
                 answers_of_film = answers_by_film.setdefault(movie, {})
                 answers_of_film[annotator] = _answers_in(clips, positive, truth.codebook)
     return answers_by_film
@@ -256,13 +261,16 @@ def _blind_clips(clips: Sequence[Clip], codebook: Codebook) -> list[Clip]:
     """Select the labels that can be compared with a model, of one annotator in one film (`clips`).
 
     People who see a model's score tend to agree with it: as in every measure of agreement (`blind_labels`),
-    labels that were given in sight of one are left out. Of an annotator who delimits only what they find none
-    can be missing, since unmarked time would then count as negative: all their labels of the film are left
-    out.
+    labels that were given in sight of one are left out.
+
+    An annotator may mark only what they find (`marks_every_answer` is false). Their unmarked time counts as
+    negative. If one of their labels was left out, its time would wrongly count as negative too: then all
+    their labels of the film are left out.
     """
     blind_clips = [clip for clip in clips if clip.extras.get(SEEN_SCORE) != "1"]
-    is_incomplete = len(blind_clips) < len(clips)
-    if is_incomplete and not marks_every_answer(clips, codebook):
+    some_are_left_out = len(blind_clips) < len(clips)
+    marks_only_what_is_found = not marks_every_answer(clips, codebook)
+    if some_are_left_out and marks_only_what_is_found:
         return []
     return blind_clips
 
@@ -273,7 +281,8 @@ def _answers_in(clips: Sequence[Clip], positive: Positive, codebook: Codebook) -
     Parameters
     ----------
     clips : sequence of Clip
-        The clips of the film that they labelled, with times; those that do not count too (`_blind_clips`).
+        All clips of the film that they labelled, with times. Labels given in sight of a model's score are
+        left out here (`_blind_clips`).
     positive : Positive
         What the model calls positive.
     codebook : Codebook
@@ -281,17 +290,22 @@ def _answers_in(clips: Sequence[Clip], positive: Positive, codebook: Codebook) -
     """
     positive_spans = []
     unsure_spans = []
-    spans = []
+    all_spans = []
     for clip in _blind_clips(clips, codebook):
         span = (clip.start_s or 0.0, clip.end_s or 0.0)
-        spans.append(span)
-        is_positive = positive.is_positive(clip, codebook.labels)  # None: they are not sure
-        if is_positive is None:
+        all_spans.append(span)
+        is_positive = positive.is_positive(clip, codebook.labels)
+        is_unsure = is_positive is None
+        if is_unsure:
             unsure_spans.append(span)
         elif is_positive:
             positive_spans.append(span)
-    # Who marks every answer, positive and negative, says nothing of unmarked time.
-    marked = merged(spans) if marks_every_answer(clips, codebook) else None
+
+    # An annotator who also marks what is negative says nothing of the time that they leave unmarked: so it is
+    # stored what they marked. Of an annotator who marks only what they find, the rest is negative (None).
+    marked = None
+    if marks_every_answer(clips, codebook):
+        marked = merged(all_spans)
     return Answers(positive=merged(positive_spans), unsure=merged(unsure_spans), marked=marked)
 
 
@@ -306,11 +320,11 @@ def count_unlabelled(truth: Manifest, positive: Positive, movies: Collection[str
 
 
 def annotators_without_concepts(truth: Manifest, positive: Positive) -> list[str]:
-    """List the annotators who name no concept blindly in any film, if a concept is positive.
+    """List the annotators whose labels say nothing of the positive concept: they never name any concept.
 
-    Nothing says where the concept is absent to these annotators (`Positive.lacks_labels_in`). Concepts that
-    were named in sight of a model's score do not count, as no such label does (`_blind_clips`). Annotators
-    without any blind label are not listed.
+    Somebody who labelled levels alone may have seen the concept everywhere or nowhere. Only labels given
+    without a model's score in sight count (`_blind_clips`), and an annotator without any such label is not
+    listed. Nobody is listed if a level is positive, not a concept (`Positive.lacks_labels_in`).
     """
     blind_clips_of: dict[str, list[Clip]] = {}
     for (annotator, _), clips in _labelled_clips(truth, positive).items():
@@ -383,7 +397,9 @@ class ModelMarks(NamedTuple):
 def marks_of(film: Timeline, key: str | None, is_compared: NDArray[np.bool_] | None = None) -> ModelMarks:
     """Collect a model's marks in the seconds of a film that it can judge.
 
-    A second has the values of the row that its middle lies in. It is judged if that row has a probability.
+    A second has the values of the row of the timeline that its middle lies in. It is judged if that row has a
+    probability. Other seconds are cut out, and marks are placed on the clock that counts judged seconds alone
+    (`JudgedClock`), so that annotators' marks can be placed on it too.
 
     Parameters
     ----------
@@ -399,7 +415,8 @@ def marks_of(film: Timeline, key: str | None, is_compared: NDArray[np.bool_] | N
     row_of_second = span_of_each_second(_spans(rows), n_seconds)  # -1: in no row
     is_in_row = row_of_second >= 0
     row_has_p = is_counted(rows)
-    is_judged = is_in_row & row_has_p[row_of_second]  # the index -1 reads the last row, and is masked
+    # For a second in no row (-1), the index reads the last row: `is_in_row` makes such a second not judged.
+    is_judged = is_in_row & row_has_p[row_of_second]
     some_are_left_out = False
     if is_compared is not None:
         some_are_left_out = bool((is_judged & ~is_compared).any())
@@ -410,7 +427,7 @@ def marks_of(film: Timeline, key: str | None, is_compared: NDArray[np.bool_] | N
     row_p = rows["p"].to_numpy(dtype=np.float64)
     p = row_p[row_of_second[is_judged]]
     threshold_p = film.model(key).threshold_p
-    if threshold_p is None:  # then no row has a probability
+    if threshold_p is None:  # then no row has a probability, and no second is marked
         threshold_p = np.inf
 
     # The expected share of the film, or of the seconds that are compared if these are fewer
@@ -418,7 +435,8 @@ def marks_of(film: Timeline, key: str | None, is_compared: NDArray[np.bool_] | N
     if rate is not None and some_are_left_out:
         rate = float(p.mean()) if len(p) else None
 
-    listed = film.segments(key, top=N_LISTED)  # some are below the threshold: these are no passages
+    # The best segments, of which those that reach the threshold are passages, which the model marks
+    listed = film.segments(key, top=N_LISTED)
     passages = listed[listed["reaches"] == 1].sort_values("start_s")
     marks = Marks(
         seconds=p >= threshold_p,  # as passages and their claims count them
@@ -480,7 +498,8 @@ def evaluate_films(
 
     Each annotator is the reference once, and the other annotators are measured like the model. Only seconds
     count that have a probability by the model and an answer by each annotator of the film. Labels given in
-    sight of a model's score do not count, and films that the model was trained on are left out.
+    sight of a model's score do not count, and films that the model was trained on are left out. The result's
+    record says how much was left out, and why.
 
     Parameters
     ----------
@@ -511,6 +530,7 @@ def evaluate_films(
     >>> bool(f1["linear", "second_f1"] > f1["shifted", "second_f1"])
     True
     """
+    # Which films have answers of annotators?
     model = shared_model(films, key)
     positive = positive_of(model)
     movies = [film.movie for film in films]
@@ -524,6 +544,7 @@ def evaluate_films(
         )
     selected = _select_films(films, answers_by_film, key)
 
+    # What the model and the annotators marked in these films, in the seconds that count
     collected = _CollectedMarks()
     for film in selected.films:
         collected.add(film, answers_by_film[film.movie], key)
@@ -533,7 +554,8 @@ def evaluate_films(
             "all of a film's annotators answered for: there is nothing to compare"
         )
 
-    # Labels of films that the model was trained on would not count anyway.
+    # What is reported beside the numbers. Labels that were left out are counted in films that the model was
+    # not trained on: those of other films would not count anyway.
     new_movies = [movie for movie in movies if movie not in selected.trained_on]
     record = {
         "model": model.key,
@@ -656,9 +678,10 @@ class _CollectedMarks:
         return {name: round(self._unjudged_s[name], 3) for name in sorted(self._unjudged_s)}
 
     def add(self, film: Timeline, answers: Mapping[str, Answers], key: str | None) -> None:
-        """Add the marks of the model and of the annotators in a film, and count what does not count.
+        """Add the marks of the model and of the annotators in a film, and note which of its time is left out.
 
-        A film without any second to compare has no marks: its name and its seconds are kept.
+        Only seconds are compared that the model can judge and all annotators answered for. A film without any
+        such second gets no marks: it is listed as not judged, or not answered.
 
         Parameters
         ----------
@@ -669,28 +692,31 @@ class _CollectedMarks:
             The model.
         """
         movie = film.movie
-        spans_of = {annotator: given.positive for annotator, given in answers.items()}  # marked as positive
-        self.cut += _annotators_past_end(film, spans_of)
+        positive_spans_of = {annotator: given.positive for annotator, given in answers.items()}
+        self.cut += _annotators_past_end(film, positive_spans_of)
 
-        # Which seconds are compared: those that the model can judge and all annotators answered for.
+        # First the seconds that the model can judge, by which annotators' marks and answers are counted
         judged_by_model = marks_of(film, key).clock
-        self._count_unjudged_marks(spans_of, judged_by_model)
+        self._count_unjudged_marks(positive_spans_of, judged_by_model)
         is_answered_by_all = self._answered_by_all(answers, judged_by_model)
-        marks, clock = marks_of(film, key, is_answered_by_all)
-        self.seconds[movie] = {"judged": clock.n_seconds, "film": len(judged_by_model.is_judged)}
+
+        # Then the model's marks in those of them that all annotators answered for, and the clock of these
+        marks, compared = marks_of(film, key, is_compared=is_answered_by_all)
+        self.seconds[movie] = {"judged": compared.n_seconds, "film": len(judged_by_model.is_judged)}
         if not judged_by_model.n_seconds:
             self.not_judged.append(movie)
             return
-        if not clock.n_seconds:
+        if not compared.n_seconds:
             self.not_answered.append(movie)
             return
 
         self.of_model[movie] = marks
         self.of_people[movie] = {}
-        for annotator, spans in spans_of.items():
-            self.of_people[movie][annotator] = human_marks(clock.spans(spans), clock.n_seconds)
-        has_rate = not np.isnan(marks.rate)
-        if not has_rate:
+        for annotator, spans in positive_spans_of.items():
+            spans_by_clock = compared.spans(spans)  # other seconds are cut out
+            self.of_people[movie][annotator] = human_marks(spans_by_clock, compared.n_seconds)
+        model_has_rate = not np.isnan(marks.rate)
+        if not model_has_rate:
             self.without_rate[movie] = film.rate(key).reason
 
     def _count_unjudged_marks(self, spans_of: Mapping[str, Spans], clock: JudgedClock) -> None:
@@ -764,6 +790,9 @@ def compare_marks(
 ) -> FilmEvaluation:
     """Measure the marks of a model, of annotators and of baselines against each annotator.
 
+    Each annotator is the truth once. The raters that are measured against it are the model, the other
+    annotators, and the baselines, one of which is the model's own timeline moved in time.
+
     Parameters
     ----------
     machine : mapping
@@ -784,8 +813,13 @@ def compare_marks(
     annotators = sorted({annotator for marks_of_film in humans.values() for annotator in marks_of_film})
     for truth in annotators:
         watched = [movie for movie in machine if truth in humans[movie]]
-        # The reference's rates, without films of which the model has no rate.
-        rates = {movie: humans[movie][truth].rate for movie in watched if not np.isnan(machine[movie].rate)}
+        # The annotator's rate of each film, for the baseline that predicts their mean rate in other films.
+        # All rates are compared over the same films: those of which the model has a rate.
+        truth_rates = {}
+        for movie in watched:
+            model_has_rate = not np.isnan(machine[movie].rate)
+            if model_has_rate:
+                truth_rates[movie] = humans[movie][truth].rate
 
         for movie in watched:
             # The model, the other annotators and the baselines
@@ -794,7 +828,7 @@ def compare_marks(
                 machine[movie],
                 humans[movie],
                 name=name,
-                prior_rate=_mean_of_others(rates, movie),
+                prior_rate=_mean_of_others(truth_rates, movie),
                 collars=collars,
             )
             for rater, metrics in metrics_of_rater.items():
@@ -851,8 +885,8 @@ def _measure_film(
     name : str
         Name of the model.
     prior_rate : float
-        Rate that the baseline `PRIOR` predicts: the reference's mean rate in the other films that have a rate
-        by the model; NaN if there are none.
+        Rate that the baseline `PRIOR` predicts: the reference's mean rate in the other films, of which only
+        those count that the model gives a rate; NaN if there are none.
     collars : sequence of float
         Tolerances of boundaries, in seconds.
 
@@ -862,7 +896,8 @@ def _measure_film(
         Rater -> metric -> value. The baseline `PRIOR`, which knows no places, has the metrics of rates alone.
         The reference has its rate alone. If the model has no rate of the film, all `RATES` are NaN.
     """
-    # Whose marks are measured
+    # Whose marks are measured: the model, the other annotators, and two baselines that mark all seconds or
+    # none. The keys are the names of raters in the tables.
     reference = human_marks_of[truth]
     n_seconds = len(reference.seconds)
     marks_of_rater = {name: model_marks}
@@ -879,10 +914,13 @@ def _measure_film(
     metrics_of_rater[PRIOR] = _rate_metrics(reference, prior_rate)
     metrics_of_rater[HUMAN + truth] = {"rate": reference.rate}
 
+    # All raters' means of rates shall be over the same films: without the model's rate, nobody has one.
     model_has_rate = not np.isnan(model_marks.rate)
     if not model_has_rate:
         for metrics in metrics_of_rater.values():
-            metrics.update({metric: np.nan for metric in RATES if metric in metrics})
+            for metric in RATES:
+                if metric in metrics:
+                    metrics[metric] = np.nan
     return metrics_of_rater
 
 
@@ -988,11 +1026,12 @@ def _shifted_metrics(
 def _shifts_of_whole_segments(segments: Spans, n: int) -> NDArray[np.intp]:
     """List the circular shifts of n seconds, by 0 to n - 1 s, that cut no segment in two at the end.
 
-    Two halves match an annotator's segment less well than the whole. So if shifts cut segments, a timeline
-    would seem better than chance by its long segments alone.
+    A model's timeline is compared with itself, shifted: it is better than chance if it matches the annotator
+    better than its shifts do. Two halves of a segment match less well than the whole. A shift that cuts one
+    would do worse for this reason alone, and so the model would seem better than it is.
 
-    The shift by 0 is in the list. If there are few others, many random shifts are the timeline itself, which
-    does as well as the model, and its p-value cannot be small.
+    The shift by 0, which changes nothing, is in the list. If there are few others, many of the random shifts
+    do exactly as well as the model, and its p-value cannot be small: so few shifts show little.
 
     Parameters
     ----------
@@ -1067,13 +1106,14 @@ def _summary(by_film: pd.DataFrame, values_of_shifts: _ValuesOfShifts, name: str
 def _mean_over_films(rater: str, metric: str, values: NDArray[np.float64]) -> Interval:
     """Average a rater's values of a metric over films [N], with a 95 % interval.
 
-    There is no interval if all films have the same value, as they tell nothing of how other films differ. A
-    baseline that has the same value in every film by definition (`CONSTANT`) has one, of no width.
+    If all films have the same value by chance, there is no interval, as nothing is known of how films differ.
+    Some baselines have the same value in every film by definition: the kappa of marking all seconds is
+    always 0. Their interval is this value alone.
     """
     lowest = -1.0 if metric == "kappa" else 0.0
     constant = CONSTANT.get((rater, metric))
-    possible = None if constant is None else (constant, constant)
-    return t_interval(values, bounds=(lowest, 1.0), possible=possible)
+    only_possible_values = None if constant is None else (constant, constant)  # the least, and the largest
+    return t_interval(values, bounds=(lowest, 1.0), possible=only_possible_values)
 
 
 def _p_value(mean: float, values_of_shifts: NDArray[np.float64]) -> float:
@@ -1092,17 +1132,23 @@ def _p_value(mean: float, values_of_shifts: NDArray[np.float64]) -> float:
 
 
 def _rank_rows(by_film: pd.DataFrame) -> Iterator[_SummaryRow]:
-    """Yield rows of the summary for `rate_rank`: how well rates order the films as the reference does.
+    """Yield rows of the summary for `rate_rank`: how well a rater's rates order films as an annotator does.
 
     The value is Spearman's correlation over films. Its interval comes from leaving out one film at a time.
+
+    Parameters
+    ----------
+    by_film : DataFrame
+        A row per film, metric, annotator who is the truth (column `truth`) and rater who is measured against
+        them (`who`). The annotator's own rates are in it too, with `human: ` before the name in `who`.
     """
-    has_order = ~by_film["who"].isin(BASELINES)  # these baselines do not order films
-    rates = by_film[(by_film["metric"] == "rate") & has_order]
+    orders_films = ~by_film["who"].isin(BASELINES)  # these give all films the same marks
+    rates = by_film[(by_film["metric"] == "rate") & orders_films]
     for truth, rates_by_truth in rates.groupby("truth", sort=False):
         rates_of_rater = rates_by_truth.pivot_table(  # a row per film, a column per rater
             values="value", index="movie", columns="who", sort=False, dropna=False
         )
-        reference = f"{HUMAN}{truth}"
+        reference = f"{HUMAN}{truth}"  # the column of the annotator's own rates
         for rater in rates_of_rater.columns.drop(reference):
             pairs = rates_of_rater[[rater, reference]].dropna().to_numpy(dtype=np.float64)  # [films, 2]
             n_films = len(pairs)
@@ -1210,11 +1256,23 @@ def _seconds(record: Mapping[str, Any], movies: Sequence[str]) -> _Seconds:
 
 
 def _metrics_block(truth: str, measured: FilmEvaluation, model: str) -> Block:
-    """Make the table of metrics against one annotator: a row for each metric, a column for each rater."""
+    """Make the table of metrics against one annotator: a row for each metric, a column for each rater.
+
+    Parameters
+    ----------
+    truth : str
+        The annotator, with whose marks all raters are compared.
+    measured : FilmEvaluation
+        Its tables say in the column `who` which rater has a value: the model, a baseline, or another
+        annotator, such as `human: AB`.
+    model : str
+        Name of the model, whose p against chance is the last column.
+    """
     summary = _rows_with(measured.summary, {"truth": truth})
     by_film = _rows_with(measured.by_film, {"truth": truth})
     n_films = by_film["movie"].nunique()
-    raters = [rater for rater in dict.fromkeys(summary["who"]) if rater != HUMAN + truth]
+    truth_as_rater = HUMAN + truth  # the annotator's own rates, which are compared with nothing
+    raters = [rater for rater in dict.fromkeys(summary["who"]) if rater != truth_as_rater]
     summary_of = {(row.who, row.metric): row for row in summary.itertuples(index=False)}
     rows = []
     for metric in dict.fromkeys(summary["metric"]):
@@ -1295,22 +1353,25 @@ def _note_on_p(record: Mapping[str, Any]) -> str:
 def _notes_on_common_films(by_film: pd.DataFrame, model: str, human_raters: Sequence[str]) -> Iterator[str]:
     """Yield the means of the model and each annotator over the films where both have a value of a metric.
 
-    A metric is left out if the table's means are over just these films already.
+    In the table, each mean is over all films with a value, and these films may be others for the annotator
+    than for the model. A metric is left out here if the films are the same, as the table has the means then.
 
     Parameters
     ----------
     by_film : DataFrame
-        Rows of one reference.
+        A row per film, metric and rater (column `who`), all measured against one annotator.
     model : str
     human_raters : sequence of str
-        Annotators besides the reference.
+        The other annotators, as they are named in `who`.
     """
     for rater in human_raters:
         means = []
         of_both = by_film[by_film["who"].isin([model, rater])]
         for metric, of_metric in of_both.groupby("metric", sort=False):
+            # A row per film, a column per rater. Metrics of ranked segments have no column of an annotator:
+            # only the model ranks its segments.
             values = of_metric.pivot_table(values="value", index="movie", columns="who", dropna=False)
-            if rater not in values:  # segments are ranked by the model alone
+            if rater not in values:
                 continue
 
             values_of_both = values.dropna()
@@ -1415,31 +1476,48 @@ def _notes_on_films_left_out(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _notes_on_marks_left_out(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how many marks and clips of each annotator do not count."""
-    positive = ", ".join(record["positive"])
-    for annotator, seconds in record["unjudged_marks_s"].items():
+    """Yield a sentence on each annotator's marks that do not count, and why they do not.
+
+    Parameters
+    ----------
+    record : mapping
+        `FilmEvaluation.record`. In five of its fields, each annotator concerned has a number.
+    """
+    model = record["model"]
+    positive = ", ".join(record["positive"])  # names of the levels, or of the concept, that are positive
+    unjudged_s_of = record["unjudged_marks_s"]  # seconds marked where the model has no probability
+    unanswered_s_of = record["unanswered_s"]  # seconds that the annotator did not answer for
+    n_in_sight_of = record["in_sight"]  # labels given with a model's score in sight
+    n_without_concepts_of = record["without_concepts"]  # labels of somebody who names no concept
+    n_unlabelled_of = record["unlabelled"]  # clips without a label
+
+    for annotator, seconds in unjudged_s_of.items():
         if seconds >= MIN_SAID_S:
-            where = f"lie where {record['model']} cannot judge, and do not count"
+            where = f"lie where {model} cannot judge, and do not count"
             yield f"{annotator}: {rounded(seconds)} s marked as {positive} {where}"
-    n_in_sight_by = record["in_sight"]  # annotator -> labels given with a model's score in sight
-    for annotator, n_seconds in record["unanswered_s"].items():
-        saw_score = "labelled with a model's score in sight, " if annotator in n_in_sight_by else ""
+
+    for annotator, n_seconds in unanswered_s_of.items():
+        saw_score = "labelled with a model's score in sight, " if annotator in n_in_sight_of else ""
         yield (
             f"{annotator}: {n_seconds} s have no answer, and do not count, for anybody: not sure, {saw_score}"
             "or not marked by somebody who marks what is negative too"
         )
-    for annotator, n_labels in n_in_sight_by.items():
+
+    # Of an annotator who marks only what they find, blind labels of the same film do not count either.
+    for annotator, n_labels in n_in_sight_of.items():
         labels = "1 label was" if n_labels == 1 else f"{n_labels} labels were"
         yield (
             f"{annotator}: {labels} left out: given with a model's score in sight, which makes people agree "
             "with it, or beside such ones in a film of which only what is found was marked"
         )
-    for annotator, n in record["without_concepts"].items():
-        yield left_out_message(n, message("why_no_concept", who=annotator, concept=positive))
+
+    for annotator, n_labels in n_without_concepts_of.items():
+        yield left_out_message(n_labels, message("why_no_concept", who=annotator, concept=positive))
+
     lacking = "neither level nor concept" if record["is_concept"] else "no level"
-    for annotator, n in record["unlabelled"].items():
-        clips = "1 clip has" if n == 1 else f"{n} clips have"
-        verb = "is" if n == 1 else "are"
+    for annotator, n_clips in n_unlabelled_of.items():
+        clips = "1 clip has" if n_clips == 1 else f"{n_clips} clips have"
+        verb = "is" if n_clips == 1 else "are"
         yield f"{annotator}: {clips} {lacking} and {verb} left out, as if not there"
 
 

@@ -194,7 +194,8 @@ class ComparedFilm:
         """
         if self.rate is not None:
             return ShareWindows(n=self.rate.n, n_unsure=self.rate.n_unsure)
-        # `counts` is of windows that anybody judged: those of the only judge, if there is one.
+        # If several people judged, `shared_counts` is of the windows that all of them judged. Of a single
+        # judge there is none, and `counts`, of the windows that anybody judged, is of theirs.
         counts = self.counts if self.shared_counts is None else self.shared_counts
         if counts is None:  # nobody judged any
             return ShareWindows(n=0, n_unsure=0)
@@ -313,21 +314,22 @@ def match_rows(
     path = local_path(path)
     years = years or {}
 
-    # Read the table, with decimal points in place of decimal commas.
+    # Read the table. The rows that `checked` yields raise the table's problems after the last one.
     table = read_table(path, (), any_of=FILM_COLUMNS, known=FACT_COLUMNS)
     film_column = _film_column(table.columns)
-    _refuse_control_characters(table.checked(), table.problems)  # before any row is read
+    _note_control_characters(table.checked(), table.problems)  # before any row is matched
     number_columns = [name for name in table.columns if name not in FILM_COLUMNS]
-    with_decimal_points = table.pointed(number_columns)
+    with_decimal_points = table.pointed(number_columns)  # in place of decimal commas
 
     matched = _match_with_films(with_decimal_points.checked(), titles, years, path)
 
-    # Note rows without a film and films without a row. A hint may name one of the latter for one of the
-    # former: its name may only be spelled otherwise.
+    # Note rows without a film, films without a row, and films that were found by the title although only one
+    # of film and row has a year. A row without a film may be one whose name is spelled otherwise than that of
+    # a film without a row: a hint then names this film.
     films_without_row = [movie for movie in titles if movie not in matched.rows]
-    known_ids = films_without_row if film_column == "movie" else []
-    known_titles = [_dated_title(titles[movie], years.get(movie)) for movie in films_without_row]
-    not_scored = _labels_with_hints(matched.unmatched, known_ids, known_titles)
+    ids_for_hints = films_without_row if film_column == "movie" else []
+    titles_for_hints = [_dated_title(titles[movie], years.get(movie)) for movie in films_without_row]
+    not_scored = _labels_with_hints(matched.unmatched, ids_for_hints, titles_for_hints)
     notes = _note(message("films_not_scored", path=path.name), not_scored)
     notes += _note(message("films_not_there", path=path.name), films_without_row)
     notes += _note(message("films_by_title"), matched.undated)
@@ -427,18 +429,22 @@ def _labels_with_hints(
     return labels
 
 
-def _refuse_control_characters(rows: Iterable[TableRow], problems: Problems) -> None:
-    """Raise ManifestError if cells or names of columns hold control characters; cells may have line breaks.
+def _note_control_characters(rows: Iterable[TableRow], problems: Problems) -> None:
+    """Add cells with control characters to the problems of their table; names of columns may have none too.
+
+    This function raises nothing itself. The rows come from `Table.checked`, which raises ManifestError after
+    the last row if the table has problems by then.
 
     Parameters
     ----------
     rows : iterable of Row
-        From `Table.checked`, which raises the table's problems after the last row, and so those found here.
+        From `Table.checked`.
     problems : Problems
-        Those of the table, to which each such cell is added.
+        Those of the table.
     """
     for row in rows:
         for column, cell in row.cells.items():
+            # Line breaks are allowed in cells, and not in names of columns.
             problem = unsuitable(cell, line_breaks=True) or unsuitable(column)
             if problem:
                 problems.add(row.line, f"{cell!r:.80} {problem}", column)
@@ -507,7 +513,20 @@ class _Reading(NamedTuple):
 def _film_of(row: TableRow, titles: Mapping[str, str], years: Mapping[str, int | None]) -> _Match:
     """Find the film of a row by its id, or else by its title and year.
 
-    A title may also stand in the column `movie`.
+    A title may also stand in the column `movie`. A text such as `Alien (1979)` has two readings: as a title,
+    and as a title with its year; the first of them that a film has is used.
+
+    Parameters
+    ----------
+    row : TableRow
+        A row of a table of films.
+    titles, years : mapping
+        Of the known films, by movie.
+
+    Returns
+    -------
+    _Match
+        Its movie is empty if no film matches.
     """
     film_column = _film_column(row.cells)
     text = row.cells[film_column].strip()
@@ -515,17 +534,21 @@ def _film_of(row: TableRow, titles: Mapping[str, str], years: Mapping[str, int |
         movie = find_film(text, titles)
         if movie:
             return _Match(movie, label=text)
+
     readings = _readings(text, _year(row))
     for reading in readings:
-        titles_near = _titles_near(reading.year, titles, years)  # movie -> title
-        movie = find_film(reading.title, movies=titles_near, titles=titles_near)
+        # A remake has the same title: only films whose year is near that of the row may match.
+        titles_of_candidates = _titles_near(reading.year, titles, years)  # movie -> title
+        movie = find_film(reading.title, movies=titles_of_candidates, titles=titles_of_candidates)
         if movie:
             row_has_no_year = math.isnan(reading.year)
             film_has_year = bool(years.get(movie))
             label = _dated_title(reading.title, reading.year)
             return _Match(movie, label, is_undated=row_has_no_year and film_has_year)
-    last = readings[-1]  # if the text ends with a year in brackets, the title without it
-    return _Match("", label=_dated_title(last.title, last.year))
+
+    # No film matches. The row is named by its last reading, which has the year apart if the text has one.
+    last_reading = readings[-1]
+    return _Match("", label=_dated_title(last_reading.title, last_reading.year))
 
 
 def _readings(text: str, year: float) -> list[_Reading]:
@@ -615,7 +638,7 @@ def compare_films(
     >>> compared.groups[["group", "n_films", "n_judged", "n_windows"]].values.tolist()
     [['all films', 6, 6, 60]]
     """
-    # Check the inputs. A film is compared if something is known of it, such as its year.
+    # Check the inputs. A film is compared if the facts have it, such as its year.
     judgements = judgements.spelled_as(film.movie for film in films)
     _refuse_two_definitions(films, judgements)
     model = shared_model(films, key)
@@ -627,27 +650,16 @@ def compare_films(
     _refuse_copies(films_with_facts)
 
     # Summarise each film, or leave it out.
-    gathered = _Gathered()
-    for film in films_with_facts:
-        facts_of_film = known_facts[film.movie]
-        group = grouping.group_of(film.movie, facts_of_film)
-        trend_value = _number(facts_of_film, trend, film.movie) if trend else np.nan
-        reason = _why_left_out(film, group, by, key=key, has_labels=labels is not None)
-        if reason:
-            gathered.left_out.add(reason, film.movie)
-            continue
-
-        lacks_trend_value = bool(trend) and bool(np.isnan(trend_value))
-        if lacks_trend_value:  # it is left out of the trend alone, and stays in the groups
-            gathered.left_out.add(message("films_no_trend", column=trend), film.movie)
-        gathered.add(
-            film,
-            _summary_of(film, judgements, key, labels),
-            facts=facts_of_film,
-            group=group,
-            x=trend_value,
-            is_hidden=film.movie in hidden,
-        )
+    gathered = _gather_films(
+        films_with_facts,
+        known_facts,
+        grouping,
+        judgements,
+        trend=trend,
+        key=key,
+        labels=labels,
+        hidden=hidden,
+    )
 
     # Estimate groups, their differences and the trend.
     compared = sorted(gathered.films, key=_year_and_title)
@@ -657,6 +669,7 @@ def compare_films(
         films_with_value = [film for film in compared if not np.isnan(film.x)]
         changes.append(_trend(films_with_value, trend))
 
+    # What is said beside the tables: of single films, of judges, and of films that are left out.
     pairs = agreement_of_judges(gathered.judged)
     notes = [
         *gathered.notes,
@@ -719,6 +732,54 @@ class _LeftOut:
         return notes
 
 
+def _gather_films(
+    films: Sequence[Timeline],
+    known_facts: Mapping[str, Mapping[str, str]],
+    grouping: "_Grouping",
+    judgements: Manifest,
+    *,
+    trend: str | None,
+    key: str | None,
+    labels: Manifest | None,
+    hidden: Collection[str],
+) -> "_Gathered":
+    """Summarise each film for a comparison, or leave it out with the reason.
+
+    Parameters
+    ----------
+    films : sequence of Timeline
+    known_facts : mapping
+        Movie -> column -> cell, of each of the films.
+    grouping : _Grouping
+        Tells the group of a film.
+    judgements, trend, key, labels, hidden
+        As `compare_films` takes them.
+    """
+    gathered = _Gathered()
+    for film in films:
+        facts = known_facts[film.movie]
+        group = grouping.group_of(film.movie, facts)
+        trend_value = _number(facts, trend, film.movie) if trend else np.nan
+        why_left_out = _why_left_out(film, group, grouping.by, key=key, has_labels=labels is not None)
+        if why_left_out:
+            gathered.left_out.add(why_left_out, film.movie)
+            continue
+
+        # A film without a value of the trend's column is left out of the trend alone, and a note says so.
+        lacks_trend_value = bool(trend) and bool(np.isnan(trend_value))
+        if lacks_trend_value:
+            gathered.left_out.add(message("films_no_trend", column=trend), film.movie)
+        gathered.add(
+            film,
+            _summary_of(film, judgements, key, labels),
+            facts=facts,
+            group=group,
+            x=trend_value,
+            is_hidden=film.movie in hidden,
+        )
+    return gathered
+
+
 @dataclass(eq=False)
 class _Gathered:
     """The films of a comparison, as they are gathered one by one.
@@ -749,7 +810,7 @@ class _Gathered:
         x: float,
         is_hidden: bool,
     ) -> None:
-        """Add a film to `films`, and what its summary says to the other lists.
+        """Add a film to those that are compared, and its notes and judgements to those of the comparison.
 
         Parameters
         ----------
@@ -766,7 +827,8 @@ class _Gathered:
         """
         self.notes += [message("note_of", movie=film.movie, notice=notice) for notice in summary.notices]
 
-        # A part of the film that could not be read is left out of it, if it is long enough to be said.
+        # The film is compared, but without the part of it that could not be read. If this part is not very
+        # short, a note lists the film.
         has_unread = summary.unread_s >= MIN_SAID_S
         if has_unread:
             self.left_out.add(message("films_part_unread"), film.movie)
@@ -950,10 +1012,10 @@ def facts_of_films(films: Sequence[Timeline], table: Facts | None) -> dict[str, 
 
 
 def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
-    """Collect all columns of a film, by name: `cells` of a table, its record, means of staging, its decade.
+    """Collect the facts of a film by column: cells of a table, its title and year, its decade, its staging.
 
-    A filled cell of the table replaces a fact of the same name from elsewhere. An empty one replaces it too,
-    but for the record's title and year.
+    If several sources have a column, the table's cell stands, even if it is empty. Only an empty title or
+    year in the table leaves the one that was recorded when the film was scored.
     """
     recorded = {"title": film.record.title, "year": str(film.record.year or "")}
     from_table = {}
@@ -961,10 +1023,11 @@ def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
         # Names that look alike are one group: blanks and line breaks of any number, accents in either form.
         text = composed(" ".join(cell.split()))
         from_table[name] = text or recorded.get(name, "")
-    title_and_year = {**recorded, **from_table}
+    recorded_or_in_table = {**recorded, **from_table}
     staging = {name: repr(mean) for name, mean in _staging_of(film).items()}
-    decade = _decade(title_and_year["year"])
-    return {**staging, "decade": decade, **title_and_year}
+    decade = _decade(recorded_or_in_table["year"])
+    # A later dictionary replaces what an earlier one has of the same name: the table comes last.
+    return {**staging, "decade": decade, **recorded_or_in_table}
 
 
 def _decade(year: str) -> str:
@@ -1067,7 +1130,11 @@ class _FilmSummary(NamedTuple):
 def _summary_of(
     film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None
 ) -> _FilmSummary:
-    """Summarise a film and its blind judgements; with too few it counts as not judged.
+    """Summarise a film and its blind judgements for a comparison of films.
+
+    Two kinds of judged windows are told apart. For the share of its group, windows count that any judge
+    judged, as the comparison accounts for who judged what. For the film's own share, only windows count that
+    all its judges judged. A film of which too few windows of the first kind were judged counts as not judged.
 
     Parameters
     ----------
@@ -1086,7 +1153,7 @@ def _summary_of(
     if not judgements_of_film.clips:
         return unjudged
 
-    # The group's share is of windows that any judge judged: comparing groups accounts for who judged.
+    # The windows that any judge judged
     judged = judged_film(film, judgements_of_film, key, has_labels=has_labels, of_all_films=judgements)
     windows_of_any = judged.together()
     notices = [*judged.notices, *judged.notices_of_gaps(by_any=True)]
@@ -1097,7 +1164,8 @@ def _summary_of(
     if labels is not None:
         refuse_labels_of_drawn_windows(cells, windows_of_any, film.movie)
 
-    # The film's own share is of windows that all judges judged, if they are several.
+    # The windows that all judges judged, if they are several. Such windows do not count behind the first
+    # window of the draw that not all judged, the gap.
     shared_counts = None
     if len(judged.judges) > 1:
         shared_counts = judged.panel().counts
@@ -1116,7 +1184,7 @@ def _summary_of(
 def _summary_without_judgements(
     film: Timeline, cells: Cells, key: str | None, *, has_labels: bool
 ) -> _FilmSummary:
-    """Summarise a film by what the model, or labels in its place, say of its cells.
+    """Summarise a film without judgements, by what the model, or labels in its place, say of its cells.
 
     Parameters
     ----------
@@ -1128,11 +1196,15 @@ def _summary_without_judgements(
     has_labels : bool
         Whether labels take the place of the model's probabilities: they always give a share.
     """
-    sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
+    no_cells = np.empty(0, np.int64)
+    no_judgements = np.empty(0)
+    sample = sample_of(cells, judged=no_cells, y=no_judgements)
+
+    # The film has two expected shares. That of its sample is over windows that can be drawn, and estimates of
+    # groups use it beside judgements of such windows. The one that is reported for the film is the one on its
+    # page; labels have only the first.
     expected = sample.expected
     if not has_labels:
-        # The share that the film's page has. The sample's is of windows that can be drawn: its part in the
-        # estimates of groups is that of these windows.
         rate = film.model(key).rate.value
         expected = np.nan if rate is None else rate
     return _FilmSummary(expected=expected, sample=sample, unread_s=cells.unread_s)
@@ -1221,7 +1293,7 @@ def _difference_row(films: Sequence[ComparedFilm], others: Sequence[ComparedFilm
 
 
 def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: Estimate) -> Row:
-    """Make the row of a group (`FilmComparison.groups`).
+    """Make the row of a group in the table of groups (`FilmComparison.groups` describes its columns).
 
     Parameters
     ----------
@@ -1234,9 +1306,11 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
     estimate : Estimate
         Of its share; one without values if too few films are judged.
     """
-    n_windows = sum(film.windows_of_group.n for film in films)
+    n_windows = sum(film.windows_of_group.n for film in films)  # that judges were sure of
     expected = [film.expected for film in films if not np.isnan(film.expected)]
     sets_of_judges = {frozenset(film.sample.judges) for film in films if film.sample.n}
+
+    # If few judged films have any positive window (or few have any negative one), a note says so.
     has_few_films = 0 < estimate.n_with_rarer_answer < FEW_FILMS
     note = _few_films_note(estimate.n_with_rarer_answer) if has_few_films else ""
     return {
@@ -1267,9 +1341,14 @@ def _n_needed_without_model(n_windows: int, estimate: Estimate) -> float:
 
 
 def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
-    """Estimate the change of the share by ten years, or by a step of another column (`_step`).
+    """Make the row of a trend: by how much the share changes in ten years, or by a step of another column.
 
-    Each film has a value of the column (`ComparedFilm.x`).
+    Parameters
+    ----------
+    films : sequence of ComparedFilm
+        Films with a value of the column (`ComparedFilm.x`).
+    column : str
+        Column of the trend: `year`, or one whose step is chosen by its values (`_step`).
     """
     values = np.array([film.x for film in films])
     if column == "year":
@@ -1279,15 +1358,18 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
         step = _step(values)
         name = f"{column} + {_plain(step)}"
 
-    # There is no trend if too few films are judged, or if these have too few different values.
+    # There is no trend if too few films are judged, or if these have too few different values. The cell
+    # `reason` says so, and is empty if there is a trend.
     counts = _counts(films, MIN_FILMS_OF_TREND, message("a_trend"))
     judged_values = {film.x for film in films if film.sample.n}
     if not counts["reason"] and len(judged_values) < MIN_TREND_VALUES:
-        counts["reason"] = counted_message(
+        too_few_values = counted_message(
             "reason_values", len(judged_values), column=column, least=MIN_TREND_VALUES
         )
+        counts = {**counts, "reason": too_few_values}
 
-    return _with_slope({"change": name, **counts}, films, values / step)
+    values_in_steps = values / step
+    return _with_slope({"change": name, **counts}, films, values_in_steps)
 
 
 def _step(values: Floats) -> float:

@@ -83,7 +83,8 @@ def scored_length(film: Timeline, stores: "Iterable[Store]") -> ScoredLength:
     """Find how long the video is that a film was scored from.
 
     The store of its windows' features states it. Without that store, or if the windows are of several
-    videos, the end of the last window is taken, behind which there may be less than another window.
+    videos, the end of the last window is taken. The video may be a little longer, as there is no window of
+    its last seconds if these are fewer than a window has: how many seconds are unknown is returned too.
 
     Parameters
     ----------
@@ -95,11 +96,14 @@ def scored_length(film: Timeline, stores: "Iterable[Store]") -> ScoredLength:
     for store in stores:
         if store.fingerprint == film.record.store.fingerprint:
             lengths_s |= _lengths_of_videos(store, film.movie)
-    end_s = film.record.duration_s
-    is_of_one_video = len(lengths_s) == 1 and min(lengths_s) >= end_s * (1 - SAME_SHARE)
-    if is_of_one_video:
-        return ScoredLength(min(lengths_s), unknown_s=0.0)
-    return ScoredLength(end_s, unknown_s=film.record.windows.window_s)
+    end_of_last_window_s = film.record.duration_s
+    if len(lengths_s) == 1:
+        (length_s,) = lengths_s
+        # If it is shorter than the film, the windows are of several videos.
+        holds_all_windows = length_s >= end_of_last_window_s * (1 - SAME_SHARE)
+        if holds_all_windows:
+            return ScoredLength(length_s, unknown_s=0.0)
+    return ScoredLength(end_of_last_window_s, unknown_s=film.record.windows.window_s)
 
 
 def _lengths_of_videos(store: "Store", movie: str) -> set[float]:

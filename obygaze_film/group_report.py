@@ -61,24 +61,33 @@ FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high", "wh
 
 
 def notes_of_shares(compared: FilmComparison) -> list[Message]:
-    """Explain the shares of a comparison: what time they cover, and how to read the columns beside them."""
-    suffix = "_concept" if compared.positive.is_concept else ""  # of the keys of texts on a concept
+    """Explain the shares of a comparison: what time they cover, and how to read the columns beside them.
+
+    A note is only there if the tables have what it explains: shares of groups, changes, intervals of films.
+    Two notes explain how a film's own share differs from its part in the share of its group: by its windows,
+    and by its judges.
+    """
+    # Some notes have another text if a concept is positive, and not a level.
+    suffix = "_concept" if compared.positive.is_concept else ""
     notes = [message(f"note_share{suffix}")]
+
+    # On shares of groups
     if _has_value(compared.groups):
         notes.append(message("note_group_interval"))
         notes.append(_note_on_judged_shares(compared))
         if _has_value(compared.changes):
             notes.append(message("note_changes"))
-        notes.append(_note_on_worth(compared))
+        notes.append(_note_on_worth(compared))  # how many judgements the model saves
 
-    # A share that was counted over all windows of a film (a census) has no interval.
+    # On shares of films. One that was counted over all windows of a film (a census) has no interval.
     any_film_has_interval = any(film.rate is not None and not film.rate.is_census for film in compared.films)
     if any_film_has_interval:
         notes.append(message("note_film_interval"))
     notes.append(_note_on_expected_shares(compared))
 
-    windows_differ = any(film.windows_of_share != film.windows_of_group for film in compared.films)
-    if windows_differ:
+    # A film's share is from windows that all its judges judged, that of its group from windows of any judge.
+    have_films_other_windows = any(film.windows_of_share != film.windows_of_group for film in compared.films)
+    if have_films_other_windows:
         notes.append(message(f"note_windows{suffix}"))
     if any(film.judges_left_out for film in compared.films):
         notes.append(message(f"note_judges{suffix}"))
@@ -166,20 +175,22 @@ def _one_below_the_other(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _columns_of_groups(compared: FilmComparison) -> list[Column]:
-    """List the columns of the table of groups: heading, cells that it shows, function that writes it.
+    """List the columns of the table of groups.
 
-    The column of notes is only there if a group has a note.
+    A column has a heading, the name of a cell of `compared.groups` (or several) that it shows, and a function
+    that writes these as a text. The column of notes is only there if a group has a note.
     """
     columns: list[Column] = [
         (compared.by, "group", str),
-        *COUNTS,
-        WINDOWS,
-        SHARE,
-        ("worth", "worth", _worth),
+        *COUNTS,  # films, films with enough judged, judges
+        WINDOWS,  # how many windows count
+        SHARE,  # the share with its interval
+        ("worth", "worth", _worth),  # how many windows would have to be judged without the model
         (_expected_heading(compared), ("expected", "n_expected", "n_films"), _expected),
         ("no rate", "reason", str),
     ]
-    if len(compared.groups) and compared.groups["note"].astype(bool).any():
+    has_notes = len(compared.groups) > 0 and compared.groups["note"].astype(bool).any()
+    if has_notes:
         columns.append(("note", "note", str))
     return columns
 

@@ -240,15 +240,18 @@ def rates_by_definition(
         There is a rate under no definition: nobody was sure of 10 cells of the film or judged all of it, or
         the judgements are of two draws.
     """
+    # The definitions under which the film was judged blindly
     judgements = judgements.spelled_as([timeline.movie])
     of_film = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
     definitions = [*blind_judgements(of_film).definitions]  # digests
     judged_anywhere = judgements if of_all_films is None else of_all_films
     names = names or {}
+
+    # One, or none that is stated: the film is corrected once, by all judgements. Judgements of other films
+    # are passed on too, as a note counts them.
     if len(definitions) < 2:
         if definitions:
             judged_anywhere = _not_under_another(judged_anywhere, definitions[0])
-        # A note counts the judgements of other films: they are passed on too.
         film_rates = correct_rates(timeline, judgements, key, labels=labels, of_all_films=judged_anywhere)
         definition = definitions[0] if definitions else ""
         return _with_definition(film_rates, definition, names.get(definition, ""))
@@ -277,12 +280,13 @@ def rates_by_definition(
         rates_of_definitions.append(_with_definition(film_rates, definition, name))
         notices += _notices_of_definition(phrase, film_rates.notices)
 
-    # Count the judgements under none of these: they were not made blindly, or do not say their definition.
+    # Note how many judgements are under none of these, for two reasons: some were not made blindly of drawn
+    # windows (`keep_blind` takes these out, and notes them); what is left does not say its definition.
     under_none = [clip for clip in of_film if clip.extras.get(DEFINITION) not in definitions]
-    left_out = JudgementFilter((clip for clip in under_none if clip.level is not None), left_out_message)
-    keep_blind(left_out)
-    left_out.note_left_out(len(left_out.clips), message("why_definition"))
-    notices += left_out.notices
+    not_counted = JudgementFilter((clip for clip in under_none if clip.level is not None), left_out_message)
+    keep_blind(not_counted)
+    not_counted.note_left_out(len(not_counted.clips), message("why_definition"))
+    notices += not_counted.notices
     if not rates_of_definitions:
         raise FilmError(message("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
 
@@ -290,7 +294,7 @@ def rates_by_definition(
         rates=tuple(rate for film_rates in rates_of_definitions for rate in film_rates.rates),
         agreement=tuple(pair for film_rates in rates_of_definitions for pair in film_rates.agreement),
         alpha=None,  # it is defined for judgements under one definition only
-        too_few=tuple(few for film_rates in rates_of_definitions for few in film_rates.too_few),
+        too_few=tuple(judge for film_rates in rates_of_definitions for judge in film_rates.too_few),
         notices=tuple(notices),
         n_definitions=len(definitions),
     )
@@ -414,7 +418,8 @@ def main_rate(rates: Sequence[CorrectedRate]) -> CorrectedRate:
 def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence[str]) -> FilmError:
     """Make the error that a film has too few judgements for a rate.
 
-    It says how many windows the judge with most sure judgements judged, and how to go on if any is left.
+    It says how many windows one judge judged, the one who was sure of most, and how many this judge would
+    need. If no window is left to judge, it says that instead.
 
     Parameters
     ----------
@@ -425,15 +430,16 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
         What was left out, and why.
     """
     n_windows = int((film.cells.content_s > 0).sum())
-    none_judged = WindowCounts(judged=0, sure=0, left=n_windows, least=least_sure(film.cells))
-    best = max(counts, key=lambda of_judge: (of_judge.sure, of_judge.judged), default=none_judged)
+    of_nobody = WindowCounts(judged=0, sure=0, left=n_windows, least=least_sure(film.cells))
+    of_best_judge = max(counts, key=lambda of_judge: (of_judge.sure, of_judge.judged), default=of_nobody)
 
     left_out = "; ".join(notices) or message("rate_none_out")
-    known = {"movie": film.movie, "counted": counted_windows(best), "notices": left_out}
-    if not best.left:
+    known = {"movie": film.movie, "counted": counted_windows(of_best_judge), "notices": left_out}
+    is_any_window_left = of_best_judge.left > 0
+    if not is_any_window_left:
         return FilmError(message("rate_none_left", **known))
-    needed = needed_windows(best.judged, best.left, best.least)
-    n_to_judge_in_all = _n_advised(best)
+    needed = needed_windows(of_best_judge.judged, of_best_judge.left, of_best_judge.least)
+    n_to_judge_in_all = _n_advised(of_best_judge)
     return FilmError(message("rate_few", **known, needed=needed, more=n_to_judge_in_all))
 
 
@@ -509,7 +515,10 @@ class _Estimator:
     """
 
     def __init__(self, timeline: Timeline, key: str | None, labels: Manifest | None) -> None:
-        """Take probabilities and the film's rate from the labels if there are any, else from the model.
+        """Take from the labels, or else from the model, what helps to estimate a film's rate from judgements.
+
+        That is a probability of each window, and the rate that is expected without judgements, with the
+        seconds that it is of.
 
         Parameters
         ----------
@@ -522,8 +531,8 @@ class _Estimator:
         model = timeline.model(key)
         self._movie = timeline.movie
         self.positive = positive_of(model)  # what the model finds
-        self.labelled: Cells | None = None
-        # `name` says whose the expected rate is, and `expected_s` of how many seconds.
+        self.labelled: Cells | None = None  # the film's windows with the labels' shares, if there are labels
+        # `name` says whose the expected rate is: the model's, or the annotator's of the labels.
         if labels is None:
             cells = cells_of(timeline, key)
             self.name = model.key
@@ -533,10 +542,13 @@ class _Estimator:
             self.labelled = cells
             self.name = annotator_of(labels)
             self.expected = float(np.average(cells.p, weights=cells.content_s))
-        self.expected_s = float(cells.counted_s.sum())
+        self.expected_s = float(cells.counted_s.sum())  # seconds that the expected rate is of
 
     def rate(self, windows: JudgedWindows, judges: Sequence[str]) -> CorrectedRate:
-        """Estimate the mean share of some judges from windows that all of them judged.
+        """Estimate the mean of some judges' shares of a film from windows that all of them judged.
+
+        The result holds, beside the share and its interval, all that is said of it: how many windows it rests
+        on, how many it refers to, how many the model saved, and what is expected without judgements.
 
         Parameters
         ----------
@@ -549,13 +561,15 @@ class _Estimator:
             cells = replace(windows.cells, p=self.labelled.p, counted_s=self.labelled.counted_s)
             windows = replace(windows, cells=cells)
 
-        estimates = estimate_windows(windows)  # of one draw: each array has one value
+        # Estimates are made for many draws at once. Here is one, so that each array has one value.
+        estimates = estimate_windows(windows)
         uses_model = bool(estimates.gain[0] > 0)
 
         # How many windows the rate rests on, and how many of these are positive
         n_judged = len(windows.by_cell)
         positive_shares = votes(windows.by_cell).positive_shares  # of each window, over its judges
-        n_positive_by = [sum(answers[judge] for answers in windows.by_cell.values()) for judge in judges]
+        answers_of_windows = windows.by_cell.values()  # of each window, judge -> whether it is positive
+        n_positive_by = [sum(answers[judge] for answers in answers_of_windows) for judge in judges]
 
         # How many windows it refers to: those with content, without those that judges were not sure of
         n_windows_of_film = int((windows.cells.content_s > 0).sum())
@@ -661,15 +675,17 @@ class _AnswersOfNamed(NamedTuple):
 
 
 def _answers_of_named(films: Sequence[JudgedFilm]) -> _AnswersOfNamed:
-    """Gather the answers of each judge who has a name for the windows of some films, film after film.
+    """Arrange the judges' answers as arrays: a row for each judge, a column for each window of the films.
 
-    Judgements without a name may be of several people, so that no agreement can be computed from them.
+    Windows are in the order of time, film after film. Two arrays tell three cases apart: an answer (0 or 1,
+    and judged), not sure (NaN, and judged), and no judgement (NaN, and not judged). Judgements without a name
+    may be of several people, so that no agreement can be computed from them: they are left out.
     """
-    names = list(dict.fromkeys(name for film in films for name in film.judges if name))
-    windows = []  # (film, place in its draw), in the order of time
+    names = list(dict.fromkeys(name for film in films for name in film.judges if name))  # each once
+    windows = []  # (film, place in its draw)
     for film in films:
-        places = sorted(film.cell_of_place, key=lambda place: film.cell_of_place[place])
-        windows += [(film, place) for place in places]
+        places_in_time = sorted(film.cell_of_place, key=lambda place: film.cell_of_place[place])
+        windows += [(film, place) for place in places_in_time]
 
     answers = np.full((len(names), len(windows)), np.nan)
     judged = np.zeros(answers.shape, dtype=np.bool_)
@@ -679,8 +695,9 @@ def _answers_of_named(films: Sequence[JudgedFilm]) -> _AnswersOfNamed:
             if place not in answers_of_judge:
                 continue
             judged[row, column] = True
-            answer = answers_of_judge[place]  # None if the judge is not sure
-            if answer is not None:
+            answer = answers_of_judge[place]
+            is_sure = answer is not None
+            if is_sure:
                 answers[row, column] = answer
     return _AnswersOfNamed(names, answers, judged)
 

@@ -209,16 +209,18 @@ class JudgedFilm:
 
         Windows of which not all judges were sure are `unsure`.
         """
-        places = frozenset[int]()
+        places_judged_by_all = frozenset[int]()
         if self.judged_places:
-            places = frozenset.intersection(*self.judged_places.values())
-        windows = self._windows_before_a_gap(places, self.judges)
+            places_judged_by_all = frozenset.intersection(*self.judged_places.values())
+        # Of these windows, `by_cell` has the answers of the judges who were sure, and `unsure` the windows of
+        # which nobody was. A panel counts a window only if all were sure: the others become unsure too.
+        windows = self._windows_before_a_gap(places_judged_by_all, self.judges)
         by_cell = {}
-        unsure = [*windows.unsure]  # so far those of which no judge was sure
-        for cell, answers in windows.by_cell.items():
-            all_are_sure = len(answers) == len(self.judges)
+        unsure = [*windows.unsure]
+        for cell, sure_answers in windows.by_cell.items():
+            all_are_sure = len(sure_answers) == len(self.judges)
             if all_are_sure:
-                by_cell[cell] = answers
+                by_cell[cell] = sure_answers
             else:
                 unsure.append(cell)
         return replace(windows, by_cell=by_cell, unsure=tuple(unsure))
@@ -295,8 +297,8 @@ def refuse_labels_of_drawn_windows(labelled: Cells, windows: JudgedWindows, movi
     """Refuse labels in place of a model's probabilities if only the windows that were drawn have them.
 
     A machine may have been asked about these alone. Its labels would look like a model that knows the whole
-    film, and the interval would be far too narrow. Labels of all windows, or of any that do not depend on the
-    draw, are right.
+    film, and the interval would be far too narrow. Labels of all windows are right, and so are labels of some
+    windows, such as every second one, if which ones has nothing to do with the draw.
 
     Parameters
     ----------
@@ -310,17 +312,18 @@ def refuse_labels_of_drawn_windows(labelled: Cells, windows: JudgedWindows, movi
     content_s = windows.cells.content_s
     has_content = content_s > 0
     lacks_label = has_content & (labelled.counted_s < MIN_LABELLED * content_s)
-    judged = [*windows.by_cell, *windows.unsure]
+    judged = [*windows.by_cell, *windows.unsure]  # cells of which a judge was sure, and the others
     n_windows = int(has_content.sum())
     n_unlabelled = int(lacks_label.sum())
     n_judged_unlabelled = int(lacks_label[judged].sum())
 
-    # If labels do not depend on the draw, how often do so few of the drawn windows lack one? The chance of a
-    # window to be drawn rises with its content, so that windows of a few seconds are seldom among them.
+    # If labels do not depend on the draw, judged windows lack one about as often as others do. How probable
+    # is it then that so few of them lack one? The chance of a window to be drawn rises with its content, so
+    # that windows of a few seconds, which often lack labels, are seldom drawn.
     chances = inclusion_chances(content_s, len(judged), windows.sampling)
     chance_of_so_few = _chance_of_at_most(n_judged_unlabelled, lacks_label, chances, n_drawn=len(judged))
-    is_hardly_by_chance = chance_of_so_few < MAX_CHANCE_OF_LABELS
-    if n_unlabelled and is_hardly_by_chance:
+    depends_on_draw = chance_of_so_few < MAX_CHANCE_OF_LABELS
+    if n_unlabelled and depends_on_draw:
         raise FilmError(
             f"film {movie}: the labels in place of the model's are of the windows that were drawn: "
             f"{n_judged_unlabelled} of {counted(len(judged), 'judged window')} and {n_unlabelled} of all "
@@ -520,7 +523,10 @@ def judged_film(
     has_labels: bool = False,
     of_all_films: Manifest | None = None,
 ) -> JudgedFilm:
-    """Gather the blind judgements of a film's windows.
+    """Gather the blind judgements of a film's windows: each judge's answer for each window that was drawn.
+
+    Many judgements do not count: of other films, made with the score in sight, of windows that are in no draw
+    or have no content. They are left out one kind after the other, and the result's notices say how many.
 
     Parameters
     ----------
@@ -547,25 +553,33 @@ def judged_film(
     positive = positive_of(model)
     _refuse_unknown_level(judgements, model, positive)
     filtered = JudgementFilter(judgements.spelled_as([timeline.movie]), left_out_message)
+
+    # A model that was trained on the film may have learnt from these judgements: it is not used, by giving
+    # all windows one probability.
     if model.is_trained_on and not has_labels:
         cells = _with_one_p(cells)
         filtered.notices.append(message("note_trained"))
 
-    # Judgements that do not count are left out of `filtered` step by step; it notes how many, and why.
+    # Each step leaves judgements out of `filtered` (`filtered.clips` are those that are left), and notes in
+    # it how many, and why.
     sampling = _keep_drawn(filtered, timeline.movie)
     judged_anywhere = judgements if of_all_films is None else of_all_films
     drop_judges_without_concepts(filtered, positive, filter(is_blind, judged_anywhere))
     judges = _judges_under_one_definition(judgements.with_clips(filtered.clips))
     _keep_cells(filtered, cells)
     _refuse_two_draws(timeline.movie, filtered.clips, cells)
-    # A judgement that was left out so far is a gap in the draw: nobody knows what was judged at its place. A
-    # window that is black or credits by now has no answer, and is no gap: it is no part of what is estimated.
+
+    # The places in the draw of the judgements that are left. Where one was left out so far, the draw has a
+    # gap: nobody knows what was judged there. A window that is black or credits by now has no answer either,
+    # but is no gap, as it is no part of what is estimated. So its place is kept here, and it is left out only
+    # in the next step.
     judged_places = _places_by_judge(judges, filtered.clips)
     _keep_cells_with_content(filtered, cells)
     answers = _answers_by_judge(filtered, judged_places, judgements.codebook.labels, positive)
 
     _note_machines(filtered, judgements)
 
+    # Judged windows get the content that they had when they were drawn, as their chances rest on it.
     clip_of_cell = _first_clips(filtered.clips, cells)
     content_s = _content_when_drawn(cells, clip_of_cell)
     _note_changed_content(filtered, cells.content_s, content_s)
@@ -695,11 +709,11 @@ def _note_earlier_sampling(filtered: JudgementFilter, content_s: Floats, samplin
 def _keep_drawn(filtered: JudgementFilter, movie: str) -> Sampling:
     """Leave in a filter only a film's judgements that were made blindly of drawn windows.
 
-    Returns the method of sampling by which these windows were drawn. The note on other films' judgements
-    names these films.
+    Windows may have been drawn by an earlier version, by another method of sampling: of two methods, only
+    judgements of one can be used (`sampling_of`). The method is returned.
     """
-    other_movies = _other_movies(filtered.clips, movie)
-    filtered.keep(lambda clip: clip.movie == movie, message("why_film", names=first_few(other_movies, 3)))
+    names_of_others = first_few(_other_movies(filtered.clips, movie), 3)
+    filtered.keep(lambda clip: clip.movie == movie, message("why_film", names=names_of_others))
     keep_blind(filtered)
     sampling = sampling_of(filtered.clips)
     filtered.keep(lambda clip: named_sampling(clip) == sampling, message("why_law", law=sampling))
@@ -751,28 +765,29 @@ def _is_by_another(judge: str, clip: Clip) -> bool:
 def _refuse_two_draws(movie: str, clips: Iterable[Clip], cells: Cells) -> None:
     """Raise FilmError if judgements, all of cells of the film, are of two draws.
 
-    They are if they have two seeds, two windows at one place, or one window at two places.
+    A draw has one seed, and puts each window at one place of its order. So judgements are of two draws if
+    they name two seeds, have two windows at one place, or have one window at two places.
     """
-    index_of = cache(cells.index_of)  # many judge the same windows
+    index_of = cache(cells.index_of)  # looked up once for all who judged a window
     seeds: set[int] = set()
-    cell_at: dict[int, int | None] = {}  # by place
-    place_of: dict[int | None, int] = {}  # by cell
+    cell_at: dict[int, int | None] = {}  # place -> the window that the first judgement has there
+    place_of: dict[int | None, int] = {}  # window -> the place at which the first judgement has it
     for clip in clips:
         seed = named_seed(clip)
         if seed is not None:
             seeds.add(seed)
 
-        # The first clip at a place says which window is there.
         place = place_in(clip)
         cell = index_of(clip.start_s, clip.end_s)
-        has_another_cell = cell_at.setdefault(place, cell) != cell
-        if has_another_cell or len(seeds) > 1:
+        first_cell_at_place = cell_at.setdefault(place, cell)
+        has_two_windows_at_place = first_cell_at_place != cell
+        has_two_seeds = len(seeds) > 1
+        if has_two_windows_at_place or has_two_seeds:
             raise FilmError(message("rate_seeds", movie=movie, clip=clip.clip_id, column=PLACE, place=place))
 
-        # The first clip of a window says at which place it is.
-        other_place = place_of.setdefault(cell, place)
-        if other_place != place:
-            places = {"column": PLACE, "place": other_place, "other": place}
+        first_place_of_cell = place_of.setdefault(cell, place)
+        if first_place_of_cell != place:
+            places = {"column": PLACE, "place": first_place_of_cell, "other": place}
             raise FilmError(message("rate_places", movie=movie, clip=clip.clip_id, **places))
 
 
@@ -795,18 +810,21 @@ def _keep_cells(filtered: JudgementFilter, cells: Cells) -> None:
 
 
 def _keep_cells_with_content(filtered: JudgementFilter, cells: Cells) -> None:
-    """Leave in a filter only the judgements of cells that have content, or had it when drawn.
+    """Leave in a filter only the judgements of windows that have content, or had it when they were drawn.
 
-    They are sorted in the order of the draw.
+    Content is what is neither black nor credits. A judgement may state how much its window had when it was
+    drawn; otherwise the window's present content decides. The judgements that are left are sorted in the
+    order of the draw.
     """
-    index_with_content = cache(cells.index_with_content)  # many judge the same windows
+    # The cell of these times if it has content, else None. It is looked up once for all who judged a window.
+    index_with_content = cache(cells.index_with_content)
 
-    def has_content(clip: Clip) -> bool:
-        """Whether the clip states its content when drawn, or its cell has content now."""
-        states_content = content_at_draw(clip) is not None
-        return states_content or index_with_content(clip.start_s, clip.end_s) is not None
+    def has_or_had_content(clip: Clip) -> bool:
+        """Whether the judgement states its window's content, or the window has content now."""
+        states_content_when_drawn = content_at_draw(clip) is not None
+        return states_content_when_drawn or index_with_content(clip.start_s, clip.end_s) is not None
 
-    filtered.keep(has_content, message("why_empty"))
+    filtered.keep(has_or_had_content, message("why_empty"))
     filtered.clips.sort(key=place_in)
 
 

@@ -85,7 +85,12 @@ class _Posterior:
     """
 
     def __init__(self, both: int, neither: int, only_first: int, only_second: int) -> None:
-        """Compute values of x and y, and weights, by which a mean over their distributions is a sum.
+        """Say what is believed of two annotators' answers to all cells, given their answers to some.
+
+        Three unknown shares describe these answers: u is the share of cells that the two answer differently;
+        x is the share of "both positive" among cells that they answer alike; y is the share of "only the
+        first positive" among cells that they answer differently. Each has a Beta distribution. Those of x and
+        y are replaced by N weighted values each, so that a mean over x and y is a sum over pairs of values.
 
         Parameters
         ----------
@@ -94,17 +99,20 @@ class _Posterior:
         """
         from scipy.special import betaincinv  # noqa: PLC0415 - slow, and films are opened without it
 
-        # Nodes and weights of Gauss-Legendre quadrature, moved from [-1, 1] to probabilities in [0, 1].
+        # Gauss-Legendre quadrature integrates over [-1, 1]. Its nodes are moved to probabilities in [0, 1],
+        # and the quantiles at these probabilities are the values of x and of y.
         nodes, node_weights = np.polynomial.legendre.leggauss(N_NODES)
         probabilities = (nodes + 1) / 2
-        # Quantiles at these probabilities: a mean over them is one over the distribution.
         x = betaincinv(both + PRIOR, neither + PRIOR, probabilities)[:, None]  # [N, 1]
         y = betaincinv(only_first + PRIOR, only_second + PRIOR, probabilities)  # [N]
+        # Kappa depends on x and y by these two terms only (the formula of e, at the class).
         self.x_term: Floats = 2 * x * (1 - x)
         self.y_term: Floats = 2 * y * (1 - y)
-        # The weights of the nodes add up to 2, and so those of pairs of nodes to 4.
+        # The weights of the nodes add up to 2, the length of [-1, 1]; their products add up to 4, and are
+        # divided by it: the weights of a mean add up to 1.
         self.weights: Floats = np.outer(node_weights, node_weights) / 4
-        # u is the sum of two of the four shares, each of which has the prior; so is 1 - u.
+        # The two parameters of u's Beta distribution are counts: of cells answered differently, and alike.
+        # Each count is that of two of the four pairs of answers, and has the prior of both.
         self.u_first = only_first + only_second + 2 * PRIOR
         self.u_second = both + neither + 2 * PRIOR
 
@@ -117,10 +125,15 @@ class _Posterior:
         return float((self.weights * probabilities).sum())
 
     def _least_u(self, k: float) -> Floats:
-        """Compute for each x and y the least u for which kappa is at most k [N, N]; 1 if it never is.
+        """Compute how often two annotators must at least differ for kappa to be at most k; 1 if it never is.
 
-        "Kappa is at most k" is 1 - u / e <= k, or u >= (1 - k) e. Divided by (1 - u)² and with the odds
-        o = u / (1 - u), it becomes a o² + b o - c >= 0, with
+        The result [N, N] is the least share u of cells that they answer differently, for each value of x and
+        y (`_Posterior`, which also says what e is). "Kappa is at most k" is 1 - u / e <= k, which is
+
+            u >= (1 - k) e,    with    e = u + 2 x (1 - x) (1 - u)² - 2 y (1 - y) u²
+
+        With the odds o = u / (1 - u), and both sides divided by (1 - u)², it becomes a o² + b o - c >= 0,
+        where u / (1 - u)² is o (1 + o), and
 
             a = k + (1 - k) 2 y (1 - y),    b = k,    c = (1 - k) 2 x (1 - x)
 

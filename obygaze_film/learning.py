@@ -232,6 +232,9 @@ def learn_from_judgements(
 ) -> Learnt:
     """Train a model of scored films anew, on its corpus and on what people judged in the films.
 
+    The model is evaluated twice, on the corpus alone and on the corpus with the judged spans, so that the
+    result tells what the judgements changed.
+
     Model, backbone, task and tests are those that scored the films. The features of a judged span are a mean
     over the film's windows that lie in it by more than half; if there is no such window, over all windows
     that overlap it.
@@ -285,14 +288,18 @@ def learn_from_judgements(
     _refuse_unusable_films(films, key, manifest)
     corpus = om.load_dataset(store, manifest, backbone=scored.backbone)
 
-    # Keep the judgements that can be learnt from; `usable` notes how many it left out, and why. A model that
-    # reads concepts can't learn from judgements that agree with it and name none.
+    # Judgements with the corpus's names of levels and concepts, under definitions that mean the same
     movies = [film.movie for film in films]
     judgements_like_corpus = _in_terms_of_corpus(judgements, movies, manifest.codebook, same_meaning)
+
+    # Those that can be learnt from. Each step leaves some out of `usable`, which notes how many, and why.
+    # `usable.clips` are those that are left.
     usable = JudgementFilter(judgements_like_corpus, _note_left_out)
-    reads_concepts = "present" in spec.requests()
+    reads_concepts = "present" in spec.requests()  # whether the model learns from which concepts are present
     _keep_usable(usable, movies, manifest.codebook, reads_concepts=reads_concepts)
     drop_judges_without_concepts(usable, positive_of(scored), judgements)
+
+    # Their features; a judgement of a span without any window has none.
     judged = _judged_features(films, usable.clips, windows, corpus)
     if not judged.clips:
         n = counted_message("n_judgements", len(judgements))
@@ -399,22 +406,31 @@ def _keep_usable(
 ) -> None:
     """Keep the judgements that a model can learn from; the filter notes how many others there are, and why.
 
+    Left out are judgements of other films, and those of a level that counts as no label, such as "not sure".
+    A model that learns from concepts also leaves out judgements by which somebody only agreed with a passage
+    and named no concepts: that does not mean that there are none.
+
     Parameters
     ----------
     filtered : JudgementFilter
+        The judgements; those that can't be learnt from are taken out of it.
     movies : sequence of str
         The films that are scored.
     book : Codebook
         Of the corpus.
     reads_concepts : bool
-        Whether the model learns from concepts. Judges who only agree with a passage name no concepts: that
-        does not mean that there are none.
+        Whether the model learns from concepts.
     """
+
+    def says_which_concepts(clip: Clip) -> bool:
+        """Whether a judgement names concepts, or is none by which somebody only agreed with a passage."""
+        only_agrees = clip.extras.get("judgement") == "agree"
+        return bool(clip.concepts) or not only_agrees
+
     filtered.keep(lambda clip: clip.movie in movies, "of other films")
     filtered.keep(lambda clip: clip.level in book.labels, "of a level that does not count")
     if reads_concepts:
-        why_not = "that agree and name no concept"
-        filtered.keep(lambda clip: bool(clip.concepts) or clip.extras.get("judgement") != "agree", why_not)
+        filtered.keep(says_which_concepts, "that agree and name no concept")
 
 
 def _note_left_out(n: int, why: str) -> str:
@@ -600,14 +616,17 @@ def learn_films(
     (store_of_corpus,) = stores_of_corpus
     timelines = [*films.values()]
 
-    # Read the judgements, and decide which of them mean the same as the corpus's labels. What people agreed
-    # on counts in place of what they judged differently.
+    # Read the judgements. What people agreed on counts in place of what they judged differently (`settled`).
     table_names = (JUDGEMENTS, PASSAGES)
     tables = read_judged(films, manifest.codebook, table_names, judged, settled=True, root=manifest.root)
-    definition_of_corpus = manifest.codebook.definition()
-    accepted = _accepted_definitions(tables, definition_of_corpus, accepts_all=same_meaning)
 
-    # Find the stores of the films' windows, whose features are learnt from.
+    # The definitions under which judgements mean the same as the corpus's labels: the corpus's own, and, if
+    # the person declares it, all under which people judged.
+    definition_of_corpus = manifest.codebook.definition()
+    accepted_definitions = _accepted_definitions(tables, definition_of_corpus, accepts_all=same_meaning)
+
+    # Find the stores of the films' windows, whose features are learnt from: those that are named, and those
+    # that lie beside the films' folders.
     stores_of_windows = [open_store(path) for path in windows]
     for folder, film in films.items():
         stores_of_windows += stores_near(folder, film)
@@ -622,13 +641,15 @@ def learn_films(
             store_of_corpus,
             key=key,
             policy=policy,
-            same_meaning=accepted,
+            same_meaning=accepted_definitions,
             progress=progress,
         )
         learnt = replace(learnt, notes=(*tables.notices, *notes, *learnt.notes))
 
         report = learning_report(learnt)
-        other_definitions = [definition for definition in accepted if definition != definition_of_corpus]
+        other_definitions = [
+            definition for definition in accepted_definitions if definition != definition_of_corpus
+        ]
         report = replace(report, record={**report.record, "same_meaning": other_definitions})
         write_report(report, folder)
 
@@ -661,6 +682,9 @@ def _accepted_definitions(tables: JudgedTables, definition_of_corpus: str, *, ac
 def _refuse_other_definitions(judged: Manifest, book: Codebook, same_meaning: Collection[str]) -> None:
     """Raise FilmError if judgements were made under definitions of another meaning than the corpus's.
 
+    A definition is the digest of the texts on levels and concepts that a judge read. One that differs from
+    the corpus's is accepted if somebody declared that it means the same (`same_meaning`).
+
     Parameters
     ----------
     judged : Manifest
@@ -670,15 +694,17 @@ def _refuse_other_definitions(judged: Manifest, book: Codebook, same_meaning: Co
         Definitions that mean the same as the corpus's.
     """
     definition_of_corpus = book.definition()
+    accepted = {definition_of_corpus, *same_meaning}
+    n_by_definition = judgements_of(judged).definitions  # definition -> number of judgements
     n_by_other_definition = {
-        definition: n
-        for definition, n in judgements_of(judged).definitions.items()
-        if definition != definition_of_corpus and definition not in same_meaning
+        definition: n for definition, n in n_by_definition.items() if definition not in accepted
     }
     if not n_by_other_definition:
         return
+
+    # The message names the definitions of codebooks that are known: built-in ones, and the corpus's.
     n = counted_message("n_judgements", sum(n_by_other_definition.values()))
-    meanings = Meanings((), [book])  # to name definitions in the message
+    meanings = Meanings((), [book])
     names = "; ".join(meanings.name(definition) for definition in n_by_other_definition)
     corpus = meanings.name(definition_of_corpus)
     raise FilmError(message("learn_definition", n=n, names=names, corpus=corpus))
@@ -934,7 +960,11 @@ def _auc_by_movie(table: pd.DataFrame) -> "pd.Series[float]":
 
 
 def learning_report(learnt: Learnt) -> Report:
-    """Report what judgements changed: a sentence for each kind of films, and the AUC of each film."""
+    """Report what a model learnt from judgements: how its AUC changed in each film, and in all together.
+
+    Films of the corpus and films that people judged have a sentence each. If no change can be told of the
+    judged films, a note says why: only one was judged, or none has judgements of both classes.
+    """
     # Heading, column of the table, and the function that writes a cell.
     columns: list[Column] = [
         ("movie", "movie", str),
@@ -947,9 +977,10 @@ def learning_report(learnt: Learnt) -> Report:
     claims = learnt.claims
     notes = [RULES]
     n_judged_films = _n_judged_films(learnt.films)
+    n_judged_films_with_auc = change_of(learnt.films, judged=True).n_movies
     if n_judged_films == 1:
         notes.append(ONLY_JUDGED_FILM)
-    elif not change_of(learnt.films, judged=True).n_movies:
+    elif n_judged_films_with_auc == 0:
         notes.append(ONE_CLASS_JUDGED)
     n_judgements = int(learnt.films["judged"].sum())
     return Report(

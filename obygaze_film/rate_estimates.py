@@ -75,7 +75,12 @@ def estimate_rate(
 
     A cell is a window that may be drawn and judged; its content are its seconds that can be judged. The
     model's probabilities help the estimate, and the judgements correct them. The share is that of the cells
-    that judges are sure of.
+    that judges are sure of: the cells in `unsure` are no part of it, and only show what the model says of
+    drawn cells.
+
+    Three steps follow each other: the estimate with the interval of a score test (`difference_estimate`); a
+    wider interval after few judgements (`widened_to_exact`); and both moved to shares that the film can still
+    have (`_within_the_possible`).
 
     Parameters
     ----------
@@ -93,16 +98,17 @@ def estimate_rate(
         The judgements are multiples of 1 / `denominator`.
     """
     unsure_cells = np.array(unsure, dtype=np.int64)
-    cells_of_rate = cells.without(unsure)
+    cells_of_rate = cells.without(unsure)  # the share is of these
     if sampling == SEQUENTIAL_POISSON:  # as earlier versions drew, and estimated
         if len(unsure_cells):
-            # A model that says the same of every cell is not used.
+            # These versions did not use the model then. A model that says the same of every cell is not used.
             cells_of_rate = replace(cells_of_rate, p=np.full_like(cells.p, 0.5))
         estimates = _estimate_sequential_poisson(cells_of_rate, judged, y)
         return _within_the_possible(estimates, cells_of_rate, judged, y, denominator=None)
 
-    # The weight of a cell is its content divided by its chance to be drawn. Cells without content are never
-    # drawn: they have neither a chance nor a weight.
+    # How cells were drawn. The cells of which judges were not sure were drawn too, and count here. The weight
+    # of a cell is its content divided by its chance to be drawn. Cells without content are never drawn: they
+    # have neither a chance nor a weight.
     n_drawn = judged.shape[1] + len(unsure_cells)
     chances = inclusion_chances(cells.content_s, n_drawn)  # [C]
     weights = np.divide(cells.content_s, chances, out=np.zeros_like(chances), where=chances > 0)
@@ -153,7 +159,10 @@ def _within_the_possible(
     *,
     denominator: int | None,
 ) -> Estimates:
-    """Move estimates and the ends of their intervals to shares that the film can have (`PossibleShares`).
+    """Move estimates and the ends of their intervals to shares that the film can have.
+
+    Each draw judged other cells, and so leaves other shares possible (`PossibleShares`). What was judged is
+    certain: if 40 s of 100 s were judged positive and 20 s negative, the share lies from .4 to .8.
 
     Parameters
     ----------
@@ -179,6 +188,7 @@ def _within_the_possible(
         estimates.low_without_model,
         estimates.high_without_model,
     )
+    # The interval with the model contains its estimate, wherever each of the three was moved to.
     return replace(
         estimates,
         value=with_model.value,
@@ -220,9 +230,13 @@ def _moved_to_possible(
 def widened_to_exact(estimates: Estimates, y: Floats, weights: Floats, chances: Floats) -> Estimates:
     """Widen intervals until they contain the exact interval of level `MIN_LEVEL` (`exact_interval`).
 
-    The exact interval is that of the effective sample size: the number of independent draws that give the
-    judged share the variance that it has here. The interval from the judgements alone is widened to contain
-    it. The interval with a model is stretched by the same factors, one for each side of the estimate.
+    After few judgements, other intervals contain some shares too rarely. Three steps widen them:
+
+    1. The exact interval is that of independent draws. So these draws are replaced by as many independent
+       ones as give the judged share the same variance: the effective sample size.
+    2. The interval from the judgements alone is widened to contain the exact one.
+    3. For an interval with a model there is no exact one. It is stretched by the factors by which the
+       interval from the judgements alone became longer, on either side of the estimate.
 
     Parameters
     ----------
@@ -248,7 +262,7 @@ def widened_to_exact(estimates: Estimates, y: Floats, weights: Floats, chances: 
     stretch_below = _stretch(share - low_without_model, share - estimates.low_without_model)
     stretch_above = _stretch(high_without_model - share, estimates.high_without_model - share)
 
-    # The interval with a model
+    # The interval with a model, stretched alike
     low = estimates.value - stretch_below * (estimates.value - estimates.low)
     high = estimates.value + stretch_above * (estimates.high - estimates.value)
     return replace(
@@ -356,8 +370,8 @@ class PossibleShares:
         """Move the ends of an interval around an estimate (`value`) to the nearest possible shares.
 
         If all judged cells are negative, or all are positive, exact bounds replace the ends. In any case the
-        interval contains the shares that the film would have with the longest cell left judged otherwise
-        than estimated: no model knows how people would judge a single cell.
+        interval reaches as far from the estimate as a single cell can move it, the longest that nobody
+        judged: no model knows how people would judge one cell.
         """
         # All content was judged: the share is known.
         if self._max_left_s == 0:
@@ -375,7 +389,8 @@ class PossibleShares:
         low_s = min(low_s, value_s - self._longest_cell_s)
         high_s = max(high_s, value_s + self._longest_cell_s)
 
-        # Back to shares, which lie just inside the interval
+        # Back to shares. The interval is made a little longer (`ROUNDING`), so that a film whose share is
+        # exactly that of an end lies within it.
         possible_low = self._share_of(self._nearest_possible(low_s))
         possible_high = self._share_of(self._nearest_possible(high_s))
         return max(0.0, possible_low - ROUNDING), min(1.0, possible_high + ROUNDING)
@@ -401,6 +416,10 @@ class PossibleShares:
     def _exact_ends_s(self) -> tuple[float, float] | None:
         """Return exact bounds of the positive seconds of the cells left, if all judged cells have one label.
 
+        If no judged cell is positive, the cells left may all be negative, and only so many seconds of them
+        can be positive that a draw without any positive cell is not too unlikely (`bound_of_unseen_s`). If
+        all judged cells are positive, the same holds of negative seconds.
+
         None if judged cells have different labels, or if any part of a cell may be positive: then no exact
         bounds are known.
         """
@@ -413,18 +432,21 @@ class PossibleShares:
         are_all_positive = (self._labels == 1).all()
         if are_all_positive:
             max_negative_s = self._bound_of_other_label_s()
-            return self._max_left_s - max_negative_s, self._max_left_s
+            min_positive_s = self._max_left_s - max_negative_s
+            return min_positive_s, self._max_left_s  # the latter if all cells left are positive
         return None
 
     def _bound_of_other_label_s(self) -> float:
-        """Return how many seconds left can at most have the label that no judged cell has.
+        """Return an upper bound, of level .975, of the seconds that have the label that no judged cell has.
 
-        If all judged cells are negative, these are positive seconds, and the other way round. The bound of
-        `bound_of_unseen_s` is lowered to the next number of seconds that cells left can have.
+        If all judged cells are negative, it is of positive seconds; if all are positive, of negative ones.
+        Such seconds can only be in the cells left, those that nobody judged.
         """
         bound_s = bound_of_unseen_s(self._content_s, self._judged)
-        if self._possible_left_s is None:
+        if self._possible_left_s is None:  # any number of seconds is possible
             return bound_s
+        # As cells are positive as a whole, or by given parts, only some numbers of seconds are possible: the
+        # bound is lowered to the largest of these that is not above it.
         is_within_bound = self._possible_left_s <= bound_s + SUM_SLACK_S
         return float(self._possible_left_s[is_within_bound].max())
 
@@ -535,7 +557,7 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
     chances = inclusion_chances(cells.content_s, judged.shape[1], SEQUENTIAL_POISSON)
     is_certain = chances >= 1  # [C]
 
-    # Of each judged cell that is certain to be drawn, its share of the film; 0 for other judged cells.
+    # The certain cells: the share of the film of each one; 0 for other judged cells.
     shares = np.where(is_certain, cells.content_s / cells.content_s.sum(), 0.0)[judged]  # [B, n]
     certain_positive_share = (shares * y).sum(axis=1)
     certain_share = shares.sum(axis=1)
@@ -546,7 +568,8 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
         # gives exactly 1 where all cells are positive.
         return _without_error(certain_positive_share / certain_share)
 
-    # The other cells count equally in their rate, and certain ones do not count in it.
+    # The other cells count equally in their rate, as they were drawn with chances in proportion to their
+    # content; certain ones do not count in it.
     weights = (~is_certain)[judged].astype(np.float64)
     p_of_others = _mean_and_variance(cells.p[~is_certain], others_s)
     rate_of_others = difference_estimate(
@@ -556,9 +579,10 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
         chances[judged],
         film_p=p_of_others.mean,
         film_variance=p_of_others.variance,
-        is_chance_by_label=False,
+        is_chance_by_label=False,  # as earlier versions estimated
     )
-    # Earlier versions showed intervals from `MIN_SURE_WINDOWS` judgements on: these stay as they were.
+    # Earlier versions showed intervals from `MIN_SURE_WINDOWS` judgements on, and these stay as they were.
+    # Intervals of fewer judgements are new, and would be too short.
     if y.shape[1] < MIN_SURE_WINDOWS:
         rate_of_others = widened_to_exact(rate_of_others, y, weights, chances[judged])
     return _rescaled(rate_of_others, offset=certain_positive_share, factor=1 - certain_share)
@@ -613,6 +637,9 @@ def difference_estimate(
 
         rate = mean_y + gain (film_p - mean_p)
 
+    Here mean_y is the positive share of the sample, mean_p the model's mean over it, film_p its mean over the
+    population, and the gain says how far the model is trusted: 0 not at all, 1 fully.
+
     The interval is that of a score test (`_ScoreTest`). Sources: Cassel, Särndal and Wretman, Biometrika 1976
     (difference estimate); Angelopoulos et al., Science 2023 (prediction-powered inference); Angelopoulos,
     Duchi and Zrnic 2023 (the gain of the smallest variance).
@@ -638,28 +665,33 @@ def difference_estimate(
     """
     from scipy.special import ndtri  # noqa: PLC0415 - slow, and films are opened without it
 
+    # 1. mean_y: over the cells that judges were sure of
     labels = np.asarray(y, dtype=np.float64)
     judged_p = np.asarray(p, dtype=np.float64)
     raw_weights = np.asarray(weights, dtype=np.float64)
     weight_of_sure = raw_weights.sum(axis=1)  # [B]
     parts = raw_weights / weight_of_sure[:, None]  # weights that add up to 1 in each draw
+    mean_y = (parts * labels).sum(axis=1)
 
-    # The mean p of all cells of each sample, those that judges were not sure of among them
-    further_p = np.asarray(unsure_p, dtype=np.float64)
-    further_weights = np.asarray(unsure_weights, dtype=np.float64)
-    share_sure = weight_of_sure / (weight_of_sure + further_weights.sum())
-    sum_of_p = (raw_weights * judged_p).sum(axis=1) + further_weights @ further_p
-    mean_p = sum_of_p / (weight_of_sure + further_weights.sum())
+    # 2. mean_p: over all cells of each sample, those that judges were not sure of among them
+    p_of_unsure = np.asarray(unsure_p, dtype=np.float64)
+    weights_of_unsure = np.asarray(unsure_weights, dtype=np.float64)
+    share_sure = weight_of_sure / (weight_of_sure + weights_of_unsure.sum())
+    sum_of_p = (raw_weights * judged_p).sum(axis=1) + weights_of_unsure @ p_of_unsure
+    mean_p = sum_of_p / (weight_of_sure + weights_of_unsure.sum())
 
-    # How much higher p is in positive cells than in negative ones. If the model contradicts the judges, or
-    # says the same of every cell, the difference is set to 0, and so the model is not used.
+    # 3. What the gain follows from: how much higher p is in positive cells than in negative ones, and how
+    # much p varies. If the model contradicts the judges, or says the same of every cell, the difference is
+    # set to 0, and so the model is not used.
     variance_p = np.maximum(film_variance, MIN_VARIANCE)
     means_p = _means_by_label(parts, labels, judged_p)
     difference_p = np.maximum(means_p.positives - means_p.negatives, 0)
     difference_p = np.where(variance_p > MIN_VARIANCE, difference_p, 0)
 
+    # 4. The test tells which rates are compatible with the judgements. Its estimate is the rate of the
+    # formula above, where the gain depends on the rate itself.
     with_model = _ScoreTest(
-        mean_y=(parts * labels).sum(axis=1),
+        mean_y=mean_y,
         mean_p=mean_p,
         share_sure=share_sure,
         film_p=film_p,
@@ -760,9 +792,10 @@ class _ScoreTest:
         return value, low, high
 
     def gain(self, rate: Floats) -> Floats:
-        """Return the weight of p in the estimates if the rates are these [B].
+        """Return how far the model's probabilities p are trusted in the estimates, 0 to 1, at rates [B].
 
-        It is `gain` of the class's formulas, and 0 if the test does not use the model.
+        It is the slope of judgements on probabilities: their covariance, rate (1 - rate) difference_p,
+        divided by the variance of p. It is 0 if the test does not use the model.
         """
         if not self.uses_model:
             return np.zeros_like(rate)
@@ -774,17 +807,22 @@ class _ScoreTest:
         return np.asarray(rate - self.mean_y + self.gain(rate) * (self.mean_p - self.film_p))
 
     def margin(self, rate: Floats) -> Floats:
-        """Return z standard errors of the estimates, by the class's formulas, if the rates are these [B]."""
+        """Return z standard errors of the estimates if the rates are these [B].
+
+        The steps are the class's formulas: the variance of a single cell's judgement, less what the model
+        saves of it, times the factor that makes of it the variance of the estimate.
+        """
         variance_y = rate * (1 - rate)
         gain = self.gain(rate)
+        # 2 gain covariance - gain² variance_p, where the covariance is variance_y difference_p.
         saved_by_model = 2 * gain * variance_y * self.difference_p - gain * gain * self.variance_p
         variance = variance_y - self.share_sure * saved_by_model
-        if self.is_chance_by_label:
-            factor = self.variance_factors.at_rate(rate)
+        if self.is_chance_by_label:  # positive and negative cells have chances of their own to be drawn
+            variance_factor = self.variance_factors.at_rate(rate)
         else:
-            factor = self.variance_factors.all_cells
+            variance_factor = self.variance_factors.all_cells
         # Rounding may bring a variance of 0 below 0.
-        return np.asarray(np.sqrt(self.z_squared * factor * np.maximum(variance, 0)))
+        return np.asarray(np.sqrt(self.z_squared * variance_factor * np.maximum(variance, 0)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -796,11 +834,12 @@ class _MeansByLabel:
     negatives: Floats
 
     def at_rate(self, rate: Floats) -> Floats:
-        """Return the variance factor that is expected if the share `rate` [B] of cells is positive.
+        """Return the mean over all cells that is expected if the share `rate` [B] of them is positive.
 
-        Intervals ask this of rates that differ from the judged one. A cell adds to the variance of the judged
-        rate its squared deviation from the mean, times the factor of its label. If the share `rate` of cells
-        is positive (1) and the others are negative (0), the mean is `rate`, and the squared deviations are
+        It is for means of variance factors (`_variance_factors`): a cell adds to the variance of the judged
+        rate its squared deviation from this rate, times its variance factor. `positives` and `negatives` are
+        the mean factors of cells of either label. If the share `rate` of cells is positive (1) and the others
+        are negative (0), the mean is `rate`, and the squared deviations are
 
             positive cells: a share `rate` with (1 - rate)², so that they add rate (1 - rate)² positives
             negative cells: a share 1 - rate with rate², so that they add (1 - rate) rate² negatives

@@ -419,10 +419,18 @@ class _Weights(NamedTuple):
 def _weights_of(grid: RowGrid, is_predicted: NDArray[np.bool_], is_unlike: NDArray[np.bool_]) -> _Weights:
     """Weigh the windows [N] of a film for averages over its rows: by the seconds of each row that they cover.
 
-    Only windows with a prediction (`is_predicted` [N]) count. If those that are unlike any training clip
-    (`is_unlike` [N]) cover more of a row than the others, the row counts as unlike the training, and all its
-    windows are averaged. Any other row is averaged over the windows that are like the training.
+    Only windows with a prediction count. Some of them may be unlike any training clip. If these cover more of
+    a row than the others, the row counts as unlike the training, and all its windows are averaged. Any other
+    row is averaged over the windows that are like the training.
+
+    Parameters
+    ----------
+    grid : RowGrid
+        The windows, the rows, and how many seconds of each row [R] each window covers.
+    is_predicted, is_unlike : ndarray of bool, shape [N]
+        Whether a window has a prediction, and whether it is unlike any training clip.
     """
+    # Seconds of each row by each window [R, N]; 0 for windows that do not count
     predicted = _only_windows(grid.covered, is_predicted)
     like_training = _only_windows(grid.covered, is_predicted & ~is_unlike)
 
@@ -431,7 +439,8 @@ def _weights_of(grid: RowGrid, is_predicted: NDArray[np.bool_], is_unlike: NDArr
     is_row_missing = predicted_s <= 0
     is_row_unlike = ~is_row_missing & (like_training_s < predicted_s / 2)
 
-    # Each row has its weights from one of the two, and 0 from the other.
+    # A row that is unlike the training has the first weights, any other row the second: each of the two
+    # arrays is made 0 in the other one's rows, so that their sum is the choice.
     used = _only_rows(predicted, is_row_unlike) + _only_rows(like_training, ~is_row_unlike)
     return _Weights(predicted=predicted, used=used, missing=is_row_missing, unlike=is_row_unlike)
 
@@ -457,9 +466,14 @@ def _probability_columns(model: "Model", logit: Floats) -> dict[str, Floats]:
 def _concept_columns(
     model: "Model", film_predictions: pd.DataFrame, weights: csr_array, has_no_p: NDArray[np.bool_]
 ) -> dict[str, Floats]:
-    """Compute each concept's value, probability and, of a concept bottleneck, contribution to the logit.
+    """Compute what a model finds of each concept in the rows of a film, as columns [R].
 
-    Of a bottleneck without usual values, such as a tree, also the change of the probability due to it.
+    - `CONCEPT_value`: the mean of its values over the row's windows;
+    - `CONCEPT_p`: its probability, computed from this mean;
+    - of a concept bottleneck, `CONCEPT_contribution`: the mean of what it adds to the logit. The logit is the
+      sum of these and of a constant one, `base_contribution`;
+    - of a bottleneck without usual values, such as a tree, `CONCEPT_change`: the mean change of the
+      probability due to it.
 
     Parameters
     ----------
@@ -480,7 +494,6 @@ def _concept_columns(
     values = np.array(averages).T  # [R, concepts]
     probabilities = model.probabilities_of(values)
 
-    # The logit of a bottleneck is the sum of its concepts' contributions and of a constant one, its base.
     has_contributions = isinstance(model.estimator, ConceptBottleneck)
     columns = {}
     for index, concept in enumerate(concepts):
@@ -666,13 +679,14 @@ def _read_tables(
 ) -> list[tuple[str, pd.DataFrame]]:
     """Read a table of shots, or of a person's flags (`flagged`); return each film with its rows.
 
-    A film is named as in `movies`, whatever form of its id the table has. A table for one film alone must be
-    of this film.
+    A film is named as in `movies`, whatever form of its id the table has; one that is none of these keeps the
+    name that it has in the table. If there is one movie, only its rows are read.
     """
     only_movies = movies if len(movies) == 1 else None
+    parts_of_film = read_parts(path, only_movies, flagged=flagged)  # name in the table -> its shots
     tables = []
-    for name, parts in read_parts(path, only_movies, flagged=flagged).items():
-        movie = find_film(name, movies) or name
+    for name_in_table, parts in parts_of_film.items():
+        movie = find_film(name_in_table, movies) or name_in_table
         tables.append((movie, _shot_table(movie, parts, path.name)))
     return tables
 

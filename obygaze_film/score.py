@@ -419,24 +419,31 @@ def _score(
         tables.append(rows)
         records.append(_model_record(scorer, rows, grid))
 
+    # Models have different columns, such as those of their concepts: the table has all of them, in a fixed
+    # order.
     table = pd.concat(tables, ignore_index=True).reindex(columns=_columns_of(tables))
-    n_missing = _n_without_prediction(grid, scorers)
+    n_missing = _n_without_prediction(grid, scorers)  # windows of which no model has a prediction
     return Timeline(
         record=_film_record(store, records, grid, shots, facts, n_missing=n_missing),
         # Whole numbers that may be missing
         table=table.astype({"called": "Int64", "n_windows": "Int64"}),
         shots=shots.assign(movie=grid.movie)[list(SHOT_COLUMNS)],
-        frames=_traces(store, scorers, grid, shots),
-        classes=probable_classes(store, grid.windows),
+        frames=_traces(store, scorers, grid, shots),  # values of single frames, by models that read frames
+        classes=probable_classes(store, grid.windows),  # what classifiers in the store find in windows
     )
 
 
 def _traces(store: Store, scorers: Sequence[_Scorer], grid: RowGrid, shots: pd.DataFrame) -> pd.DataFrame:
-    """Join the traces of a film by all models that read frames, without black pictures and credits."""
+    """Join the traces of a film by all models that read frames.
+
+    A trace is a table of what a model says of single frames, averaged over short steps of the film. Black
+    pictures and credits are left out, as no model judges them.
+    """
     traces = []
     for scorer in scorers:
         trace = traces_of(scorer.model, scorer.key, store, grid.movie, grid.windows.clip_ids)
-        if len(trace):
+        reads_frames = len(trace) > 0  # the trace of any other model is empty
+        if reads_frames:
             traces.append(_without_black_or_credits(trace, shots))
     return pd.concat(traces, ignore_index=True) if traces else NO_TRACES
 
@@ -813,14 +820,15 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_train
     logits = rows.loc[counted, "logit"].to_numpy(dtype=np.float64)
     value, band_low, band_high = model.calibration.expected_share(logits, counted_seconds)
 
-    # The bracket, and the usual one of a film of many windows
+    # The bracket of this film, and the usual one, of a film of many windows. In few windows, chance decides
+    # more on the share: this adds a variance.
     n_windows = counted_s / window_s
     extra_variance = _extra_variance(model, rows.loc[counted, "p"], counted_seconds, n_windows)
     bracket_low, bracket_high = model.calibration.bracket(value, extra_variance)
     usual_low, usual_high = model.calibration.bracket(value)
     wider_below = usual_low - bracket_low
     wider_above = bracket_high - usual_high
-    is_wider = max(wider_below, wider_above) >= MIN_ADDED_WIDTH
+    is_clearly_wider = max(wider_below, wider_above) >= MIN_ADDED_WIDTH
 
     return Rate(
         value=value,
@@ -831,7 +839,8 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_train
         reason="",
         unreliable=unreliable_share,
         counted_s=counted_s,
-        n_windows=n_windows if is_wider else None,  # kept only if it is why the bracket is wider
+        # The number of windows is told only if it explains why the bracket is wider than usual.
+        n_windows=n_windows if is_clearly_wider else None,
     )
 
 

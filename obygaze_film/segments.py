@@ -103,11 +103,14 @@ class Reason:
 
     @property
     def goes_both_ways(self) -> bool:
-        """Whether its mean change and its mean contribution contradict each other: one is above 0, one below.
+        """Whether the concept raises the passage's probability by one mean and lowers it by another.
 
-        This happens if it raises the probability in some rows and lowers it in others: it is then neither for
-        nor against. Without a usual value, as of a tree, a contribution follows a clip's path and
-        contradicts nothing.
+        The two means are those of its change of the probability and of its contribution to the logit. They
+        contradict each other if the concept raises the probability in some rows and lowers it in others: it
+        is then a reason neither for the passage nor against it.
+
+        Of a tree, a concept has no usual value, and its contribution only says which way clips took through
+        the tree: it contradicts nothing.
         """
         if self.change is None or self.usual_p is None:
             return False
@@ -169,7 +172,8 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
 
     Segments that are at most 5 s apart are one; those shorter than 5 s are left out. If there are fewer than
     `top`, stretches around the highest peaks below the threshold are added. Segments that reach the threshold
-    are numbered 1, 2, ... by time, the weaker ones w1, w2, ... (`_numbers_of_weaker`).
+    are numbered 1, 2, ... by time, the weaker ones w1, w2 and so on. A weaker one has the same number however
+    many are listed (`_numbers_of_weaker`), as people cite segments by their numbers.
 
     Parameters
     ----------
@@ -197,14 +201,16 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
     # Runs of rows that stay above a lower threshold and reach the threshold somewhere
     strong = _runs_reaching(p, threshold, start_s, end_s)
 
-    # Runs around lower peaks, in the other rows, each with its peak as the threshold. If fewer than usual are
-    # listed, as many as usual are found all the same: their numbers depend on each other.
+    # Runs around peaks below the threshold, in rows of no strong run
     may_be_in_weaker = p < threshold
     for first_row, row_after in strong:
         may_be_in_weaker[first_row:row_after] = False
     n_listed = max(top - len(strong), 0)
     n_usually_listed = max(LISTED - len(strong), 0)
-    weaker = _runs_around_peaks(p, may_be_in_weaker, start_s, end_s, n=max(n_listed, n_usually_listed))
+    # A weaker segment is numbered by its place in time among all that are usually listed. So these are found
+    # even if fewer are listed.
+    n_weaker = max(n_listed, n_usually_listed)
+    weaker = _runs_around_peaks(p, may_be_in_weaker, start_s, end_s, n=n_weaker)
     numbers_of_weaker = _numbers_of_weaker(weaker, n_usually_listed)
 
     segments = []
@@ -387,16 +393,20 @@ def _row(columns: Columns, has_p: NDArray[np.bool_], run: Run, model: ModelRecor
 def mean_columns(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, object]:
     """Average rows [N] with a probability, by weights [N], for a row of a table of segments.
 
+    The row names three kinds of concepts: those that are seen, those that change the probability enough to be
+    a reason, and the few (`N_CONCEPTS`) that contribute most to the logit, whether or not they are either.
+
     Returns
     -------
     dict
-        Those of `SEGMENT_COLUMNS` that are averages: the probability with its band, and the lists of the
-        concepts that are named. See there which ones these are.
+        Those of `SEGMENT_COLUMNS` that are averages: the probability with its band, and lists with a value
+        for each concept that is named, joined by semicolons.
     """
     p_low, p_high = band_of_mean(rows, weights, model)
     named = []
     if model.by_concepts:
-        for place, reason in enumerate(_reasons_by_contribution(rows, weights, model)):
+        by_contribution = _reasons_by_contribution(rows, weights, model)  # the largest first
+        for place, reason in enumerate(by_contribution):
             is_among_largest = place < N_CONCEPTS and reason.contribution != 0
             is_named = reason.is_present or reason.moves or is_among_largest
             if is_named:
@@ -466,14 +476,26 @@ def band_of_mean(rows: Columns, weights: NDArray[np.float64], model: ModelRecord
 
 
 def _amount(rows: Columns, weights: NDArray[np.float64], concept: ConceptRecord, change: float | None) -> str:
-    """Tell whether rows [N] have ``more`` or ``less`` of a concept than usual, or ``mixed`` amounts.
+    """Say in a word how much of a concept a passage has: ``more`` than usual, ``less``, ``mixed`` or nothing.
 
-    It is empty where the amount is not what makes the concept a reason: of a concept in time, when it occurs
-    contributes too, and may outweigh how much of it there is.
+    It is "more" if the mean of the concept's values is above its usual value, else "less". Two cases are
+    neither:
 
-    The mean of the concept's values decides between more and less. The amount is mixed if some rows have more
-    than usual and others less, and another mean says the contrary: that of the concept's probabilities, or
-    that of the changes of the probability due to it (`change`).
+    - The amount does not explain the contribution: alone, it would move the logit the other way. So it may be
+      with a concept in time, as when it occurs contributes too. The word is then empty.
+    - Some rows have more than usual and others less, and a second mean contradicts the first: the mean of the
+      concept's probabilities, or the mean change of the probability. The word is then "mixed".
+
+    Parameters
+    ----------
+    rows : mapping of str to ndarray, each of shape [N]
+        Columns of the passage's rows.
+    weights : ndarray, shape [N]
+        Of the rows in all means.
+    concept : ConceptRecord
+        A concept with a usual value.
+    change : float, optional
+        How much of the passage's mean probability is due to the concept.
     """
     values = rows[f"{concept.name}_value"]
     mean_value = np.average(values, weights=weights)
@@ -481,24 +503,24 @@ def _amount(rows: Columns, weights: NDArray[np.float64], concept: ConceptRecord,
     contribution = _mean(rows, f"{concept.name}_contribution", weights)
     if concept.weight is not None:
         contribution_of_amount = concept.weight * float(mean_value - concept.usual)
-        is_made_by_amount = contribution_of_amount * contribution > 0
-        if not is_made_by_amount:
+        does_amount_explain_contribution = contribution_of_amount * contribution > 0  # of the same sign
+        if not does_amount_explain_contribution:
             return ""
 
-    # Do some rows have more than usual, and others less?
     counted_values = values[weights > 0]
-    do_rows_differ = counted_values.min() < concept.usual < counted_values.max()
-    if not do_rows_differ:
+    are_rows_on_both_sides = counted_values.min() < concept.usual < counted_values.max()
+    if not are_rows_on_both_sides:
         return amount
 
-    # Then it is mixed if another mean says the contrary.
+    # Does the mean probability contradict the mean value? If it equals the usual one, it does not.
     if concept.usual_p is not None:
         p = _mean(rows, f"{concept.name}_p", weights)
-        says_less = p < concept.usual_p  # if both are equal, it says nothing
+        says_less = p < concept.usual_p
         says_more = p > concept.usual_p
         contradicts_amount = says_less if amount == "more" else says_more
         if contradicts_amount:
             return "mixed"
+    # Does the concept raise the mean probability, but lower the mean logit (or the other way round)?
     if change is not None and _have_opposite_signs(change, contribution):
         return "mixed"
     return amount
@@ -540,26 +562,29 @@ def _mean_changes(rows: Columns, weights: NDArray[np.float64], model: ModelRecor
 
 
 def changes_of_rows(rows: Columns, model: ModelRecord) -> dict[str, NDArray[np.float64]]:
-    """Compute how much of the probability of each row [N] is due to each concept, by name.
+    """Return concept -> how much of the probability of each row [N] is due to it.
 
     It is the row's probability minus what it would be with the concept at its usual value. There the concept
-    adds 0 to the logit: that logit is the row's minus the concept's contribution. A model without usual
-    values, such as a tree, has the changes in its rows: they were computed when the film was scored. In
-    scores of earlier versions it has none, and its concepts are left out.
+    adds 0 to the logit, so that the logit would be the row's minus the concept's contribution.
+
+    For a model without usual values, such as a tree, the changes were computed when the film was scored, and
+    are columns of its rows. Films that earlier versions scored lack these columns: such concepts are left
+    out.
     """
     if model.has_changes:
         return {concept.name: rows[f"{concept.name}_change"] for concept in model.concepts}
     names = [concept.name for concept in model.concepts if concept.usual is not None]
     has_usual_values = len(names) > 0
     if not has_usual_values or not model.by_concepts or model.calibration is None:
-        return {}
+        return {}  # they cannot be computed
     from obygaze_models.prediction import mean_probability  # noqa: PLC0415 - slow, and films are opened without it
 
     logits = rows["logit"]
     contributions = np.stack([rows[f"{name}_contribution"] for name in names])  # [concepts, N]
     logits_at_usual = logits - contributions
 
-    # All logits are converted to probabilities in one call.
+    # The calibration turns logits into probabilities. It takes a single list: the rows' logits, and behind
+    # them those of each concept at its usual value.
     all_logits = np.concatenate([logits[None], logits_at_usual])  # [1 + concepts, N]
     draws = np.array(model.calibration.draws)
     all_p = mean_probability(draws, all_logits.ravel()).reshape(all_logits.shape)

@@ -174,9 +174,10 @@ def unread_notices(films: Sequence[Timeline]) -> list[str]:
 def unknown_notices(
     films: Sequence[Timeline], judged: Collection[Clip] = (), *, key: str | None = None
 ) -> list[str]:
-    """List the films of which windows are left, but none of which the model says enough to choose it.
+    """List the films that have windows left to judge, but none that can be chosen by the model's scores.
 
-    Such windows are only drawn blindly.
+    The model says too little of such windows, as they are unlike its training films: they can only be judged
+    blindly.
 
     Returns
     -------
@@ -186,10 +187,11 @@ def unknown_notices(
     judged_clips = [clip for clip in judged if clip.level]
     notices: list[str] = []
     for film in films:
-        candidates = _find_candidates(film, key, judged_clips, seed=0)
-        has_known_window = any(candidates.is_known[cell] for cell in candidates.not_judged)
-        if candidates.not_judged and not has_known_window:
-            notice = counted_message("next_none_known", len(candidates.not_judged))
+        cells_left = _find_candidates(film, key, judged_clips, seed=0)
+        n_left = len(cells_left.not_judged)
+        model_says_enough_of_any = any(cells_left.is_known[cell] for cell in cells_left.not_judged)
+        if n_left and not model_says_enough_of_any:
+            notice = counted_message("next_none_known", n_left)
             notices.append(message("note_of", movie=film.movie, notice=notice))
     return notices
 
@@ -243,7 +245,10 @@ def _has_changed_content(clip: Clip, content_s: float) -> bool:
 
 
 def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]:
-    """List the windows of a film that were not judged blindly yet, in the order of the draw.
+    """List the windows of a film that were not judged blindly yet, each with its place in the draw.
+
+    Windows are in the random order of the draw. A share is estimated from the windows at places 1, 2, ... up
+    to the first that was not judged, so that places must be given out without gaps.
 
     Parameters
     ----------
@@ -256,8 +261,8 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     judged_of_film = [clip for clip in judged if clip.movie == film.movie]
     draw = draw_of(film, judged_of_film, seed)
 
-    # Leave out the cells that were judged. A judgement that counts in no share is none: its place in the draw
-    # is free, and is taken again.
+    # Leave out the cells that were judged. Some judgements count in no share, as they are of another method
+    # of sampling, or state an impossible content: such a window is judged again, and its place is free.
     cells = cells_of(film)
     counted_judgements: list[Clip] = []
     judged_cells: set[int] = set()
@@ -272,13 +277,15 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     place_in_order = {cell: place for place, cell in enumerate(draw.order(), start=1)}
     cells_left = [cell for cell in place_in_order if cell not in judged_cells]
 
-    # Give each cell its place in the draw.
+    # Give each cell that is left its place in the draw, by one of two methods.
     if draw.sampling == SUCCESSIVE:
-        # Each next window is drawn among those left, and takes the next free place. Its place in the order
-        # may be taken: if content changed since the judged windows were drawn, the order changed too.
+        # Each next window is drawn among those left, and takes the next place that no judged window has. This
+        # need not be its place in the present order: if content changed since the judged windows were drawn,
+        # the order changed too, and the judged windows keep their places.
         places = _free_places(counted_judgements, len(cells_left))
     else:
-        # By the method of earlier versions, only the first windows of the whole order are a sample.
+        # By the method of earlier versions, only the first windows of the whole order are a sample: each
+        # window has its place in that order.
         places = [place_in_order[cell] for cell in cells_left]
 
     clips = []
@@ -325,16 +332,23 @@ def _next_with_scores(films: Sequence[Timeline], candidates: Sequence["_Candidat
       film in turn, no two of them neighbours. If there are too few of these, more are drawn at random.
     - Windows of which the model says too little are left out.
 
-    `candidates` has what may be chosen of each film.
+    Parameters
+    ----------
+    films : sequence of Timeline
+    candidates : sequence of _Candidates
+        The windows that may be chosen of each film, in the order of the films.
+    n : int
     """
+    # A window is the number of its film and of its cell. Lists of windows take one from each film in turn.
     n_random = n // 3
     all_uncertain = _round_robin([candidates_of_film.uncertain for candidates_of_film in candidates])
-    uncertain = set(all_uncertain[: n - n_random])
+    uncertain = set(all_uncertain[: n - n_random])  # the least certain come first
 
-    others: list[Window] = []  # in a random order
+    # The windows of each film are in a random order: the first ones are a random choice.
+    others: list[Window] = []
     for window in _round_robin([candidates_of_film.not_judged for candidates_of_film in candidates]):
-        is_known = candidates[window.film].is_known[window.cell]
-        if is_known and window not in uncertain:
+        model_says_enough = candidates[window.film].is_known[window.cell]
+        if model_says_enough and window not in uncertain:
             others.append(window)
     drawn = others[: n - len(uncertain)]
 
@@ -370,6 +384,9 @@ class _Candidates(NamedTuple):
 def _find_candidates(film: Timeline, key: str | None, judged: Sequence[Clip], seed: int) -> _Candidates:
     """Find the cells of a film that may be chosen to be judged with their scores shown.
 
+    They are the cells with content that nobody judged, in a random order; those of them about which the model
+    is least certain are listed apart.
+
     Parameters
     ----------
     film : Timeline
@@ -381,13 +398,16 @@ def _find_candidates(film: Timeline, key: str | None, judged: Sequence[Clip], se
         Of the random order.
     """
     cells = cells_of(film, key)
-    # The random order depends on a name. It is not the film's own name, which orders the windows that are
-    # judged blindly: the first windows of that order should be new to the judge.
-    order = cells.order_of_draw(f"{film.movie} in sight", seed)
+    # Seed and a name determine the order. With the film's own name, it would be the order in which windows
+    # are judged blindly, whose first windows must be new to the judge: so another name is taken.
+    name_of_order = f"{film.movie} in sight"
+    order = cells.order_of_draw(name_of_order, seed)
 
-    # The set has None for judgements of spans that are no cells; no cell of the order equals it.
-    judged_of_film = [clip for clip in judged if clip.movie == film.movie]
-    judged_cells = {cells.index_with_content(clip.start_s, clip.end_s) for clip in judged_of_film}
+    judged_cells = set()
+    for clip in judged:
+        if clip.movie == film.movie:
+            # None for a judgement of a span that is no cell: it equals no cell of the order.
+            judged_cells.add(cells.index_with_content(clip.start_s, clip.end_s))
     not_judged = [cell for cell in order if cell not in judged_cells]
 
     uncertain = _uncertain(cells, not_judged, film.model(key).threshold_p)

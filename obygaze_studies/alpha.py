@@ -58,7 +58,7 @@ def read_ratings(path: Path) -> Sequence[Row]:
 
 
 @audited(
-    Wording(
+    Wording(  # texts of the report; what stands in braces is filled from the finding
         name="alpha",
         title="Agreement of raters",
         table="Agreement",

@@ -130,7 +130,7 @@ def find_words(
 
 
 @audited(
-    Wording(
+    Wording(  # texts of the report; what stands in braces is filled from the finding's `sentence_values`
         name="words",
         title="Words of the intended emotion in captions",
         table="Occurrences per 1,000 captions",
@@ -163,7 +163,9 @@ def audit_words(
 ) -> Finding:
     """Count the words of the intended emotion per 1,000 captions, by emotion, level and condition.
 
-    The rows have the columns of `GROUP_COLUMNS` and those that `_rates` makes.
+    The images are meant to show an emotion, at a level and in a condition, and their captions are searched
+    for words of this emotion. There is a row for each group of images (`GROUP_COLUMNS`), with the counts and
+    rates of such words (`_rates`).
 
     Parameters
     ----------
@@ -187,6 +189,7 @@ def audit_words(
         Naming the image or set: no captions, an emotion without words, a missing column, an unknown
         condition.
     """
+    # Rare words are left out, since the rate of a word that hardly occurs is chance.
     totals = _totals_of_words(counts)
     frequent_words = {}
     for emotion, words in lists.items():
@@ -202,6 +205,7 @@ def audit_words(
     if ratio:
         rows = _with_ratios(rows, ratio)
 
+    # What is reported beside the rows
     listed_words = sorted(set(chain.from_iterable(lists.values())))
     rare_words = [word for word in listed_words if totals[word] < min_total]
     images_without_item = sorted(set(counts) - set(items))
@@ -212,10 +216,11 @@ def audit_words(
     }
     if read is not None:
         record = {"texts": read.fingerprint, **record}
+    row_of_highest_rate = max(rows, key=lambda row: row["per_1000"])  # the sentence is on this group
     return Finding(
         rows=rows,
         columns=["ratio"] if ratio else [],
-        sentence_values=max(rows, key=lambda row: row["per_1000"]),
+        sentence_values=row_of_highest_rate,
         record=record,
         summary={
             "word_totals": {word: totals[word] for word in listed_words},

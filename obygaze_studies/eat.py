@@ -133,16 +133,20 @@ def critical_d(n: int, m: int) -> float:
 
 
 def exact(x: Vectors, y: Vectors) -> dict[str, float]:
-    """Compute the exact permutation p by counting all partitions of X u Y into sets of their sizes.
+    """Compute the exact permutation p: the share of partitions of all targets that are as extreme as X and Y.
 
-    With fixed sizes every statistic of the test grows with the sum over X alone. The count meets in the
-    middle: the targets are split into two halves, the sums of all subsets of each half are grouped by size,
-    and for every sum of one half a binary search counts the sums of the other half that complete it to at
-    least the observed sum. So 2 * 2^(N/2) sums stand for C(N, n) partitions (138 billion for 20 + 20).
+    A partition puts n of the N targets in one set and the others in a second. As the sizes are fixed, every
+    statistic of the test grows with the sum over the first set alone. So it is counted how many sets of n
+    targets have at least the sum of X.
 
-    The associations are rounded to integers, in units of 2^-52, so that a sum does not depend on the order of
-    addition. Sums that differ by less than one unit per target are ties, since rounding explains the
-    difference.
+    There are too many to list, 138 billion for 20 + 20. So the targets are split into two halves, and the
+    sums of all subsets of each half are listed, by the size of the subset: 2 * 2^(N/2) sums. A set of n
+    targets is a subset of k targets of the first half with one of n - k of the second. For each sum of the
+    first half, a binary search counts the sums of the second that complete it to at least the sum of X.
+
+    The associations are rounded to integers, in units of 2^-52 (the spacing of floats near 1), so that a sum
+    does not depend on the order of addition. Each may be wrong by a unit: sums that differ by at most one
+    unit for each target are ties.
 
     Parameters
     ----------
@@ -169,6 +173,7 @@ def exact(x: Vectors, y: Vectors) -> dict[str, float]:
     units = np.rint(np.concatenate([x, y]) * _UNITS_OF_ONE).astype(np.int64)
     observed_sum = int(units[:n].sum())
     tolerance = total  # one unit for each target
+    min_sum = observed_sum - tolerance
 
     first_half = _sums_by_size(units[: total // 2])
     second_half = _sums_by_size(units[total // 2 :])
@@ -177,7 +182,7 @@ def exact(x: Vectors, y: Vectors) -> dict[str, float]:
         # With `size` targets from the first half, a set of n targets has n - size from the second.
         size_in_second = n - size
         if 0 <= size_in_second < len(second_half):
-            n_ge += _count_pairs(sums, second_half[size_in_second], observed_sum - tolerance)
+            n_ge += _count_pairs(sums, second_half[size_in_second], min_sum)
 
     n_partitions = math.comb(total, n)
     return {"p_exact": n_ge / n_partitions, "n_ge": n_ge, "n_partitions": n_partitions}
@@ -253,7 +258,7 @@ def sampled(x: Vectors, y: Vectors, *, n_perm: int, seed: int) -> dict[str, floa
 # --- the audit
 # ---------------------------------------------------------------------------
 @audited(
-    Wording(
+    Wording(  # texts of the report; what stands in braces is filled from the finding's `sentence_values`
         name="eat",
         title="Embedding association tests",
         table="Effect size and p of every test",
@@ -285,7 +290,11 @@ def audit_eat(
     seed: int = 0,
     model: str | None = None,
 ) -> Finding:
-    """Run every test, and give each a row of the table.
+    """Run embedding association tests, and give each a row of the table.
+
+    A test asks whether two sets of images (targets) differ in how near they are to two sets of texts
+    (attributes): the effect size d says by how much, and p whether chance explains it. With a published
+    model, its values stand beside ours.
 
     Parameters
     ----------
@@ -327,6 +336,7 @@ def audit_eat(
 
     starred = [row["test"] for row in rows if row["star"]]
     starred_names = f": {', '.join(starred)}" if starred else ""
+    # A test has an exact p, or one from drawn partitions: a column is shown if any test has such a p.
     columns = [name for name in ("p_exact", "p_sampled") if any(row[name] for row in rows)]
     if model:
         columns += ["published_d", "published_star"]
@@ -349,7 +359,7 @@ def audit_eat(
             series={"d": [row["d"] for row in rows]},
             axis=AXIS_LABEL,
             published={"d": [row["published_d"] for row in rows]},
-            chance_bands=[critical_d(row["n_x"], row["n_y"]) for row in rows],
+            chance_bands=[critical_d(row["n_x"], row["n_y"]) for row in rows],  # d within it has no star
             starred={"d": [row["star"] for row in rows]},
         ),
     )

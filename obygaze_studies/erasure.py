@@ -126,7 +126,7 @@ def _erase_from_directions(X: Floats, attribute: Codes, is_fitted_on: Mask) -> F
 
 
 @audited(
-    Wording(
+    Wording(  # texts of the report; what stands in braces is filled from the finding's `sentence_values`
         name="erase",
         title="An attribute erased from embeddings",
         table="Before and after, on films the eraser was fitted on and on others",
@@ -157,9 +157,11 @@ def audit_erase(
     erased: Path | None = None,
     seed: int = 0,
 ) -> Finding:
-    """Fit an eraser on some films, and compare probes, tests and a task before and after.
+    """Erase an attribute from embeddings, and measure whether it is gone and what else has changed.
 
-    Every measure is taken on the films that the eraser was fitted on and on the others.
+    An eraser is fitted on some films and applied to all items. Measures are taken before and after, on the
+    films that it was fitted on and on the others: how well linear probes tell the attribute, how well they
+    tell a task, and the effects of embedding association tests.
 
     Parameters
     ----------
@@ -205,18 +207,21 @@ def audit_erase(
     attribute_codes = codes_of_column[attribute]
     _check_varies_within_films(attribute, attribute_codes, film_of_item, sides)
     erased_X = _erase_from_directions(X, attribute_codes, is_fitted_on)
-    spaces = {"before": X, "after": erased_X}
+    vectors_of = {"before": X, "after": erased_X}
 
-    # Measure before and after.
+    # Measure before and after. Each column has two probes, and a row for either.
     attribute_probes = _probe_rows(
-        attribute, "attribute", attribute_codes, film_of_item, spaces=spaces, sides=sides
+        attribute, "attribute", attribute_codes, film_of_item, vectors_of=vectors_of, sides=sides
     )
-    rows = list(attribute_probes)
+    rows = [attribute_probes.by_fitted_films, attribute_probes.by_other_films]
     if task and task != attribute:
-        rows += _probe_rows(task, "task", codes_of_column[task], film_of_item, spaces=spaces, sides=sides)
+        task_probes = _probe_rows(
+            task, "task", codes_of_column[task], film_of_item, vectors_of=vectors_of, sides=sides
+        )
+        rows += [task_probes.by_fitted_films, task_probes.by_other_films]
     if texts is not None:
         check_same_space(images, texts)
-        rows += _test_rows(tests or (), ids, items, texts, spaces=spaces, sides=sides)
+        rows += _test_rows(tests or (), ids, items, texts, vectors_of=vectors_of, sides=sides)
 
     if erased is not None:
         remarks.append(_write_vectors(ids, erased_X, erased))
@@ -264,10 +269,13 @@ def _test_rows(
     items: Mapping[str, Row],
     texts: Embeddings,
     *,
-    spaces: Mapping[str, Floats],
+    vectors_of: Mapping[str, Floats],
     sides: Mapping[str, Mask],
 ) -> list[dict[str, Any]]:
     """Measure the effect size d of embedding association tests, before and after erasing: a row per test.
+
+    A test compares two sets of items, its targets x and y, by how near they are to two sets of texts, its
+    attributes a and b.
 
     Parameters
     ----------
@@ -275,7 +283,7 @@ def _test_rows(
         The tests, and the embeddings of their attributes.
     ids, items
         Ids of the N items that have vectors, and the columns of all items, by which targets are selected.
-    spaces
+    vectors_of
         "before" and "after" -> vectors, [N, D].
     sides
         "fitted" and "others" -> which items are of this side.
@@ -283,10 +291,13 @@ def _test_rows(
     text_ids = texts.text_ids()
     rows: list[dict[str, Any]] = []
     for test in tests:
-        targets = [np.isin(ids, select(target, items, test.name)) for target in (test.x, test.y)]
-        a = attribute_vectors(texts, text_ids, test.a, "code", f"test {test.name}")
-        b = attribute_vectors(texts, text_ids, test.b, "code", f"test {test.name}")
-        effects = _before_and_after(spaces, sides, partial(_effect_size, targets, a, b))
+        where = f"test {test.name}"  # for messages
+        # Of x and of y: which of the N items are in it
+        is_in_target = [np.isin(ids, select(target, items, test.name)) for target in (test.x, test.y)]
+        a = attribute_vectors(texts, text_ids, test.a, variant="code", location=where)
+        b = attribute_vectors(texts, text_ids, test.b, variant="code", location=where)
+        effect_size = partial(_effect_size, is_in_target, a, b)
+        effects = _before_and_after(vectors_of, sides, measure=effect_size)
         rows.append({"measure": f"d of {test.name}", "of": "test", **effects})
     return rows
 
@@ -313,10 +324,15 @@ def _probe_rows(
     codes: Codes,
     film_of_item: NDArray[np.str_],
     *,
-    spaces: Mapping[str, Floats],
+    vectors_of: Mapping[str, Floats],
     sides: Mapping[str, Mask],
 ) -> _ProbeRows:
     """Measure the balanced accuracy of linear probes of a column, before and after erasing.
+
+    There are two probes, each with a row. One is trained on the films that the eraser was fitted on, from
+    which the attribute is gone by construction. The other is trained on the films that it was not fitted on,
+    each of them predicted from the remaining ones: does the eraser work there too? As it is another probe for
+    each film, its accuracy is computed within films.
 
     Parameters
     ----------
@@ -326,22 +342,22 @@ def _probe_rows(
         Its value of each item, [N], as 0 or 1.
     film_of_item
         Film of each item, [N].
-    spaces
+    vectors_of
         "before" and "after" -> vectors, [N, D].
     sides
         "fitted" and "others" -> which items are of this side.
     """
-    predicted_by_fitted_films = {}
+    predicted_by_fitted_films = {}  # "before" and "after" -> predictions, [N]
     predicted_by_other_films = {}
-    for when, vectors in spaces.items():
+    for when, vectors in vectors_of.items():
         predicted_by_fitted_films[when] = _probe_predictions(codes, sides["fitted"], vectors)
         predicted_by_other_films[when] = _predictions_by_other_films(
             codes, film_of_item, sides["others"], vectors
         )
     accuracy = partial(_balanced_accuracy, codes)
     accuracy_within_films = partial(_balanced_accuracy_within_films, codes, film_of_item)
-    by_fitted_films = _before_and_after(predicted_by_fitted_films, sides, accuracy)
-    by_other_films = _before_and_after(predicted_by_other_films, sides, accuracy_within_films)
+    by_fitted_films = _before_and_after(predicted_by_fitted_films, sides, measure=accuracy)
+    by_other_films = _before_and_after(predicted_by_other_films, sides, measure=accuracy_within_films)
     return _ProbeRows(
         by_fitted_films={"measure": f"probe of {column}", "of": kind, **by_fitted_films},
         by_other_films={"measure": f"probe of {column} by other films", "of": kind, **by_other_films},

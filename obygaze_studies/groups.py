@@ -256,6 +256,10 @@ def _scale_of(y: Floats) -> _Scale:
 def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
     """Estimate the mean of a number, or the share of ones, in each cell that has items.
 
+    The observed mean of a cell with few items is drawn towards an additive model: the sum of the effects of
+    the cell's attributes. Outcomes of 0 and 1 are shares, and are modelled on the logit scale. Other numbers
+    are first moved to a scale of their own, so that results do not depend on their unit.
+
     Parameters
     ----------
     y : ndarray, shape [N]
@@ -296,10 +300,12 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     else:
         if n.max() == 1:
             raise AuditError("no cell has two items, so how far the items of a cell differ is unknown")
-        # The items of all cells are taken to have the same variance around the mean of their cell.
+        # The items of all cells are taken to have the same variance around the mean of their cell. If they
+        # all equal this mean, but for rounding, it is not known how far items differ.
         degrees_of_freedom = len(scaled_y) - len(cells)
         residuals = scaled_y - outcomes_of_cell.transform("mean").to_numpy()
-        has_intervals = bool(np.abs(residuals).max() > ROUNDING_OF_OUTCOME)
+        do_items_differ = bool(np.abs(residuals).max() > ROUNDING_OF_OUTCOME)
+        has_intervals = do_items_differ
         variance_within = max(float(residuals @ residuals) / degrees_of_freedom, MIN_VARIANCE)
         estimates = shrunken(means, variance_within / n, design, degrees_of_freedom)
 
@@ -323,13 +329,14 @@ def _shrunken_shares(
 ) -> CellEstimates:
     """Estimate the true shares of cells by shrinkage towards an additive model on the logit scale.
 
-    `shrunken` needs values that are about normally distributed, and shares are not. So, as in iterated least
-    squares of a logistic regression, each share gets a working value on the logit scale, around the current
-    estimate p:
+    Shares of cells with few items are drawn towards the sum of the effects of their attributes. `shrunken`
+    does this for values that are about normally distributed, which shares are not. So, as in iterated least
+    squares of a logistic regression, each share is replaced by a working value on the logit scale. It is the
+    logit of the current estimate p, moved by the distance of the share from p, on that scale:
 
         logit(p) + (share - p) / (p (1 - p)),  with the variance 1 / (n p (1 - p))
 
-    `shrunken` gives the next estimates from these, `N_ROUNDS` times.
+    `shrunken` gives the next estimates from these values, `N_ROUNDS` times.
 
     Parameters
     ----------
@@ -349,19 +356,20 @@ def _shrunken_shares(
     if 0 < overall_share < 1:
         # One item with the overall share is added to each cell, so that no logit is infinite.
         logits = logit((n * shares + overall_share) / (n + 1))
-    # With few items shares are kept farther from 0 and 1: half an item of all items is the least.
-    least = max(MIN_DISTANCE_FROM_ENDS, 0.5 / (n.sum() + 1))
+    # Estimates are kept away from 0 and 1, where the variance would be 0: by the share that half an item is
+    # of all items, or by a small constant.
+    min_share = max(MIN_DISTANCE_FROM_ENDS, 0.5 / (n.sum() + 1))
 
     for _ in range(N_ROUNDS):
-        p = np.clip(expit(logits), least, 1 - least)
-        variance = p * (1 - p)
+        p = np.clip(expit(logits), min_share, 1 - min_share)
+        variance = p * (1 - p)  # of the outcome of one item
         working_values = logit(p) + (shares - p) / variance
         logits, low, high = shrunken(working_values, 1 / (n * variance), design)
     return CellEstimates(expit(logits), expit(low), expit(high))
 
 
 @audited(
-    Wording(
+    Wording(  # texts of the report; what stands in braces is filled from the finding's `sentence_values`
         name="groups",
         title="Means of crossed groups",
         table="Means by cell",
@@ -378,7 +386,9 @@ def _shrunken_shares(
     )
 )
 def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -> Finding:
-    """Estimate the mean of a column in every cell of crossed attributes.
+    """Estimate the mean of a column in every cell of crossed attributes, such as women in films of the 1980s.
+
+    The mean of few items is uncertain: estimates of all cells are made together (`estimate_cells`).
 
     Parameters
     ----------
@@ -396,11 +406,13 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
         if not math.isfinite(value):
             raise AuditError(f"column {outcome}: a value of {name} is not finite")
 
+    # A row for each cell. It has a column for the cell's name, and one for its value of each attribute.
     attributes = [_cells_of_column(items, ids, column) for column in by]
     rows = []
     for estimated in estimate_cells(np.array(values), attributes):
-        value_of_attribute = dict(zip(by, estimated["cell"], strict=True))
-        rows.append({**estimated, "cell": " ".join(estimated["cell"]), **value_of_attribute})
+        values_of_cell = estimated["cell"]
+        value_of_attribute = dict(zip(by, values_of_cell, strict=True))
+        rows.append({**estimated, "cell": " ".join(values_of_cell), **value_of_attribute})
     notes = []
     if any(row["low"] is None for row in rows):
         notes.append(

@@ -301,7 +301,17 @@ def _bounds(low: float | None, high: float | None, level: float) -> Bounds | Non
 def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None = None) -> JudgedTime:
     """Claim how much of a film a model can judge.
 
-    `Timeline.shots` tell whether a detector found what is black or credits.
+    The film has three parts: what the model can judge; what it cannot judge, as it is unlike the training
+    films or could not be read; and what is black or credits.
+
+    Parameters
+    ----------
+    model : ModelRecord
+    time : FilmTime
+        The seconds of these parts.
+    shots : DataFrame, optional
+        Of the film (`Timeline.shots`). They tell whether a detector, and not a person, found what is black or
+        credits: then the claim says so.
     """
     conditions = [*_limits_of_judged(model, time), *_found_by_detector(time, shots)]
     partly_read_s = model.flags.get(PARTIAL)
@@ -314,8 +324,7 @@ def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None =
         number=time.share(time.judged_s),
         conditions=tuple(conditions),
         judged_s=time.judged_s,
-        # The three parts of the film. The second also has what could not be read.
-        unlike_s=time.unjudged_s,
+        unlike_s=time.unjudged_s,  # those that could not be read are among them
         nothing_s=time.black_or_credits_s,
         is_whole=time.is_whole,
         unread_s=time.unread_s,
@@ -434,21 +443,22 @@ def _frequent_concepts(model: ModelRecord, passage_rows: pd.DataFrame) -> tuple[
         return ()
     seconds = durations(passage_rows)
     changes = changes_of_rows(columns_of(passage_rows), model)
-    near_chance = concepts_near_chance(model)
+    near_chance = concepts_near_chance(model)  # those that are not shown to be found better than by chance
     names = names_of(model)
 
     ranked: list[_RankedConcept] = []
     for concept in model.concepts:
+        # By how much it raises the probability of each row (or the logit, where that is not known)
         effect = _effect_on_rows(concept, passage_rows, changes)
         p = passage_rows[f"{concept.name}_p"].to_numpy(dtype=np.float64)
         is_seen = p >= concept.threshold_p
-        is_seen_and_raises = is_seen & (effect.of_rows >= effect.least)
+        is_seen_and_raises = is_seen & (effect.of_rows >= effect.least)  # `least`: enough to be named
         share = _share_of_time(seconds, is_seen_and_raises)
-        if share < HALF or not _raises_on_average(effect, seconds):
+        explains_passages = share >= HALF and _raises_on_average(effect, seconds)
+        if not explains_passages:
             continue
 
-        is_near_chance = concept.name in near_chance
-        frequent = FrequentConcept(names.concept(concept.name), is_near_chance, share)
+        frequent = FrequentConcept(names.concept(concept.name), concept.name in near_chance, share)
         total_effect = float((effect.of_rows * seconds)[is_seen_and_raises].sum())
         ranked.append(_RankedConcept(frequent, total_effect))
 
@@ -589,18 +599,30 @@ def classes_seen(classes: pd.DataFrame, time: ClaimTime) -> tuple[ClassSeen, ...
 
 
 def _limits_of_passage(model: ModelRecord, *, reaches: bool, p: float) -> tuple[str, ...]:
-    """Return what must be known to read a passage's mean probability, `p`.
+    """Return the conditions that must be known to read a passage's mean probability.
 
-    It may be below the model's threshold even if some row of the passage `reaches` it.
+    Parameters
+    ----------
+    model : ModelRecord
+    reaches : bool
+        Whether the probability reaches the model's threshold anywhere in the passage.
+    p : float
+        Its mean, which may be below the threshold all the same.
     """
     limits = []
+
+    # The probability and the threshold
+    is_mean_below = model.threshold_p is not None and p < model.threshold_p
     if not reaches:
         limits.append(BELOW_THRESHOLD)
-    elif model.threshold_p is not None and p < model.threshold_p:
+    elif is_mean_below:
         limits.append(MEAN_BELOW)
+
+    # The model. That it was trained on the film weighs more than that it has no skill in films left out, and
+    # so the latter is then not said.
     if model.is_trained_on:
         limits.append(TRAINED_ON)
-    elif model.no_skill:  # of lesser weight: not said of a film that the model was trained on
+    elif model.no_skill:
         limits.append(NO_SKILL)
     return (*limits, *_conditions_of_levels(model))
 
@@ -731,8 +753,9 @@ def corpus_experts(model: ModelRecord) -> Experts | None:
 def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
     """Claim which share of a film has each flag, but for flags that other claims report.
 
-    The title says that a model was trained on the film. It does not if the film has windows alone that the
-    model was trained on, as where two films share some: then their share is claimed.
+    The flag of windows that the model was trained on is a special case. If the model was trained on the film,
+    the title of the page says so, and no share is claimed. If only some windows of the film were in its
+    training, as where two films share a scene, the title does not say it: then their share is claimed.
     """
     film_s = judged.judged_s + judged.unlike_s + judged.nothing_s
     if not film_s:
@@ -740,8 +763,8 @@ def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
     time = ClaimTime("film", film_s)
     claims = []
     for flag, flagged_s in model.flags.items():
-        is_of_windows_alone = flag == schema.TRAINED_ON and not model.is_trained_on
-        is_reported_elsewhere = flag in FLAGS_OF_OTHER_CLAIMS and not is_of_windows_alone
+        are_single_windows_trained_on = flag == schema.TRAINED_ON and not model.is_trained_on
+        is_reported_elsewhere = flag in FLAGS_OF_OTHER_CLAIMS and not are_single_windows_trained_on
         if not is_reported_elsewhere:
             claims.append(FlaggedTime(who=(model.key,), what=flag, time=time, number=flagged_s / film_s))
     return claims

@@ -108,10 +108,14 @@ def _rows(table: "pd.DataFrame") -> list[dict[Any, Any]]:
 
 
 def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
-    """Claim the mean share of a group of films, from its row of `FilmComparison.groups`."""
+    """Claim the mean share of a group of films, from its row of the table of groups.
+
+    `FilmComparison.groups` describes the row's columns. The claim repeats the numbers, and says in words what
+    must be known beside them (its conditions).
+    """
     share = _known(row["value"])
-    # Windows of which no judge was sure (`n_unsure`) are left out. Of a window of which some judges were not
-    # sure (`has_unsure`), only the answers of the others count.
+    # Not sure means two things. A window of which no judge was sure is left out (`n_unsure` counts them). Of
+    # one of which some judges were not sure, only the answers of the others count (`has_unsure`).
     leaves_out_unsure = row["n_unsure"] > 0 or row["has_unsure"]
     time = SURE if leaves_out_unsure else CONTENT
 
@@ -194,29 +198,35 @@ def compared_share(film: "ComparedFilm", compared: "FilmComparison") -> JudgedSh
 
 
 def expected_share_of(film: "ComparedFilm", compared: "FilmComparison") -> ExpectedShare:
-    """Claim the share of one of the compared films by the model, or by labels in its place."""
+    """Claim the share of one of the compared films by the model, or by labels in its place.
+
+    A claim of labels has the share and what is positive. It has no interval and no errors, as those of a
+    model come from its calibration.
+    """
     timeline = film.timeline
-    # Labels have no record in the timeline: their claim begins as one of the film's first model.
-    model = timeline.model() if compared.is_of_labels else timeline.model(compared.model)
-    claim = expected_share(model, timeline.rows(model.key))
-    claim = replace(claim, number=_known(film.expected))
-    if compared.is_of_labels:
-        # Of the model's claim nothing is left but what is positive: its interval, its errors and the clips
-        # of its calibration say nothing of labels.
-        claim = ExpectedShare(
-            who=(compared.model,),
-            what=claim.what,
-            time=CONTENT,
-            number=claim.number,
-            conditions=(OF_LABELS,),
-            error=None,
-            worst_error=None,
-            clips={},
-            levels_left_out=(),
-            unlike=0.0,
-            reason="",
-        )
-    return claim
+    share = _known(film.expected)
+    if not compared.is_of_labels:
+        model = timeline.model(compared.model)
+        claim_of_model = expected_share(model, timeline.rows(model.key))
+        return replace(claim_of_model, number=share)
+
+    # What is positive is read from a claim of the film's first model.
+    first_model = timeline.model()
+    claim_of_first_model = expected_share(first_model, timeline.rows(first_model.key))
+    annotator_of_labels = compared.model
+    return ExpectedShare(
+        who=(annotator_of_labels,),
+        what=claim_of_first_model.what,
+        time=CONTENT,
+        number=share,
+        conditions=(OF_LABELS,),
+        error=None,
+        worst_error=None,
+        clips={},
+        levels_left_out=(),
+        unlike=0.0,
+        reason="",
+    )
 
 
 def timeline_agreement(

@@ -374,17 +374,20 @@ def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
     """Say how much of the film cannot be judged, and how much is black or credits; empty without such parts.
 
     There is a sentence for each, such as "6 minutes, 7% of the film: black or credits (dotted), which are not
-    counted." A part of less than half a second is not mentioned.
+    counted." A part of less than half a second is not mentioned. A part cannot be judged if it is unlike the
+    training films or could not be read; if nothing could be read from some time on, a sentence says so.
     """
     shares = time_shares(claim, words)
-    unjudged, black = words.durations(claim.unlike_s, claim.nothing_s)
+    unjudged_s = claim.unlike_s  # those that could not be read are among them
+    black_s = claim.nothing_s
+    unjudged, black = words.durations(unjudged_s, black_s)
     sentences = []
     if _has_unjudged_part(claim):
-        key = _unjudged_key("sure_unjudged", claim.unlike_s, claim.unread_s)
+        key = _unjudged_key("sure_unjudged", unjudged=unjudged_s, unread=claim.unread_s)  # says why
         sentences.append(words.say(key, time=unjudged, share=shares.unjudged))
     if claim.unread_from_s is not None:
         sentences.append(words.say("sure_unread_from", start=clock(claim.unread_from_s)))
-    has_black_part = claim.nothing_s >= MIN_SAID_S
+    has_black_part = black_s >= MIN_SAID_S
     if has_black_part:
         sentences.append(words.say(_black_key("sure_nothing", claim), time=black, share=shares.black))
     return " ".join(sentences)
@@ -495,18 +498,22 @@ class _MarkedAs(NamedTuple):
 def _marked_as(positive: Positive, lengths: MarkedLengths, words: Words) -> _MarkedAs:
     """Write what passages are marked as, and how much of their time reaches the threshold.
 
-    The probability may fall below the threshold for a short time within a passage. All of the passage is
-    still marked as a level. A concept is found only where the threshold is reached, so that `as_what` says
-    for how long: "in 9 minutes of which, at its threshold or above, it finds “Look”".
+    The probability may fall below the threshold for a short time within a passage. A level is still marked in
+    all of it, and brackets say how much reaches the threshold: "(9 minutes of them at its threshold or above)
+    ... as “Sure”". A concept is found only where the threshold is reached, and so both are one phrase, in
+    `as_what`: "in 9 minutes of which, at its threshold or above, it finds “Look”". If all of the time reaches
+    the threshold, nothing is said of it.
     """
     meanings = _meanings(positive, words)
-    # Compared as they are written: a difference that rounding hides is not mentioned.
-    is_partly_below = lengths.reaching != lengths.marked
+    # The lengths are compared as they are written: a difference that rounding hides is not mentioned.
+    is_partly_below_threshold = lengths.reaching != lengths.marked
     if positive.is_concept:
-        key = "marked_concept_called" if is_partly_below else "marked_concept"
+        key = "marked_concept_called" if is_partly_below_threshold else "marked_concept"
         as_what = words.say(key, positive=meanings, reaching=lengths.reaching)
         return _MarkedAs(reaching="", as_what=as_what)
-    reaching = words.say("sentence_called", reaching=lengths.reaching) if is_partly_below else ""
+    reaching = ""
+    if is_partly_below_threshold:
+        reaching = words.say("sentence_called", reaching=lengths.reaching)
     return _MarkedAs(reaching=reaching, as_what=words.say("as_level", positive=meanings))
 
 
@@ -573,16 +580,22 @@ def _meanings(positive: Positive, words: Words) -> str:
 
 
 def _judged_part(claim: MarkedPassages, lengths: MarkedLengths, words: Words) -> str:
-    """Begin a sentence with what a model can judge, as "The model judges all of this film (90 minutes) and".
+    """Begin a sentence with what a model can judge of a film, in one of four ways.
 
-    If that is little of the film, a sentence of its own comes first.
+    - All: "The model judges all of this film (90 minutes) and".
+    - All but what could not be read: "The model judges all that could be read of this film (88 minutes) and".
+    - A part: "Of the 70 minutes that it can judge (78% of the film; 5 minutes of black or credits) the
+      model".
+    - Little: a sentence of its own, "The model can judge 9 minutes of this film (10%); it says nothing of the
+      rest.", and then "In the time that it can judge it".
     """
     judged_time = claim.judged
     model = words["the_model"]
     if claim.is_one_of_several:
         model = words.say("the_model_named", name=claim.who[0])
+    has_black_part = judged_time.nothing_s >= MIN_SAID_S
     black = ""
-    if judged_time.nothing_s >= MIN_SAID_S:
+    if has_black_part:
         black = words.say(_black_key("sentence_rest", judged_time), black=lengths.black)
     facts = {
         "model": model,
@@ -963,7 +976,12 @@ def reason_sentence(claim: ConceptReason, words: Words) -> str:
 
 
 def reason_phrase(claim: ConceptReason, words: Words) -> str:
-    """Write a reason, such as "more Look than usual (0.62, 0.41 at its usual value)"."""
+    """Write a reason, such as "more Look than usual (0.62, 0.41 at its usual value)".
+
+    The numbers are the concept's probability in the passage, and at its usual value. If they seem to say the
+    contrary of "more", the brackets tell which mean the word is by: "(by the mean of its values; its mean
+    probability is 0.38, 0.41 at its usual value)".
+    """
     phrase: str = words.translated(claim.what)
     if claim.amount:  # "more", "less" or "mixed"
         phrase = words.say(f"why_{claim.amount}", concept=claim.what)
@@ -973,9 +991,8 @@ def reason_phrase(claim: ConceptReason, words: Words) -> str:
     if claim.usual_p is not None:
         p = words.probability(claim.p)
         usual_p = words.probability(claim.usual_p)
-        differ_as_written = p != usual_p
-        if differ_as_written:
-            # "why_parted" explains why the amount and the two probabilities seem to contradict each other.
+        are_written_alike = p == usual_p
+        if not are_written_alike:
             key = "why_parted" if _p_contradicts_amount(claim, claim.usual_p) else "why_usual"
             notes.append(words.say(key, p=p, usual=usual_p))
     if claim.has(NEAR_CHANCE):
@@ -1309,10 +1326,12 @@ def _is_of_little_time(claim: JudgedShare | ShareSoFar) -> bool:
 
 
 def _little_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
-    """Write the length of the time that a share covers, if that is little of the film's content.
+    """Write of which time a share is, where that is little of the film, as judges were often not sure.
 
-    If all windows were judged, it is "the 9 minutes that AB was sure of". Else AB has not seen all of these 9
-    minutes, and they are "the 9 minutes that are left without 3 windows of which AB was not sure".
+    If all windows were judged, it is "the 9 minutes that AB was sure of, without 30 windows". If some were
+    not judged, these count among the 9 minutes, of which AB then is not sure. So they are described by what
+    is left out: "the 9 minutes that are left without 30 windows of which AB was not sure". Of several judges,
+    both have another text.
     """
     sure, unsure = words.durations(claim.time.seconds or 0.0, claim.unsure_s)
     is_of_panel = len(claim.who) > 1  # of several judges
@@ -1325,14 +1344,19 @@ def _little_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
 
 
 def panel_doubts(claim: JudgedShare, words: Words) -> list[str]:
-    """Say that judges of a panel may agree no better than chance, with the names of the pairs if some do."""
+    """Say that judges of a panel may agree no better than chance, with the names of the pairs if some do.
+
+    If all pairs do, it is "they agree less than by chance", and if only some do, "AB–CD agree less than by
+    chance".
+    """
     doubts = []
     for condition, key in PANEL_DOUBTS.items():
         if not claim.has(condition):
             continue
-        # `AGREE_LESS`, say, is true of all pairs; `SOME_LESS` of some, which have `AGREE_LESS` themselves.
-        condition_of_pairs = OF_SOME.get(condition, condition)
-        pairs = [pair for pair in claim.agreement if pair.has(condition_of_pairs)]
+        # The panel's condition may say that some pairs have a doubt (`SOME_LESS`). Each of these pairs has
+        # the condition that says so of a pair (`AGREE_LESS`), which is also the panel's if all pairs have it.
+        condition_of_pair = OF_SOME.get(condition, condition)
+        pairs = [pair for pair in claim.agreement if pair.has(condition_of_pair)]
         doubts.append(words.say(key, pairs=_pair_names(pairs, words)))
     return doubts
 
@@ -1612,10 +1636,14 @@ def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
 
 
 def _counted_for_share(claim: NoJudgedShare, words: Words, *, is_of_panel: bool) -> str:
-    """Write how many windows were judged that count in a share, and how many that don't."""
-    # A share takes windows in the order of the draw, up to the first gap. If none counts under a definition,
-    # the first window of the draw was judged under another one.
-    if claim.definition and not claim.judged:
+    """Write how many judged windows count in a share, and how many don't as they come after a gap.
+
+    A share takes windows in the order of the draw, and stops before the first one that was not judged (the
+    gap). If the first window of all was judged under another definition only, none counts: then this is said
+    in place of a number.
+    """
+    is_first_under_other_definition = bool(claim.definition) and not claim.judged
+    if is_first_under_other_definition:
         counted = words["first_elsewhere_panel" if is_of_panel else "first_elsewhere_judge"]
     else:
         counted = counted_phrase(claim.judged, claim.sure, words, is_of_panel=is_of_panel)
@@ -1803,7 +1831,11 @@ def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
 
 
 def _group_shares_sentence(shares: Sequence[GroupShare], trends: Sequence[GroupChange], words: Words) -> str:
-    """Write the shares of groups, each with its judges if these are not the same, and the trends."""
+    """Write the shares of groups of films, and the trends, in a sentence.
+
+    Such as "AB would mark as S, of a film without black and credits, on average over films (95% intervals):
+    1970s 12% [6%, 20%]; 1980s 18% [11%, 27%]". If the groups have different judges, each share names its own.
+    """
     first = shares[0]  # what is positive, and the level of intervals, are the same for all groups
     have_same_judges = all(share.who == first.who for share in shares)
     film_key = "a_film_read" if _any_has(shares, PARTLY_READ) else "a_film"
@@ -1864,10 +1896,16 @@ def _judges_of_groups(shares: Sequence[GroupShare], *, have_same_judges: bool, w
 
 
 def _would_mark_key(shares: Sequence[GroupShare], *, have_same_judges: bool) -> str:
-    """Choose the text by who judged the groups: one judge, several, or different ones from film to film."""
+    """Choose the text that begins a sentence on shares of groups, by who judged their films.
+
+    - `would_mark`: one person judged all films, "AB would mark";
+    - `would_mark_panel`: several did, and "would mark" is in the plural in some languages;
+    - `would_mark_mixed`: within a group, films were judged by different people.
+    """
     if _any_has(shares, OTHER_JUDGES):
         return "would_mark_mixed"
-    is_of_one_judge = have_same_judges and len(shares[0].who) == 1
+    judges_of_first_group = shares[0].who
+    is_of_one_judge = have_same_judges and len(judges_of_first_group) == 1
     return "would_mark" if is_of_one_judge else "would_mark_panel"
 
 
@@ -1933,27 +1971,38 @@ def _judged_film_note(claim: JudgedShare, words: Words) -> str:
 
 
 def _windows_of_share(claim: JudgedShare, words: Words) -> list[str]:
-    """Say how many windows were judged by whom, how many surely, and that the rest is little if it is."""
+    """Say how many windows were judged by whom, and how many surely.
+
+    Such as "40 windows judged by AB in the order of the draw, 12 of them surely". The share is of the windows
+    that judges were sure of. If these are little of the film's time, a second clause says of which.
+    """
     who = words.listed([words.judge(name) for name in claim.who])
+    n_sure = claim.n
     if not claim.has(NOT_SURE):
-        return [words.counted("windows_judged", claim.n, who=who)]
-    n_judged = claim.n + claim.n_unsure
-    clauses = [words.counted("windows_judged_surely", n_judged, sure=claim.n, who=who)]
+        return [words.counted("windows_judged", n_sure, who=who)]
+    n_judged = n_sure + claim.n_unsure
+    clauses = [words.counted("windows_judged_surely", n_judged, sure=n_sure, who=who)]
     if _is_of_little_time(claim):
         clauses.append(words.say("share_of_little", time=_little_time_phrase(claim, words)))
     return clauses
 
 
 def _too_few_together(claim: JudgedShare, words: Words) -> list[str]:
-    """Say that all judges together judged too few windows, so that some are left out; else an empty list."""
+    """Say why the share is not of all who judged the film: all together judged too few windows for a share.
+
+    Such as "AB, CD and EF together judged too few surely for a share before the first gap of the draw; 12
+    windows after it do not count in a share of all of them". The names are of all judges, those of the share
+    and those who are left out of it. Empty if nobody is left out.
+    """
     if not claim.left_out:
         return []
-    everybody = words.listed([words.judge(name) for name in (*claim.who, *claim.left_out)])
+    all_judges = words.listed([words.judge(name) for name in (*claim.who, *claim.left_out)])
     key = "judged_together_concept" if claim.has(OF_CONCEPT) else "judged_together"
-    too_few = words.say(key, who=everybody)
+    sentence = words.say(key, who=all_judges)
+    # A share takes windows in the order of the draw up to the first that was not judged, the gap.
     if claim.after_gap:
-        too_few = words.counted("judged_together_gap", claim.after_gap, too_few=too_few)
-    return [too_few]
+        sentence = words.counted("judged_together_gap", claim.after_gap, too_few=sentence)
+    return [sentence]
 
 
 def planted_sentence(model: ModelRecord, words: Words) -> str:
@@ -2042,8 +2091,8 @@ def learnt_sentence(claim: LearntChange, words: Words) -> str:
     """Say how the AUC changed by learning from judgements: better or worse if its interval excludes 0.
 
     Such as "Films of the corpus: no change can be told (a model trained with the judgements less one trained
-    without, by film: AUC +0.010 [−0.020, +0.040], 95% if both are trained anew, 12 films)".
-    Without an interval it says why there is none, in place of what the interval covers.
+    without, by film: AUC +0.010 [−0.020, +0.040], 95% if both are trained anew, 12 films)". Without an
+    interval, the brackets say why there is none, and not "95% if both are trained anew".
     """
     which_key = "learn_judged" if claim.is_of_judged else "learn_corpus"
     difference = words["undefined"]
@@ -2060,7 +2109,9 @@ def learnt_sentence(claim: LearntChange, words: Words) -> str:
         elif claim.interval.high < 0:
             verdict_key = "learn_worse"
     facts.append(words.counted("count_films", claim.n_films))
-    facts += [words[key] for condition, key in NO_INTERVAL_OF_FILMS.items() if claim.has(condition)]
+    for reason_for_no_interval, key in NO_INTERVAL_OF_FILMS.items():
+        if claim.has(reason_for_no_interval):
+            facts.append(words[key])
     return words.say(
         "learn_change",
         which=words[which_key],

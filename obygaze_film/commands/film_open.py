@@ -85,7 +85,7 @@ def open_(
     from obygaze_film.workspace.open_film import OpenFilm
 
     # --- read what was given
-    refuse_missing()
+    refuse_missing()  # raises an error if a package is not installed that the desk imports later
     corpus_to_learn_from = None
     if corpus:
         from obygaze_models.commands import read_inputs
@@ -107,19 +107,23 @@ def open_(
     print_cache()
     make_missing_media(opened)
 
-    # --- prepare the comparison of the films, and what the button Learn does
-    facts = None
+    # --- prepare the comparison of the films in the mode Films, and what the button Learn does
+    facts = None  # of films, such as their year and the column that groups them
     if films is not None:
         facts, _ = read_facts(films, timelines)
     has_trend = len(years_of(timelines, facts)) >= MIN_TREND_VALUES
+    # The films that are open now are compared. Later, the button Learn may add to the list `opened` the same
+    # films, scored by a new model.
+    compared_films = tuple(opened)
     comparison = _DeskComparison(
-        tuple(opened),  # not the list, which grows if a model is trained on the desk
+        compared_films,
         book,
         facts,
         by,
         trend="year" if has_trend else None,
     )
-    comparison.compare()  # an error in the columns ends the command before anybody works
+    # They are compared once at once: an error in the columns ends the command before anybody works.
+    comparison.compare()
     learn = None
     if corpus_to_learn_from:
         folder_of_models = folders[0].absolute().parent
@@ -263,8 +267,8 @@ def print_notices(film: "OpenFilm") -> None:
     for notice in film.decisions.notices:
         print_note(notice)
     film.decisions.notices.clear()
-    if film.why_other:
-        print_note(film.why_other)
+    if film.note_on_other_length:
+        print_note(film.note_on_other_length)
     if film.is_unplayable:
         print_note(f"{film.path}: browsers don't play this; the page offers to make a copy")
 

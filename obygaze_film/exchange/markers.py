@@ -14,20 +14,24 @@ NOTES: Final = "obygaze: notes"
 def to_markers(exported: Exported) -> str:
     """Write a table with a marker for each span, in time order; cells are divided by tabs.
 
-    The first marker, without length, holds the caveats.
+    The first marker, without length, holds notes: what must be known of the scores, and before that the rate
+    of frames and the time code of the film's first frame, as the table has no other place for them.
     """
+    # The number of the first frame, and whether time codes skip numbers (drop frame)
     is_dropping, first_frame = exported.start
     start_code = frame_label(first_frame, exported.rate, drop=is_dropping)
-    # Importers read the rate and the start here, as the table has no place for them.
+    # Importers read the rate and the start here.
     notes = " ".join([f"obygaze rate {exported.rate}, start {start_code}.", *exported.caveats])
     lines = ["\t".join(COLUMNS), _line(exported, NOTES, notes, start=0, end=0)]
     in_time_order = sorted(exported.spans, key=lambda placed: placed.span.start_s)
     for tier, span in in_time_order:
-        # People's text begins with the tier's name, which says who decided and how: importers read it.
-        name = tier.people.line(span.text) if tier.people else f"{tier.name} = {span.text}"
-        start = frame_of(span.start_s, exported.rate)
-        end = max(frame_of(span.end_s, exported.rate), start + 1)  # one frame long at least
-        lines.append(_line(exported, name, "", start, end))
+        # On a tier of people, the text begins with who decided and how, in a form that importers read.
+        name = f"{tier.name} = {span.text}"
+        if tier.people:
+            name = tier.people.line(span.text)
+        start_frame = frame_of(span.start_s, exported.rate)
+        end_frame = max(frame_of(span.end_s, exported.rate), start_frame + 1)  # one frame long at least
+        lines.append(_line(exported, name, "", start_frame, end_frame))
     return "\n".join([*lines, ""])
 
 

@@ -422,13 +422,25 @@ def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
 
 
 def notice_of(film: "Timeline", model: ModelRecord, tiers: Sequence[Tier], kinds: Sequence[str]) -> str:
-    """Say why a file has no passage that reaches the threshold, or no span at all; empty if it has.
+    """Say why an exported file has not what its reader looks for in it; empty if it has.
 
-    A file without a tier of passages needs only any span. `kinds` are the kinds of tiers that were asked for.
+    In a file with a tier of passages, that is a passage that reaches the threshold. In any other file it is a
+    span of any kind.
+
+    Parameters
+    ----------
+    film : Timeline
+    model : ModelRecord
+    tiers : sequence of Tier
+        Those of the file.
+    kinds : sequence of str
+        The kinds of tiers that were asked for.
     """
-    if any(tier.kind == "segments" for tier in tiers):
+    has_tier_of_passages = any(tier.kind == "segments" for tier in tiers)
+    if has_tier_of_passages:
         return _why_no_passage(film, model)
-    if not any(tier.spans for tier in tiers):
+    has_spans = any(tier.spans for tier in tiers)
+    if not has_spans:
         return message("export_nothing", kinds=" or ".join(dict.fromkeys(kinds)))
     return ""
 
@@ -446,13 +458,18 @@ def _why_no_passage(film: "Timeline", model: ModelRecord) -> str:
 
 
 def _passages(film: "Timeline", model: ModelRecord, top: int) -> list[TierSpan]:
-    """Make a span of each passage, in time order."""
+    """Make a span of each passage, in time order, with its label, number, rank and claim.
+
+    `top` is how many passages to list, if the film has as many: those that reach the threshold are all
+    listed, and weaker ones are added.
+    """
     in_time_order = film.segments(model.key, top=top).sort_values("start_s", kind="stable")
     spans = []
     for row in _records(in_time_order):
         claim = passage(model, row)
         label = phrases.passage_label(claim, ENGLISH)
-        spans.append(_scored_span(row, label, number=claim.name, rank=row["rank"], claim=claim))
+        number_of_passage = claim.name  # such as "3", or "w2" of a weaker one
+        spans.append(_scored_span(row, label, number=number_of_passage, rank=row["rank"], claim=claim))
     return spans
 
 

@@ -440,7 +440,7 @@ def film_figure(
     span_end_s = min(end_s, view.whole_s)
     part_start_s, part_end_s = _add_context(start_s, end_s, view.whole_s)
 
-    # What is drawn, and the names of its rows
+    # What is drawn, and the names of the rows of each kind: one row, several, or none
     passages = _passages_between(view, part_start_s, part_end_s)
     decisions_of_row = _decided_rows(decisions, part_start_s, part_end_s, words)
     concepts = [shown for shown in view.concepts if shown.concept.is_found]
@@ -452,12 +452,14 @@ def film_figure(
         "concepts": [shown.name for shown in concepts],
     }
 
-    # Widths; the name of the passages counts even where none is drawn, so that figures of a film look alike
-    names = [words["segments"]]
+    # Widths of the names at the left, of the column with the rows, and of the margin. The row of passages is
+    # not drawn where there are none, but its name counts all the same, so that figures of a film look alike.
+    names_that_count = [words["segments"]]
     for names_of_rows in names_of_kind.values():
-        names += names_of_rows
-    widths = _widths(names, part_end_s)
+        names_that_count += names_of_rows
+    widths = _widths(names_that_count, part_end_s)
     width = widths.names + widths.column + widths.right_margin
+    # Where in the figure a time lies
     part = FigurePart(part_start_s, part_end_s, start_s, span_end_s, left=widths.names, width=widths.column)
 
     # The heading above the rows, and the sentences below them

@@ -188,7 +188,8 @@ def film_page(
     """
     words = Words(language)
     owned_by_movie = owned or {}
-    # Each film is a part of the page, with ids such as "f1" in it.
+    # Each film is a part of the page, with ids such as "f1" in it. A part has the film as the template shows
+    # it (`view`), its data for the page's script, and the names of the people who decided something.
     parts = []
     for number, film in enumerate(sorted(films, key=_by_year_and_title), start=1):
         owned_of_film = owned_by_movie.get(film.movie, Owned())
@@ -215,12 +216,12 @@ def film_page(
         models=_distinct_models(views),
         model_title=model_title,
         task_title=task_title,
-        # How to read the page
+        # How to read the page: keys of the keyboard, and sentences on what is shown
         keys=READING_KEYS,
         boundaries=_boundaries_sentence(views, words),
         contributions=_contributions(views, words),
         labelled=list(dict.fromkeys(view.labelled for view in views)),  # each sentence once
-        texts=json_data(_script_texts(words)),
+        texts=json_data(_script_texts(words)),  # that the script writes
     )
 
 

@@ -112,14 +112,16 @@ def _passages(view: "FilmView") -> KeyFigure:
     many at the upper ends.
     """
     words = view.words
-    # Not `marked_passages`, which is None for a film that the model was trained on, too.
+    # The claim on passages that reach the threshold. (The claim on marked passages is another one: there is
+    # none for a film that the model was trained on.)
     reaching = of_film.reaching_passages(view.film, view.model, view.segments)
-    if reaching is None:  # no window of the film has a probability, and `why_no_cards` says why
+    if reaching is None:  # no window of the film has a probability: a dash stands for the number
         why = words.say("export_no_p", why=view.why_no_cards)
         return KeyFigure("–", interval="", bar=None, what=words["segments_number_none"], note=why)
     n_passages = round(reaching.number or 0)
-    keys = {0: "segments_number_none", 1: "segments_number_one"}
-    what = words[keys.get(n_passages, "segments_number")]
+    # "no passages", "passage" or "passages"
+    key_of_number = {0: "segments_number_none", 1: "segments_number_one"}
+    what = words[key_of_number.get(n_passages, "segments_number")]
     note = phrases.marked_note(reaching, words)
     return KeyFigure(phrases.count_value(reaching), interval="", bar=None, what=what, note=note)
 

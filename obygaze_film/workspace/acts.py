@@ -71,16 +71,29 @@ class Acts:
     def _take_back_latest(self, annotator: str, acts: list[Act], reversals: list[Act]) -> Line | None:
         """Take back a person's latest act in a list, by a further line of the ledger.
 
-        The act is removed from `acts`, and the new line is added to `reversals`. An undo takes back a
-        decision, a redo takes back the undo, and another undo takes back the redo:
+        An act is the lines that it wrote into the ledger. It is removed from `acts`, and the line that takes
+        it back is an act too, which is added to the other list. An undo takes back a decision, a redo takes
+        back the undo, and another undo takes back the redo:
 
-            line in the ledger      `_done`     `_undoing`
+            line in the ledger      can be undone   can be redone
             1: a decision           1
-            2: undo, takes back 1               2
+            2: undo, takes back 1                   2
             3: redo, takes back 2   3
-            4: undo, takes back 3               4
+            4: undo, takes back 3                   4
 
-        Returns the decision that all of them are about, here line 1; None if the person has no act in `acts`.
+        Parameters
+        ----------
+        annotator : str
+        acts : list of Act
+            Where the act is: what can be undone, or what can be redone.
+        reversals : list of Act
+            The other one of these two lists.
+
+        Returns
+        -------
+        Line or None
+            The decision that all of these acts are about, here line 1. None if the person has no act in
+            `acts`.
         """
         name = name_of(annotator)  # without extra blanks, as the ledger writes it
         own_acts = [act for act in acts if _annotator_of(act) == name]
@@ -88,9 +101,9 @@ class Acts:
             return None
 
         latest = own_acts[-1]
-        reversal = self.take_back(*latest)
+        line_that_takes_back = self.take_back(*latest)
         acts.remove(latest)
-        reversals.append((reversal,))
+        reversals.append((line_that_takes_back,))
         return self._decision_of(latest)
 
     def _decision_of(self, act: Act) -> Line:

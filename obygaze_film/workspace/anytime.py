@@ -36,9 +36,11 @@ def anytime_interval(
 ) -> tuple[float, float]:
     """Compute a confidence interval of a film's share that is valid whenever the judge stops.
 
-    Against each possible share a gambler bets, with a capital of 1 at the start, that the next judgement will
-    differ from what is expected if the share is right. If it is right, the capital ever reaches 20 with a
-    chance of at most .05 (Ville's inequality). The interval has the shares against which it never did.
+    Each possible share is tested, after each judgement, by a bet against it: a gambler with a capital of 1
+    bets before each judgement that it will differ from what is expected if the share is right. If the share
+    is right, nobody can expect to win by this, and the capital ever reaches 20 with a chance of at most .05
+    (Ville's inequality), however long the judge goes on. So a capital of 20 refutes a share. The interval has
+    the shares that were never refuted.
 
     Sources: Waudby-Smith and Ramdas, JRSS B 86, 2024; for windows drawn in proportion to content, Shekhar,
     Xu, Lipton, Liang and Ramdas, UAI 2023. `benchmarks/planted/rates.py` measures the coverage.
@@ -53,8 +55,8 @@ def anytime_interval(
         Their judgements, 0 to 1.
     unsure : sequence of int
         Cells that were drawn before the last of these, and that judges were not sure of: the share is of the
-        others. The probabilities of the cells left then say nothing of those among them that a judge will be
-        sure of, so that no bet is on differences from the model.
+        others. The model's mean probability over the cells left is then also over cells that no judge will be
+        sure of, and says too little of the others: the model is not used.
 
     Returns
     -------
@@ -63,15 +65,16 @@ def anytime_interval(
     """
     cells_of_share = cells.without(unsure)
     if len(unsure):
-        # Differences from a model that says the same of every cell are bets on the judgements themselves.
+        # A model that says the same of every cell tells nothing: bets that use it are as if they did not.
         cells_of_share = replace(cells_of_share, p=np.full_like(cells.p, 0.5))
     before = _before_each_judgement(cells_of_share, judged, y)
 
-    # If a share is right, the next judgement is expected to be the share of the windows left that it implies:
-    # the next window is drawn among these in proportion to content. (Of windows drawn by sequential Poisson
-    # sampling, as in earlier versions, this holds only if they have the same content.) Each tested share
-    # stands for all shares within `HALF_STEP`. If the film's share is one of these, each judgement is
-    # expected to be between the following two [n judgements, shares].
+    # The next window is drawn among those left, in proportion to content. So if a share of the film is right,
+    # the next judgement is expected to be the positive share of the windows left that follows from it. (Of
+    # windows drawn by sequential Poisson sampling, as in earlier versions, this holds only if they have the
+    # same content.) Not every share can be tested: each one on a grid stands for all shares within half a
+    # step of it. If the film's share is one of these, each judgement is expected to be between the following
+    # two [n judgements, shares].
     expected_at_most = _expected_judgement(before, SHARES + HALF_STEP)
     expected_at_least = _expected_judgement(before, SHARES - HALF_STEP)
     is_impossible = (expected_at_most < 0) | (expected_at_least > 1)  # no judgement is below 0 or above 1
@@ -79,8 +82,8 @@ def anytime_interval(
     # A share is refuted if the capital of those who bet against it ever reached 20.
     bets = _bets(before, y, np.clip(expected_at_most, 0, 1), np.clip(expected_at_least, 0, 1))
     capital = _mean_capital(bets)  # [n + 1, shares]: at the start, and after each judgement
-    capital_after_judgements = capital[1:]  # a view: it changes `capital`
-    capital_after_judgements[is_impossible] = np.inf  # refuted, whatever the bets
+    # An impossible share is refuted, whatever the bets. The first row, before any judgement, stays as it is.
+    capital[1:] = np.where(is_impossible, np.inf, capital[1:])
     highest_capital = capital.max(axis=0)  # [shares]: it counts if it was reached at any time
 
     refuting_capital = 1 / (1 - LEVEL)  # 20
@@ -242,10 +245,16 @@ def _excess_p(before: _Before, weight_of_p: float) -> Floats:
 
 
 def _capital_of_bet(bet: _Bet, stake: float) -> Floats:
-    """Return the capital [n, shares] after each judgement, of a gambler who starts with 1.
+    """Return how much a bet against a tested share has won: the capital [n, shares] after each judgement.
 
-    Each judgement multiplies the capital by 1 + stake * gain / largest loss: with a stake of 1 the largest
-    loss would take all of it. The factors are multiplied as sums of their logarithms.
+    A share that the judgements contradict makes the capital grow, and is refuted when it is large enough
+    (`anytime_interval`). The capital is 1 at the start. Each judgement has a gain, which is negative if the
+    bet loses, and multiplies the capital by
+
+        1 + stake * gain / largest loss
+
+    so that the stake, 0 to 1, is the part of the capital that the largest loss would take. The product of all
+    factors is computed as the sum of their logarithms.
     """
     largest_loss = np.maximum(bet.largest_loss, MIN_LOSS)  # not 0 by rounding
     factor = 1 + stake * bet.gain / largest_loss

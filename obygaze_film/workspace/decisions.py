@@ -438,20 +438,26 @@ class Decisions:
         return decisions
 
     def is_listed(self, kind: str, clip: Clip) -> bool:
-        """Whether a standing decision of a kind is shown and exported: of this film, and not emptied.
+        """Whether a standing decision of a kind is shown and exported: of this film, and not removed.
 
-        To empty a level is a way to remove a decision, with its note. Only a note never had a level.
+        People remove a decision, with the note on it, by emptying its level. A decision of the kind `note`
+        has no level, and is never removed so.
         """
-        has_content = kind == "note" or bool(clip.level)
-        return has_content and self.rules.is_about_film(clip)
+        was_removed = kind != "note" and not clip.level
+        return not was_removed and self.rules.is_about_film(clip)
 
     def as_decided(self, clip: Clip) -> Decided:
-        """Describe a decision under today's definitions for other tools: who decided what of which span."""
+        """Describe a decision for other tools: who decided what of which span, and under which definition.
+
+        `codebook` of the result is the one that explains the level, and None if nothing states under which
+        definition it was given; `read_by` is today's codebook in any case.
+        """
         line = self.lines[clip.clip_id]
         # The judges of an agreed decision are those whose decisions it settles, its parents.
         settled_judges = {self.lines[parent_id].annotator for parent_id in line.parents}
         judges = tuple(sorted(settled_judges)) or (clip.annotator,)
-        # Only a level is understood by a definition, and older ledgers do not say by which one.
+        # A decision without a level, such as a note, is not made under any definition. And ledgers of earlier
+        # versions do not say under which one.
         definition = self.definition_of(line) if clip.level else UNKNOWN
         stated_codebook = None if definition == UNKNOWN else self.codebook
         return Decided(
@@ -476,13 +482,18 @@ class Decisions:
 
         Of several digests that mean the same, it is the one that represents them (`Meanings`).
         """
+        # The line itself may state it.
         if DEFINITION in line.row:
             return self._meanings.representative(line.row[DEFINITION])
-        # The file of an imported table has the codebook of the person who imported it, not of the judges.
+        # Else the codebook tells that was in use at the desk, which the line's file of the ledger has. But
+        # the file of an imported table has the codebook of who imported it, and not of the judges.
         if self._is_imported(line):
             return UNKNOWN
         stored_codebook = self._codebook_of_file(line)
-        if stored_codebook is None or codebook_in(stored_codebook) is None:  # not stated, or not readable
+        if stored_codebook is None:
+            return UNKNOWN
+        is_readable = codebook_in(stored_codebook) is not None
+        if not is_readable:
             return UNKNOWN
         return self._meanings.representative(stored_codebook.definition)
 
@@ -590,9 +601,9 @@ class Decisions:
     ) -> str:
         """Write a person's decision on a span to the ledger, and return its id.
 
-        A judgement replaces what the same person judged of the same span before, if both were made blindly,
-        or both with the score shown. So what is changed with the scores shown leaves a blind judgement as it
-        is, and stands beside it.
+        The decision must be valid by itself, and fit those that stand. It may take the place of an earlier
+        one of the same person (`changed_id`). But a change that is made with the model's scores shown never
+        replaces a blind judgement: this one stays, and both stand.
 
         Parameters
         ----------
@@ -626,8 +637,9 @@ class Decisions:
             the name is another spelling of one in the ledger.
         """
         mode = mode or ("blind" if place else "read")
-        if mode == "read":  # the person sees the score
+        if mode == "read":  # the person sees the score, and so judges no window of the draw blindly
             place = 0
+        # An agreed decision has no place. It is blind only if those that it settles are.
         is_agreed_blindly = False
         if kind == "agreed" and mode == "blind":
             is_agreed_blindly = self._can_agree_blindly(start_s, end_s, parents)
@@ -663,12 +675,15 @@ class Decisions:
             self._refuse_other_spelling(clip.annotator)
             if kind == "agreed":
                 self._refuse_if_not_settling(row)
-            changed = None
+            replaced = None
             if changed_id:
                 changed = self._own_decision(changed_id, clip.annotator)
-            if changed is not None and mode == "read" and self._is_blind_judgement(changed):
-                changed = None  # both stand
-            line = self._write(kind, row, clip, changed)
+                stays_blind_judgement = mode == "read" and self._is_blind_judgement(changed)
+                if not stays_blind_judgement:
+                    replaced = changed
+
+            # Append it to the ledger, and bring tables up to date.
+            line = self._write(kind, row, clip, replaced)
             self._find_standing_and_write_tables()
             return line.id
 
@@ -681,8 +696,11 @@ class Decisions:
         if annotator in known_names:
             return
         for known_name in known_names:
+            # The rule for names that are one is that of manifests, which raises an error. Its message names
+            # places in files, and so another one is raised here.
+            places_of_names = {known_name: (self.folder, LEDGER), annotator: ("", "the desk")}
             try:
-                refuse_twins("annotator", {known_name: (self.folder, LEDGER), annotator: ("", "the desk")})
+                refuse_twins("annotator", places_of_names)
             except ManifestError:
                 raise FilmError(message("other_spelling", name=annotator, known=known_name)) from None
 
@@ -743,17 +761,17 @@ class Decisions:
             return line
 
     def redo(self, annotator: str) -> Line | None:
-        """Do again what a person undid last, unless they decided since.
+        """Do again what a person undid last, unless they decided something since.
 
-        Ledger and tables are written as by `undo`.
+        It is written to the ledger, as every decision is, and the tables are brought up to date.
 
         Returns
         -------
         Line or None
-            The decision concerned. None if there is nothing to do again.
+            The decision that was done again. None if there was nothing to do again.
         """
         with self._lock:
-            self.refresh()
+            self.refresh()  # others may have decided meanwhile
             line = self._acts.redo(annotator)
             self._find_standing_and_write_tables()
             return line
@@ -863,16 +881,19 @@ class Decisions:
     def refresh(self, *, is_opening: bool = False) -> None:
         """Bring the decisions up to date: read what others appended to the ledger, or edited in the tables.
 
+        What is new in an edited table is appended to the ledger. If anything changed, the tables are written
+        anew.
+
         An edited table that can't be read raises an error while the decisions are opened (`is_opening`).
         Later there is only a notice, and the table's file is not written until somebody mends it.
         """
         with self._lock:
-            # Before anything is read, as reading the edits adds lines to the ledger.
+            # The present lines, to see afterwards whether the ledger changed.
             edited_tables = [table for table in self._tables.values() if table.is_edited()]
             lines_before = dict(self.ledger.lines)
             for table in edited_tables:
                 try:
-                    self._read_edits(table)
+                    self._read_edits(table)  # adds lines to the ledger
                 except (ObygazeError, OSError) as error:
                     if is_opening:
                         raise
@@ -880,7 +901,8 @@ class Decisions:
                     self._notify(message("table_held", error=error))
 
             self.ledger.read()
-            if is_opening or edited_tables or lines_before != self.ledger.lines:
+            has_ledger_changed = lines_before != self.ledger.lines
+            if is_opening or edited_tables or has_ledger_changed:
                 self._find_standing_and_write_tables()
 
     def _read_edits(self, table: ExportedTable) -> None:
@@ -920,11 +942,12 @@ class Decisions:
         edited = read_edited(table, self.rules, decisions, standing_ids, self._meanings)
         self._refuse_other_spellings(table, edited)
 
+        # Add what it says that is new. `new_decisions` has an entry for each row; None: nothing new.
+        has_new_decisions = any(row is not None for row in edited.new_decisions)
         n_added = self.ledger.add_table(digest, table.kind, edited.new_decisions)
         if n_added:
             self._report_edits(table, edited, n_added, digest)
-        has_new_decisions = any(edited.new_decisions)
-        if has_new_decisions and not n_added:
+        elif has_new_decisions:
             # The ledger has an equal table already, whose decisions were replaced since.
             self._notify(message("table_known", path=table.path))
         self._report_missing_rows(table, edited, standing_ids)
@@ -1136,29 +1159,31 @@ class Decisions:
             notice = message("note_content", n=n_changed, s="" if n_changed == 1 else "s")
             self._notify(message("note_of", movie=self.film.movie, notice=notice))
             return
-        # The notice says that unread windows are never drawn. That may be wrong of the earlier draw that is
-        # used if windows changed.
-        for unread in self.rules.unread_notices:
-            self._notify(unread)
+        # Notices on windows that can't be read say that such windows are never drawn. They are left out if
+        # windows changed: the draw was then made when these windows may have been readable.
+        for notice_on_unread in self.rules.unread_notices:
+            self._notify(notice_on_unread)
 
     def _find_standing_and_write_tables(self) -> None:
         """Bring everything up to date after the ledger changed.
 
-        Finds the decisions that stand (`clips_by_kind`, `lines`), adds notices of what is wrong in the
-        ledger, and writes the tables anew.
+        Three things follow: the decisions that stand are found anew (`clips_by_kind`, `lines`); notices are
+        added on what is wrong in the ledger; and the tables of decisions are written. A table that can't be
+        written is no error, as the ledger has all decisions: `_why_unwritten` says of which kind, and why.
         """
         self._find_standing()
         self._report_refused_claims()
         self._report_how_many_more()
-        conflicting_ids = self.conflicts()
+        conflicting_ids = self.conflicts()  # of decisions that stand beside another of the same person
         if conflicting_ids:
             self._notify(message("beside", folder=self.folder, n=len(conflicting_ids)))
 
         self._why_unwritten = {}
         for kind, table in self._tables.items():
+            has_no_decisions = not self.clips_by_kind[kind]
             try:
-                table.write(self.table(kind), is_empty=not self.clips_by_kind[kind])
-            except OSError as error:  # a full disk, for example: the ledger still has all decisions
+                table.write(self.table(kind), is_empty=has_no_decisions)
+            except OSError as error:  # a full disk, for example
                 facts = {"error": error.strerror, "ledger": LEDGER}
                 notice = message("table_unwritten", path=table.path, **facts)
                 self._why_unwritten[kind] = notice
@@ -1176,16 +1201,31 @@ class Decisions:
             raise FilmError(reason)
 
     def _report_refused_claims(self) -> None:
-        """Report up to `MAX_NOTICES_OF_A_KIND` lines that replace or take back others and may not."""
+        """Report lines that ask to replace another line, or to take it back, and may not.
+
+        Such a claim is refused if, for example, the other line is somebody else's. At most
+        `MAX_NOTICES_OF_A_KIND` claims are reported one by one; the number of all is kept, so that
+        `_report_how_many_more` can say how many there are besides.
+        """
         claims = list(refused_claims(self._lines_of_ledger(), self._is_valid))
         for claim in claims[:MAX_NOTICES_OF_A_KIND]:
             path, number = self.ledger.where[claim.line.id]  # file and line number
             act = message("claim_undo" if claim.line.kind == "undo" else "claim_replace")
-            facts = {"who": claim.line.annotator, "name": claim.target.id, "other": claim.target.annotator}
             reason = message(f"claim_{claim.reason}")
-            self._notify(message("claim", path=path, line=number, act=act, reason=reason, **facts))
+            people = {"who": claim.line.annotator, "other": claim.target.annotator}
+            self._notify(
+                message(
+                    "claim",
+                    path=path,
+                    line=number,
+                    act=act,
+                    reason=reason,
+                    name=claim.target.id,
+                    **people,
+                )
+            )
 
-        # All refused claims of the ledger are counted each time, also those that were counted before.
+        # The whole ledger was looked through: the number replaces that of an earlier call.
         self._n_notices_of_kind["claims"] = len(claims)
 
     def table(self, kind: str, shown_ids: Container[str] | None = None) -> str:

@@ -79,19 +79,23 @@ class Meanings:
     def names(self) -> dict[str, str]:
         """Name the known definitions, for messages: by codebook and version, such as `mybook, version 2`.
 
+        Several definitions may mean the same. They have one name, that of the definition that represents them
+        (`representative`); if its codebook is not known, that of the first codebook that is.
+
         Returns
         -------
         dict
-            Digest -> name, for the digests that represent the definitions of built-in codebooks, of the
-            headers and of the further codebooks. A name that is ambiguous, because somebody changed the text
+            Digest -> name, for each definition that represents those of built-in codebooks, of the ledgers'
+            headers or of the further codebooks. A name that is ambiguous, because somebody changed the text
             of a codebook and not its version, is followed by the beginning of the digest.
         """
-        name_of: dict[str, str] = {}
+        name_of: dict[str, str] = {}  # representative definition -> name
         for book in [*_builtin_books(), *self._books]:
             definition = book.definition()
             representative = self.representative(definition)
-            # Of all codebooks that mean the same, the representative gives the name, if it is known.
-            if representative not in name_of or definition == representative:
+            is_first_of_meaning = representative not in name_of
+            represents_itself = definition == representative
+            if is_first_of_meaning or represents_itself:
                 name_of[representative] = f"{book.name}, version {book.version}"
 
         n_of_name = Counter(name_of.values())

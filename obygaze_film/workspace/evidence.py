@@ -98,8 +98,8 @@ def span_evidence(
     is_inside = weights > 0
     has_p = is_inside & is_counted(rows)
 
-    # What the model says of them. If too little of the span has a probability, the rows without one are the
-    # reason: then their flags are shown.
+    # What the model says of them. The span counts as judged if enough of its time has a probability. Flags of
+    # all its rows are then shown; else those of the rows without a probability, as they say why.
     is_judged = is_enough_judged(weights[has_p], weights)
     flagged_rows = rows[is_inside] if is_judged else rows[is_inside & ~has_p]
     if is_judged and view.model.threshold_p is not None:
@@ -108,7 +108,7 @@ def span_evidence(
         of_model = _no_model_evidence(view, flagged_rows, time)
     flags = ";".join(informative_flags_in(flagged_rows))
 
-    # What else is in the span
+    # Cuts inside the span: one at its very ends (within `EDGE_S`) does not count.
     cut_times_s = film.timeline.shots["start_s"]
     is_cut_inside = (cut_times_s > start_s + EDGE_S) & (cut_times_s < end_s - EDGE_S)
 

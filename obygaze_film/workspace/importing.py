@@ -308,28 +308,43 @@ def _why_left_out(clip: Clip, movie: str) -> str:
 def _seen_score(clip: Clip, file: Annotated, is_blind: bool | None) -> str:
     """Return whether the annotator was shown the model's score: "1" if so, "0" if they judged blindly.
 
+    Parameters
+    ----------
+    clip : Clip
+        The annotation.
+    file : Annotated
+        The file that it is from.
+    is_blind : bool or None
+        What the person who imports the file declares; None if they declare nothing.
+
     Raises
     ------
     FilmError
-        Nothing tells, or what the person who imports declares (`is_blind`) contradicts the file.
+        Nothing tells, or what is declared contradicts the file.
     """
     seen_in_file = clip.extras.get(SEEN_SCORE, "")
 
-    # 1. The name of the annotation's tier, if it says how people judged
-    how_by_tier = clip.extras.get(HOW, "")
-    if how_by_tier:
+    # 1. The name of the annotation's tier may say how people judged, such as `AB blind`. The reader of the
+    # file has put that in the column too.
+    tier_says_how = bool(clip.extras.get(HOW, ""))
+    if tier_says_how:
         return seen_in_file
 
-    # 2. What the person who imports declares
+    # 2. What the person who imports declares. Nobody is blind beside a model's output in the same file.
     if is_blind is not None:
         if is_blind and file.shows_model_output:
             raise FilmError(message("import_beside", path=file.path))
-        return "0" if is_blind else "1"
+        return JUDGED_BLINDLY if is_blind else SCORE_WAS_SHOWN
 
     # 3. The file. Without a model's output it says nothing: the annotator may have seen the score elsewhere.
     if not seen_in_file:
         raise FilmError(message("import_how", path=file.path))
     return seen_in_file
+
+
+JUDGED_BLINDLY: Final = "0"
+SCORE_WAS_SHOWN: Final = "1"
+"""Cells of the column `seen_score`: whether the annotator saw the model's score."""
 
 
 class _Origin(NamedTuple):
@@ -389,35 +404,38 @@ class _Comparison:
         # Id of a decision that was replaced -> the one that stands in its place now
         self._standing_successors = _standing_successors(decisions)
 
-    def add(self, clip: Clip, seen: str, result: AnnotatorResult) -> None:
+    def add(self, clip: Clip, seen_score: str, result: AnnotatorResult) -> None:
         """Compare one annotation with the ledger, and add the outcome to the annotator's result.
 
-        `seen` is "1" if the model's score was shown, else "0".
+        The annotation is a new decision, or a change of the decision that it was exported from, or says the
+        same as that. `seen_score` is "1" if the annotator saw the model's score, "0" if they judged blindly.
         """
-        origin = self._origin_of(clip, seen)  # the decision that the annotation was exported from
+        origin = self._origin_of(clip, seen_score)  # the decision that the annotation was exported from
         if origin is None:
-            self._add_decision(clip, seen, origin, result)
+            self._add_decision(clip, seen_score, origin=None, result=result)
             return
 
         if self._is_unchanged(clip, origin):
             self._add_same(origin, result)
             return
-        # Who changed a blind decision in a file with the model's output saw that output: it is blind no more.
-        was_blind = seen == "0"
-        is_blind_no_more = was_blind and self._file.shows_model_output
-        if is_blind_no_more:
+        # An annotation exported as blind was changed in a file that also shows the model's output. Whoever
+        # changed it saw that output, and so the change is not blind.
+        was_exported_as_blind = seen_score == JUDGED_BLINDLY
+        if was_exported_as_blind and self._file.shows_model_output:
             self._add_changed_with_score(clip, result)
         else:
-            self._add_decision(clip, seen, origin, result)
+            self._add_decision(clip, seen_score, origin, result)
 
     def _add_same(self, origin: _Origin, result: AnnotatorResult) -> None:
         """Add to a result an annotation that says what the ledger says already; it gives no decision.
 
-        Its decision (`origin`) is matched: no other annotation of the file is compared with it.
+        Its decision (`origin`) is used up: no other annotation of the file is compared with it.
         """
         self._matched_ids.add(origin.target.id)
         result.n_same += 1
-        result.rows.append(None)  # so that the numbers of the rows after it stay the same
+        # `rows` has an entry for each annotation, as numbers of rows are part of what is written: None for
+        # one that gives no decision.
+        result.rows.append(None)
 
     def _add_changed_with_score(self, clip: Clip, result: AnnotatorResult) -> None:
         """Add the change of a blind judgement in a file that shows a model's output.
@@ -426,84 +444,104 @@ class _Comparison:
         judgement of the same person with the score shown. If the ledger has one already, from an earlier
         import of the file, the change is compared with that one.
         """
-        origin = self._origin_by_times(clip, seen="1")
+        origin = self._origin_by_times(clip, SCORE_WAS_SHOWN)
         if origin is not None and self._is_unchanged(clip, origin):
             self._add_same(origin, result)
             return
-        is_added = self._add_decision(clip, "1", origin, result, kind="judgement")
+        is_added = self._add_decision(clip, SCORE_WAS_SHOWN, origin, result, kind="judgement")
         if is_added:
             result.n_with_score += 1
 
     def _add_decision(
-        self, clip: Clip, seen: str, origin: _Origin | None, result: AnnotatorResult, kind: str = ""
+        self, clip: Clip, seen_score: str, origin: _Origin | None, result: AnnotatorResult, kind: str = ""
     ) -> bool:
-        """Add an annotation to a result, as a decision that replaces its origin, or as a new one.
+        """Add an annotation to a result as a decision: a new one, or one that replaces a line of the ledger.
 
-        Return whether it was added: one that is no valid decision is left out, which the result counts.
-        `seen` is "1" if the model's score was shown, else "0". `kind` is that of a new decision; if empty,
-        its span decides.
+        Parameters
+        ----------
+        clip : Clip
+            The annotation.
+        seen_score : str
+            "1" if the annotator saw the model's score, "0" if they judged blindly.
+        origin : _Origin or None
+            The decision that the annotation was exported from, and which line it replaces now; None if it is
+            new.
+        result : AnnotatorResult
+        kind : str
+            Kind of a new decision, such as `judgement`. If empty, the annotation's span tells the kind.
+
+        Returns
+        -------
+        bool
+            Whether it was added. One that is no valid decision is left out, and counted by the result.
         """
-        target = None if origin is None else origin.target
+        line_to_replace = None if origin is None else origin.target
         try:
-            row = self._row(clip, seen, target, kind)
+            row = self._row(clip, seen_score, line_to_replace, kind)
         except ObygazeError as error:
             result.leave_out(str(error))
             return False
 
         result.rows.append(row)
-        if target is None:
+        if line_to_replace is None:
             result.n_new += 1
         else:
-            self._matched_ids.add(target.id)
+            self._matched_ids.add(line_to_replace.id)  # no other annotation replaces it
             result.n_changed += 1
         return True
 
-    def _origin_of(self, clip: Clip, seen: str) -> _Origin | None:
+    def _origin_of(self, clip: Clip, seen_score: str) -> _Origin | None:
         """Find the decision that an annotation was exported from; None if it is a new one.
 
-        An annotation may name the id of its decision, but some programs copy ids to other annotations.
+        An annotation may name the id of its decision. But some programs copy ids to other annotations, so
+        that the id is believed only if nothing contradicts it. Otherwise the decision at the annotation's
+        times is its origin, if there is one.
         """
-        origin_by_times = self._origin_by_times(clip, seen)
+        origin_by_times = self._origin_by_times(clip, seen_score)
         id_in_file = clip.extras.get(DECISION, "")
         named = self._decisions.ledger.lines.get(id_in_file)
         if named is None:  # it names no decision
             return origin_by_times
-        if not self._can_be_exported_from(named, clip, seen):  # the id was copied from another kind
+        if not self._can_be_exported_from(named, clip, seen_score):  # as of another annotator
             return origin_by_times
 
-        # Where its times are those of another decision, its id was copied from another annotation. Where they
-        # are those of none, its span was changed.
-        is_of_other_decision = origin_by_times is not None and not self._is_at(clip, named)
-        if is_of_other_decision:
+        # If its times are those of another decision, the id was copied from another annotation. If they are
+        # those of no decision, the annotator moved its ends.
+        has_times_of_another = origin_by_times is not None and not self._is_at(clip, named)
+        if has_times_of_another:
             return origin_by_times
         return self._with_later_versions(named)
 
-    def _can_be_exported_from(self, line: Line, clip: Clip, seen: str) -> bool:
+    def _can_be_exported_from(self, line: Line, clip: Clip, seen_score: str) -> bool:
         """Whether an annotation can have been exported from a decision, and then changed.
 
         The decision must have a level and the same annotator, the spans must overlap, and both must be made
-        with the model's score shown (`seen` is "1"), or both without ("0").
+        with the model's score shown (`seen_score` is "1"), or both without ("0").
         """
         has_level = line.kind in WITH_LEVEL
         has_same_annotator = line.annotator == clip.annotator
-        has_same_seen = line.row.get(SEEN_SCORE) == seen
-        return has_level and has_same_annotator and has_same_seen and _overlap(clip, line)
+        was_made_likewise = line.row.get(SEEN_SCORE) == seen_score
+        return has_level and has_same_annotator and was_made_likewise and _overlap(clip, line)
 
     def _with_later_versions(self, exported: Line) -> _Origin:
-        """Return what an annotation is compared with, and would replace, if it names its decision.
+        """Return what an annotation is compared with, and which line it would replace.
 
         While the annotator worked on the file, other lines may have replaced the decision in the ledger. An
-        annotation that says what the decision says, or what one of these lines says, is no change.
+        annotation that says what the decision said, or what one of these lines says, is no change.
 
-        `exported` is the decision.
+        Parameters
+        ----------
+        exported : Line
+            The decision from which the annotation was exported.
         """
-        standing = self._standing_successors.get(exported.id)  # the line that stands in its place
-        if standing is None:  # nothing has replaced it
+        # The line that stands in its place now; None if nothing has replaced it, so that it stands itself.
+        standing = self._standing_successors.get(exported.id)
+        if standing is None:
             return _Origin(target=exported, versions=(exported,))
 
-        target = self._line_to_replace(exported, standing)
+        line_to_replace = self._line_to_replace(exported, standing)
         versions = (standing, *self._versions_since(exported, standing))
-        return _Origin(target, versions)
+        return _Origin(target=line_to_replace, versions=versions)
 
     def _line_to_replace(self, exported: Line, standing: Line) -> Line:
         """Return which line a changed annotation replaces, if another line replaced its decision meanwhile.
@@ -527,17 +565,17 @@ class _Comparison:
         replaced = self._decisions.replaced(standing)
         return [version for version in replaced if version.clock >= exported.clock]
 
-    def _origin_by_times(self, clip: Clip, seen: str) -> _Origin | None:
+    def _origin_by_times(self, clip: Clip, seen_score: str) -> _Origin | None:
         """Find a standing decision of the same annotator at an annotation's times; None if there is none.
 
-        Both must be made with the model's score shown (`seen` is "1"), or both without ("0"). Decisions that
-        were matched with another annotation of the file do not count.
+        Both must be made with the model's score shown (`seen_score` is "1"), or both without ("0"). Decisions
+        that were matched with another annotation of the file do not count.
         """
         for kind in WITH_LEVEL:
             for decision in self._decisions.clips_by_kind[kind]:
                 is_free = decision.clip_id not in self._matched_ids
                 has_same_annotator = decision.annotator == clip.annotator
-                was_made_likewise = decision.extras.get(SEEN_SCORE) == seen
+                was_made_likewise = decision.extras.get(SEEN_SCORE) == seen_score
                 line = self._decisions.lines[decision.clip_id]
                 if is_free and has_same_annotator and was_made_likewise and self._is_at(clip, line):
                     return _Origin(target=line, versions=(line,))
@@ -550,12 +588,14 @@ class _Comparison:
     def _says_the_same(self, clip: Clip, line: Line) -> bool:
         """Whether an annotation has the level, concepts, times and note of a ledger's line.
 
-        Notes are not compared if the file holds none.
+        A file without any notes has lost them: its annotations then count as having the line's note
+        (`_note`).
         """
-        concepts = {name for name in line.row.get("concepts", "").split(";") if name}
-        has_same_labels = clip.level == line.row.get("level") and {*clip.concepts} == concepts
+        concepts_of_line = {name for name in line.row.get("concepts", "").split(";") if name}
+        has_same_labels = clip.level == line.row.get("level") and {*clip.concepts} == concepts_of_line
         has_same_note = self._note(clip, line) == line.row.get("note", "")
-        return has_same_labels and has_same_note and self._is_at(clip, line)
+        has_same_times = self._is_at(clip, line)
+        return has_same_labels and has_same_note and has_same_times
 
     def _note(self, clip: Clip, line: Line | None) -> str:
         """Return an annotation's note; in a file that holds no notes, the note of its decision (`line`)."""
@@ -563,17 +603,28 @@ class _Comparison:
             return " ".join(clip.extras.get("note", "").split())  # blanks as in the ledger
         return "" if line is None else line.row.get("note", "")
 
-    def _row(self, clip: Clip, seen: str, replaced: Line | None, kind: str) -> TableRow:
+    def _row(self, clip: Clip, seen_score: str, replaced: Line | None, kind: str) -> TableRow:
         """Write an annotation as a decision for the ledger; raise FilmError if it is no valid one.
 
-        It takes the kind of the line that it replaces. If it replaces none, it has this `kind`, or, if that
-        is empty, the one that its span decides. `seen` is "1" if the model's score was shown, else "0".
+        Levels and concepts are the annotation's. What a file of another tool does not hold, such as exact
+        times and the model's passage that was judged, is taken from the line that is replaced.
+
+        Parameters
+        ----------
+        clip : Clip
+            The annotation.
+        seen_score : str
+            "1" if the annotator saw the model's score, "0" if they judged blindly.
+        replaced : Line or None
+            The line that the decision replaces, whose kind it has; None if it is new.
+        kind : str
+            Kind of a new decision; if empty, its span tells the kind.
         """
-        is_blind = seen == "0"
+        is_blind = seen_score == JUDGED_BLINDLY
         span = self._span_of(clip, replaced, kind, is_blind=is_blind)
-        origin = "own"  # the person marked the span, unless the replaced line says otherwise
+        who_marked_span = "own"  # the annotator, unless the replaced line says otherwise
         if replaced is not None:
-            origin = replaced.row.get("origin", "own")
+            who_marked_span = replaced.row.get("origin", "own")
 
         # The cells that are written at the desk too
         row = self._decisions.rules.row_of(
@@ -587,13 +638,13 @@ class _Comparison:
             note=self._note(clip, replaced),
             place=span.place,
             is_blind=is_blind,
-            origin=origin,
+            origin=who_marked_span,
         )
         if replaced is not None:
             row = _with_columns_of_replaced(row, replaced.row)
 
-        # The file does not say when it was decided. Without this machine's time, every machine writes the
-        # same lines.
+        # The cell with the time of the decision goes: the file does not say when it was made, and with the
+        # time of the import each machine would write other lines.
         row.pop("judged_at", None)
         row[DEFINITION] = clip.extras.get(DEFINITION) or self._decisions.codebook.definition()
         self._refuse_invalid(row, span)
@@ -609,24 +660,28 @@ class _Comparison:
     def _span_of(self, clip: Clip, replaced: Line | None, kind: str, *, is_blind: bool) -> "_DecidedSpan":
         """Return the exact span of an annotation's decision, and its kind.
 
-        It takes the kind of the line that it replaces. If it replaces none, it has this `kind`, or, if that
-        is empty, the one that its span decides. A blind judgement (made with the model's score hidden) whose
-        ends are those of no window raises FilmError.
+        The kind is that of the line that it replaces. A new decision has the kind of the argument, or if that
+        is empty, the one that fits its span (`_kind_of_span`).
+
+        A blind judgement (made with the model's score hidden) is of a window that was drawn, and gets the
+        exact times of this window, as the file may round them. FilmError is raised if no window has its ends:
+        then the annotator has moved them.
         """
         start_s, end_s = self._times_of(clip, replaced)
         if replaced is not None:
-            kind = replaced.kind
-        elif not kind:
-            kind = self._kind_of_span(start_s, end_s, is_blind=is_blind)
+            kind_of_decision: str = replaced.kind
+        else:
+            kind_of_decision = kind or self._kind_of_span(start_s, end_s, is_blind=is_blind)
 
-        is_of_drawn_window = kind == "judgement" and is_blind
+        is_of_drawn_window = kind_of_decision == "judgement" and is_blind
         if not is_of_drawn_window:
-            return _DecidedSpan(kind, start_s, end_s)
+            return _DecidedSpan(kind_of_decision, start_s, end_s)
         place = self._place_at(start_s, end_s)
-        if place == 0:  # the annotator moved its ends
+        was_moved = place == 0  # no window has these ends
+        if was_moved:
             raise FilmError(message("import_moved"))
-        window_start_s, window_end_s = self._decisions.windows[place - 1]  # without the rounding of the file
-        return _DecidedSpan(kind, window_start_s, window_end_s, place)
+        window_start_s, window_end_s = self._decisions.windows[place - 1]
+        return _DecidedSpan(kind_of_decision, window_start_s, window_end_s, place)
 
     def _kind_of_span(self, start_s: float, end_s: float, *, is_blind: bool) -> str:
         """Return the kind of a new decision on a span: `judgement`, or `passage`.

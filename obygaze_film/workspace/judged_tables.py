@@ -154,21 +154,32 @@ def with_agreed(
 ) -> Manifest:
     """Replace what was judged of a span by what people agreed on, where they agreed on one level of it.
 
-    A model learns from the result. If agreed decisions give a span different levels, its judgements stay, and
-    so do those of a span that is open again, as somebody else judged it otherwise since (`disputed_spans`).
+    A model learns from the result. There are two cases in which the judgements of a span stay: agreed
+    decisions give it different levels, or the span is disputed.
+
+    Parameters
+    ----------
+    judged : Manifest
+        What each person judged.
+    agreed : Manifest
+        What people agreed on, the latest last.
+    disputed_spans : collection
+        Spans that somebody judged otherwise since people agreed on them.
     """
     # The latest agreed decision on each span of which one level was agreed
     levels_of_span = _agreed_levels(agreed)
     latest_agreed: dict[_FilmSpan, Clip] = {}
     for clip in agreed:
         span = _film_span(clip)
-        if len(levels_of_span[span]) == 1 and span not in disputed_spans:
+        have_agreed_on_one_level = len(levels_of_span[span]) == 1
+        if have_agreed_on_one_level and span not in disputed_spans:
             latest_agreed[span] = clip
 
     clips = [clip for clip in judged if _film_span(clip) not in latest_agreed]
     for number, clip in enumerate(latest_agreed.values(), start=1):
         # Ledgers of two films may have equal ids: with a number before it, each id is unique.
         clips.append(replace(clip, clip_id=f"agreed-{number:04d}-{clip.clip_id}"))
+    # Agreed decisions have other columns than judgements; all clips of a manifest have the same.
     return judged.with_clips(_with_equal_columns(clips))
 
 

@@ -150,9 +150,18 @@ class Ledger:
         """Begin without lines: `read` reads the ledger's files, and the first `add` begins a file (sitting).
 
         A line's id is the name of its sitting and its number there, such as `0123456789abcdef-6`.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder of the scored film, in which the ledger is a folder.
+        say : callable
+            Reports a notice to the user.
+        new_header : callable, optional
+            Makes the header of a file that this process begins; without it files have none.
         """
         self.folder = folder / LEDGER
-        self._say = say  # reports a notice to the user
+        self._say = say
         self._new_header = new_header
 
         # What was read. Copies of a file may have different lines with one id: of these versions one counts.
@@ -307,15 +316,16 @@ class Ledger:
     def _add(self, line: Line, position: LinePosition) -> None:
         """Add a line that was read or written at a place; report a different line that has the same id.
 
-        All versions of a line are kept, and one of them counts (`_choose_version`).
+        Copies of a file may have been changed, so that one id has several lines. All of these versions are
+        kept, and one of them counts (`_choose_version`). Which lines this one asks to replace is noted too.
         """
         if line.id in self._failed:  # the person was told that it was not written
             return
 
-        other_version = self.lines.get(line.id, line)
-        if other_version != line:
+        known_version = self.lines.get(line.id)
+        if known_version is not None and known_version != line:
             facts = {"path": position.path, "line": position.number, "name": line.id}
-            people = {"who": other_version.annotator, "other": line.annotator}
+            people = {"who": known_version.annotator, "other": line.annotator}
             self._say_first_of_kind("twins", message("two_of_one_id", **facts, **people))
 
         versions = self._versions.setdefault(line.id, {})
@@ -388,12 +398,15 @@ class Ledger:
     def _append(self, kind: str, row: Mapping[str, str], replaces: Sequence[str]) -> Line:
         """Append a line to this process's file, with a clock above those of all lines that were read.
 
-        The clock decides which of two lines is the later one.
+        A clock is a number that rises from line to line; of two lines, the one with the higher clock is the
+        later one.
         """
         sitting = self._open_sitting()
         clock = self._next_clock(replaces)
-        # Readers leave out a line whose clock is more than `MAX_CLOCK_LEAD` above its number. So if line 3 is
-        # to have the clock `MAX_CLOCK_LEAD` + 10, it gets the number 10, and the numbers 3 to 9 are skipped.
+        # A line with a wrong, very high clock would win for ever. So whoever reads a ledger leaves out lines
+        # whose clock is more than `MAX_CLOCK_LEAD` above their number in the file. To be read, this line gets
+        # a high enough number, and numbers may be skipped: if line 3 is to have the clock
+        # `MAX_CLOCK_LEAD` + 10, it gets the number 10.
         lowest_accepted_number = clock - MAX_CLOCK_LEAD
         number = max(sitting.next_number, lowest_accepted_number)
         try:
@@ -407,13 +420,15 @@ class Ledger:
         """Write a line to an open file, and add it to the lines of the ledger.
 
         With `force` the line is on the disk on return. If it can't be written, the file is closed, and the
-        line is remembered as failed.
+        error goes to the person, for whom the decision is not made. But the file may have the line all the
+        same: it is remembered as failed, so that the next line that is added takes it back.
         """
         sitting.next_number = line.number + 1
         try:
             sitting.journal.append(line, force=force)
         except OSError:
-            if line.kind not in HEADERS:  # a header decides nothing that would have to be taken back
+            is_decision = line.kind not in HEADERS  # a header need not be taken back
+            if is_decision:
                 self._failed[line.id] = line
             self.close()
             raise
@@ -433,37 +448,45 @@ class Ledger:
     def _open_sitting(self) -> _Sitting:
         """Return the file (sitting) that this process appends to.
 
-        A new one is begun if none is open, or if the open one can't be used any more.
+        A new one is begun if none is open, or if the open one can't be used any more, for one of two reasons:
+
+        - the file was removed or exchanged: lines written to it would be lost;
+        - a line of another file asks to replace a line of this one that is not written yet, say line 6. A
+          decision written as line 6 would count as replaced at once.
         """
         sitting = self._sitting
         if sitting is None:
             return self._new_sitting()
-        # If the file was removed or exchanged, lines written to it would be lost. And a line of another file
-        # may ask to replace a line of this one that does not exist yet: if that is line 6 and the next one to
-        # be written, the decision would count as replaced at once.
-        is_next_line_replaced = self._highest_replaced.get(sitting.path.stem, 0) >= sitting.next_number
-        if not sitting.is_at_its_path or is_next_line_replaced:
+        highest_replaced = self._highest_replaced.get(sitting.path.stem, 0)  # number of a line of this file
+        would_next_line_be_replaced = highest_replaced >= sitting.next_number
+        if not sitting.is_at_its_path or would_next_line_be_replaced:
             self.close()
             return self._new_sitting()
         return sitting
 
     def _new_sitting(self) -> _Sitting:
-        """Begin a sitting: make its file under a random name, and write its header if there is one."""
+        """Begin a sitting: make the file that this process appends to, and write its header if there is one.
+
+        The file has a random name, so that no other process takes the same.
+        """
         path = self._make_folder() / f"{token_hex(8)}.jsonl"
         write_new(path, b"")
         sync(self.folder)  # the new name is on the disk too
         sitting = _Sitting(path, LineJournal(path))
         self._sitting = sitting
 
-        # So that `read` takes it for the same file, and does not drop the lines that are written here.
+        # The file counts as read, with the number that the disk gives it. A later `read` then takes it for
+        # the same file, and keeps the lines that are written here.
         inode = os.fstat(sitting.journal.descriptor).st_ino
         self._files[path] = _ReadFile(inode=inode)
 
         if self._new_header is not None:
             header = self._new_header()
             clock = self._next_clock(replaces=())
-            first = _line(f"{path.stem}-1", clock, kind="sitting", row={}, header=header)
-            self._write(sitting, first, force=False)  # the first decision is forced, and the header with it
+            id_of_first_line = f"{path.stem}-1"
+            first_line = _line(id_of_first_line, clock, kind="sitting", row={}, header=header)
+            # It need not be forced to the disk: that is done with the first decision, which follows it.
+            self._write(sitting, first_line, force=False)
         return sitting
 
     def add_table(
@@ -515,18 +538,27 @@ class Ledger:
     def _table_line(self, line_id: str, number: int, kind: str, row: TableRow) -> Line:
         """Make the line of the ledger that a row of an imported table becomes.
 
-        Of two lines on one span, that with the higher clock stands: it was decided later. A row has a clock
-        one above that of the table's first line, or of the line that the row replaces. It depends on no other
-        line, so that equal tables give equal lines on every machine. How high its clock may be follows from
-        its number in its file.
+        Of two lines on one span, that with the higher clock stands, as it was decided later. A clock is a
+        number, and no time of day. A row's clock is one above that of the table's first line, and also above
+        that of the line that it replaces. It depends on no other line, so that equal tables give equal lines
+        on every machine.
+
+        Parameters
+        ----------
+        line_id : str
+        number : int
+            Of the line in its file.
+        kind : str
+        row : TableRow
         """
         clock = CLOCK_OF_TABLE + 1
         replaced = self.lines.get(row.replaces)
         if replaced is not None:
             clock_above_replaced = replaced.clock + 1
-            # Readers leave out a line whose clock is more than this ahead of its number, since a wrong clock
-            # would win for ever. In such a case the new line keeps its low clock and does not replace the
-            # other one (`authority.reason_against`): both stand, and people are told.
+            # A line with a wrong, very high clock would win for ever. So whoever reads a ledger leaves out
+            # lines whose clock is far above their number, and the new line must not be one of these. If the
+            # clock that it needs is too high, it keeps a low one. Then it does not replace the other line:
+            # both stand, and people are told.
             highest_accepted = number + MAX_CLOCK_LEAD
             if clock_above_replaced <= highest_accepted:
                 clock = max(clock, clock_above_replaced)

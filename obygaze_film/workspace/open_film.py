@@ -166,10 +166,11 @@ class OpenFilm:
         return message("copy_removed" if state is None else "copy_replaced", path=self.path)
 
     @cached_property
-    def why_other(self) -> str:
+    def note_on_other_length(self) -> str:
         """A note that the user's copy is not as long as the film that was scored: scenes lie elsewhere in it.
 
-        Empty if it is as long, if there is none, or if it is `lost`.
+        Empty if the copy is as long, or if there is no copy to compare: the user has none, or it is `lost`
+        (its file is not there any more).
         """
         if self.path is None or self.lost:
             return ""
@@ -286,13 +287,13 @@ def shown_judgements(film: OpenFilm) -> ShownJudgements:
     """Collect the judgements of a film that the person at the desk may see.
 
     Others' blind judgements are hidden until the person's own are finished: a share by all judgements would
-    tell what the others judged. If any are hidden, all judgements with the score shown are left out
-    too.
+    tell what the others judged. If any are hidden, all judgements with the score shown are left out too, and
+    a note says how many are hidden.
     """
     decisions = film.decisions
-    viewer = decisions.default_annotator
+    viewer = decisions.default_annotator  # the person who decided last; empty if that is not known
 
-    # At which places of the random draw of windows may others' judgements be seen?
+    # Judgements are hidden window by window. A window is named by its place in the random draw.
     if viewer:
         places_shown = decisions.places_shown_to(viewer)
         key_of_notice = "films_hidden"

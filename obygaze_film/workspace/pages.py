@@ -114,13 +114,16 @@ def desk_page(
     """
     view = film.view(language)
     decisions = film.decisions
-    decisions.refresh()
+    decisions.refresh()  # others may have decided meanwhile
     is_blind = mode == "blind"
     viewer = viewer or decisions.default_annotator
+
+    # The decisions that the person may see: their own ("you") and others'. How many of their own were made
+    # under definitions that have changed since (`otherwise`)?
     visible = visible_decisions(film, viewer, blind=is_blind, words=view.words)
     n_under_other_definitions = sum(decision["otherwise"] for decision in visible["you"])
 
-    # What the page's script gets
+    # What the page's script gets. At a blind desk no score is sent, so that none can be seen.
     state = _desk_state(film, mode, viewer, view, visible)
     if not is_blind:
         state |= _scores(view)
@@ -307,7 +310,9 @@ def shown_decisions(
 ) -> list[dict[str, Any]]:
     """Describe the decisions of a film that a person may see, in time order.
 
-    Others' blind judgements are left out until the viewer's own are finished (`Decisions.places_shown_to`).
+    Two kinds of decisions are left out: those that do not count as decisions on the film, as their level was
+    emptied (`Decisions.is_listed`), and those that this person must not see yet. The latter are others' blind
+    judgements, until the viewer's own are finished (`Decisions.places_shown_to`).
 
     Parameters
     ----------
@@ -326,11 +331,12 @@ def shown_decisions(
         What `_described` returns, and in addition:
 
         `beside` : bool
-            Whether it conflicts with another decision of the same person (`Decisions.conflicts`).
+            Whether it stands beside another decision of the same person on the same span, as they conflict
+            (`Decisions.conflicts`).
         `otherwise` : bool
             Whether it was made under other definitions than today's.
         `cited` : str
-            Its citation.
+            Its citation: a text that names film, span and what was decided.
         `p`, `value` : float or None, str
             The model's probability, as a number and as text; absent with `blind`.
     """
@@ -355,8 +361,8 @@ def shown_decisions(
             described["beside"] = clip.clip_id in conflicting_ids
             described["otherwise"] = not decisions.is_current(clip.clip_id)
 
-            # What the model says of its span. The citation tells whether there is a score, even if the desk
-            # hides the score itself.
+            # What the model says of its span. The citation, a text to be pasted elsewhere, tells whether
+            # there is a score, even if the desk hides the score itself.
             p = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
             decided = decisions.as_decided(clip)
             described["cited"] = citation(decided, described["title"], words, has_score=p is not None)
@@ -626,6 +632,16 @@ def _shares(film: OpenFilm, judge: str, of_all_films: Manifest, words: Words) ->
     """Write sentences on the share of the film by each judge and by all together, and how far judges agree.
 
     Only the judge's own share is written as long as the others' judgements are hidden from them.
+
+    Parameters
+    ----------
+    film : OpenFilm
+    judge : str
+        The person who reads this.
+    of_all_films : Manifest
+        The judges' judgements of all films, which say who names concepts at all.
+    words : Words
+        The language.
     """
     blind_judgements = film.decisions.blind_judgements()
     judges = list(blind_judgements)
@@ -638,9 +654,11 @@ def _shares(film: OpenFilm, judge: str, of_all_films: Manifest, words: Words) ->
     sentences = _share_sentences(film_rates, judge, words)
     sentences += [f"{sentence(no_judged_share(too_few), words)}." for too_few in film_rates.too_few]
     sentences += [sentence(claim, words) for claim in _agreements(film_rates)]
+    # If there are very many pairs of judges, agreement is computed for some that are drawn at random. This is
+    # the only notice that is shown here, as it is about agreement.
     for notice in film_rates.notices:
-        # Of all notices only this one is about agreement: there are so many pairs that some were drawn.
-        if isinstance(notice, Message) and notice.key == "note_pairs":
+        says_that_pairs_were_drawn = isinstance(notice, Message) and notice.key == "note_pairs"
+        if says_that_pairs_were_drawn:
             sentences.append(f"{words.translated(notice)}.")
     return " ".join(sentences)
 

@@ -132,7 +132,11 @@ class _Encoding(NamedTuple):
 
 
 def _encoding_of(path: Path) -> _Encoding:
-    """Read how a film's file is encoded: its container, and the codecs of its pictures and its sound."""
+    """Read how a film's file is encoded, as far as it decides whether browsers can play it.
+
+    It has the container, the codecs of pictures and sound, whether the pictures can be copied into another
+    file as they are, and whether all browsers show this one alike.
+    """
     with opened(path) as source:
         container = "webm" if path.suffix.lower() == ".webm" else source.formats[0]
         picture_codec = source.codec
@@ -141,9 +145,9 @@ def _encoding_of(path: Path) -> _Encoding:
         sound_codecs = [track.codec_context.codec.canonical_name for track in sound_tracks]
 
         # Of films that begin later than at 0, as recordings of streams do, Chromium shows the pictures later
-        # than Firefox. And if a file has several tracks, browsers may play the first, which is not ours.
+        # than Firefox. And of several tracks browsers play the first: it must be the one that is read here.
         starts_at_0 = abs(float(source.origin)) <= SLACK_S
-        begins_alike_in_browsers = starts_at_0 and _states_start_alike(source)
+        begins_alike_in_browsers = starts_at_0 and _do_browsers_agree_on_start(source)
         is_alike_in_browsers = begins_alike_in_browsers and _has_first_tracks(source, sound_tracks)
 
     film = probe(path)
@@ -160,13 +164,16 @@ def _encoding_of(path: Path) -> _Encoding:
     )
 
 
-def _states_start_alike(source: Any) -> bool:
-    """Whether all browsers read alike when the pictures of an open film begin.
+def _do_browsers_agree_on_start(source: Any) -> bool:
+    """Whether all browsers take the pictures of an open film to begin at the same time.
 
-    An MP4 file states a gap before its first picture in a unit that Firefox takes for another one, unless
-    both are the same as in our copies.
+    An MP4 file may have a gap before its first picture. It states the gap in units of the file, and Firefox
+    reads it in units of the pictures. In our copies both units are the same; in other files they may differ,
+    and then only a short gap does no harm.
     """
-    if MP4 not in source.formats or source.container.metadata.get("comment") == MARK_OF_COPY:
+    is_mp4 = MP4 in source.formats
+    is_our_copy = source.container.metadata.get("comment") == MARK_OF_COPY
+    if not is_mp4 or is_our_copy:
         return True
     first_picture_s = float((source.stream.start_time or 0) * source.stream.time_base)
     return first_picture_s <= MAX_LATE_S
@@ -240,12 +247,15 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
     prepare_cache(out.parent)
     partial = out.with_name(f"{out.stem}.{os.getpid()}.part")
     try:
-        # If browsers play the pictures, copying them is much faster than encoding them anew.
+        # If browsers play the pictures, copying them is much faster than encoding them anew. The sound is
+        # copied too if only the container has to be another one.
         remade = remade_part(path)
         is_copied = False
         if remade != "pictures":
-            is_copied = _try_to_copy(path, partial, progress, keeps_sound=remade == "container")
+            keeps_sound = remade == "container"
+            is_copied = _try_to_copy(path, partial, progress, keeps_sound=keeps_sound)
         if not is_copied:
+            # With these units of time, and the mark that says so, all browsers show the pictures alike.
             with av.open(str(partial), "w", format="mp4", options=TIMES_OF_COPY) as output:
                 output.metadata["comment"] = MARK_OF_COPY
                 _transcode(path, output, progress)

@@ -363,7 +363,18 @@ class Reading:
 def read_line(rules: FilmRules, line: Line, path: Path, number: int) -> Reading:
     """Check a decision of a ledger, which anybody may have written, by the rules of a film.
 
-    Its file and number there are for messages.
+    The result has the decision as a clip (None if it is not valid), the place in the draw of a blind
+    judgement that counts (else 0), and messages on what is wrong.
+
+    Parameters
+    ----------
+    rules : FilmRules
+    line : Line
+        The decision.
+    path : Path
+        Its file, for messages.
+    number : int
+        Of its line in the file, for messages.
     """
     problems = Problems(path)
     clip = rules.checked(line.kind, line.row, line.id, problems, number)
@@ -374,8 +385,10 @@ def read_line(rules: FilmRules, line: Line, path: Path, number: int) -> Reading:
         if not is_of_film:
             problems.add(number, "of another film: it is not shown here", "movie")
         elif is_blind_judgement:
+            # The place that it states, and that place if the window there is the judged one. 0: none.
+            stated_place = place_in(clip)
             place = rules.place_of(clip)
-            if place_in(clip) == 0:
+            if stated_place == 0:
                 problems.add(number, "no place in the draw: the judgement counts in no share", PLACE)
             elif place == 0:
                 problems.add(number, "of another window of the draw: it does not count", PLACE)

@@ -83,20 +83,28 @@ def parents_of(clip: Clip) -> frozenset[str]:
 def _settled_by(differing: Iterable[Clip], agreed: Sequence[Clip]) -> str:
     """Return the id of the agreed decision that settles some differing decisions; empty if none does.
 
-    Candidates are the agreed decisions that name some of these as their parents.
+    An agreed decision names the decisions that it settles, its parents. The difference is still open in two
+    cases: agreed decisions of different levels contradict each other; or somebody's decision of another level
+    is no parent, as it was made later, or those who agreed did not know of it.
+
+    Parameters
+    ----------
+    differing : iterable of Clip
+        Decisions of several people on one span.
+    agreed : sequence of Clip
+        All agreed decisions, the latest last.
     """
     level_of = {clip.clip_id: clip.level for clip in differing}
-    candidates = [clip for clip in agreed if parents_of(clip) & level_of.keys()]
-
-    # Candidates with different levels contradict each other: the difference is still open.
-    agreed_levels = {clip.level for clip in candidates}
+    settling = [clip for clip in agreed if parents_of(clip) & level_of.keys()]  # have any of them as parent
+    agreed_levels = {clip.level for clip in settling}
     if len(agreed_levels) != 1:
         return ""
 
-    # It is open, too, if somebody judged the span otherwise later, or unknown to those who agreed.
-    latest = candidates[-1]
+    latest = settling[-1]
     for clip_id, level in level_of.items():
-        if clip_id not in parents_of(latest) and level != latest.level:
+        is_parent = clip_id in parents_of(latest)
+        is_of_another_level = level != latest.level
+        if is_of_another_level and not is_parent:
             return ""
     return latest.clip_id
 
@@ -120,17 +128,22 @@ def problem_of(agreed: Mapping[str, str], lines: Mapping[str, Line]) -> Problem 
     Returns
     -------
     str or None
-        `open` or `nothing` (`Problem`).
+        `open`: a decision that it settles, a parent, does not stand any more, so that people may differ
+        again. `nothing`: there is no difference that it could settle, as its parents are of another span, or
+        not of two people.
     """
     parent_ids = parent_ids_of(agreed)
-    parents = [lines[parent_id] for parent_id in parent_ids if parent_id in lines]
-    if len(parents) < len(parent_ids):
+    standing_parents = [lines[parent_id] for parent_id in parent_ids if parent_id in lines]
+    if len(standing_parents) < len(parent_ids):
         return "open"
-    if any(_span_of(parent.row) != _span_of(agreed) for parent in parents):
+    if any(_span_of(parent.row) != _span_of(agreed) for parent in standing_parents):
         return "nothing"
     # People differ by their own judgements, not by what they agreed on before.
-    judgements = [parent for parent in parents if parent.kind != "agreed" and parent.row.get("level")]
-    people = {judgement.annotator for judgement in judgements}
+    people = set()
+    for parent in standing_parents:
+        is_own_judgement = parent.kind != "agreed" and bool(parent.row.get("level"))
+        if is_own_judgement:
+            people.add(parent.annotator)
     if len(people) < 2:
         return "nothing"
     return None

@@ -217,7 +217,15 @@ def read_edited(
     standing_ids: Iterable[str],
     meanings: Meanings,
 ) -> EditedTable:
-    """Read a table that was edited elsewhere, and compare its rows with the ledger.
+    """Read a table that was edited elsewhere, and find in it what the ledger does not say yet.
+
+    A row may hold the id of a decision, which it names. There are four kinds of rows:
+
+    - a row that repeats the decision that it names (or, without an id, any that stands) is nothing new;
+    - a row that names no decision is a new one;
+    - a row that differs from the decision that it names replaces it;
+    - if it may not replace it, as it is by another person, was judged otherwise (blindly or not), or another
+      row repeats or replaces the same decision, it is a new decision beside it.
 
     Parameters
     ----------
@@ -246,12 +254,11 @@ def read_edited(
         normalised = _normalised(row, rules, meanings)
         normalised_rows.append(_with_digits_of_line(normalised, decisions.get(normalised.line_id)))
 
-    # Compare each row with the ledger.
+    # Compare each row with the ledger. A decision is used up, and no row may replace it, if some row repeats
+    # it unchanged, wherever that row stands, or an earlier row has replaced it.
     standing_cells = {_frozen(decisions[line_id].line.row) for line_id in standing_ids}
-    # A line that some row repeats unchanged is not replaced, even by a row that comes before that one. Nor is
-    # a line that another row has replaced.
-    not_replaceable_ids = _ids_repeated(normalised_rows, decisions)
-    new_decisions: list[TableRow | None] = []
+    used_up_ids = _ids_repeated(normalised_rows, decisions)
+    new_decisions: list[TableRow | None] = []  # an entry for each row; None for one that says nothing new
     further_rows = []
     for row, normalised in zip(rows, normalised_rows, strict=True):
         named = decisions.get(normalised.line_id)  # the decision whose id the row has
@@ -267,10 +274,10 @@ def read_edited(
 
         cells = _without_draw_of_other_span(cells, named.line)
         is_same_annotator = named.line.annotator == annotator
-        is_likewise = kind != "judgement" or are_judged_likewise(cells, named.line.row)
-        may_replace = is_same_annotator and is_likewise and named.line.id not in not_replaceable_ids
+        is_judged_likewise = kind != "judgement" or are_judged_likewise(cells, named.line.row)
+        may_replace = is_same_annotator and is_judged_likewise and named.line.id not in used_up_ids
         if may_replace:
-            not_replaceable_ids.add(named.line.id)
+            used_up_ids.add(named.line.id)
             new_decisions.append(TableRow(cells, replaces=named.line.id))
         else:  # both decisions stand
             further_rows.append(FurtherRow(row.line, annotator, named.line))
@@ -390,8 +397,10 @@ def _checked(kind: str, cells: Cells, rules: FilmRules, problems: Problems, line
     """Check a row, and return its cells with the level and the concepts spelled as in the codebook.
 
     Problems of the row are added to `problems`, under the number of its line in the file; its cells are then
-    returned as they are, and so are those of a note, which has no level and no concepts.
+    returned as they are, and so are those of a note, which has no level and no concepts. Empty cells are left
+    out, as the ledger writes none.
     """
+    # The clip that the row describes; None if it has a problem. It has no id yet ("new").
     clip = rules.checked(kind, cells, "new", problems, line)
     if clip is None or kind == "note":
         return cells
@@ -407,10 +416,18 @@ def _checked(kind: str, cells: Cells, rules: FilmRules, problems: Problems, line
 
 
 def _without_draw_of_other_span(cells: Cells, named: Line) -> Cells:
-    """Leave out how a window was drawn, if a row is of another span than the line that it names.
+    """Drop from a row the columns on the draw of its window, if its times are not those of its decision.
 
-    Such a row was copied for another window, or its times were changed: its place of the draw is that of the
-    line's window. Two windows at one place would be refused by whatever reads the table.
+    A row has the id of a decision, and with it the place in the draw of that decision's window. If its times
+    are others, the row was copied for another window, or its times were changed, and so the place is wrong:
+    two windows at one place would be refused by whatever reads the table.
+
+    Parameters
+    ----------
+    cells
+        The row's cells by column.
+    named
+        The line of the decision whose id the row has.
     """
     starts_there = _is_same_time(cells.get("start_s", ""), named.row.get("start_s", ""))
     ends_there = _is_same_time(cells.get("end_s", ""), named.row.get("end_s", ""))

@@ -95,15 +95,18 @@ def read_numbers_of_items(path: Path, id_column: str) -> tuple[Row, ...]:
     number_columns = [name for name in table.columns if name != id_column]
     if not number_columns:
         raise AuditError(f"{path} has no column beside {id_column}: expected one of numbers for each")
+    with_decimal_points = table.pointed(number_columns)  # in place of decimal commas
     rows = []
-    for row in table.pointed(number_columns).checked():
-        _check_needed(row.cells[id_column], f"{path}, line {row.line}, column {id_column}", choices=None)
-        row_name = _row_name(row.cells, [id_column])
+    for row in with_decimal_points.checked():
+        # The id must be filled, with any text.
+        place_of_id = f"{path}, line {row.line}, column {id_column}"
+        _check_needed(row.cells[id_column], place_of_id, choices=None)
+        row_name = _row_name(row.cells, [id_column])  # for messages, such as "item_id a"
         values = _with_numbers(row.cells, number_columns, path, row_name)
         for name in number_columns:
             _check_finite_or_empty(row.cells[name], values[name], f"{path}: a value of {row_name}")
         rows.append(values)
-    _check_rows(rows, [id_column], path)
+    _check_rows(rows, [id_column], path)  # there is a row, and no id comes twice
     return tuple(rows)
 
 

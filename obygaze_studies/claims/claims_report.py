@@ -473,13 +473,13 @@ def _inputs_of_measures(contents: Mapping[str, Any]) -> dict[str, Any]:
     ManifestError
         A row of the table of staging contradicts its clip.
     """
-    input_of_need: dict[str, Any] = {"printed": None}
-    input_of_need.update(contents)
-    input_of_need.pop("staging", None)
+    without_staging = {need: content for need, content in contents.items() if need != "staging"}
+    input_of_need: dict[str, Any] = {"printed": None, **without_staging}
     if "staging" in contents and "obygaze12" in contents:
         staging: StagingTable = contents["staging"]
         manifest = contents["obygaze12"]
-        staging.table.numbers((), manifest)  # only to raise if a row contradicts its clip
+        # No numbers are read here: this raises an error if a row of the table contradicts its clip.
+        staging.table.numbers(names=(), clips=manifest)
         input_of_need["staging"] = (manifest, staging.variables)
     return input_of_need
 
@@ -564,8 +564,13 @@ def _measure_parts(tested: Sequence[Claim], content: Any) -> dict[str, list[Meas
 def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[str, Any]]:
     """Make a row for each part of a claim, with its number, its null and its verdict.
 
-    The column `null` names the null, with the reason why a constant is what chance gives (`Part.argued`);
-    `planted` has the means of its data, where these were planted (`Null.planted`).
+    The columns are: what the claim says and where; what was computed (`statistic`), and in which range it
+    makes the part true; the number, with its interval and test; the null, which says what the number is if
+    the sentence is untrue; the verdict.
+
+    The column `null` names the null. Where it is a constant, the part argues why chance gives this number
+    (`Part.argued`), and the reason stands there too. `chance` is the median of the null's draws, with the
+    range of most of them; `planted` has the means of its data, where these were planted (`Null.planted`).
 
     Parameters
     ----------
@@ -576,11 +581,15 @@ def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[s
     """
     rows = []
     for index, part in enumerate(claim.parts):
-        finding = findings[index] if findings else Measured()  # without a file, no number is defined
+        if findings:
+            finding = findings[index]
+            verdict_on_part = verdict(part, finding)
+        else:
+            finding = Measured()  # all numbers are NaN
+            verdict_on_part = f"{NOT_COMPUTED}: needs {NEEDS[claim.needs]}"
         null = finding.null
         chance, chance_low, chance_high = _median_and_range(null)
         least, most = part.true_range
-        decided = verdict(part, finding) if findings else f"{NOT_COMPUTED}: needs {NEEDS[claim.needs]}"
         rows.append(
             {
                 "claim": claim.name,
@@ -605,7 +614,7 @@ def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[s
                 "chance_low": chance_low,
                 "chance_high": chance_high,
                 "planted": null.planted_text if null else "",
-                "verdict": decided,
+                "verdict": verdict_on_part,
                 "note": finding.note,
             }
         )
@@ -649,17 +658,15 @@ def _median_and_range(null: Null | None) -> tuple[float, float, float]:
 
 
 def _claim_row(claim: Claim, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Make the row of a claim from the rows of its parts.
+    """Make the row of a claim, a sentence of a paper, from the rows of its parts.
 
-    It is the row of the part that decides the claim (else of the first part), with the verdict on the whole
-    sentence and the notes of all parts.
+    The row has the verdict on the whole sentence and the notes of all parts. All other columns are those of
+    one part: the first that has the same verdict as the sentence, or else the first of all.
     """
     verdicts = [str(part["verdict"]) for part in parts]
-    verdict_on_sentence = verdicts[0]  # without the claim's file, all parts have this verdict
-    if not verdict_on_sentence.startswith(NOT_COMPUTED):
-        verdict_on_sentence = verdict_of(claim, verdicts)
+    is_computed = not verdicts[0].startswith(NOT_COMPUTED)  # if a file is missing, it is for all parts
+    verdict_on_sentence = verdict_of(claim, verdicts) if is_computed else verdicts[0]
 
-    # A sentence takes over the verdict of the part that decides it, with its details.
     decisive_parts = [part for part in parts if part["verdict"] == verdict_on_sentence]
     shown_part = decisive_parts[0] if decisive_parts else parts[0]
     notes = list(dict.fromkeys(part["note"] for part in parts if part["note"]))
@@ -692,18 +699,24 @@ def _notes_of_paper(paper: str, parts: Sequence[Mapping[str, Any]]) -> list[str]
 
 
 def _notes_of_claim(claim: Claim, parts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Write the notes on a tested sentence, from the rows of its parts."""
+    """Write the notes on a tested sentence, from the rows of its parts.
+
+    The first has the sentence, where it stands, the data that it was tested on, and what was computed. If the
+    sentence has several parts, or one that nothing measures, its verdict as a whole follows; then what is to
+    be known beside the numbers.
+    """
     statistics = "; ".join(part["statistic"] for part in parts)
-    tested = f"on {DATA[claim.needs]}"
-    if claim.is_elsewhere:
-        tested = f"tested {tested}"
+    data = f"on {DATA[claim.needs]}"
+    if claim.is_elsewhere:  # the data are not those that the sentence is about
+        data = f"tested {data}"
     origin = f", a finding of {claim.finding_of}" if claim.finding_of else ""
-    notes = [f'{claim.name}: "{claim.sentence}" ({claim.place}{origin}); {tested}; {statistics}']
-    row = _claim_row(claim, parts)
-    if len(parts) > 1 or claim.unmeasured:
-        notes.append(f"{claim.name}, the sentence: {row['verdict']}")
-    if row["note"]:
-        notes.append(f"{claim.name}: {row['note']}")
+    notes = [f'{claim.name}: "{claim.sentence}" ({claim.place}{origin}); {data}; {statistics}']
+    row_of_claim = _claim_row(claim, parts)
+    has_verdict_of_its_own = len(parts) > 1 or bool(claim.unmeasured)
+    if has_verdict_of_its_own:
+        notes.append(f"{claim.name}, the sentence: {row_of_claim['verdict']}")
+    if row_of_claim["note"]:
+        notes.append(f"{claim.name}: {row_of_claim['note']}")
     return notes
 
 

@@ -137,8 +137,8 @@ def from_interval(average: stats.Interval, unit: str, note: str = "", *, p: floa
     return Measured(average.mean, average.low, average.high, p, n=average.n_movies, unit=unit, note=note)
 
 
-def measure_repeatably(measure: Callable[[Any], Measured], data: Any) -> Measured:
-    """Apply a measure to data, and store the measure in the finding, as `Measured.measure_again`.
+def measure_and_keep_measure(measure: Callable[[Any], Measured], data: Any) -> Measured:
+    """Apply a measure to data, and keep the measure in the finding, as `Measured.measure_again`.
 
     Benchmarks use it to measure other data in the same way: data that the finding's null has randomised.
     """
@@ -205,9 +205,11 @@ def _mean_defined(values: Numbers) -> float:
 
 
 def _gap_of_sides(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.intp]) -> Measured:
-    """Measure the gap between the means of two sides of clips, averaged over films.
+    """Measure how much higher a value is on one side of clips than on the other, averaged over films.
 
-    The clips keep their values, and the null permutes their sides within each film.
+    A film's gap is the mean of its clips of side 1 minus that of its clips of side 0. In the null, sides are
+    permuted among the clips of each film, which keep their values: there the gap is chance. The finding keeps
+    the measure, as a function of the sides, so that it can be repeated with sides that are permuted.
 
     Parameters
     ----------
@@ -219,15 +221,15 @@ def _gap_of_sides(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.i
         Number of each clip's film, from 0 to M - 1.
     """
 
-    def gaps_for_sides(drawn_sides: NDArray[np.int64]) -> Numbers:
+    def gaps_for_sides(sides_of_clips: NDArray[np.int64]) -> Numbers:
         """Return the gap of each film if the clips are on the given sides, [M]."""
-        return film_gaps(values, drawn_sides, films)
+        return film_gaps(values, sides_of_clips, films)
 
-    def measure(measured_sides: NDArray[np.int64]) -> Measured:
+    def measure(sides_of_clips: NDArray[np.int64]) -> Measured:
         """Average the gaps of the films if the clips are on the given sides."""
-        return _average_gaps(gaps_for_sides, measured_sides, films)
+        return _average_gaps(gaps_for_sides, sides_of_clips, films)
 
-    return measure_repeatably(measure, sides)
+    return measure_and_keep_measure(measure, sides)
 
 
 def _average_gaps(
@@ -266,9 +268,11 @@ def _paper_clips(manifest: manifests.Manifest) -> pd.DataFrame:
 def under_paper_labels(
     measure: Callable[Concatenate[Any, P], Measured],
 ) -> Callable[Concatenate[Any, P], Measured]:
-    """Decorate a measure of `_paper_clips`: its note says what the paper's label policy changes.
+    """Decorate a measure that uses the labels as the paper does: its note says how many that changes.
 
-    The measure's first argument is a manifest, or for `staged` a manifest and the variables of its clips.
+    The paper's label policy lowers clips without a visual concept to the lowest level; the measure applies it
+    (`_paper_clips`), and the decorator only adds the note. The measure's first argument is a manifest, or a
+    pair of a manifest and further data of its clips, such as the variables that `staged` compares.
     """
 
     @wraps(measure)
@@ -358,12 +362,16 @@ class Marks:
 
 @under_paper_labels
 def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
-    """Measure how far the shares of concepts among the marks at HN and at S are apart (`Marks.distance`).
+    """Measure how far the shares of concepts among the marks at HN and at S are apart.
 
-    The sentence says that levels are alike, which no test of a difference can show. So its null is the
-    opposite, levels that differ by twice the margin, and the sentence holds if the distance is clearly
-    smaller than such levels give. p is that of the usual test, of whether HN, NS and S clips have the same
-    shares of concepts.
+    The distance is 0 if each concept has the same share of the marks at both levels, and 1 if no concept is
+    marked at both (`Marks.distance`).
+
+    The sentence says that levels are alike. A test that finds no difference does not show this, as data may
+    be few. So the null is the opposite of the sentence: levels that differ by twice the margin. The sentence
+    holds if the distance is clearly smaller than such levels give.
+
+    The finding's p is of another, usual test: whether HN, NS and S clips have the same shares of concepts.
 
     Parameters
     ----------
@@ -397,9 +405,9 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
         )
         return replace(from_interval(interval, "films"), null=null)
 
-    finding = measure_repeatably(measure, marks)
-    p = _permutation_p(marks, films, len(levels))
-    return replace(finding, p=p, note=_largest_difference(marks, concepts, levels))
+    finding = measure_and_keep_measure(measure, marks)
+    p_of_usual_test = _permutation_p(marks, films, len(levels))
+    return replace(finding, p=p_of_usual_test, note=_largest_difference(marks, concepts, levels))
 
 
 def _permutation_p(marks: Marks, films: NDArray[np.intp], n_levels: int) -> float:
@@ -534,11 +542,16 @@ def _sides(levels: NDArray[np.str_], level_of_1: str, level_of_0: str) -> NDArra
 
 
 def _means_by_level(manifest: manifests.Manifest, table: pd.DataFrame, unit: str) -> str:
-    """Return a note on the mean number of visual concepts at each level above the lowest."""
+    """Return a note on the mean number of visual concepts at each level above the lowest.
+
+    An example: `visual concepts per clip, films pooled: HN 0.90, NS 1.10, S 1.80`. "Films pooled" means that
+    each mean is over the clips of all films at once. `unit` is what rows are called: "clips" or "segments".
+    """
     means = table.groupby("level")["n_concepts"].mean()
     levels = manifest.codebook.level_names[1:]
     texts = [f"{level} {means.get(level, stats.NAN):.2f}" for level in levels]
-    return f"visual concepts per {unit.removesuffix('s')}, films pooled: {', '.join(texts)}"
+    singular = unit.removesuffix("s")
+    return f"visual concepts per {singular}, films pooled: {', '.join(texts)}"
 
 
 @under_paper_labels
@@ -570,10 +583,10 @@ def rising_by_annotator(segments: manifests.Manifest) -> Measured:
 
 
 def _lowest_of_all(findings: Sequence[Measured]) -> Measured:
-    """Return the lowest of some findings (`lowest`), with a null for the choice of the lowest.
+    """Return the finding whose interval begins lowest (`lowest`), with a null that repeats this choice.
 
-    Even by chance, the lowest of several statistics is lower than each of them. So each draw of the null
-    randomises the data of all findings, and takes the lowest of their statistics.
+    Even by chance, the lowest of several statistics is lower than one that is not chosen. So each draw of the
+    null randomises the data of all findings, and takes the lowest of their statistics.
 
     Parameters
     ----------
@@ -581,7 +594,8 @@ def _lowest_of_all(findings: Sequence[Measured]) -> Measured:
         Findings that have a null and can be measured again.
     """
     choice = _ChoiceOfLowest([_as_repeatable(finding) for finding in findings])
-    return measure_repeatably(choice.measure, [measure.null.data for measure in choice.measures])
+    observed_data = [repeatable.null.data for repeatable in choice.measures]  # of each finding
+    return measure_and_keep_measure(choice.measure, observed_data)
 
 
 class _Repeatable(NamedTuple):
@@ -608,25 +622,39 @@ class _ChoiceOfLowest:
     measures: Sequence[_Repeatable]
 
     def measure(self, data: Sequence[Any]) -> Measured:
-        """Take all measures, and return the lowest finding with the null of the choice."""
+        """Take several measures, and return the finding whose interval begins lowest.
+
+        Its null repeats the whole choice, not only the chosen measure: a draw randomises the data of each
+        measure, and takes the lowest of their statistics.
+
+        Parameters
+        ----------
+        data
+            Data of each measure, in the order of `measures`.
+        """
         findings = []
-        for repeatable, own_data in zip(self.measures, data, strict=True):
-            findings.append(repeatable.measure(own_data))
-        null = Null("levels within films", data, self.statistic, self.randomise)
-        return replace(lowest(findings), null=null)
+        for repeatable, data_of_measure in zip(self.measures, data, strict=True):
+            findings.append(repeatable.measure(data_of_measure))
+        null_of_choice = Null(
+            kind="levels within films",
+            data=data,
+            statistic=self.statistic,
+            randomise=self.randomise,
+        )
+        return replace(lowest(findings), null=null_of_choice)
 
     def statistic(self, data: Sequence[Any]) -> float:
         """Compute the statistic of each measure, and return the lowest."""
         statistics = []
-        for repeatable, own_data in zip(self.measures, data, strict=True):
-            statistics.append(repeatable.null.statistic(own_data))
+        for repeatable, data_of_measure in zip(self.measures, data, strict=True):
+            statistics.append(repeatable.null.statistic(data_of_measure))
         return min(statistics)
 
     def randomise(self, data: Sequence[Any], rng: np.random.Generator) -> list[Any]:
         """Randomise the data of each measure as its own null does."""
         randomised = []
-        for repeatable, own_data in zip(self.measures, data, strict=True):
-            randomised.append(repeatable.null.randomise(own_data, rng))
+        for repeatable, data_of_measure in zip(self.measures, data, strict=True):
+            randomised.append(repeatable.null.randomise(data_of_measure, rng))
         return randomised
 
 
@@ -647,24 +675,24 @@ def smallest_rise_by_annotator(segments: manifests.Manifest) -> Measured:
 def compositional(manifest: manifests.Manifest) -> Measured:
     """Measure how much larger the share of S is among clips with several concepts than among those with one.
 
-    Only clips above the lowest level that have a concept count. The difference is averaged over films, and
-    the null permutes the levels within films.
+    Only clips above the lowest level that have a concept count. The difference is averaged over films. In the
+    null, clips keep their concepts, and which of a film's clips are S is permuted.
     """
     table = _clips_with_concepts(manifest)
-    has_several: NDArray[np.int64] = (table["n_concepts"] > 1).to_numpy().astype(np.int64)  # 1 or 0: the side
-    is_high = table["high"].to_numpy(dtype=np.float64)
+    has_several = (table["n_concepts"] > 1).to_numpy()
+    sides: NDArray[np.int64] = has_several.astype(np.int64)  # 1: several concepts; 0: one
+    is_s = table["high"].to_numpy(dtype=np.float64)  # 1 or 0: its mean over clips is the share of S
     films = film_indices(table)
 
-    # Unlike in `_gap_of_sides`, clips keep their sides (several concepts, or one): which are S is permuted.
-    def gaps_for_levels(drawn_is_high: Numbers) -> Numbers:
-        """Return in each film the gap between the two shares of S if the given clips are S, [M]."""
-        return film_gaps(drawn_is_high, has_several, films)
+    def gaps_for_levels(is_s_of_clips: Numbers) -> Numbers:
+        """Return the difference of the two shares of S in each film, [M], if the given clips are S."""
+        return film_gaps(is_s_of_clips, sides, films)
 
-    def measure(measured_is_high: Numbers) -> Measured:
-        """Average the gaps of the films if the given clips are S."""
-        return _average_gaps(gaps_for_levels, measured_is_high, films)
+    def measure(is_s_of_clips: Numbers) -> Measured:
+        """Average the differences over films, if the given clips are S."""
+        return _average_gaps(gaps_for_levels, is_s_of_clips, films)
 
-    return replace(measure_repeatably(measure, is_high), note=_note_on_numbers_of_concepts(table))
+    return replace(measure_and_keep_measure(measure, is_s), note=_note_on_numbers_of_concepts(table))
 
 
 def _note_on_numbers_of_concepts(clips: pd.DataFrame) -> str:
@@ -680,24 +708,32 @@ def _note_on_numbers_of_concepts(clips: pd.DataFrame) -> str:
 def clothing_alone(manifest: manifests.Manifest) -> Measured:
     """Measure the share of S among HN and S clips whose only visual concept is Clothing.
 
-    Its interval is a jackknife over films. The null permutes the levels of all HN and S clips within films.
+    Its interval is a jackknife over films. In the null, the levels of all HN and S clips that have a visual
+    concept are permuted within films: the share is then that of chance.
     """
     table = _clips_with_concepts(manifest)
     table = table[table["level"] != "NS"]
     has_clothing = _marked(table, "Clothing")
-    is_alone = has_clothing & (table["n_concepts"] == 1).to_numpy()
-    note = _note_on_clothing(manifest, table[is_alone], table[has_clothing & ~is_alone])
-    movies = table.loc[is_alone, "movie"].to_numpy(dtype=str)
+    is_clothing_alone = has_clothing & (table["n_concepts"] == 1).to_numpy()
+    note = _note_on_clothing(
+        manifest, alone=table[is_clothing_alone], combined=table[has_clothing & ~is_clothing_alone]
+    )
+    movies = table.loc[is_clothing_alone, "movie"].to_numpy(dtype=str)
     films = film_indices(table)
 
-    def measure(is_high: NDArray[np.bool_]) -> Measured:
-        """Measure the share of S among the clips with Clothing alone, with its null."""
-        is_high_alone = is_high[is_alone]
-        share = stats.jackknife_interval(lambda rows: _mean(is_high_alone[rows]), movies, bounds=(0, 1))
-        null = null_of_levels_within_films(is_high, films, lambda drawn: _mean(drawn[is_alone]))
+    def share_of_s(is_s: NDArray[np.bool_]) -> float:
+        """Return the share of S among the clips with Clothing alone, if the given clips are S."""
+        return _mean(is_s[is_clothing_alone])
+
+    def measure(is_s: NDArray[np.bool_]) -> Measured:
+        """Measure this share with its interval and its null, if the given clips are S."""
+        is_s_alone = is_s[is_clothing_alone]
+        share = stats.jackknife_interval(lambda rows: _mean(is_s_alone[rows]), movies, bounds=(0, 1))
+        null = null_of_levels_within_films(is_s, films, share_of_s)
         return replace(from_interval(share, "films"), null=null)
 
-    return replace(measure_repeatably(measure, table["high"].to_numpy()), note=note)
+    # The measure is kept in the finding, to be repeated with permuted levels.
+    return replace(measure_and_keep_measure(measure, table["high"].to_numpy()), note=note)
 
 
 def _count_of(values: "pd.Series[Any]") -> str:
@@ -786,8 +822,17 @@ def released_share(manifest: manifests.Manifest) -> Measured:
 def shots_tell(manifest: manifests.Manifest, *, margin: float) -> Measured:
     """Measure how well a clip's number of shots alone tells S from EN and HN: the mean AUC within films.
 
-    The sentence says that shots tell nothing: a mean AUC of about 0.5. Its null is a mean that does differ,
-    by twice the margin (`planted_off_centre`).
+    The sentence says that shots tell nothing: a mean AUC of about 0.5. A mean near 0.5 confirms it only if
+    shots that do tell something would give another one. So the finding's null is films whose mean AUC is
+    twice the margin below 0.5, or above it (`planted_off_centre`). Its p is of the usual test, whether the
+    mean differs from 0.5.
+
+    Parameters
+    ----------
+    manifest
+        ObyGaze12, whose clips have a number of shots.
+    margin
+        How far from 0.5 a mean AUC may lie to count as 0.5.
     """
     table = clip_table(manifest)
     table = table[(table["level"] != "NS") & table["shots"].notna()]
@@ -796,12 +841,12 @@ def shots_tell(manifest: manifests.Manifest, *, margin: float) -> Measured:
         is_sure = (clips["level"] == "S").to_numpy().astype(int)
         auc_of_films.append(stats.auc(is_sure, clips["shots"].to_numpy()))
 
-    def measure(values: Numbers) -> Measured:
-        """Average the AUC of films, and compare the mean with 0.5 and the planted null."""
-        finding = mean_over_units(values, "films", null=0.5)
-        return replace(finding, null=planted_off_centre(values, 0.5, margin))
+    def measure(auc_by_film: Numbers) -> Measured:
+        """Average the AUC of films, compare the mean with 0.5, and add the null."""
+        finding = mean_over_units(auc_by_film, "films", null=0.5)
+        return replace(finding, null=planted_off_centre(auc_by_film, centre=0.5, margin=margin))
 
-    return measure_repeatably(measure, np.array(auc_of_films))
+    return measure_and_keep_measure(measure, np.array(auc_of_films))
 
 
 def hard_negatives(predictions: pd.DataFrame) -> Measured:
@@ -817,7 +862,7 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
     gain_on_easy = ap[HARD_ON_EASY] - ap[EASY_ON_EASY]
     values = gain_on_all.to_numpy(dtype=np.float64)
     note = f"tested on EN and S alone {signed(gain_on_easy.mean(), 3)}"
-    return replace(measure_repeatably(_mean_over_films, values), note=note)
+    return replace(measure_and_keep_measure(_mean_over_films, values), note=note)
 
 
 def _ap_of_films(predictions: pd.DataFrame) -> Any:
@@ -826,12 +871,18 @@ def _ap_of_films(predictions: pd.DataFrame) -> Any:
     It is a series: `ap[task]` has the value of each film, NaN where all of its clips are of one class.
     """
     metric = stats.METRICS["average_precision"]
-    by_seed = ["task", "movie", *(["seed"] if "seed" in predictions else [])]
-    values = {}
-    for group, rows in predictions.groupby(by_seed):
+    group_columns = ["task", "movie"]
+    if "seed" in predictions:
+        group_columns.append("seed")
+    ap_of_group = {}
+    for group, rows in predictions.groupby(group_columns):
         labels = rows["label"].to_numpy()
-        values[group] = metric.of_movie(labels, rows["score"].to_numpy(), labels)  # calls are not read
-    return pd.Series(values).groupby(level=[0, 1]).mean()
+        scores = rows["score"].to_numpy()
+        # A metric of a film also takes the model's calls. Average precision does not read them: the labels
+        # stand in their place.
+        ap_of_group[group] = metric.of_movie(labels, scores, labels)
+    # The first two levels of the index are task and film.
+    return pd.Series(ap_of_group).groupby(level=[0, 1]).mean()
 
 
 def _mean_over_films(values: Numbers) -> Measured:
@@ -929,27 +980,29 @@ def overlooked(segments: manifests.Manifest) -> Measured:
     n_windows = sum(len(pair.first) for pair in pairs)
     differing = counted(len(is_overlooked), "window")
     note = f"{int(is_overlooked.sum()):,} of {differing} that differ, of {n_windows:,}"
-    return replace(measure_repeatably(_overlooked_share, pairs), note=note)
+    return replace(measure_and_keep_measure(_overlooked_share, pairs), note=note)
 
 
 def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
-    """Measure, among windows with two different labels, the share that one expert left at the lowest level.
+    """Measure, among windows that two experts label differently, the share that one gave the lowest level.
 
-    The interval is a jackknife over films, and the test compares the films' shares with one half.
+    The share is of the windows of all films, and its interval is a jackknife over films. The test compares
+    the share in each film with one half. In the null, one expert's labels are permuted within each film.
     """
-    left_by_pair = [_left_at_lowest(pair) for pair in pairs]
-    is_left = np.concatenate(left_by_pair)  # of all films, one after the other
-    n_windows = [len(left_of_pair) for left_of_pair in left_by_pair]
+    overlooked_by_pair = [_left_at_lowest(pair) for pair in pairs]
+    is_overlooked = np.concatenate(overlooked_by_pair)  # windows of all films, one film after the other
+    n_windows = [len(overlooked_of_pair) for overlooked_of_pair in overlooked_by_pair]
     movies = np.repeat([pair.movie for pair in pairs], n_windows)  # of each of these windows
-    share = stats.jackknife_interval(lambda rows: _mean(is_left[rows]), movies, bounds=(0, 1))
-    share_of_films = [float(is_left[movies == movie].mean()) for movie in np.unique(movies)]
+    share = stats.jackknife_interval(lambda rows: _mean(is_overlooked[rows]), movies, bounds=(0, 1))
+    share_of_films = [float(is_overlooked[movies == movie].mean()) for movie in np.unique(movies)]
     p = stats.sign_flip(np.array(share_of_films) - 0.5).p
 
-    def pooled_share(pairs_drawn: Sequence[TwoExperts]) -> float:
-        """Return the share of windows left at the lowest level, among all that differ."""
+    def share_of_pairs(pairs_drawn: Sequence[TwoExperts]) -> float:
+        """Return the same share from pairs whose labels the null has permuted."""
         return _mean(np.concatenate([_left_at_lowest(pair) for pair in pairs_drawn]))
 
-    return replace(from_interval(share, "films", p=p), null=null_of_one_experts_labels(pairs, pooled_share))
+    null = null_of_one_experts_labels(pairs, statistic=share_of_pairs)
+    return replace(from_interval(share, "films", p=p), null=null)
 
 
 def _left_at_lowest(pair: TwoExperts) -> NDArray[np.bool_]:
@@ -973,14 +1026,19 @@ class WindowsAtThresholds(NamedTuple):
 
 
 def windows_at_thresholds(segments: manifests.Manifest) -> WindowsAtThresholds:
-    """Project free segments onto equal windows at both thresholds, and count the windows of each level."""
+    """Count the equal windows of each film and level that free segments give, at two projection thresholds.
+
+    A window gets the label of a segment that covers at least this part of it: .1, or .4. The levels are those
+    of the paper's label policy.
+    """
     equal_windows = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
     counts = []
     for projection in manifests.sweep(segments, equal_windows, [0.1, 0.4]).values():
         table = _paper_clips(projection.manifest)
         counts_of_films = pd.crosstab(table["movie"], table["level"])
         counts.append(counts_of_films.reindex(list(segments.movies), fill_value=0))
-    return WindowsAtThresholds(*counts)
+    at_lower, at_higher = counts
+    return WindowsAtThresholds(at_lower=at_lower, at_higher=at_higher)
 
 
 def thresholds(segments: manifests.Manifest | WindowsAtThresholds, *, level: str, sign: int) -> Measured:
@@ -1003,7 +1061,9 @@ def thresholds(segments: manifests.Manifest | WindowsAtThresholds, *, level: str
     at_higher = _windows_of_level(windows.at_higher, level)
     change = at_higher - at_lower  # of each film
     values = np.asarray(sign * change, dtype=np.float64)
-    return replace(measure_repeatably(_mean_over_films, values), note=f"{level} {change.sum():+,} windows")
+    return replace(
+        measure_and_keep_measure(_mean_over_films, values), note=f"{level} {change.sum():+,} windows"
+    )
 
 
 def _windows_of_level(counts: pd.DataFrame, level: str) -> NDArray[np.int64]:
@@ -1020,39 +1080,59 @@ PREPARED: Mapping[str, Callable[[manifests.Manifest], Any]] = {"thresholds": win
 def without_unsure(segments: manifests.Manifest) -> Measured:
     """Measure how much gamma rises, over films, if windows that an expert labelled NS are left out.
 
-    NS ("not sure") is the only level of the codebook that is not in its `labels`.
+    Gamma is the agreement of two experts on the windows of a film. NS ("not sure") is the only level of the
+    codebook that is not in its `labels`. In the null, one expert's labels are permuted within each film.
     """
     codebook = segments.codebook
-    level_distances = manifests.distances(codebook)
     is_sure = np.array([name in codebook.labels for name in codebook.level_names])
+    gammas_of = _GammasOfExperts(level_distances=manifests.distances(codebook), is_sure=is_sure)
     pairs = expert_pairs(segments)
 
-    def gammas_of(pairs_drawn: Sequence[TwoExperts]) -> Numbers:
-        """Return gamma of each pair of experts over all windows, [M]."""
-        return np.array([_gamma(pair, level_distances) for pair in pairs_drawn])
+    def mean_rise(pairs_of_experts: Sequence[TwoExperts]) -> float:
+        """Return by how much gamma rises on average; pairs where it is undefined are left out."""
+        return _mean_defined(gammas_of.rises(pairs_of_experts))
 
-    def gammas_without_ns(pairs_drawn: Sequence[TwoExperts]) -> Numbers:
-        """Return gamma of each pair of experts over the windows that neither labelled NS, [M]."""
-        return gammas_of([_where_both_are_sure(pair, is_sure) for pair in pairs_drawn])
+    def measure(pairs_of_experts: Sequence[TwoExperts]) -> Measured:
+        """Average the rise over films, with its interval and its null."""
+        finding = mean_over_units(gammas_of.rises(pairs_of_experts), "films")
+        return replace(finding, null=null_of_one_experts_labels(pairs_of_experts, mean_rise))
 
-    def mean_rise(pairs_drawn: Sequence[TwoExperts]) -> float:
-        """Return by how much gamma rises on average."""
-        return _mean_defined(gammas_without_ns(pairs_drawn) - gammas_of(pairs_drawn))
-
-    def measure(pairs_drawn: Sequence[TwoExperts]) -> Measured:
-        """Average the rise over films, with its null."""
-        rises = gammas_without_ns(pairs_drawn) - gammas_of(pairs_drawn)
-        null = null_of_one_experts_labels(pairs_drawn, mean_rise)
-        return replace(mean_over_units(rises, "films"), null=null)
-
-    # The note has the two means, over the films in which both are defined.
-    gammas = gammas_of(pairs)
-    gammas_without = gammas_without_ns(pairs)
+    # The note has the mean gamma with and without NS. Both are over the pairs that have both.
+    gammas = gammas_of.all_windows(pairs)
+    gammas_without = gammas_of.sure_windows(pairs)
     has_both = np.isfinite(gammas) & np.isfinite(gammas_without)
     mean_gamma = _mean(gammas[has_both])
     mean_without = _mean(gammas_without[has_both])
     note = f"mean gamma {mean_gamma:.3f}, without NS {mean_without:.3f}"
-    return replace(measure_repeatably(measure, pairs), note=note)
+    return replace(measure_and_keep_measure(measure, pairs), note=note)
+
+
+@dataclass(frozen=True, eq=False)
+class _GammasOfExperts:
+    """Gamma of pairs of experts, with the windows that one of them labelled NS and without these.
+
+    Attributes
+    ----------
+    level_distances : ndarray, shape [levels, levels]
+        Distance of every two levels.
+    is_sure : bool ndarray, shape [levels]
+        Whether each level is another than NS.
+    """
+
+    level_distances: Numbers
+    is_sure: NDArray[np.bool_]
+
+    def all_windows(self, pairs: Sequence[TwoExperts]) -> Numbers:
+        """Return gamma of each pair of experts over all windows, [M]; NaN where it is undefined."""
+        return np.array([_gamma(pair, self.level_distances) for pair in pairs])
+
+    def sure_windows(self, pairs: Sequence[TwoExperts]) -> Numbers:
+        """Return gamma of each pair of experts over the windows that neither labelled NS, [M]."""
+        return self.all_windows([_where_both_are_sure(pair, self.is_sure) for pair in pairs])
+
+    def rises(self, pairs: Sequence[TwoExperts]) -> Numbers:
+        """Return by how much gamma of each pair rises if windows labelled NS are left out, [M]."""
+        return self.sure_windows(pairs) - self.all_windows(pairs)
 
 
 def _gamma(pair: TwoExperts, level_distances: Numbers) -> float:
@@ -1093,15 +1173,16 @@ def _where_both_are_sure(pair: TwoExperts, is_sure: NDArray[np.bool_]) -> TwoExp
 
 # --- sentences of 002 and 004
 # ---------------------------------------------------------------------------
-# Measures of printed numbers have no input: their first argument is None.
+# Measures of printed numbers have no input: their first argument, which every measure has, is None.
 
 
-def alike_scores(_: None, *, margin: float) -> Measured:
+def alike_scores(_no_input: None, *, margin: float) -> Measured:
     """Measure how far the two printed ratios of objects are apart, on average, over captioners.
 
     For each captioner the paper prints two ratios of an object towards man: one by co-occurrences
     (`object_to_man`), one by Gender Scores (`score_to_man`). The sentence says that they are alike. Its null
-    is ratios that differ by twice the margin.
+    is the opposite: a mean distance of twice the margin. Printed numbers need no input, so that the first
+    argument, which every measure has, is None.
     """
     distances = []
     for printed in TOTALS.values():
@@ -1112,11 +1193,11 @@ def alike_scores(_: None, *, margin: float) -> Measured:
         distances.append(float(np.mean(distances_of_objects)))
 
     def measure(measured_distances: Numbers) -> Measured:
-        """Average the distances over captioners, with the null planted above 0: none is negative."""
-        null = planted_off_centre(measured_distances, 0.0, margin, sides=(1.0,))
+        """Average the distances over captioners. The null's mean lies above 0, as no distance is negative."""
+        null = planted_off_centre(measured_distances, centre=0.0, margin=margin, sides=(1.0,))
         return _mean_over_captioners(measured_distances, null)
 
-    return measure_repeatably(measure, np.array(distances))
+    return measure_and_keep_measure(measure, np.array(distances))
 
 
 def _mean_over_captioners(values: Numbers, null: Null) -> Measured:
@@ -1125,30 +1206,43 @@ def _mean_over_captioners(values: Numbers, null: Null) -> Measured:
     return replace(from_interval(average, "captioners"), null=null)
 
 
-def balanced_object(_: None, *, margin: float) -> Measured:
+def balanced_object(_no_input: None, *, margin: float) -> Measured:
     """Average over captioners the printed ratio of the object that is named most equally with man and woman.
 
     It is the object whose mean ratio towards man (0: only with woman, 1: only with man) is nearest to 0.5.
-    The null is a mean that is twice the margin from 0.5.
+    The sentence says that this object is balanced. Its null is the opposite: a mean that is twice the margin
+    from 0.5, on either side. Printed numbers need no input, so that the first argument, which every measure
+    has, is None.
     """
-    # A row per object, a column per captioner.
-    ratios = pd.DataFrame({model: printed["object_to_man"] for model, printed in TOTALS.items()})
+    # A row per object, a column per captioner, whose ratios the paper prints (`TOTALS`).
+    ratios = pd.DataFrame({captioner: printed["object_to_man"] for captioner, printed in TOTALS.items()})
     distances_from_half = (ratios.mean(axis=1) - 0.5).abs()
-    name = str(distances_from_half.idxmin())
+    most_balanced = str(distances_from_half.idxmin())
 
     def measure(ratios_of_object: Numbers) -> Measured:
-        """Average the ratios over captioners, with the null planted on both sides of 0.5."""
-        return _mean_over_captioners(ratios_of_object, planted_off_centre(ratios_of_object, 0.5, margin))
+        """Average the ratios of an object over captioners, with the null."""
+        null = planted_off_centre(ratios_of_object, centre=0.5, margin=margin)
+        return _mean_over_captioners(ratios_of_object, null)
 
-    values = ratios.loc[name].to_numpy(dtype=np.float64)
-    return replace(measure_repeatably(measure, values), note=f"object: {name}")
+    ratios_of_most_balanced = ratios.loc[most_balanced].to_numpy(dtype=np.float64)
+    finding = measure_and_keep_measure(measure, ratios_of_most_balanced)
+    return replace(finding, note=f"object: {most_balanced}")
 
 
-def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -> Measured:
-    """Count the models of the printed tables whose effect is above `least` on each of some tests.
+def models_with(_no_input: None, *, tests: Sequence[str], least: float, starred: bool) -> Measured:
+    """Count the models of the printed tables whose effect is above a number on each of some tests.
 
-    With `starred`, each of these effects must also have a star. `tests` are keys of `EFFECTS[model]`; the
-    note names each by the part behind its last underscore.
+    Printed numbers need no input, so that the first argument, which every measure has, is None.
+
+    Parameters
+    ----------
+    tests
+        Names of tests in the printed tables (`EFFECTS`). The note names each by the part behind its last
+        underscore.
+    least
+        The number, an effect size.
+    starred
+        Whether each of the effects must also have a star, which the paper prints for a p below .05.
     """
     n_above = 0
     for effects in EFFECTS.values():
@@ -1174,7 +1268,7 @@ def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
         f"per 1,000 captions: {partly_clothed:.2f} partially clothed, {clothed:.2f} clothed "
         f"({', '.join(words)})"
     )
-    return replace(measure_repeatably(_ratio_of, rates), note=note)
+    return replace(measure_and_keep_measure(_ratio_of, rates), note=note)
 
 
 def _ratio_of(rates: Numbers) -> Measured:
@@ -1225,14 +1319,23 @@ def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:
 
 
 def _rate_at_level(level: str, rates: pd.DataFrame) -> Measured:
-    """Average the rate of words over partially clothed persons, and test whether it is 1 per 1,000 captions.
+    """Average the rate of an emotion's words over partially clothed persons, at one level of the emotion.
 
-    `rates` are those of `_rates` for the pictures of a level of the emotion.
+    The test asks whether the mean differs from 1 word per 1,000 captions, the bound that the paper prints.
+
+    Parameters
+    ----------
+    level
+        The level in the pictures' codes of emotion, "1" or "2"; the note names it.
+    rates
+        Words per 1,000 captions of pictures of this level: a row per person, a column per condition
+        (`_rates`).
     """
     rates_of_persons = rates[PARTLY_CLOTHED].to_numpy()
     average = stats.t_interval(rates_of_persons, bounds=(0, math.inf))
     p = stats.sign_flip(rates_of_persons - PRINTED_RATE_BOUND).p
-    return from_interval(average, "people pictured", f"level {level}: {average.mean:.2f}", p=p)
+    note = f"level {level}: {average.mean:.2f}"
+    return from_interval(average, unit="people pictured", note=note, p=p)
 
 
 def _words_counted(table: pd.DataFrame, emotion: str) -> list[str]:

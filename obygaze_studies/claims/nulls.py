@@ -169,8 +169,9 @@ def planted_off_centre(
 ) -> Null:
     """Return the null for the sentence that a mean is about `centre`: data whose mean is clearly elsewhere.
 
-    Each data set is made from the observed values: their mean is moved to twice the margin from the centre,
-    to one of the sides at random, and each value's distance from the mean gets a random sign.
+    Each of the null's data sets is made from the observed values. Their mean is moved to twice the margin
+    from the centre, such as from 0.5 to 0.4 or 0.6 with a margin of 0.05; which of the two is random. Each
+    value's distance from the mean keeps its size and gets a random sign, so that the data sets differ.
 
     Parameters
     ----------

@@ -148,23 +148,26 @@ class ReportOutput(Output):
     def _answer(self, result: "Report | Redone") -> Answer:
         """Write the HTML page of a study's reports, and return the command's answer.
 
-        The reports are printed and written already, so that the answer has them only with --json.
+        Each report was printed and written when it was made. So the answer has the reports only with --json,
+        where nothing was printed. A study returns a single report, or (`Redone`) several of them with notes
+        on those that were not made.
         """
         from obygaze_models.report import Report, document
 
-        kept_in = [f"kept in {self.out}"] if self.out else []
+        remark_on_folder = [f"kept in {self.out}"] if self.out else []
         if isinstance(result, Report):
             write_page(result, self.html, force=self.force)
-            return Answer(document(result) if self.json else None, remarks=kept_in)
+            return Answer(document(result) if self.json else None, remarks=remark_on_folder)
 
-        several = len(result.reports) > 1
-        write_page(result.reports, self.html, TITLE if several else "", force=self.force)
-        # Of several reports, the last line of the output names the file that lists them.
-        last_line = str(self.path / "index.md") if several else ""
-        remarks = [*result.notes, *kept_in]
+        has_several = len(result.reports) > 1
+        title_of_page = TITLE if has_several else ""  # a single report has a title of its own
+        write_page(result.reports, self.html, title_of_page, force=self.force)
+        remarks = [*result.notes, *remark_on_folder]
         if self.json:
             documents = [{"name": report.name, **document(report)} for report in result.reports]
             return Answer(documents, remarks=remarks)
+        # Of several reports, the last line of the output names the file that lists them.
+        last_line = str(self.path / "index.md") if has_several else ""
         return Answer(document=None, text=last_line, remarks=remarks)
 
     def finish(self, report: "Report") -> Answer:

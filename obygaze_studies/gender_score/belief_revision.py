@@ -222,10 +222,14 @@ def scorer_of(
 ) -> tuple[Scorer, dict[str, object]]:
     """Make the scorer of an audit from its inputs.
 
+    A scorer revises the belief in a caption by an object that is seen. It needs the belief before, a prior
+    that a language model gives, and how similar caption and object are. Similarities are computed from
+    embeddings of the texts, or read from a table.
+
     Parameters
     ----------
     lm
-        Table of the priors.
+        Table of the priors, by a language model.
     texts
         Embeddings that similarities are computed from; None to take them from `sims`.
     text_items
@@ -236,7 +240,8 @@ def scorer_of(
     Returns
     -------
     scorer, origin
-        The scorer, and the record of where priors and similarities come from.
+        The scorer, and the record of where priors and similarities come from: the digest of the table, and of
+        embeddings the space, the store and the number of texts that were cut.
     """
     origin: dict[str, object]
     if texts is None:

@@ -102,7 +102,7 @@ class _Naming(NamedTuple):
 
 
 @audited(
-    Wording(
+    Wording(  # texts of the report
         name="cooc",
         title="Genders beside objects",
         table="Captions that name a gender",
@@ -116,6 +116,8 @@ class _Naming(NamedTuple):
             "to_man",
             "to_woman",
         ),
+        # Filled from the first row, of all captions. `{man:names a man|name a man}` is the number with one of
+        # two texts, for 1 and for all other numbers.
         sentence=(
             "of {n_captions:caption} {man:names a man|name a man} and {woman:,} a woman: "
             "share of man {to_man}"
@@ -146,7 +148,8 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
     """
     refuse_unpublished(model, TOTALS)
     words_of_object = words_of_objects(objects)
-    namings = [_naming(row["caption"]) for row in captions]
+    # A row for all captions, and one for those that name each object
+    namings = [_naming(row["caption"]) for row in captions]  # of each caption: its words, and which genders
     rows = [_counts(ALL_CAPTIONS, namings) | _published_shares(model, ALL_CAPTIONS)]
     for label, words in words_of_object.items():
         captions_with_object = [naming for naming in namings if names_label(naming.words, words)]

@@ -136,7 +136,7 @@ class _Scores(NamedTuple):
 
 
 @audited(
-    Wording(
+    Wording(  # texts of the report; what stands in braces is filled from the finding's `sentence_values`
         name="gender-score",
         title="Gender Scores of captions",
         table="Captions",
@@ -162,7 +162,9 @@ def audit_gender_score(
 ) -> Finding:
     """Score every caption, and sum the scores up by gender and by object.
 
-    A caption that cannot be scored has a row with the reason, and never counts as 0.
+    A caption's score says how much the objects in its image raise the belief in its text. Captions are scored
+    as they are, or twice, with each gender filled in: then the scores also estimate a gender. A caption that
+    cannot be scored has a row with the reason, and never counts as 0.
 
     Parameters
     ----------
@@ -189,10 +191,11 @@ def audit_gender_score(
         No caption at all could be scored, the captioner is unknown, or its values are of the other mode.
     """
     refuse_unpublished(model, TOTALS)
-    estimated = mode == "ge"
+    estimated = mode == "ge"  # whether each gender is filled in, which estimates one
     if model is not None and not estimated:
         raise AuditError("the published values are of estimation, not of captions as they are: use mode ge")
 
+    # Score each caption with the objects of its image.
     rows = []
     scored_objects: list[ScoredObject] = []
     for caption in captions:
@@ -202,9 +205,10 @@ def audit_gender_score(
         scored_objects += scores.scored_objects
     n_left_out = len(rows) - len(_scored_rows(rows))
     if n_left_out == len(rows):
-        first = f"{captions[0]['caption_id']}: {rows[0]['left_out']}"
-        raise AuditError(f"none of {counted(len(rows), 'caption')} could be scored; {first}")
+        why_first_is_left_out = f"{captions[0]['caption_id']}: {rows[0]['left_out']}"
+        raise AuditError(f"none of {counted(len(rows), 'caption')} could be scored; {why_first_is_left_out}")
 
+    # Sum the scores up.
     by_gender = _by_gender(rows, mode, model)
     shares = _shares_of_man(by_gender, estimated=estimated, has_published=bool(model))
     object_rows = by_object(scored_objects, names, model)
@@ -279,29 +283,32 @@ def _gender_blocks(
 def _shares_of_man(
     by_gender: Mapping[str, Mapping[str, Any]], *, estimated: bool, has_published: bool
 ) -> dict[str, float | None]:
-    """Compute the share of man among both genders: what is counted or summed -> share.
+    """Compute the share of man in several quantities, each of man and woman together: quantity -> share.
 
-    The source does not define what its share is of, so one is computed of each: sums and means of scores,
-    numbers of predictions and of correct ones.
+    The published study gives such a share and does not define of which quantity. So there is one for each
+    that it may mean: the sums of scores, their means, the numbers of captions predicted to be of a gender,
+    and the numbers of those that are right.
 
     Parameters
     ----------
     by_gender
-        Gender -> counts and sums of scores.
+        Gender -> quantity -> its value for this gender.
     estimated
         Whether genders were filled in: only then a gender is predicted for each caption.
     has_published
         Whether `by_gender` has published values too, whose share is then computed.
     """
-    columns = ["sum", "mean"]
+    quantities = ["sum", "mean"]
     if estimated:
-        columns += ["n_predicted", "n_correct"]
+        quantities += ["n_predicted", "n_correct"]
     if has_published:
-        columns.append("published")
+        quantities.append("published")
     shares = {}
-    for column in columns:
-        # A mean of no scores is None.
-        shares[column] = share(by_gender["man"][column] or 0, by_gender["woman"][column] or 0)
+    for quantity in quantities:
+        # A mean of no scores is None, and counts as 0.
+        of_man = by_gender["man"][quantity] or 0
+        of_woman = by_gender["woman"][quantity] or 0
+        shares[quantity] = share(of_man, of_woman)
     return shares
 
 
@@ -339,11 +346,12 @@ def _remarks_on_left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _score_caption(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode) -> _Scores:
-    """Score the texts of a caption with every object of its image, or say in `left_out` why it has no score.
+    """Score a caption with every object of its image, or say in `left_out` why it has no score.
 
-    In mode ge, the caption has a text and a score for each gender; in mode gs it has one of each, with None
-    as its gender. The score of a text is the mean, over the objects, of the belief in it that the object
-    revised.
+    In mode "gs" the caption is scored as it is: it has one text, and its score is kept under the gender None.
+    In mode "ge" each gender is filled in, in place of the one that it names or of a mask: it has a text and a
+    score for "man" and for "woman". The score of a text is the mean, over the objects, of the belief in the
+    text as the object revised it.
 
     Parameters
     ----------
@@ -358,6 +366,7 @@ def _score_caption(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: 
     """
     text_of_gender = _texts_to_score(row["caption"], mode)
     genders = genders_named(row["caption"])
+    # Nothing can be filled in if a caption names both genders, or neither a gender nor a mask for one.
     if not text_of_gender:
         return _Scores(left_out="names both genders" if genders else "names no gender and has no mask")
     if not objects:
@@ -372,13 +381,13 @@ def _score_caption(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: 
             return _Scores(left_out=str(error))
         score_of_gender[filled_gender] = math.fsum(belief for _, belief in revised) / len(revised)
 
-        # The gender for which the scores of the objects count: of a caption as it is, the one that it names.
-        # They count for none if it names both or no gender.
-        gender = filled_gender
-        if gender is None and len(genders) == 1:
-            gender = genders[0]
-        if gender is not None:
-            scored_objects += _scored_objects(row, gender, objects, revised)
+        # The gender for which the objects' scores count: the one that was filled in, or, of a caption as it
+        # is, the one that it names. They count for none if it names both genders, or none.
+        gender_of_scores = filled_gender
+        if filled_gender is None and len(genders) == 1:
+            gender_of_scores = genders[0]
+        if gender_of_scores is not None:
+            scored_objects += _scored_objects(row, gender_of_scores, objects, revised)
     return _Scores(score_of_gender, scored_objects)
 
 
@@ -418,6 +427,9 @@ def _gender_words(caption: str) -> str:
 def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict[str, Any]:
     """Make a caption's row of the table: its scores, the gender that they predict, and whether it is right.
 
+    A caption that was scored as it is has the score `gs`, which is kept under the gender None. One in which
+    each gender was filled in has `gs_man` and `gs_woman`, and their shares `to_man` and `to_woman`.
+
     Parameters
     ----------
     row
@@ -428,6 +440,7 @@ def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict
         Its scores; None stands in the row for each that it does not have.
     """
     gender = _gender_words(row["caption"])
+    score_as_it_is = scores.score_of_gender.get(None)
     score_with_man = scores.score_of_gender.get("man")
     score_with_woman = scores.score_of_gender.get("woman")
     share_of_man = None
@@ -442,7 +455,7 @@ def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict
     return {name: row[name] for name in KEPT_COLUMNS} | {
         "objects": "; ".join(detected_object.label for detected_object in objects),
         "gender": gender,
-        "gs": scores.score_of_gender.get(None),
+        "gs": score_as_it_is,
         "gs_man": score_with_man,
         "gs_woman": score_with_woman,
         "to_man": share_of_man,
@@ -527,15 +540,21 @@ def by_object(
     A row for each object: mean distances and scores, the share of man by the sums of scores and, where
     captions were scored with both genders, by the number of captions whose own gender has the larger score.
     """
-    if objects is not None:
-        words_of_objects(objects)  # refuses an object that is listed twice
-    labels = list(dict.fromkeys(scored["label"] for scored in scored_objects))
+    # Which labels count for each name: without names each label for itself, else all that have its words, as
+    # "tennis racket" has those of "racket".
+    labels = list(dict.fromkeys(scored["label"] for scored in scored_objects))  # each once
+    labels_of_name: dict[str, set[str]] = {}
+    if objects is None:
+        for label in labels:
+            labels_of_name[label] = {label}
+    else:
+        words_of_objects(objects)  # called for its error, on an object that is listed twice
+        for name in objects:
+            labels_of_name[name] = {label for label in labels if names_label(tokens(label), tokens(name))}
+
     rows = []
-    for name in labels if objects is None else objects:
-        labels_of_name = {name}
-        if objects is not None:
-            labels_of_name = {label for label in labels if names_label(tokens(label), tokens(name))}
-        scored_of_name = [scored for scored in scored_objects if scored["label"] in labels_of_name]
+    for name, labels_that_count in labels_of_name.items():
+        scored_of_name = [scored for scored in scored_objects if scored["label"] in labels_that_count]
         rows.append(_object_row(name, scored_of_name, model))
     return sorted(rows, key=lambda row: (-row["n_captions"], row["object"]))
 
@@ -577,31 +596,41 @@ def _object_row(name: str, scored_objects: Sequence[ScoredObject], model: str | 
 
 
 def _count_correct(scored_objects: Sequence[ScoredObject]) -> dict[Gender, int]:
-    """Count for each gender the captions that name it and whose score is larger with it, as in their rows.
+    """Count for each gender the captions that name it and whose score is larger with it filled in.
 
-    Of a caption with several of these objects, the scores of the last one count.
+    "Larger" is decided as in the captions' rows. Of a caption with several of these objects, the scores of
+    the last one count.
     """
+    # (caption, gender that it names) -> gender that was filled in -> score. A later object of the same
+    # caption replaces an earlier one.
     scores_of_caption: dict[tuple[str, str], dict[Gender, float]] = {}
     for scored in scored_objects:
-        id_and_named_gender = (scored["caption_id"], scored["named"])
-        scores_of_caption.setdefault(id_and_named_gender, {})[scored["gender"]] = scored["score"]
+        caption = (scored["caption_id"], scored["named"])
+        scores_of_gender = scores_of_caption.setdefault(caption, {})
+        scores_of_gender[scored["gender"]] = scored["score"]
+
     counts: dict[Gender, int] = dict.fromkeys(GENDERS, 0)
     for (_, named_gender), scores in scores_of_caption.items():
         has_both_scores = len(scores) == len(GENDERS)
-        if has_both_scores:
-            larger = _gender_of_larger_score(share(scores["man"], scores["woman"]))
-            if larger is not None and larger == named_gender:
-                counts[larger] += 1
+        if not has_both_scores:
+            continue
+        gender_with_larger_score = _gender_of_larger_score(share(scores["man"], scores["woman"]))
+        if gender_with_larger_score is not None and gender_with_larger_score == named_gender:
+            counts[gender_with_larger_score] += 1
     return counts
 
 
 def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estimated: bool) -> list[Block]:
     """Make the tables of the Gender Score and of the Gender Object Distance by object.
 
+    The score of an object has columns for man and for woman (`gs_man`, `gs_woman`), and for the share of
+    either (`to_man`, `to_woman`). The published Object Distance is a mean similarity, so that it is large
+    where caption and object are near: a note says so.
+
     Parameters
     ----------
     rows
-        The rows of the objects, the most frequent ones first; only these are shown.
+        The rows of the objects (`by_object`), the most frequent ones first; only these are shown.
     model
         The captioner whose published values are shown beside; None for none.
     estimated
@@ -616,11 +645,11 @@ def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estim
         columns.append("to_man_by_n_correct")
     if model:
         columns += ["published_to_man", "published_to_woman"]
-    distances = ["object", "n_captions", "distance_man", "distance_woman"]
-    nearness = "mean cosine similarity of caption and object: the larger, the nearer"
+    columns_of_distance = ["object", "n_captions", "distance_man", "distance_woman"]
+    note_on_distance = "mean cosine similarity of caption and object: the larger, the nearer"
     return [
         table("Gender Score by object", first_rows, columns, notes),
-        table("Gender Object Distance", first_rows, distances, [nearness, *notes]),
+        table("Gender Object Distance", first_rows, columns_of_distance, [note_on_distance, *notes]),
     ]
 
 
@@ -687,22 +716,25 @@ def _example(kind: str, man: ScoredObject, woman: ScoredObject) -> dict[str, Any
 
 
 def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list[Block]:
-    """Make the table of examples and, if a captioner is named, that of the poster's examples.
+    """Make the table of examples and, if published values are shown, that of the published poster's examples.
 
     Parameters
     ----------
     rows
-        The rows of `examples`; without any there is no table.
+        The rows of `examples`: captions nearest to man, to woman and to neither (`nearest_to`). Without any
+        there is no table.
     model
-        The captioner of the published table whose values are shown; None for none.
+        The captioner whose published values the report shows; None for none. The poster's examples are the
+        same for all.
     """
     if not rows:
         return []
+    shows_published_values = model is not None
     id_columns = columns_of_keys(("caption_id", "nearest_to"))
     text_columns = columns_of_keys(("visual", "caption"))
     number_columns = [(_heading(name), name, "{:.2f}".format) for name in EXAMPLE_VALUES]
     blocks = [block("Examples", [*id_columns, *text_columns, *number_columns], rows)]
-    if model:
+    if shows_published_values:
         title = "Examples of the poster, whose captioner it does not name"
         blocks.append(block(title, [*text_columns, *number_columns], EXAMPLES))
     return blocks

@@ -110,7 +110,7 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, mini
 
 
 @audited(
-    Wording(
+    Wording(  # texts of the report; what stands in braces is filled from the finding
         name="objects",
         title="Objects of images by CLIP",
         table="Images by their most probable object",

@@ -249,8 +249,10 @@ def load_clip(weights: networks.Weights) -> dict[str, torch.Tensor]:
 def _load_hub_clip(weights: networks.Weights) -> dict[str, torch.Tensor]:
     """Read a CLIP in the hub's format, and rename its tensors to OpenAI's names.
 
-    A tensor is renamed twice: from the hub's name to that in this package's X-CLIP (its "port" of the
-    original), and from there to OpenAI's. So `text_model.x` becomes `text.text_model.x`, then `clip.y`.
+    A tensor is renamed twice, as this package has rules for each half of the way: from the hub's name to that
+    in this package's X-CLIP (its "port" of the original), and from there to that in the published X-CLIP,
+    whose CLIP has OpenAI's names behind `clip.`. So `text_model.x` becomes `text.text_model.x`, then
+    `clip.y`, and `y` is returned.
 
     Raises
     ------
@@ -264,8 +266,10 @@ def _load_hub_clip(weights: networks.Weights) -> dict[str, torch.Tensor]:
     for path in weights.files:
         tensors.update(networks.load_state_dict(replace(weights, files=(path,))))
     tensors_by_our_name = _rename_to_ours(tensors)
-    # Of the whole X-CLIP, the tensors that come from a CLIP.
-    expected = {name for name in size.port() if name.startswith(("vision.", "text.", "logit_scale"))}
+
+    # It must have just the tensors of this package's X-CLIP that come from a CLIP.
+    all_our_names = size.port()
+    expected = {name for name in all_our_names if name.startswith(("vision.", "text.", "logit_scale"))}
     networks.check_keys(
         weights.name,
         missing=sorted(expected - tensors_by_our_name.keys()),
@@ -325,6 +329,7 @@ def initial_tensors(
     TrainError
         If its text tower cannot become the temporal transformer.
     """
+    # The names of the published checkpoints. Some tensors of the CLIP are needed here by name.
     tensors = {f"clip.{key}": value.float() for key, value in clip.items()}
     missing = [key for key in lsmdc16.PUBLISHED["needed"] if key not in tensors]
     networks.check_keys(name, missing=missing, unexpected=[])
@@ -341,19 +346,23 @@ def initial_tensors(
     if n_positions < n_needed:
         raise TrainError(f"{name}: its text tower has {n_positions} positions, expected {n_needed} or more")
 
+    # Add the tensors that a CLIP does not have.
     tensors["frame_position_embeddings.weight"] = positions.clone()
     tensors |= _temporal_transformer(tensors, temporal_layers)
-    # Only these three sizes matter for the square matrices of the similarities.
-    matrix_format = networks.LsmdcFormat(embed=embedding_width, max_frames=max_frames, max_words=max_words)
-    for matrix_name, length in matrix_format.matrices().items():
+    # The names and sizes of the matrices follow from these three sizes alone.
+    format_of_matrices = networks.LsmdcFormat(
+        embed=embedding_width, max_frames=max_frames, max_words=max_words
+    )
+    for matrix_name, length in format_of_matrices.matrices().items():
         tensors[matrix_name] = torch.eye(length)
 
+    # Check the whole, with all sizes as they are read from the tensors.
     size = networks.LsmdcFormat.of(name, tensors)
     if size.temporal_layers != temporal_layers:
         raise TrainError(
             f"{name}: its text tower has {size.temporal_layers} blocks, expected {temporal_layers} or more"
         )
-    size.to_port(name, tensors)  # only to raise if a tensor is missing, unexpected or of another shape
+    size.to_port(name, tensors)  # called for its error, on a tensor that is missing or of another shape
     return tensors
 
 

@@ -169,10 +169,17 @@ def recall_line(measures: Mapping[str, Any]) -> str:
 def measures(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64]) -> dict[str, Any]:
     """Measure retrieval in both directions, as published and tie-safe.
 
+    Retrieval ranks clips by their scores with a sentence, and sentences by their scores with a clip. In the
+    published code a match whose score ties with others has several ranks, which all count, and a clip with
+    several sentences occurs once for each. Tie-safe measures do neither: each match has one rank, with the
+    best and the worst that it can be given the ties.
+
     Parameters
     ----------
-    scores, column_of_text
-        As for `text_to_video`.
+    scores
+        `[N, V]`, a row for each sentence, a column for each clip.
+    column_of_text
+        `[N]`: the column of each sentence's clip.
 
     Returns
     -------

@@ -457,20 +457,24 @@ class Training:
     def _evaluate(self) -> None:
         """Evaluate the completed epoch, choose the best epoch so far, and save the weights.
 
-        The position moves to the next epoch.
+        `self.position` says how far the training is: which epoch, batch and step, and how good each completed
+        epoch was. It is moved to the beginning of the next epoch.
         """
         position = self.position
         epoch = position.epoch
         measures = (*position.measures, self._measure("validation", epoch))
-        best = _best_epoch(measures)
-        if self.processes.rank == 0:
+        best_epoch = _best_epoch(measures)
+        # All processes have the same weights: the first one writes them, under the names of the published
+        # checkpoints, and those of the best epoch once more as the model.
+        is_first_process = self.processes.rank == 0
+        if is_first_process:
             record = self.record | {"epoch": epoch, "step": position.step, "validation": measures[-1]}
             tensors_by_original_name = self.plan.size.from_port(self.network.state_dict())
             self.folder.write_model(f"epoch-{epoch}.safetensors", tensors_by_original_name, record)
-            if best == epoch:
+            if best_epoch == epoch:
                 self.folder.write_model(self.folder.model.name, tensors_by_original_name, record)
             self.folder.write("epochs.json", json_bytes(measures))
-        self.position = replace(position, epoch=epoch + 1, batch=0, best_epoch=best, measures=measures)
+        self.position = replace(position, epoch=epoch + 1, batch=0, best_epoch=best_epoch, measures=measures)
 
     def _test(self) -> dict[str, Any]:
         """Load the weights of the chosen epoch, evaluate them on the test set, and write the model card.
@@ -532,12 +536,14 @@ def _best_epoch(measures: Sequence[Mapping[str, Any]]) -> int:
 def make_network(plan: LsmdcPlan) -> Any:
     """Prepare the plan's network for training, in place, and return it.
 
-    Its frozen tensors get no gradient, and its weights the data types of the arithmetic.
+    Tensors that the published training keeps fixed are frozen: they get no gradient. The weights get the data
+    types in which the plan computes, such as float16.
     """
     network = plan.network.module
     for name, value in network.named_parameters():
-        value.requires_grad_(step.is_trained(plan.size.original_name(name)))
-    convert(network, plan.size, plan.settings.arithmetic)
+        name_in_checkpoint = plan.size.original_name(name)  # which tensors are trained is told by this name
+        value.requires_grad_(step.is_trained(name_in_checkpoint))
+    convert(network, plan.size, plan.settings.arithmetic)  # changes the network
     return network
 
 

@@ -221,12 +221,15 @@ def similarities(
     frames_of_sentence = torch.einsum("ne,bfe->nbf", sentences, frames)
     sentence_frame = attend(frames_of_sentence, network.frame_logit_weight)
 
-    # Frames with words are summed up in both orders, and the two sums are averaged.
+    # Cosines of words and frames are summed up over both, in both orders, and the two results are averaged.
+    # `attend` sums up the last axis. Each of the four sums has a matrix of its own, named by the axis that
+    # goes: "2" is that of the second sum.
     words_and_frames = torch.einsum("nwe,ed,bfd->nbwf", words, network.local_mat_weight, frames)
-    frames_left = attend(words_and_frames.transpose(2, 3), network.word_mat_weight)  # [N, B, F]
-    words_left = attend(words_and_frames, network.frame_mat_weight)  # [N, B, W]
-    words_first = attend(frames_left, network.frame_mat_weight2)
-    frames_first = attend(words_left, network.word_mat_weight2)
+    frames_and_words = words_and_frames.transpose(2, 3)  # [N, B, F, W]
+    by_frame = attend(frames_and_words, network.word_mat_weight)  # [N, B, F]: words are summed up
+    words_first = attend(by_frame, network.frame_mat_weight2)  # [N, B]: then frames
+    by_word = attend(words_and_frames, network.frame_mat_weight)  # [N, B, W]: frames are summed up
+    frames_first = attend(by_word, network.word_mat_weight2)  # [N, B]: then words
     frame_word = (words_first + frames_first) / 2
 
     scores = {
@@ -355,8 +358,9 @@ def _differentiate_loss(
 ) -> _DifferentiatedLoss:
     """Compute the loss of the whole batch, and differentiate it by the embeddings.
 
-    The tensors that are used after the embeddings (`LsmdcFormat.matrices` and logit_scale) get their gradient
-    here; the towers get none yet.
+    The towers, which computed the embeddings, get no gradient yet: their chunks are too large to be kept, and
+    are computed again for it. What scores embeddings (`LsmdcFormat.matrices` and logit_scale) gets its
+    gradient here.
 
     Parameters
     ----------
@@ -369,13 +373,15 @@ def _differentiate_loss(
     processes
         The processes that share the batch.
     """
+    # For each kind of embedding, the chunks of this process as one tensor
     embeddings_here = [torch.cat(tensors) for tensors in zip(*embeddings_of_chunks, strict=True)]
-    # `gather` cuts the gradient, so that the backward pass ends at the embeddings of the whole batch.
+    # The gathered embeddings do not know how they were computed: the backward pass ends at them.
     gathered = [processes.gather(value, n_items).requires_grad_() for value in embeddings_here]
     loss = contrastive_loss(network, PairEmbeddings(*gathered))
     loss.backward()  # type: ignore[no-untyped-call]  # torch does not type it
-    share = processes.share(n_items)
-    gradients = [value.grad[share] for value in gathered if value.grad is not None]
+    # Of the gradients by the embeddings of the whole batch, those of this process's pairs
+    pairs_here = processes.share(n_items)
+    gradients = [value.grad[pairs_here] for value in gathered if value.grad is not None]
     return _DifferentiatedLoss(loss.detach(), gradients)
 
 
@@ -384,8 +390,12 @@ def _combine_gradients(
 ) -> None:
     """Give all processes the gradient of the whole batch, in place.
 
-    Eight matrices and the scale are used after the embeddings are gathered, so that every process has their
-    whole gradient. That of the towers is the sum over the processes.
+    Each process computes embeddings of its part of the batch, by two towers. Then all embeddings are gathered
+    in every process, and scored there by matrices and a scale. So two kinds of tensors are treated apart:
+
+    - the towers: a process has the gradient of its part, and the whole gradient is the sum over processes.
+      The published code divides it by the number of processes, which `gather_share` reproduces;
+    - the matrices and the scale: every process has their whole gradient already.
 
     Parameters
     ----------
@@ -401,7 +411,8 @@ def _combine_gradients(
     processes.sum_in_place(gradients_of_towers)
     for gradient in gradients_of_towers:
         gradient.mul_(gather_share)
-    # Process 0's copy for all, so that rounding does not let the processes drift apart.
+    # All take the gradients of the first process: those of others may differ by rounding, and the processes
+    # would drift apart.
     processes.copy_from_first(_gradient(trained[name]) for name in names_after_gather)
 
 

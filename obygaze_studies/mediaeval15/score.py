@@ -571,7 +571,10 @@ def _check_clips(about: str, ids: set[str], test_ids: set[str]) -> list[Finding]
 
 
 def _problems_of_record(record: run_files.SubmissionRecord, test_movies: set[str]) -> list[str]:
-    """Say if a run was trained on test movies, or may have used external data without saying so.
+    """List what contradicts the rules in a run's record: training on test movies, and hidden external data.
+
+    A test movie may be in the training data under another spelling of its name. A pretrained backbone counts
+    as external data, which the record must declare.
 
     Parameters
     ----------
@@ -581,9 +584,10 @@ def _problems_of_record(record: run_files.SubmissionRecord, test_movies: set[str
         The movies of the test clips.
     """
     problems = []
+    # Pairs of a name and an earlier name of the same film. The movies of the training come first.
     respelled = same_films([*record.dev_movies, *sorted(test_movies)])
-    seen_otherwise_spelt = {movie for movie, earlier in respelled if earlier in record.dev_movies}
-    leaks = sorted(test_movies & {*record.dev_movies, *seen_otherwise_spelt})
+    trained_under_other_name = {movie for movie, earlier in respelled if earlier in record.dev_movies}
+    leaks = sorted(test_movies & {*record.dev_movies, *trained_under_other_name})
     if leaks:
         problems.append(f"trained on movie {leaks[0]!r}, which is a test movie ({len(leaks)} of them)")
     may_have_seen_external_data = record.pretrained is not False  # True, or None for unknown

@@ -120,15 +120,20 @@ def explained_report(
         for name, (store, backbone) in stores.items()
     ]
 
+    # Train each modality twice: "explained" and "all" (`TRAINED_ON`).
     tables: list[pd.DataFrame] = []
     # What models were trained on -> the predictions of each modality's models.
     predictions_of_training: dict[str, list[pd.DataFrame]] = {training: [] for training in TRAINED_ON}
     for modality in modalities:
         for training in TRAINED_ON:
-            compute = partial(_evaluate_modality, modality, training, models, seed, progress)
+            compute = partial(
+                _evaluate_modality, modality, training, models=models, seed=seed, progress=progress
+            )
             run: Run = load_or_compute(results_folder, f"{training}-{modality.name}", compute)
             tables.append(_shown_metrics(run.metrics, modality.name, training, models))
             predictions_of_training[training].append(run.predictions.table)
+
+    # The largest of the scores that the modalities give a segment, as a model of its own
     if len(modalities) > 1:
         for training, predictions_of_modalities in predictions_of_training.items():
             joined = largest_scores(predictions_of_modalities, target.name, models)
@@ -136,7 +141,8 @@ def explained_report(
     fingerprints = {name: store.fingerprint for name, (store, _) in stores.items()}
     record = {"train": target.record(), "modalities": fingerprints}
     report = _report(pd.concat(tables, ignore_index=True), modalities, target, record)
-    on_report(report, report)  # this study makes one report, which is its own full report
+    # `on_report` takes a report and the longer one that it is part of. Here is one report, which is both.
+    on_report(report, report)
     return report
 
 
@@ -145,8 +151,10 @@ def explained_modality(
 ) -> ExplainedModality:
     """Load the features of a modality, and mark the positive segments whose label it explains.
 
-    It explains the label of a segment if it perceives one of the segment's concepts. Other positive segments
-    get a level of their own in the data, so that one target can leave them out and another include them.
+    It explains the label of a segment if it perceives one of the segment's concepts: sound explains a segment
+    with the concept Voice. The level of other positive segments is changed, from S to "S otherwise". So two
+    targets can be made of the same data: `explained_target` has S as its positive level, and leaves other
+    segments out; `full_target` has both.
 
     Parameters
     ----------
@@ -166,6 +174,7 @@ def explained_modality(
     TaskError
         Its features perceive none of the codebook's concepts, or no positive segment has one.
     """
+    # The features, and the concepts that they can perceive
     load = om.load_bags if bags else om.load_dataset
     data = load(store, manifest, backbone=backbone)
     concepts = concepts_of(manifest.codebook, perceived(store[data.backbone].provenance))
@@ -174,6 +183,7 @@ def explained_modality(
             f"{name}: nothing says that {data.backbone} of {store.name} perceives what conveys a concept of "
             f'the codebook: import it with --declared \'{{"perceives": ["heard"]}}\', or what it perceives'
         )
+    # Which positive segments have such a concept
     negative_levels, positive_levels = target.classes
     labels = replace(data.labels, experts={})  # the merged labels alone, without those of each annotator
     is_positive = np.isin(labels.levels, positive_levels)
@@ -182,6 +192,7 @@ def explained_modality(
         raise TaskError(f"{name}: no positive clip has a concept that it perceives: {', '.join(concepts)}")
     levels = _with_unexplained_levels(labels.levels, is_positive & ~is_explained)
 
+    # The two targets
     explained_target = replace(
         target, name=f"explained by {name}", title=f"{target.title}, explained by {name}"
     )

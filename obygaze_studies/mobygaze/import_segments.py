@@ -176,10 +176,12 @@ def _read_years_and_genres(path: Path) -> dict[str, dict[str, str]]:
     table = manifests.read_table(path, needed=("imdb_key", "release_date", "genre"))
     for row in table.checked():
         date = row.cells["release_date"]
-        # None if it is not a whole number; the problem that is noted makes the reading of the table fail.
+        # If the date is no whole number, `attempt` notes the problem and returns None. After the last row,
+        # `checked` raises an error with all problems, so that no such year is returned.
         year = table.problems.attempt(row.line, "release_date", manifests.whole_number, date)
-        genres = (genre.strip().lower() for genre in row.cells["genre"].split(","))
-        facts[row.cells["imdb_key"]] = {"year": str(year), "genres": ";".join(filter(None, genres))}
+        genres = [genre.strip().lower() for genre in row.cells["genre"].split(",")]
+        filled_genres = [genre for genre in genres if genre]
+        facts[row.cells["imdb_key"]] = {"year": str(year), "genres": ";".join(filled_genres)}
     return facts
 
 

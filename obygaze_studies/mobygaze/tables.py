@@ -99,12 +99,13 @@ def mobygaze_report(
     """
     datasets = _load_datasets(manifest, stores, bags=bags)
     fingerprints = {name: store.fingerprint for name, (store, _) in stores.items()}
-    tables: list[pd.DataFrame] = []
+    tables: list[pd.DataFrame] = []  # of all rules so far
     for rule in rules:
         settings = {"task": task, "experts": rule, "seed": seed, "progress": progress}
         tables_of_rule: list[pd.DataFrame] = []
         record: dict[str, Any] = {}
         for modality, run in _run_models(datasets, models, results_folder, **settings):
+            # These fields are equal in all runs: those of the last one are kept.
             record = {key: run.record[key] for key in RECORDED_OF_RUNS}
             tables_of_rule.append(_shown_metrics(run, rule, modality, shown=[*models, *BASELINES]))
         tables += tables_of_rule
@@ -112,28 +113,34 @@ def mobygaze_report(
         report_so_far = _report(tables, record)
         report_of_rule = _report(tables_of_rule, record)
         on_report(report_of_rule, report_so_far)
-    return report_so_far
+    return report_so_far  # after the last rule: of all of them
 
 
 def _load_datasets(
     manifest: Manifest, stores: Mapping[str, tuple[Store, str | None]], *, bags: bool
 ) -> dict[str, Dataset]:
-    """Load the features: modality -> its features and, before them if there are several, all of them joined.
+    """Load the features of each modality: modality -> its features.
+
+    If there are several modalities, the first entry has the features of all of them joined, and the empty
+    text (`ALL_MODALITIES`) is its key.
 
     Parameters
     ----------
-    stores, bags
-        As for `mobygaze_report`.
+    stores
+        Modality -> its store and backbone.
+    bags
+        Whether clips are bags of the stores' windows.
     """
     load = om.load_bags if bags else om.load_dataset
-    modalities = {}
-    for name, (store, backbone) in stores.items():
-        modalities[name] = load(store, manifest, backbone=backbone)
-    if len(modalities) < 2:
-        return modalities
-    store_names = [store.name for store, _ in stores.values()]
-    joined = join_modalities(store_names, list(modalities.values()), manifest).named(list(modalities))
-    return {ALL_MODALITIES: joined, **modalities}
+    features_of = {}
+    for modality, (store, backbone) in stores.items():
+        features_of[modality] = load(store, manifest, backbone=backbone)
+    if len(features_of) < 2:
+        return features_of
+    store_names = [store.name for store, _ in stores.values()]  # for messages
+    joined = join_modalities(store_names, list(features_of.values()), manifest)
+    joined_with_names = joined.named(list(features_of))  # its modalities have these names
+    return {ALL_MODALITIES: joined_with_names, **features_of}
 
 
 def prepare_study(
@@ -147,7 +154,10 @@ def prepare_study(
     explained_by: bool = False,
     seed: int,
 ) -> Study:
-    """Read the inputs, and return the study that makes the tables; settings as for `mobygaze_report`.
+    """Read the inputs, and return a study: a function that makes the tables, and what they depend on.
+
+    The function is called later, as it takes long. What the tables depend on tells whether results of an
+    interrupted call can be used.
 
     Parameters
     ----------
@@ -155,8 +165,11 @@ def prepare_study(
         File of the manifest.
     stores
         Stores as MODALITY=STORE or MODALITY=STORE:BACKBONE.
+    task, models, rules, bags, seed
+        As for `mobygaze_report`.
     explained_by
-        Whether to make the tables of `explained_report` instead, of merged labels.
+        Whether to make other tables in their place, which compare labels by what explains them
+        (`explained_report`). They are of merged labels, and `rules` is not used.
     """
     loaded_manifest, store_of_modality = read_named(manifest, stores)
     fingerprints = {}
@@ -164,13 +177,18 @@ def prepare_study(
         fingerprints[name] = (store.fingerprint, backbone)
     inputs = {"manifest": loaded_manifest.digest(), "stores": fingerprints}
     if explained_by:
-        explained: dict[str, Any] = {"task": task, "models": models, "bags": bags, "seed": seed}
-        make_explained = partial(explained_report, loaded_manifest, store_of_modality, **explained)
-        return Study({**inputs, "explained_by": True, **explained}, make_explained)
+        settings_of_explained: dict[str, Any] = {"task": task, "models": models, "bags": bags, "seed": seed}
+        make_explained = partial(
+            explained_report, loaded_manifest, store_of_modality, **settings_of_explained
+        )
+        return Study({**inputs, "explained_by": True, **settings_of_explained}, make_explained)
     settings: dict[str, Any] = {"task": task, "models": models, "rules": rules, "bags": bags, "seed": seed}
 
     def make(on_report: Callable[..., None], **options: Any) -> Report:
-        """Make the report; of several rules' tables, also call `on_report` with all of them at the end."""
+        """Make the report, and call `on_report` with each rule's tables as soon as they are made.
+
+        With several rules it is called once more at the end, with the tables of all of them as one report.
+        """
         report = mobygaze_report(
             loaded_manifest, store_of_modality, **settings, **options, on_report=on_report
         )
@@ -233,7 +251,9 @@ def _run_models(
             with_attention=not joins_modalities and _has_frames(data),
         )
         for index, models_of_run in enumerate(models_of_runs):
-            file_name = f"{settings['experts']}-{modality or 'all'}-{index}"
+            # Such as `merge-sound-0`: the rule for labels, the modality, and which of its runs.
+            label_rule = settings["experts"]
+            file_name = f"{label_rule}-{modality or 'all'}-{index}"
             compute = partial(_evaluate_dataset, data, models_of_run, settings, fuse=joins_modalities)
             yield modality, load_or_compute(results_folder, file_name, compute)
 
@@ -276,6 +296,9 @@ def _has_frames(data: Dataset) -> bool:
 def _shown_metrics(run: Run, rule: str, modality: str, shown: Sequence[str]) -> pd.DataFrame:
     """Return the shown metrics of a run, with columns for features, labels and model, read from its names.
 
+    In a run a model may be named with its features and with the annotator whose labels it has learnt, such as
+    `linear:sound@AB`.
+
     Parameters
     ----------
     run
@@ -289,12 +312,13 @@ def _shown_metrics(run: Run, rule: str, modality: str, shown: Sequence[str]) -> 
     """
     table = run.metrics[run.metrics["metric"].isin(SHOWN_METRICS)].copy()
     name_parts = table["model"].str.extract(MODEL_NAME)  # columns model, features and annotator
-    labels: str | pd.Series[str] = rule
-    if rule == "each":
+    labels: str | pd.Series[str] = rule  # the same text in all rows
+    if rule == "each":  # each annotator's labels have a model of their own
         labels = "of " + name_parts["annotator"].fillna("")
+    features_of_run = modality or "all"  # of models whose name has none
     table = table.assign(
         model=name_parts["model"],
-        features=name_parts["features"].fillna(modality or "all"),
+        features=name_parts["features"].fillna(features_of_run),
         labels=labels,
         tested_on=tested_tasks(table["task"]),
     )

@@ -485,15 +485,18 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
     levels = labelled.codebook.level_names
     sets = concept_sets(labelled)
     pairs = concept_pairs(labelled)
-    with_others = alone_or_combined(labelled)
+    alone_and_combined = alone_or_combined(labelled)  # of each concept: clips with it alone, and with others
     n_unlike = sum(row["p_holm"] < ALPHA for row in pairs)  # pairs that are not as frequent as by chance
 
-    blocks = [_number_block(levels, sets), _trend_block(labelled, policy, [concept_trend(labelled)])]
+    blocks = [
+        _block_by_number_of_concepts(levels, sets),
+        _trend_block(labelled, policy, [concept_trend(labelled)]),
+    ]
     compared = compared_levels(labelled)
     if compared is not None:
         low, high = compared
         title = f"A concept alone and with others: share of {high} among {low} and {high}"
-        blocks.append(block(title, _columns("combined"), with_others, COMPOSITION_NOTES["combined"]))
+        blocks.append(block(title, _columns("combined"), alone_and_combined, COMPOSITION_NOTES["combined"]))
     blocks += [_set_block(levels, sets), _pair_block(pairs, n_unlike)]
 
     set_rows = []
@@ -502,8 +505,9 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
             if counts[level]:
                 row = {"kind": "set", "name": " + ".join(concepts), "level": level, "clips": counts[level]}
                 set_rows.append(row)
-    # The column `kind` tells the three kinds of rows apart.
-    data = pd.DataFrame(set_rows + pairs + with_others)
+    # The data are rows of three kinds, which the column `kind` tells apart. Two columns are texts for the
+    # table above, and no data; without concepts there are none.
+    data = pd.DataFrame(set_rows + pairs + alone_and_combined)
 
     return Report(
         name="concept-sets",
@@ -519,16 +523,23 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
 def _set_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:
     """Make the table of the most frequent sets of concepts, without the empty set.
 
-    `sets` are counts as `concept_sets` returns them: set -> level -> number of clips, the most frequent
-    first.
+    Its columns are the levels above the lowest: clips of the lowest have no concept.
+
+    Parameters
+    ----------
+    levels
+        Names of the levels, the lowest first.
+    sets
+        As `concept_sets` returns them: set of concepts -> level -> number of clips, the most frequent first.
     """
+    marked_levels = levels[1:]
     sets_with_concepts = [(concepts, counts) for concepts, counts in sets.items() if concepts]
     rows: list[dict[str, Any]] = []
     for concepts, counts in sets_with_concepts[:N_SHOWN_SETS]:
         row: dict[str, Any] = {level: counts[level] for level in levels}
         row["set"] = " + ".join(concepts)
         rows.append(row)
-    columns: list[Column] = [("set", "set", str), *((level, level, str) for level in levels[1:])]
+    columns: list[Column] = [("set", "set", str), *((level, level, str) for level in marked_levels)]
     note = f"the {len(rows)} most frequent of {len(sets_with_concepts)} sets"
     return block("Sets of concepts", columns, rows, (note,))
 
@@ -545,26 +556,38 @@ def _pair_block(pairs: Sequence[Mapping[str, Any]], n_unlike: int) -> Block:
     return block("Pairs of concepts", _columns("pairs"), first_pairs, notes)
 
 
-def _number_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:
+def _block_by_number_of_concepts(
+    levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]
+) -> Block:
     """Make the table of clips by their number of visual concepts and their level.
 
-    `sets` are counts as `concept_sets` returns them: set -> level -> number of clips.
+    A row has the numbers of clips of each level, and the share of the highest level among the levels above
+    the lowest: clips of the lowest have no concept.
+
+    Parameters
+    ----------
+    levels
+        Names of the levels, the lowest first.
+    sets
+        As `concept_sets` returns them: set of concepts -> level -> number of clips.
     """
-    marked_levels = levels[1:]  # clips of the lowest level have no concept
+    marked_levels = levels[1:]
     counts_of_number: dict[int, Counter[str]] = {}
     for concepts, counts_of_set in sets.items():
         counts_of_number.setdefault(len(concepts), Counter()).update(counts_of_set)
 
-    def share_of_highest(*n_clips: int) -> str:
-        """Format the share of the highest level, from the numbers of clips of the marked levels in order."""
-        if not any(n_clips):
+    def share_of_highest(*clips_of_marked_levels: int) -> str:
+        """Format the share of the highest level, from the number of clips of each marked level, in order."""
+        if not any(clips_of_marked_levels):
             return share(value=None)
-        return share(n_clips[-1] / sum(n_clips))
+        return share(clips_of_marked_levels[-1] / sum(clips_of_marked_levels))
 
+    # A column has a heading, the key (or keys) of a row's values, and a function that formats these.
+    title_of_share = f"{levels[-1]} of {'+'.join(marked_levels)}"
     columns: list[Column] = [
         ("concepts", "concepts", str),
         *((level, level, str) for level in levels),
-        (f"{levels[-1]} of {'+'.join(marked_levels)}", tuple(marked_levels), share_of_highest),
+        (title_of_share, tuple(marked_levels), share_of_highest),
     ]
     rows: list[dict[str, Any]] = []
     for n_concepts, counts in sorted(counts_of_number.items()):

@@ -85,10 +85,10 @@ def columns(name: str, table: str, writers: Writers = WRITERS) -> list[reports.C
 
 def declared_block(
     title: str,
-    table: tuple[str, str],
     rows: Sequence[Mapping[Any, Any]],
     notes: Sequence[str] = (),
     *,
+    columns_of: tuple[str, str],
     last: Sequence[Sequence[str]] = (),
     writers: Writers = WRITERS,
 ) -> reports.Block:
@@ -98,15 +98,17 @@ def declared_block(
     ----------
     title
         Title of the table.
-    table
-        Name of the table or figure of the paper, and which of its tables.
     rows, notes, last
-        As `reports.block` takes them.
+        Values of the columns in each row, notes under the table, and lines of text behind its rows, as
+        `reports.block` takes them.
+    columns_of
+        Where captions.toml declares the columns: the table or figure of the paper, and which of its tables,
+        such as ("table2", "strict").
     writers
-        As `columns` takes them.
+        Name of a writer in captions.toml -> function that formats a cell, for writers of this table alone.
     """
-    name, which = table
-    return reports.block(title, columns(name, which, writers), rows, notes, last)
+    table_or_figure, which_table = columns_of
+    return reports.block(title, columns(table_or_figure, which_table, writers), rows, notes, last)
 
 
 def refuse_other_codebook(codebook: manifests.Codebook, subject: str) -> None:
@@ -237,6 +239,10 @@ class PaperCorpus:
     ) -> reports.Report:
         """Make the report of a table or figure from the parts of its sources.
 
+        Rows, tables and answers of all parts are joined. Above them stand notes, in this order: on protocol,
+        clips and features; those that captions.toml has for this table or figure; `notes`; those on the
+        papers' numbers; `after`.
+
         Parameters
         ----------
         name
@@ -266,8 +272,8 @@ class PaperCorpus:
             *after,
         ]
 
-        # If the papers print no numbers of any of the backbones, the columns for them are empty: they are
-        # left out, and a note says so.
+        # If the papers print no numbers of any of the backbones, the columns for printed numbers are empty:
+        # they are left out, and a note says so.
         if not any(self.printed_backbones):
             blocks_without_printed = [_without_empty_printed(table) for table in blocks]
             if self.has_printed_numbers and blocks_without_printed != blocks:

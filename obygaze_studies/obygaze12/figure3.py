@@ -72,8 +72,9 @@ SHOWN_COLUMNS = {
 def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Figure 3 under the `paper` protocol, for the features of each source.
 
-    The paper keeps, of a concept's SVMs, the one that does best in its own folds, and shows how that does on
-    fold 9 (Tores et al., section 5).
+    Of each concept, the paper trains an SVM in each of several folds, and keeps the one with the best result
+    on its own fold's test clips. The figure shows how this one does on fold 9, which no SVM is trained on
+    (Tores et al., section 5).
     """
     corpus = results[0].corpus
     folds: list[Fold] = []  # of all concepts and choices of negatives
@@ -83,9 +84,10 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     leaks = leak_caption(folds, corpus.first_source)
     parts = []
     for result in results:
-        rows = _paper_rows(result)
+        rows = _paper_rows(result)  # a row for each concept and choice of negatives
+        # The table and the figure's caption both say which clips the folds leak.
         parts.append(_part(result.source, "paper", rows, note=leaks, caption_words=f": {leaks}"))
-    return corpus.report("figure3", parts, {}, folds=folds)
+    return corpus.report("figure3", parts, record={}, folds=folds)
 
 
 def _part(
@@ -116,7 +118,9 @@ def _part(
         f"({columns.compared_in_words} higher)"
     )
     # The headings and columns of the table stand in captions.toml, under `figure3` and the protocol.
-    table = declared_block(source.title, ("figure3", protocol), rows, notes=(note,), writers=WRITERS)
+    table = declared_block(
+        source.title, rows, notes=(note,), columns_of=("figure3", protocol), writers=WRITERS
+    )
 
     return SourcePart(
         source=source,
@@ -131,8 +135,9 @@ def _part(
 def _draw_chart(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], None]:
     """Return a function that draws a pair of bars for each concept, as in the paper.
 
-    A concept has a bar for each choice of negatives. Where the rows have p-values, significant bars get a
-    star.
+    A concept has a bar for each choice of negatives: its F1. A mark beside it, where other figures have the
+    published value, is the F1 of calling every clip positive. Where the rows have p-values, significant bars
+    get a star.
 
     Parameters
     ----------
@@ -144,9 +149,13 @@ def _draw_chart(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], No
     rows_with_titles = [row | {"against": f"against {NEGATIVES_TITLES[row['negatives']]}"} for row in rows]
 
     def bars_of(column: str) -> dict[str, Any]:
-        """Return the values of a column for the chart: title of the negatives -> a value per concept."""
+        """Return the values of a column for the chart: such as "against EN" -> a value per concept."""
         return series_of(
-            rows_with_titles, column, condition="against", group="concept", groups=VISUAL_CONCEPTS
+            rows_with_titles,
+            column,
+            condition="against",  # bars of one colour
+            group="concept",  # bars side by side
+            groups=VISUAL_CONCEPTS,
         )
 
     starred = {}  # title of the negatives -> whether the bar of each concept gets a star

@@ -29,8 +29,8 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         The trained models of each source, all of the same corpus.
     """
     corpus = results[0].corpus
-    limits = TREES[TASK]  # of the tree for EN vs S, in the original code
-    fold = head_fold(corpus.manifest, train=TASKS[TASK], test=TASKS[TASK])
+    limits = TREES[TASK]  # how far the original code lets a tree for EN vs S grow
+    fold = head_fold(corpus.manifest, train=TASKS[TASK], test=TASKS[TASK])  # that the tree is trained on
 
     note_on_leaks = f"{leak_caption([fold], corpus.first_source)}; its CAVs are fitted on its training clips"
     note_on_training = (
@@ -38,13 +38,23 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         f"the original code's limits for this task are depth {limits['max_depth']} "
         f"and {limits['min_samples_leaf']} clips a leaf"
     )
+    # The paper draws a deeper tree than its code can grow: a note says so where its clips are used.
     if corpus.has_printed_numbers and limits["max_depth"] < PRINTED_DEPTH:
         note_on_training += f", which can't give the printed depth of {PRINTED_DEPTH}"
 
     parts = []
     for result in results:
+        # The tree that reads values of CAVs that were fitted against EN clips.
         tree = result.heads.trees[TASK, Negatives.EN]
-        parts.append(_part(result, tree, VISUAL_CONCEPTS, note_on_leaks, caption_words=f": {note_on_leaks}"))
+        parts.append(
+            _part(
+                result,
+                tree,
+                concepts=VISUAL_CONCEPTS,
+                note=note_on_leaks,
+                caption_words=f": {note_on_leaks}",
+            )
+        )
     record = {"task": TASK, "max_depth": limits["max_depth"]}
     return corpus.report("figure5", parts, record, notes=[note_on_training], folds=[fold])
 
@@ -70,7 +80,7 @@ def _part(
     note: str,
     caption_words: str = "",
 ) -> SourcePart:
-    """Make the part of one source: the tree's first nodes as a table, and its figure.
+    """Make the part of one source: the tree's first nodes as a table, and the tree as a figure.
 
     Parameters
     ----------
@@ -83,7 +93,7 @@ def _part(
     note
         Note under the table.
     caption_words
-        Words that the caption of the figure adds, under the `paper` protocol.
+        Words that are added to the caption of the figure, under the `paper` protocol.
     """
     nodes = tree_nodes(tree, concepts)
     source = result.source
@@ -92,10 +102,10 @@ def _part(
     shown_nodes = [node for node in nodes if node["depth"] < N_LEVELS]
     block = declared_block(
         source.title + depth,
-        ("figure5", "nodes"),
         shown_nodes,
         (note,),
-        writers={
+        columns_of=("figure5", "nodes"),
+        writers={  # how cells of these columns are formatted
             "branch": _format_branch,
             "asked": _format_concept,
             "threshold": _format_threshold,

@@ -106,10 +106,12 @@ WEIGHTS: Sequence[Column] = (
 
 
 def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
-    """List the movies with the weights of a logistic regression of which clips one model calls correctly.
+    """Explain for each movie on which clips a model succeeds: a row with a weight for each factor.
 
-    The regression has a weight for each factor: a concept or a level of the clip. Of the models that are
-    tested on a movie, the typical one is taken (`_predictions_of_typical_model`).
+    A factor is a concept or a level that a clip may have. The weights are those of a logistic regression of
+    "the model's call is correct" on the factors, over the movie's clips. Several models are tested on a
+    movie, each trained on another pair of movies; the typical one of them is explained
+    (`_predictions_of_typical_model`).
     """
     table = result.movie_pairs.table.assign(called=result.movie_pairs.called)
     rows: list[dict[str, Any]] = []
@@ -177,19 +179,24 @@ def _strict_part(result: StrictResults) -> SourcePart:
     blocks = []
     answers = []
     for kind in KINDS_OF_ERROR:  # false alarms and misses
-        rows = _effect_rows(result, kind)
+        rows = _effect_rows(result, kind)  # a row for each factor, such as a concept
         all_rows += rows
 
-        n_errors = rows[0]["n_errors"]  # the same in all rows, as n_clips is
-        n_clips = rows[0]["n_clips"]
+        # How many clips there are, and errors among them, is the same for all factors.
+        first_row = rows[0]
+        n_errors = first_row["n_errors"]
+        n_clips = first_row["n_clips"]
         notes = [f"{n_errors} errors of {counted(n_clips, 'clip')}"]
+
+        # If all of the clips are errors, or none, no effect is defined: a note stands in place of the rows.
         shown_rows: Sequence[Mapping[Any, Any]] = rows
-        undefined = _why_undefined(kind, n_errors, n_clips)
-        if undefined:
-            notes.append(undefined)
+        why_undefined = _why_undefined(kind, n_errors, n_clips)
+        if why_undefined:
+            notes.append(why_undefined)
             shown_rows = ()
 
-        blocks.append(declared_block(f"{source.title}: {kind}", ("figure6", "strict"), shown_rows, notes))
+        title = f"{source.title}: {kind}"
+        blocks.append(declared_block(title, shown_rows, notes, columns_of=("figure6", "strict")))
         answers.append(f"{source.title}, {kind}: {_write_significant(rows)}")
 
     factors = list(dict.fromkeys(row["factor"] for row in all_rows))  # each once
@@ -210,22 +217,28 @@ def _strict_part(result: StrictResults) -> SourcePart:
 def _effect_rows(result: StrictResults, kind: str) -> list[dict[Any, Any]]:
     """Estimate the effect of each factor on a kind of error: a row per factor.
 
-    `kind` is "false alarms", which are errors on negative clips, or "misses", on positive ones.
+    A factor is a concept that a clip may have, or its level HN. `kind` is "false alarms", which are errors on
+    negative clips, or "misses", on positive ones.
     """
+    # The clips in which this kind of error can occur, and whether it did
     source = result.source
-    label_of_kind, names = KINDS_OF_ERROR[kind]
+    label_of_clips, factor_names = KINDS_OF_ERROR[kind]
     predictions = result.pair_rows()
-    clips = predictions[predictions["label"] == label_of_kind]
-    errors = (clips["label"] != clips["called"]).to_numpy()
+    clips = predictions[predictions["label"] == label_of_clips]
+    is_error = (clips["label"] != clips["called"]).to_numpy()
 
+    # The factors of these clips, [clips, factors]
     all_factors = factors_of_clips(source, source.rows(clips["clip_id"].tolist()))
-    columns = [FACTORS.index(name) for name in names]
+    columns = [FACTORS.index(name) for name in factor_names]
     factors = all_factors[:, columns]
     with one_blas_thread():
-        effects = error_factors(factors, errors, clips["movie"].to_numpy(dtype=str))
-    # False alarms are errors on EN and HN clips: the effect of HN is its difference from EN.
-    effects.insert(0, "factor", ["HN (against EN)" if name == "HN" else name for name in names])
-    effects = effects.assign(n_clips=len(errors), n_errors=int(errors.sum()))
+        effects = error_factors(factors, is_error, clips["movie"].to_numpy(dtype=str))
+
+    # False alarms are errors on clips of the levels EN and HN: the effect of HN is its difference from EN,
+    # and its row says so.
+    titles = ["HN (against EN)" if name == "HN" else name for name in factor_names]
+    effects.insert(0, "factor", titles)
+    effects = effects.assign(n_clips=len(is_error), n_errors=int(is_error.sum()))
     return [{"features": source.title, "errors": kind, **row} for row in effects.to_dict(orient="records")]
 
 

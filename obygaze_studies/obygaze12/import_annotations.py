@@ -84,6 +84,9 @@ def _clip(
 ) -> manifests.Clip | None:
     """Make a clip of a row of the annotations; None if the row is broken.
 
+    Each step may find a problem. `problems.attempt(line, column, function, ...)` calls the function, and if
+    it raises an error, adds the error to the problems and returns None.
+
     Parameters
     ----------
     row
@@ -109,6 +112,7 @@ def _clip(
     if video and videos:
         video = manifests.stored_path(videos / video, root)
 
+    # Further columns: of the annotations, under our names, and year and genres from the paper's Table 3.
     extras = {ours: cells[theirs] for ours, theirs in ANNOTATIONS["extras"].items()}
     film = PUBLISHED["films"].get(cells["movie"], {})  # empty for a film that Table 3 does not list
     extras |= {name: film.get(name, "") for name in ("year", "genres")}

@@ -278,7 +278,7 @@ def prepare_study(
     """Read the inputs of `redo`, and return the study that makes its tables and figures.
 
     The study also writes index.md, a page that links them, and tables of predictions. The arguments are those
-    of `redo`, but files instead of the manifest and the stores.
+    of `redo`, but for the paths of the manifest and of the stores, which are read here.
 
     Raises
     ------
@@ -288,11 +288,12 @@ def prepare_study(
     loaded_manifest, opened_stores = read_inputs(manifest, stores)
     refuse_other_codebook(loaded_manifest.codebook, "this table or figure")
 
+    # Notices on what the label policy changes, if models are trained on labels under it. `redo` applies it.
     notices: list[str] = []
     trains_models = set(names) != {FIGURE2}
     if protocol != "paper" and trains_models:
         _, notices = under_policy(loaded_manifest, policy)
-    labels = LabelPolicy(policy)
+    label_policy = LabelPolicy(policy)
 
     def make(results_folder: Path | None, **callbacks: Any) -> Redone:
         """Make the tables and figures; write the predictions and the page that links all files."""
@@ -301,17 +302,17 @@ def prepare_study(
             loaded_manifest,
             opened_stores,
             protocol,
-            policy=labels,
+            policy=label_policy,
             seed=seed,
             results_folder=results_folder,
             **callbacks,
         )
-        # The trained results are in a folder of the output's folder.
-        folder = results_folder.parent if results_folder else Path()
+        # The folder of trained results lies in the output's folder.
+        output_folder = results_folder.parent if results_folder else Path()
         for stem, table in redone.tables.items():
-            write_whole(folder / f"{stem}.csv", to_csv(table))
-        page = index_page(redone, loaded_manifest, opened_stores, policy=labels, seed=seed)
-        write_whole(folder / "index.md", page)
+            write_whole(output_folder / f"{stem}.csv", to_csv(table))
+        page = index_page(redone, loaded_manifest, opened_stores, policy=label_policy, seed=seed)
+        write_whole(output_folder / "index.md", page)
         return redone
 
     # What the results depend on, so that those of an earlier, interrupted call are used for the same inputs.
@@ -331,7 +332,9 @@ def prepare_figure4(
 ) -> Study:
     """Read the inputs of Figure 4, and return the study that draws it.
 
-    Nothing is trained, so the report is made here and the study only passes it on.
+    A study is made in two steps, as others take long: reading inputs, which finds mistakes at once, and then
+    making reports. Nothing is trained for this figure, so its report is made in the first step, and the
+    second only hands it over.
 
     Parameters
     ----------
@@ -351,9 +354,9 @@ def prepare_figure4(
     def make(on_report: Callable[[Report], None], **_: Any) -> Redone:
         """Hand over the report that is already made."""
         on_report(report)
-        return Redone((report,), (), {})
+        return Redone(reports=(report,), notes=(), tables={})
 
-    return Study({"tables": report.name, **report.record}, make)
+    return Study(inputs={"tables": report.name, **report.record}, make=make)
 
 
 def index_page(

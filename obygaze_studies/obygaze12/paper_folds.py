@@ -718,8 +718,9 @@ def published_folds(
 ) -> PublishedFolds:
     """Make the paper's folds for models trained on one target and tested on another.
 
-    There are three kinds: the folds of a concept's CAV, the pairs of films of Table 4 (`movies`), and the
-    folds of Table 2.
+    There are three kinds: for a concept, the folds of its CAV (Figure 3); for tasks of levels, the folds of
+    Table 2, or with `movies` those of Table 4, in which a model is trained on a pair of films. With the folds
+    the result names the columns of the published annotations that they come from.
 
     Parameters
     ----------

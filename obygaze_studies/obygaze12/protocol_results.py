@@ -246,11 +246,13 @@ class PaperHeads:
 
 
 def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> PaperHeads:
-    """Fit the PCBM heads on the elected CAVs, and test them on fold 9.
+    """Fit the bottlenecks' heads on values of the elected CAVs, and test them on fold 9.
 
-    The inputs of a head are raw decision values (distances times the length of the weights), as in the
-    original code. There is a head for each choice of negatives of the CAVs, each kind of head and each
-    training task.
+    A CAV is elected if it does best in its own folds, among those of its concept. The inputs of a head are
+    raw decision values (distances times the length of the weights), as in the original code. There is a head
+    for each choice of negatives of the CAVs, each kind of head (a tree or a logistic regression) and each
+    training task. Predictions name their model by kind and negatives, such as `pcbm_dt|en`; the trees are
+    kept too, as Figure 5 draws one.
     """
     y = paper_folds.s_labels(data)
     predictions = []
@@ -278,29 +280,31 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
 
 
 def _training_rows_of_head(manifest: Manifest, data: Dataset, train: str) -> NDArray[np.intp]:
-    """Return the rows of the data that the heads of a training task are trained on.
+    """Return the rows of the data that the heads of bottlenecks are trained on, for a training task.
+
+    The training clips are the same whatever the heads are tested on, so that any test task gives them.
 
     Raises
     ------
     FoldsError
-        Too few of these clips have features.
+        Too few of these clips have features, or those that have are of one class.
     """
-    fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[train])
-    labels = paper_folds.s_label_of_clip(data)
+    fold = paper_folds.head_fold(manifest, train=TASKS[train], test=TASKS[train])
+    labels = paper_folds.s_label_of_clip(data)  # clip -> 1 if its level is S, else 0
     paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}")
     return data.rows(fold.train)
 
 
 def _test_rows_of_head(manifest: Manifest, data: Dataset, train: str, test: str) -> NDArray[np.intp]:
-    """Return the rows of the data of a test task that the heads of a training task are tested on.
+    """Return the rows of the data on which bottlenecks' heads are tested, for a training and a test task.
 
     Raises
     ------
     FoldsError
-        Too few of these clips have features.
+        Too few of these clips have features, or those that have are of one class.
     """
-    fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[test])
-    labels = paper_folds.s_label_of_clip(data)
+    fold = paper_folds.head_fold(manifest, train=TASKS[train], test=TASKS[test])
+    labels = paper_folds.s_label_of_clip(data)  # clip -> 1 if its level is S, else 0
     paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
     return data.rows(fold.test)
 

@@ -75,17 +75,26 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     folds = cell_folds(corpus.manifest)
     rows_of = {cell: _paper_rows(results, cell, folds[cell]) for cell in CELLS}
 
-    compact = {cell: [row for row in rows if _has_papers_metric(row)] for cell, rows in rows_of.items()}
-    blocks = [compact_block(compact)]
+    # The table in the papers' form has only the kind of F1 that they print of a model.
+    rows_in_papers_form = {}
+    for cell, rows in rows_of.items():
+        rows_in_papers_form[cell] = [row for row in rows if _has_papers_metric(row)]
+    blocks = [compact_block(rows_in_papers_form)]
     blocks += [_paper_block(corpus, cell, folds[cell], rows) for cell, rows in rows_of.items()]
-    blocks += corpus.if_printed(trivial_block())
 
-    # One part has the rows of all sources, which are compared in each table.
+    # The papers' numbers of trivial models, if they are of these clips
+    all_rows = list(chain.from_iterable(rows_of.values()))
+    if corpus.has_printed_numbers:
+        blocks.append(trivial_block())
+        all_rows += _trivial_rows()
+
+    # Reports have a part for each source. Here all sources are compared in each table, so that one part,
+    # under the name of the first source, has the rows of all.
     part = SourcePart(
         source=results[0].source,
-        rows=[*chain.from_iterable(rows_of.values()), *corpus.if_printed(*_trivial_rows())],
+        rows=all_rows,
         blocks=blocks,
-        answers=best_rows(compact),
+        answers=best_rows(rows_in_papers_form),
     )
     all_folds = list(chain.from_iterable(folds.values()))
     return corpus.report("table2", [part], {"seed": results[0].seed}, folds=all_folds)
@@ -215,7 +224,9 @@ def trivial_block() -> Block:
         f"0.33 would need {100 * PREVALENCE_OF_PRINTED_F1:.1f} % positive clips ({f1_if_so:.3f})"
     )
     title = "trivial rows at the printed prevalences, 23 % and 19 %"
-    return declared_block(title, ("table2", "trivial"), TRIVIAL, [note], writers={"task": _test_title})
+    return declared_block(
+        title, TRIVIAL, [note], columns_of=("table2", "trivial"), writers={"task": _test_title}
+    )
 
 
 def _test_title(task: str) -> str:
@@ -224,7 +235,10 @@ def _test_title(task: str) -> str:
 
 
 def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fold]) -> list[dict[str, Any]]:
-    """List the rows of a cell: measured and printed F1 of the perceptron, bottlenecks and trivial models.
+    """List the rows of a cell of Table 2: measured and printed F1 of the perceptron, bottlenecks and others.
+
+    Of some features the papers print numbers that are not measured here: they have rows too. Last come
+    trivial models, such as one that calls every clip positive.
 
     Parameters
     ----------
@@ -238,8 +252,8 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
     corpus = results[0].corpus
     train, test = cell
 
-    # The perceptron and the bottlenecks are tested on different clips, as their folds are of two files.
-    fold_of_head = head_fold(corpus.manifest, TASKS[train], TASKS[test])
+    # The perceptron and the bottlenecks are tested on different clips: the paper has other folds for either.
+    fold_of_head = head_fold(corpus.manifest, train=TASKS[train], test=TASKS[test])
     test_counts_of_kind = {
         "mlp": _count_tested(results[0].classifiers, cell, folds, corpus),
         "pcbm": _count_tested(results[0].heads.predictions, cell, [fold_of_head], corpus),
@@ -284,12 +298,16 @@ def _trivial_rows_of_test(
     `test_counts` describes these clips, as `_count_tested` returns it.
     """
     rows = []
-    for trivial in TRIVIAL:
-        if trivial["test"] == test:
-            f1 = trivial_f1(test_counts["prevalence"], trivial["called"], trivial["average"])
-            printed = Printed(trivial["source"], trivial["printed"]) if corpus.has_printed_numbers else None
-            names = {"model": trivial["row"].lower(), "features": NOTHING, "metric": trivial["average"]}
-            rows.append(names | _number_columns([f1], printed) | test_counts)
+    for trivial in TRIVIAL:  # each is a number that the papers print of a trivial model
+        if trivial["test"] != test:
+            continue
+        model = trivial["row"].lower()  # the row of the papers' table, such as "random"
+        kind_of_f1 = trivial["average"]
+        share_called_positive = trivial["called"]
+        f1 = trivial_f1(test_counts["prevalence"], share_called_positive, kind_of_f1)
+        printed = Printed(trivial["source"], trivial["printed"]) if corpus.has_printed_numbers else None
+        names = {"model": model, "features": NOTHING, "metric": kind_of_f1}
+        rows.append(names | _number_columns([f1], printed) | test_counts)
     return rows
 
 
@@ -319,9 +337,10 @@ def _count_tested(
 def _measured_rows(
     result: PaperResults, kind: str, cell: Cell, test_counts: dict[str, float]
 ) -> list[dict[str, Any]]:
-    """List the measured F1 of a source's models in a cell, each with the printed one.
+    """List the measured F1 of a source's models in a cell of Table 2, each with the number that papers print.
 
-    The perceptron has a row for each kind of F1, a bottleneck one row.
+    The perceptron has two rows, as it is not certain which of two kinds of F1 the papers print: the printed
+    number stands beside the likely kind. A bottleneck has one row.
 
     Parameters
     ----------
@@ -342,12 +361,16 @@ def _measured_rows(
         metrics = ["f1_pos"]
 
     backbone = result.corpus.printed_backbone(result.source)
+    task = ">".join(cell)  # such as `en_s>enhn_s`: training task and test task
     rows = []
     for model in predictions.table["model"].unique():
-        name = model.split("|", maxsplit=1)[0]  # without the negatives of its CAVs
-        values = f1_by_fold(predictions, model, ">".join(cell))
+        # A bottleneck is named with the negatives of its CAVs, such as `pcbm_dt|en`.
+        name_without_negatives = model.split("|", maxsplit=1)[0]
+        values = f1_by_fold(predictions, model, task)
         for metric in metrics:
-            printed = _printed_number(name, backbone, cell) if metric == papers_metric(name) else None
+            printed = None
+            if metric == papers_metric(name_without_negatives):
+                printed = _printed_number(name_without_negatives, backbone, cell)
             names = {"model": model, "features": result.source.title, "metric": metric}
             rows.append(names | _number_columns(values[metric].tolist(), printed) | test_counts)
     return rows
@@ -408,19 +431,37 @@ def f1_by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.Data
 def _paper_block(
     corpus: PaperCorpus, cell: Cell, folds: Sequence[Fold], rows: Sequence[Mapping[str, Any]]
 ) -> Block:
-    """Make the table of a cell under the `paper` protocol, with notes on its test clips and leaks.
+    """Make the table of a cell of Table 2 under the `paper` protocol, with notes on test clips and leaks.
 
-    `folds` are those of the perceptron; a bottleneck's head has one fold of its own.
+    There are two notes, as two sets of folds are used: the perceptron has several, and trivial models are
+    computed at the prevalence of its test clips; a bottleneck's head has one fold of its own.
+
+    Parameters
+    ----------
+    corpus
+        The clips and features.
+    cell
+        Training task and test task.
+    folds
+        The folds of the perceptron.
+    rows
+        The cell's rows, as `_paper_rows` makes them.
     """
     train, test = cell
-    fold_of_head = head_fold(corpus.manifest, TASKS[train], TASKS[test])
+    fold_of_head = head_fold(corpus.manifest, train=TASKS[train], test=TASKS[test])
     leaks_of_head = leak_caption([fold_of_head], corpus.first_source)
     leaks_of_mlp = leak_caption(folds, corpus.first_source)
     notes = (
         f"MLP, random, all positive: {_describe_tested(rows, 'mlp')}; {leaks_of_mlp}",
         f"PCBM: {_describe_tested(rows, 'pcbm')}; {leaks_of_head}; its CAVs are fitted on its training clips",
     )
-    return declared_block(cell_title(cell), ("table2", "paper"), rows, notes, writers={"model": model_title})
+    return declared_block(
+        cell_title(cell),
+        rows,
+        notes,
+        columns_of=("table2", "paper"),
+        writers={"model": model_title},  # how the column of models is written
+    )
 
 
 def _describe_tested(rows: Sequence[Mapping[str, Any]], kind: str) -> str:
@@ -442,9 +483,12 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     summary = pd.concat(metrics, ignore_index=True)
     knowledge = movie_knowledge(results)
 
+    # A cell of Table 2 is a training and a test task. The table in the papers' form has their models only.
     rows_of = {cell: _strict_rows(results, summary, cell) for cell in CELLS}
-    compact = {cell: [row for row in rows if _is_in_papers_table(row)] for cell, rows in rows_of.items()}
-    blocks = [compact_block(compact)]
+    rows_in_papers_form = {}
+    for cell, rows in rows_of.items():
+        rows_in_papers_form[cell] = [row for row in rows if _is_in_papers_table(row)]
+    blocks = [compact_block(rows_in_papers_form)]
     blocks += [_strict_block(summary, cell, rows) for cell, rows in rows_of.items()]
     blocks.append(_knowledge_block(knowledge))
 
@@ -453,12 +497,13 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     for model, reason in first_run.record["models_left_out"].items():
         left_out.append(f"{model_title(model)} left out: {reason}")
 
-    # One part has the rows of all sources, which are compared in each table.
+    # Reports have a part for each source. Here all sources are compared in each table, so that one part,
+    # under the name of the first source, has the rows of all.
     part = SourcePart(
         source=results[0].source,
         rows=summary.to_dict(orient="records"),
         blocks=blocks,
-        answers=best_rows(compact),
+        answers=best_rows(rows_in_papers_form),
     )
     record = {
         "seed": results[0].seed,
@@ -498,13 +543,27 @@ def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: 
 def _strict_row(
     result: StrictResults, cell: Cell, model: str, metrics: Mapping[Any, Mapping[Any, Any]]
 ) -> dict[str, Any]:
-    """Make the row of a model in a cell of Table 2, with the number that the papers print if they do.
+    """Make the row of a model in a cell of Table 2 (a training and a test task).
 
-    `metrics` are the model's rows of the run's metrics: name of a metric -> columns, such as `pooled`.
+    The column `ours` has the kind of F1 that the papers print of the model, and `_printed_text` their number;
+    where they print none, or the model reads no features, a dash stands in the column. Columns that begin
+    with "_" are texts for the table, and no data.
+
+    Parameters
+    ----------
+    result
+        The results of a source.
+    cell
+        Training task and test task.
+    model
+        Name of the model.
+    metrics
+        The model's rows of the run's metrics: name of a metric -> columns, such as `pooled`.
     """
     metric = papers_metric(model)
     reads_features = BUILTIN_MODELS[model].looks_at_features
-    printed = _printed_number(model, result.corpus.printed_backbone(result.source), cell)
+    backbone = result.corpus.printed_backbone(result.source)  # the papers' name of the features
+    printed = _printed_number(model, backbone, cell)
     row: dict[str, Any] = {
         "model": model,
         "features": result.source.title if reads_features else NOTHING,
@@ -531,26 +590,28 @@ def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str,
         The cell's rows, as `_strict_rows` makes them.
     """
     summary_of_cell = summary[summary["task"] == ">".join(cell)]
-    # Chance levels, clips and movies depend on the test clips, and are the same for all models.
-    of_any_model = summary_of_cell.drop_duplicates("metric").set_index("metric")
-    chance = of_any_model["pooled_chance"]
+    # Chance levels, clips and movies depend on the test clips alone: those of the first model are those of
+    # all models.
+    of_first_model = summary_of_cell.drop_duplicates("metric").set_index("metric")
+    chance = of_first_model["pooled_chance"]
     chance_levels = {metric: number(float(chance[metric])) for metric in SHOWN_METRICS}
+    # The papers print no chance levels: a dash stands in the column of printed numbers.
     chance_row = {"model": CHANCE, "features": NOTHING, **chance_levels, "_printed_text": NOTHING}
 
-    first = summary_of_cell.iloc[0]
+    first_row = summary_of_cell.iloc[0]
     note = (
-        f"{counted(first['n_clips'], 'test clip')}, prevalence {first['prevalence']:.3f}; "
+        f"{counted(first_row['n_clips'], 'test clip')}, prevalence {first_row['prevalence']:.3f}; "
         "no clip or movie is on two sides"
     )
-    n_undefined = int(of_any_model["n_undefined"]["within_movie_auc"])
+    n_undefined = int(of_first_model["n_undefined"]["within_movie_auc"])
     if n_undefined:
         note += f"; movies of one class, not in within-movie AUC: {n_undefined}"
     return declared_block(
         cell_title(cell),
-        ("table2", "strict"),
         [*rows, chance_row],
         [note],
-        writers={"model": model_title},
+        columns_of=("table2", "strict"),
+        writers={"model": model_title},  # how the column of models is written
     )
 
 
@@ -568,13 +629,14 @@ def _format_metric(row: Mapping[Any, Any], with_interval: bool) -> str:
 def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
     """Test whether each perceptron has a higher AUC than `MoviePrior`, which knows only a clip's movie.
 
-    The AUC is computed within each movie, where the prior has 0.5: what the perceptron has above it is
+    There is a test for each source and cell of Table 2. `compare` computes the AUC within each movie, where
+    the prior has 0.5, as it gives all clips of a movie one score: what the perceptron has above it is
     knowledge of the clips.
     """
     rows = []
     for result, (train, test) in product(results, CELLS):
         task = f"{train}>{test}"
-        run = stats.saved(result.runs[train])
+        run = stats.saved(result.runs[train])  # the models trained on this task
         perceptron = stats.side(run, "mlp", task)
         movie_prior = stats.side(run, "movie_prior", task)
         comparison = stats.compare(perceptron, movie_prior)
@@ -617,9 +679,9 @@ def _knowledge_block(knowledge: pd.DataFrame) -> Block:
 
     return declared_block(
         "does the perceptron know more than the movie? MLP minus movie prior",
-        ("table2", "knowledge"),
         rows,
         (f"exact sign-flip test over movies; Holm over the {counted(n_tests, 'row')}",),
+        columns_of=("table2", "knowledge"),
         writers={"cell": _title_of_task, "verdict": verdict},
     )
 

@@ -67,9 +67,9 @@ def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
 
     table = declared_block(
         source.title,
-        ("table4", "paper"),
         rows,
         (f"{len(pairs)} film pairs; {leaks}, and no film is on two sides",),
+        columns_of=("table4", "paper"),
         last=[_paper_mean_line(pairs, shows_printed=shows_printed)],
         writers={"printed": _format_printed, "all_positive": _format_all_positive},
     )
@@ -202,13 +202,14 @@ def _strict_part(result: StrictResults) -> SourcePart:
 
     table = declared_block(
         source.title,
-        ("table4", "strict"),
         rows,
         ("no clip or movie is on two sides",),
-        last=_strict_last_lines(result, shows_printed=shows_printed),
-        writers={"printed": _format_printed},
+        columns_of=("table4", "strict"),
+        last=_strict_last_lines(result, shows_printed=shows_printed),  # the mean and the chance level
+        writers={"printed": _format_printed},  # how the cells of printed numbers are formatted
     )
-    answers = _mean_and_range(source, rows, SHOWN_METRICS[0])
+    main_metric = SHOWN_METRICS[0]  # the answer in a sentence is by this one
+    answers = _mean_and_range(source, rows, main_metric)
     return SourcePart(source=source, rows=rows, blocks=[table], answers=answers)
 
 

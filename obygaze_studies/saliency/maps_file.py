@@ -280,7 +280,7 @@ def pointing_hit(picture: NDArray[np.float64], region: Region) -> bool | None:
 
 
 @audited(
-    Wording(
+    Wording(  # texts of the report; what stands in braces is filled from the finding
         name="saliency",
         title="Saliency in regions of interest",
         table="Means over the maps that are not empty",

@@ -94,7 +94,7 @@ def test_the_desk_of_another_film_says_so_on_its_page_and_in_the_terminal(
 
 
 def test_a_copy_as_long_as_the_film_is_opened_without_a_note(decisions, film_of):
-    """At the desk, `why_other` is the note that the user's copy must be another film than the scored one.
+    """`note_on_other_length` says at the desk that the user's copy must be another film than the scored one.
 
     The copy has 120 s, as the film that was scored: it may well be that film, and nothing is noted.
     """
@@ -102,13 +102,13 @@ def test_a_copy_as_long_as_the_film_is_opened_without_a_note(decisions, film_of)
 
     opened = OpenFilm(number=0, timeline=decisions.film, decisions=decisions, path=copy)
 
-    assert opened.why_other == ""
+    assert opened.note_on_other_length == ""
 
 
 def test_a_film_without_a_copy_is_opened_without_a_note(decisions):
-    """The user has no video of the film, so that there is none to be another one's (`why_other`)."""
+    """The user has no video of the film, so that `note_on_other_length` has nothing to say."""
     opened = OpenFilm(number=0, timeline=decisions.film, decisions=decisions, path=None)
-    assert opened.why_other == ""
+    assert opened.note_on_other_length == ""
 
 
 def test_a_page_is_not_written_for_a_copy_of_another_film(scored_tt1, film_of, tmp_path, capsys):
