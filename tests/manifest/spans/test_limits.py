@@ -601,7 +601,7 @@ def test_an_import_of_very_many_short_spans_keeps_to_its_limit_of_memory_or_is_r
 
     160,000 or 320,000 spans of a few bytes take much more memory there than in the file. The process that
     imports them takes no more than the limit for the file's size, or refuses the file and says to divide it.
-    320,000 spans are refused, but for two cases, which need less: one speaker's spans without labels, and rows
+    320,000 spans are refused, but for two cases that need less: spans of one speaker without labels, and rows
     of 200 empty cells, of which there are only a twentieth as many.
     """
     file_name, write_text = SPANS_OF_LITTLE[case]
