@@ -60,7 +60,7 @@ def differences_after_next_runs(power_cuts, cuts):
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["stage", "seal", "pack", "pull", "manifest"])
 def test_a_power_cut_leaves_the_result_absent_old_or_whole(name, cuts_of):
-    """A work, such as to seal a store, is logged; the power is cut after each of its writes, renames and fsyncs.
+    """A work, such as to seal a store, is logged; the power is cut after each write, rename and fsync.
 
     What was not forced to the disk by then may be there or not, so that a cut may leave one of several disks.
     All are made from the log. On none of them may the result be torn. On two of them (six for `stage`) the
@@ -80,7 +80,7 @@ def test_a_power_cut_leaves_the_result_absent_old_or_whole(name, cuts_of):
 @pytest.mark.usefixtures("films_too")
 @pytest.mark.parametrize("name", [parameter_of_work(name) for name in CUT])
 def test_after_a_power_cut_the_next_run_ends_in_the_same_bytes(name, cuts_of):
-    """A work, such as to score a film, is logged; the power is cut after each of its writes, renames and fsyncs.
+    """A work, such as to score a film, is logged; the power is cut after each write, rename and fsync.
 
     What was not forced to the disk by then is there or not by chance (`seed`). On none of the disks that are
     left may the result be torn. On 15 of them the work is done again, and must end as it does without a cut.

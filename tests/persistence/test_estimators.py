@@ -197,14 +197,26 @@ def test_a_labs_own_estimator_is_saved_by_its_arrays_and_scores_the_same_when_lo
 @pytest.mark.parametrize(
     ("offered", "message"),
     [
-        ({}, "'lab:with_arrays', which no installed package offers"),
-        ({"lab:with_arrays": Nearest()}, "'lab:with_arrays'"),
-        ({"lab:with_arrays": OtherWithArrays()}, "'lab:with_arrays'"),
+        pytest.param({}, "'lab:with_arrays', which no installed package offers", id="nothing is offered"),
+        pytest.param(
+            {"lab:with_arrays": Nearest()}, "'lab:with_arrays'", id="an estimator that takes no arrays"
+        ),
+        pytest.param(
+            {"lab:with_arrays": OtherWithArrays()},
+            "'lab:with_arrays'",
+            id="an estimator of another class than the saved one",
+        ),
     ],
-    ids=["none", "one without arrays", "another class"],
 )
-def test_no_module_is_imported_because_a_model_file_names_it(saved_path, offered, message):
-    """The estimator has to be offered under the name in the file, by a package or by the caller."""
+def test_a_model_of_a_labs_own_class_is_loaded_only_if_that_class_is_offered_under_its_name(
+    saved_path, offered, message
+):
+    """A file may come from strangers: no module is imported because the file names it.
+
+    This one has the arrays of a lab's own model, `lab:with_arrays`, of the class NearestWithArrays. The class
+    must be offered under that name, by an installed package or by the caller; otherwise the file is refused,
+    and the message names the model.
+    """
     with pytest.raises(ModelError, match=message):
         load_model(saved_path, offered=offered)
 

@@ -44,22 +44,36 @@ def test_the_concepts_of_two_annotators_are_not_put_together(import_files, refus
     assert of_first_row == [("AB", None, ("Look",)), ("CD", None, ("Body",))]
 
 
-def test_marks_and_concepts_beside_a_column_with_the_name_alone_are_the_annotators(import_files, refusal_of):
-    """AB has columns of levels, of marks of Look and of comments; CD has levels and lists of concepts.
+TABLE_OF_AB_AND_CD = (
+    "movie,start_s,end_s,AB,AB Look,AB comment,CD,CD concepts\n"
+    "f,1,2,S,1,clear,EN,\n"
+    "f,3,4,EN,0,,EN,Body\n"
+)  # fmt: skip
+"""Of each span the levels of two annotators, AB's mark of the concept Look and comment, and CD's concepts."""
 
-    The columns of levels have the name alone as heading, the others the name and what they hold. All are
-    read as the annotator's.
+
+def test_a_table_whose_columns_of_levels_are_headed_by_annotators_is_refused_with_their_names(refusal_of):
+    """The columns "AB" and "CD" of `TABLE_OF_AB_AND_CD` hold levels, "AB Look" and others their marks.
+
+    The option `--wide` names the annotators who have columns of their own.
     """
-    content = (
-        "movie,start_s,end_s,AB,AB Look,AB comment,CD,CD concepts\nf,1,2,S,1,clear,EN,\nf,3,4,EN,0,,EN,Body\n"
-    )
-    assert refusal_of({"t.csv": content}).options == ("--wide AB,CD",)
+    assert refusal_of({"t.csv": TABLE_OF_AB_AND_CD}).options == ("--wide AB,CD",)
 
-    clips, _ = import_files({"t.csv": content}, wide=["AB", "CD"])
+
+def test_a_column_headed_by_an_annotator_and_a_concept_or_concepts_holds_marks_of_that_annotator(
+    import_files,
+):
+    """The columns "AB" and "CD" of `TABLE_OF_AB_AND_CD` hold levels. Each row becomes a clip of either.
+
+    "AB Look" is 1 where AB marked Look: in the first row. "CD concepts" lists concepts of CD: Body in the
+    second.
+    """
+    clips, _ = import_files({"t.csv": TABLE_OF_AB_AND_CD}, wide=["AB", "CD"])
+
     assert labels_by_annotator(clips) == [
-        ("AB", "S", ("Look",)),
+        ("AB", "S", ("Look",)),  # row 1
         ("CD", "EN", ()),
-        ("AB", "EN", ()),
+        ("AB", "EN", ()),  # row 2
         ("CD", "EN", ("Body",)),
     ]
 
