@@ -512,20 +512,37 @@ def test_a_joint_model_gives_no_probabilities(loaded_joint_model, three_labs):
     assert predicted.table["p"].isna().all()
 
 
-def test_a_cav_in_a_file_scores_clips_as_the_plane_that_was_saved_and_names_its_concept(
+def test_a_cav_of_sums_gives_clips_the_same_scores_after_saving_and_loading(
     sums_of_all_labs, clips_of_all_labs, tmp_path
 ):
-    """Its card states C, the inverse of the penalty, as scikit-learn does. Gun is the first concept."""
-    planes = sums_of_all_labs.cav("Gun")
-    save_joint(sums_of_all_labs, planes, tmp_path / "cav.model", concept="Gun")
+    """The CAV of Gun follows from sums of three labs. A clip's score is its distance to the hyperplane."""
+    cav = sums_of_all_labs.cav("Gun")
+    save_joint(sums_of_all_labs, cav, tmp_path / "cav.model", concept="Gun")
 
-    cav = om.load_model(tmp_path / "cav.model")
+    loaded = om.load_model(tmp_path / "cav.model")
 
-    assert_equal_to_eight_digits(cav.logits(clips_of_all_labs.X), planes.distances(clips_of_all_labs.X)[:, 0])
-    assert cav.card.threshold == 0.0
-    assert cav.card.parameters["C"] == pytest.approx(1 / planes.penalties[0])
-    assert cav.card.n_positives == clips_of_all_labs.present[:, 0].sum()
-    assert [metric["task"] for metric in cav.card.metrics] == ["Gun"]
+    distances_before = cav.distances(clips_of_all_labs.X)[:, 0]
+    assert_equal_to_eight_digits(loaded.logits(clips_of_all_labs.X), distances_before)
+
+
+def test_the_card_of_a_cav_of_sums_says_how_it_was_trained_and_names_its_concept(
+    sums_of_all_labs, clips_of_all_labs, tmp_path
+):
+    """The CAV of Gun parts clips at its hyperplane, where the distance is 0.
+
+    The card has C, the inverse of the penalty, as models of scikit-learn do; positive clips are those with a
+    gun.
+    """
+    cav = sums_of_all_labs.cav("Gun")
+    save_joint(sums_of_all_labs, cav, tmp_path / "cav.model", concept="Gun")
+
+    card = om.load_model(tmp_path / "cav.model").card
+
+    has_gun = clips_of_all_labs.present[:, 0]
+    assert card.threshold == 0.0
+    assert card.parameters["C"] == pytest.approx(1 / cav.penalties[0])
+    assert card.n_positives == has_gun.sum()
+    assert [metric["task"] for metric in card.metrics] == ["Gun"]
 
 
 def test_the_card_of_a_linear_model_of_a_concept_names_the_concept_as_its_target(three_labs, tmp_path):

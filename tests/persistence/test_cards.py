@@ -177,7 +177,8 @@ def test_a_card_with_a_name_that_would_spoil_the_models_page_is_refused(good_car
     assert f"{field!r}: " in message_that_refuses(good_card)
 
 
-def test_a_concept_without_a_name_is_refused(good_card):
+def test_a_card_with_a_concept_without_a_name_is_refused(good_card):
+    """A good model's card is changed to have a concept whose name is a blank."""
     good_card["concepts"] = [" "]
 
     assert "'concepts': " in message_that_refuses(good_card)

@@ -534,6 +534,7 @@ def test_a_model_that_the_server_does_not_have_is_an_error():
         read_model(f"{server.url}/nothing.model")
 
 
-def test_a_folder_is_no_model(tmp_path):
+def test_reading_a_folder_as_a_model_is_refused(tmp_path):
+    """A person typed a folder where the file of a model is expected."""
     with pytest.raises(ModelError):
         read_model(tmp_path)

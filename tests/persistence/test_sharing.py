@@ -569,7 +569,7 @@ def test_without_a_setting_the_zoo_is_the_one_of_the_package(monkeypatch):
 
 
 def test_a_model_without_a_licence_is_not_shared(tmp_path):
-    """It would be pushed to a new zoo, of which not even the folder is made."""
+    """A model without a licence is pushed to a zoo that doesn't exist yet: not even its folder is made."""
     zoo = tmp_path / "zoo"
 
     with pytest.raises(ModelError):
@@ -579,7 +579,11 @@ def test_a_model_without_a_licence_is_not_shared(tmp_path):
 
 
 def test_a_model_without_parameters_is_not_shared(tmp_path):
-    """It has a licence. Without its parameters, such as the number of hidden units, nobody could make it."""
+    """A model's file has a licence, but no parameters, such as the number of its hidden units.
+
+    Nobody could make the model of it. It is pushed to a zoo that doesn't exist yet: not even its folder is
+    made.
+    """
     zoo = tmp_path / "zoo"
     model = tmp_path / "none.model"
     model.write_bytes(MODEL_WITHOUT_PARAMETERS)

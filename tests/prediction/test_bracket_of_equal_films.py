@@ -56,6 +56,12 @@ def test_errors_larger_than_chance_stay():
     assert errors_of_new_films(errors, np.full(3, 0.001)) is errors
 
 
-def test_a_film_of_which_every_clip_is_certain_leaves_nothing_to_chance():
+def test_errors_stay_as_they_were_measured_if_a_model_is_certain_of_every_clip_of_a_film():
+    """Errors of shares in films left out are raised if they are smaller than chance would leave them.
+
+    Chance leaves none, a variance of 0, in the first of two films here: what is measured can't be compared.
+    """
     errors = np.zeros(2)
-    assert errors_of_new_films(errors, np.array([0.0, 0.01])) is errors
+    variances_by_chance = np.array([0.0, 0.01])
+
+    assert errors_of_new_films(errors, variances_by_chance) is errors

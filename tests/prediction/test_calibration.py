@@ -67,7 +67,11 @@ def test_clips_of_equal_scores_get_the_share_of_positives_as_probability():
     "order", [np.arange(200), np.random.default_rng(0).permutation(200)], ids=["in order", "shuffled"]
 )
 def test_the_calibration_error_does_not_depend_on_the_order_of_clips_of_one_probability(order):
-    """It is the mean difference between a probability and the share of positive clips that have it."""
+    """A model gives 100 clips the probability .4, of which half are positive, and 100 others .5, a quarter.
+
+    The error is the mean difference between a probability and the share of positives among clips that have
+    it.
+    """
     p = np.repeat([0.4, 0.5], 100)
     half_positive = np.repeat([0, 1, 0, 1], 25)  # of the clips with p .4
     quarter_positive = np.repeat([1, 0, 0, 0], 25)  # of the clips with p .5

@@ -79,6 +79,7 @@ def test_a_concept_whose_clip_has_the_lowest_score_in_every_film_is_not_found():
 
 
 def test_the_least_average_precision_is_that_of_the_worst_ranking():
+    """Of five clips two are positive. In the worst ranking both have lower scores than all others."""
     labels = np.array([1, 1, 0, 0, 0])
     worst_scores = np.arange(5.0)
     assert min_average_precision(5, n_relevant=2) == pytest.approx(average_precision(labels, worst_scores))
@@ -101,15 +102,22 @@ def test_a_model_with_the_same_auc_in_each_of_three_films_may_still_be_chance():
     assert ".75 [.22, .93]" in describe_evidence(evidence)
 
 
-def test_one_auc_in_twenty_films_proves_skill():
+def test_the_same_auc_above_one_half_in_twenty_films_proves_skill():
+    """The AUC is .75 in each of twenty films: chance would hardly give that in so many."""
     assert auc_interval([0.75] * 20).low > 0.5
 
 
-def test_one_film_has_no_interval_unless_its_auc_is_1_or_0():
+def test_the_auc_of_a_single_film_has_no_interval_unless_it_is_1_or_0():
+    """An interval is computed from how films differ, which one film doesn't show.
+
+    But if one film has the largest AUC, 1, at least 2.5 % of films must have it, as anything less would be
+    too improbable. So the mean of all films is at least .025 then.
+    """
     assert np.isnan(auc_interval([0.75]).low)
     assert auc_interval([1.0]).low == pytest.approx(0.025)
 
 
-def test_equal_values_lie_between_their_ends():
+def test_the_interval_of_equal_values_has_ends_on_both_sides_within_what_is_possible():
+    """A number is .2 in each of five films, and can be from -.3 to .6: the interval of its mean has a width."""
     low, high = ends_of_equal_values(0.2, n_movies=5, minimum=-0.3, maximum=0.6)
     assert -0.3 < low < 0.2 < high < 0.6

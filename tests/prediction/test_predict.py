@@ -606,10 +606,12 @@ def twenty_explained_clips(linear_model_of_concepts, new_films):
 def test_a_concept_is_seen_where_its_probability_reaches_its_threshold(
     linear_model_of_concepts, twenty_explained_clips
 ):
+    """An explanation of a clip lists the concepts that are seen; predictions have their probabilities."""
     model = linear_model_of_concepts
-    for row, explanation in twenty_explained_clips:
+    for prediction, explanation in twenty_explained_clips:
         for concept, threshold in zip(model.concepts, model.concept_thresholds, strict=True):
-            assert (concept in explanation.seen) == (row[f"{concept}_p"] >= threshold)
+            reaches_threshold = prediction[f"{concept}_p"] >= threshold
+            assert (concept in explanation.seen) == reaches_threshold
 
 
 def test_a_concept_changes_the_probability_by_what_its_contribution_to_the_logit_does(
@@ -626,9 +628,10 @@ def test_a_concept_changes_the_probability_by_what_its_contribution_to_the_logit
 def test_a_concept_is_a_reason_if_it_changes_the_probability_by_a_hundredth_or_more(
     linear_model_of_concepts, twenty_explained_clips
 ):
-    """It speaks for the decision if it makes the probability higher, and against it if lower.
+    """An explanation lists reasons for a decision, which make its probability higher, and reasons against it.
 
-    The reason says whether the clip has more or less of the concept than usual.
+    A change of probability is by moving the concept from its usual value to the clip's. The reason says
+    whether the clip has more or less of the concept than usual.
     """
     for _, explanation in twenty_explained_clips:
         lines = describe(explanation, linear_model_of_concepts).splitlines()
@@ -664,18 +667,20 @@ def test_a_clip_unlike_any_is_not_explained(trained_models, store_of_alien_film)
     assert re.search(FAR_FROM_OTHER_FILMS, describe(explanation, model))
 
 
-def test_a_setting_is_a_concept_and_a_quantile():
-    """They stand before and behind the last "=", so that a concept's name may hold one."""
+def test_a_setting_is_a_concept_and_a_quantile_before_and_behind_the_last_equals_sign():
+    """By Gun=1 a person sets a clip's Gun to the highest value. The concept "a=b" has the sign itself."""
     assert parse_settings(["Gun=1", "a=b=0.5"]) == {"Gun": 1.0, "a=b": 0.5}
 
 
 @pytest.mark.parametrize("text", ["Gun", "Gun=", "Gun=95", "=0.5", "Gun=nan", "Gun=-0.1"])
 def test_a_setting_without_a_concept_or_a_quantile_from_0_to_1_is_refused(text):
+    """A setting, such as Gun=0.95, sets a concept of a clip to a quantile of its values."""
     with pytest.raises(ConceptError):
         parse_settings([text])
 
 
 def test_two_settings_of_one_concept_are_refused():
+    """A setting, such as Gun=0.5, sets a concept of a clip to a quantile of its values."""
     with pytest.raises(ConceptError, match="Gun"):
         parse_settings(["Gun=0.5", "Gun=1"])
 

@@ -294,10 +294,10 @@ def test_the_same_training_gives_the_same_file(four_films, folder_of_models, tmp
 
 
 @pytest.mark.long
-def test_a_new_film_is_not_known(with_pictures, tmp_path):
-    """It is drawn at random, as are the four films whose pictures and features the model keeps.
+def test_no_clip_of_a_new_film_is_flagged_as_trained_on(with_pictures, tmp_path):
+    """A new film is drawn at random, as are the four films that the model of `with_pictures` was trained on.
 
-    `with_pictures` is that model. A film that it knew would have "trained_on" as the flag of its clips.
+    The model keeps what pictures and features of these look like, and compares the new film with both.
     """
     rng = np.random.default_rng(7)
     new_film = drawn_film(rng, look(rng))
@@ -830,8 +830,15 @@ def test_films_that_share_most_rows_are_named_though_many_films_have_these(tmp_p
 
 
 def test_films_of_black_clips_alone_have_nothing_in_common(tmp_path):
-    """Their rows have one number throughout."""
-    assert films_with_equal_clips(dataset_of_rows(tmp_path, a=[-1, -1], b=[-1])) == []
+    """The features of a black clip are one number throughout (here -1), in whatever film: they identify none.
+
+    Film a has two such clips, and film b has one.
+    """
+    black_clip = -1
+
+    data = dataset_of_rows(tmp_path, a=[black_clip, black_clip], b=[black_clip])
+
+    assert films_with_equal_clips(data) == []
 
 
 def test_a_film_that_is_known_in_several_ways_is_said_to_be_by_its_features(

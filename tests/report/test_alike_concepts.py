@@ -85,8 +85,8 @@ def test_a_concept_and_its_opposite_are_alike():
 
 
 @pytest.mark.parametrize("is_present", [True, False])
-def test_concepts_of_all_clips_or_none_are_not_alike(is_present):
-    """They cannot be learnt, and the report says so elsewhere."""
+def test_concepts_of_all_clips_or_none_are_not_listed_as_alike(is_present):
+    """Two concepts are in all three clips, or in none: they can't be learnt, as a report says elsewhere."""
     present = np.full((3, 2), is_present)
 
     assert concepts_alike(present, ["A", "B"]) == []

@@ -54,8 +54,8 @@ def test_a_picture_is_embedded_without_its_script_and_a_page_requests_nothing():
     assert re.findall(r"https?://", page) == []
 
 
-def test_a_page_is_the_same_each_time():
-    """It is made twice of the same report: no time and no random name is in it."""
+def test_the_same_report_gives_the_same_page_each_time():
+    """A page is made twice of a report: neither the time nor a random name may stand in it."""
     first_page = to_html(report_with_markup(MARKUP))
     second_page = to_html(report_with_markup(MARKUP))
 

@@ -900,7 +900,7 @@ def test_a_span_is_the_same_to_the_millisecond_in_one_file_and_in_two(import_fil
     assert [(clip.level, clip.concepts) for clip in clips] == [("S", ("Look",))]
 
 
-def test_two_levels_of_one_span_contradict_each_other_in_two_tools_too(refusal_of):
+def test_two_levels_of_one_span_contradict_each_other_also_if_two_tools_rounded_its_times(refusal_of):
     """AB says S at 0.4166667 to 0.8333333 s in one file, and HN at 0.417 to 0.833 s in the other.
 
     To the millisecond both spans are one, so that the levels contradict each other.

@@ -166,9 +166,10 @@ NO_SPANS = {
 
 @pytest.mark.parametrize(("rows_left_out", "reason"), NO_SPANS.values(), ids=NO_SPANS)
 def test_rows_that_are_no_spans_are_left_out_and_counted(tmp_path, rows_left_out, reason):
-    """They stand below four rows of S and Look.
+    """A table has four rows with the level S and the concept Look, and below them rows that are no spans.
 
-    Spreadsheets fill rows below a table with FALSE where checkboxes were copied down.
+    For example, spreadsheets fill rows below a table with FALSE where checkboxes were copied down. The
+    account lists each of these rows with the reason.
     """
     rows = [
         ["film", "start", "end", "level", "Look", "Body"],

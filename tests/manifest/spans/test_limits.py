@@ -655,10 +655,10 @@ def pipe_that_holds(text: str) -> Iterator[Path]:
         os.close(read_end)
 
 
-def test_what_an_import_may_hold_grows_with_a_pipe_too(tmp_path, monkeypatch):
+def test_the_memory_of_an_import_from_a_pipe_grows_with_what_is_read_from_the_pipe(tmp_path, monkeypatch):
     """An import may hold 1000 times the size of its file. Here the file is a pipe, with 60 subtitles.
 
-    A pipe has no size before it is read, by which the import could hold nothing.
+    A pipe has the size 0 before it is read. If that counted, nothing could be imported from it.
     """
     limit_what_an_import_may_hold_to_1000_times_its_file(monkeypatch)
 
@@ -1111,7 +1111,10 @@ def test_a_few_labels_of_one_span_are_joined(tmp_path):
 
 
 def test_very_many_levels_and_concepts_of_one_span_are_refused(tmp_path):
-    """It is unclear which of 1000 levels and 1000 concepts belong together; all pairs would take long."""
+    """A file has 1000 levels S and 1000 concepts Body, all from 1 to 50 s, in no pairs.
+
+    To compare all pairs would take long, so that the file is refused.
+    """
     path = tmp_path / "a.json"
     path.write_text(task([region("level", "S")] * 1000 + [region("concepts", "Body")] * 1000))
     with pytest.raises(ManifestError, match="very many levels and concepts"):

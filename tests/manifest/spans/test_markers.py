@@ -58,9 +58,14 @@ def test_times_of_an_editor_that_are_numbers_are_read_by_the_unit_that_is_given(
     assert "used nowhere: no times are numbers" not in notices
 
 
-def test_times_of_an_editor_that_are_numbers_are_refused_without_a_unit(refusal_of):
-    """They look like seconds, but no editor writes these so."""
-    table = tsv(HEADINGS_OF_PREMIERE, ["S", "", "240", "300", "60", "Comment"])
+def test_numbers_in_place_of_an_editors_time_codes_are_refused_until_the_person_gives_their_unit(refusal_of):
+    """A list of Premiere has a marker S from 240 to 300, of length 60. Premiere also counts frames.
+
+    So the numbers may be seconds or frames, and the refusal names the options for both.
+    """
+    name, description, start, end, duration, marker_type = "S", "", "240", "300", "60", "Comment"
+    table = tsv(HEADINGS_OF_PREMIERE, [name, description, start, end, duration, marker_type])
+
     assert "give --unit frames and --rate, or --unit s" in str(refusal_of({"a.csv": table}))
 
 

@@ -79,8 +79,14 @@ def test_a_column_headed_by_an_annotator_and_a_concept_or_concepts_holds_marks_o
 
 
 @pytest.mark.parametrize("headings", ["Anna look,Ben look", "woman look,man look"])
-def test_it_is_asked_whether_other_words_beside_a_label_are_annotators(refusal_of, headings):
-    """Two columns say Look, of Anna and Ben, or of a woman and a man who are seen: only a person knows."""
+def test_a_person_is_asked_whether_unknown_words_beside_a_concept_in_headings_are_annotators(
+    refusal_of, headings
+):
+    """Two columns are headed by a name and the concept Look: "Anna look" and "Ben look", for example.
+
+    Anna and Ben may be annotators, but a woman and a man may be whom the film shows: only a person knows. The
+    refusal names the option for annotators.
+    """
     refusal = refusal_of({"t.csv": f"movie,start_s,end_s,level,{headings}\nf,1,2,S,1,0\nf,3,4,EN,0,1\n"})
     names = ",".join(heading.removesuffix(" look") for heading in headings.split(","))
     assert f"are annotators, give --wide {names}" in str(refusal)

@@ -105,8 +105,11 @@ def test_times_of_many_digits_beside_seconds_are_seconds(starts, ends):
     assert instants([str(time) for time in times], n_columns=2) == times
 
 
-def test_time_codes_of_drop_frame_are_refused_beside_others():
-    """A semicolon before the frames is of a time code that drops labels, as at 29.97 frames a second."""
+def test_a_column_with_time_codes_of_drop_frame_and_others_is_refused():
+    """A semicolon before the frames is of a time code that drops labels, as at 29.97 frames a second.
+
+    A column has a code with a colon, an empty cell and a code with a semicolon: both counts can't be right.
+    """
     with pytest.raises(ManifestError, match="drop labels"):
         instants(["00:00:01:00", "", "00:01:05;00"], ".", frame_rate("29.97"))
 

@@ -15,7 +15,8 @@ WAYS_OF_65_5_S = {
 
 
 @pytest.mark.parametrize("text", WAYS_OF_65_5_S.values(), ids=WAYS_OF_65_5_S)
-def test_a_time_of_a_program_is_read(text):
+def test_the_ways_in_which_programs_write_one_minute_and_five_and_a_half_seconds_are_read(text):
+    """Python, pandas and ISO 8601 have ways of their own, such as "0 days 00:01:05.5" and PT1M5.5S."""
     assert time_code(text) == 65.5
 
 

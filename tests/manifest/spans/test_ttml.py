@@ -161,8 +161,11 @@ def test_texts_in_another_language_than_the_document_have_a_tier_of_their_own(im
 @pytest.mark.parametrize(
     "namespace", ["http://www.w3.org/2006/04/ttaf1", "http://www.w3.org/2006/10/ttaf1", ""]
 )
-def test_older_namespaces_are_read_too(import_files, namespace):
-    """A document of an early version of TTML, with a subtitle from 1 to 2 s, names its elements otherwise."""
+def test_documents_of_early_versions_of_ttml_are_read(import_files, namespace):
+    """Early versions, and some programs, name the elements by another namespace, or by none.
+
+    The document has a subtitle from 1 to 2 s.
+    """
     text = '<div><p begin="1s" end="2s">a</p></div>'
     document = f'<?xml version="1.0"?><tt xmlns="{namespace}"><body>{text}</body></tt>'
 
@@ -343,6 +346,10 @@ def test_time_codes_count_from_the_films_first_one(import_files):
 
 
 def test_a_text_without_a_begin_is_shown_from_the_films_first_time_code_on(import_files):
+    """The film starts at the time code 10:00:00:00. A text without a begin ends at 10:00:05:12.
+
+    At 24 frames a second that is 5.5 s later, so that the text lasts from 0 to 5.5 s.
+    """
     document = ttml('<div><p end="10:00:05:12">x</p></div>', 'ttp:frameRate="24" ttp:timeBase="smpte"')
 
     clips, _ = import_files({"a.xml": document}, start="10:00:00:00")
@@ -377,4 +384,5 @@ def test_late_texts_whose_times_are_no_time_codes_are_not_said_to_need_a_first_o
 
 
 def test_a_first_time_code_that_is_no_time_is_refused(refusal_of):
+    """A person says that the film starts at "ten"."""
     assert "--start: 'ten' is no time of TTML" in str(refusal_of({"a.xml": TEN_O_CLOCK}, start="ten"))
