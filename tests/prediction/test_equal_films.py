@@ -118,6 +118,6 @@ def test_the_auc_of_a_single_film_has_no_interval_unless_it_is_1_or_0():
 
 
 def test_the_interval_of_equal_values_has_ends_on_both_sides_within_what_is_possible():
-    """A number is .2 in each of five films, and can be from -.3 to .6: the interval of its mean has a width."""
+    """A number from -.3 to .6 is .2 in each of five films, and the interval of its mean has a width."""
     low, high = ends_of_equal_values(0.2, n_movies=5, minimum=-0.3, maximum=0.6)
     assert -0.3 < low < 0.2 < high < 0.6
