@@ -87,8 +87,7 @@ def test_nothing_is_torn_whichever_call_of_a_work_fails(name, runner, inputs, tm
     nothing may be torn, lost or left behind.
     """
     trials = Trials(runner, WORKS[name], inputs, tmp_path.resolve() / name)
-    name_of_work_on_any_clips = name.removesuffix(RAGGED)
-    n = STRIDES.get(name_of_work_on_any_clips, 5)
+    n = STRIDES.get(name.removesuffix(RAGGED), 5)  # the same for works on clips with any number of frames
     cases = [
         *trials.cases(stride=n, errors=("EIO",)),
         *trials.cases(stride=4 * n, errors=("ENOSPC",)),

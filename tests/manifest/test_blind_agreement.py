@@ -81,8 +81,8 @@ def test_alpha_is_that_of_the_blind_judgements():
     assert round(alpha_of_all_levels.nominal, 3) == -0.9
 
 
-def test_agreement_leaves_out_judgements_in_sight_of_a_score_but_none_of_which_that_is_not_known():
-    """AB and CD judged three windows: one blindly, one in sight of a score, one without a word of it.
+def test_agreement_leaves_out_judgements_in_sight_of_a_score_and_keeps_those_that_may_be_blind():
+    """AB and CD judged three windows: one blindly, one in sight of a score, and one with an empty seen_score.
 
     An empty cell is what annotations have that were made without any model, so they are used, and their
     number is told (`n_unknown`: one of AB, one of CD). The two judgements in sight are left out, so that

@@ -251,14 +251,11 @@ def test_markers_of_avid_in_a_list_without_cuts_are_points_and_left_out(import_f
 def test_markers_and_cuts_of_pictures_are_read_from_a_list_of_resolve(import_files):
     """`LIST_OF_RESOLVE` is an edit decision list, whose timeline begins at 01:00:00:00: 0 s of the film.
 
-    - At 01:00:01:00 it has a green marker "kiss", with a note before it, of 100 frames, which are 4 s
-      (D:100).
-    - From 01:00:06:00 to 01:00:08:00 shot2.mov is shown, by a cut of its picture (V) and one of its sound
-      (A),
-      which is left out.
+    - At 01:00:01:00 it has a green marker "kiss" of 100 frames (D:100), which are 4 s; a note is before it.
+    - From 01:00:06:00 to 01:00:08:00 shot2.mov is shown, by a cut of its picture (V). The cut of its sound
+      (A) is left out.
     - From 01:00:08:00 to 01:00:09:00 there is a cut of Avid. The marker of Avid in it (LOC) has no length,
-      and
-      is left out.
+      and is left out.
     """
     clips, notices = import_files({"film.edl": LIST_OF_RESOLVE}, start="01:00:00:00")
 

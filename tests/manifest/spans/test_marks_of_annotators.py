@@ -44,38 +44,35 @@ def test_the_concepts_of_two_annotators_are_not_put_together(import_files, refus
     assert of_first_row == [("AB", None, ("Look",)), ("CD", None, ("Body",))]
 
 
-TABLE_OF_AB_AND_CD = (
-    "movie,start_s,end_s,AB,AB Look,AB comment,CD,CD concepts\n"
-    "f,1,2,S,1,clear,EN,\n"
-    "f,3,4,EN,0,,EN,Body\n"
-)  # fmt: skip
-"""Of each span the levels of two annotators, AB's mark of the concept Look and comment, and CD's concepts."""
-
-
 def test_a_table_whose_columns_of_levels_are_headed_by_annotators_is_refused_with_their_names(refusal_of):
-    """The columns "AB" and "CD" of `TABLE_OF_AB_AND_CD` hold levels, "AB Look" and others their marks.
+    """The columns "AB" and "CD" hold levels; "AB Look", "AB comment" and "CD concepts" hold other things.
 
     The option `--wide` names the annotators who have columns of their own.
     """
-    assert refusal_of({"t.csv": TABLE_OF_AB_AND_CD}).options == ("--wide AB,CD",)
+    headings = "movie,start_s,end_s,AB,AB Look,AB comment,CD,CD concepts"
+    rows = ["f,1,2,S,1,clear,EN,", "f,3,4,EN,0,,EN,Body"]
+
+    refusal = refusal_of({"t.csv": "\n".join([headings, *rows, ""])})
+
+    assert refusal.options == ("--wide AB,CD",)
 
 
 def test_a_column_headed_by_an_annotator_and_a_concept_or_concepts_holds_marks_of_that_annotator(
     import_files,
 ):
-    """The columns "AB" and "CD" of `TABLE_OF_AB_AND_CD` hold levels. Each row becomes a clip of either.
+    """The columns "AB" and "CD" hold levels. Each row becomes a clip labelled by AB, and one labelled by CD.
 
-    "AB Look" is 1 where AB marked Look: in the first row. "CD concepts" lists concepts of CD: Body in the
-    second.
+    "AB Look" is 1 where AB marked Look, as in the first row. "CD concepts" lists concepts of CD, as Body in
+    the second row.
     """
-    clips, _ = import_files({"t.csv": TABLE_OF_AB_AND_CD}, wide=["AB", "CD"])
+    headings = "movie,start_s,end_s,AB,AB Look,AB comment,CD,CD concepts"
+    rows = ["f,1,2,S,1,clear,EN,", "f,3,4,EN,0,,EN,Body"]
 
-    assert labels_by_annotator(clips) == [
-        ("AB", "S", ("Look",)),  # row 1
-        ("CD", "EN", ()),
-        ("AB", "EN", ()),  # row 2
-        ("CD", "EN", ("Body",)),
-    ]
+    clips, _ = import_files({"t.csv": "\n".join([headings, *rows, ""])}, wide=["AB", "CD"])
+
+    labels_of_first_row = [("AB", "S", ("Look",)), ("CD", "EN", ())]
+    labels_of_second_row = [("AB", "EN", ()), ("CD", "EN", ("Body",))]
+    assert labels_by_annotator(clips) == labels_of_first_row + labels_of_second_row
 
 
 @pytest.mark.parametrize("headings", ["Anna look,Ben look", "woman look,man look"])

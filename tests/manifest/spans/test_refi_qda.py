@@ -131,7 +131,7 @@ def test_an_office_file_inside_a_project_does_not_hide_it(import_files, part_of_
 def test_a_project_that_is_cut_short_is_not_taken_for_the_office_file_that_it_holds(
     import_files, part_of_office_file
 ):
-    """A project is a zip archive, and holds texts that were coded, as an office file, which is one as well.
+    """A project is a zip archive. In it are texts that were coded, as office files: zip archives as well.
 
     A zip archive ends with its list of contents. Without its last 40 bytes the project can't be read, but the
     list of the office file inside is whole, and may be found. The message must be about the project.

@@ -299,7 +299,7 @@ def test_activitynet_gives_labels_without_a_declaration(import_marks):
 
 
 def test_every_format_of_one_tier_is_tested():
-    """`OF_ONE_TIER` has all formats that name no tiers: those tested together above, and ActivityNet."""
+    """Formats that name no tiers have one: those of texts are tested together, and ActivityNet by itself."""
     assert OF_ONE_TIER.keys() == {"activitynet", *TIER_OF_FORMATS_OF_TEXTS}
 
 
