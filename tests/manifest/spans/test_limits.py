@@ -394,8 +394,11 @@ def test_what_is_proposed_of_a_table_is_found_in_the_child(tmp_path, monkeypatch
 
 
 @pytest.mark.long
-def test_a_codebook_of_many_words_is_guessed_in_time_in_proportion(tmp_path, monkeypatch):
-    """20,000 rows have a concept of its own each. If words were compared in pairs, 15 s were not enough."""
+def test_the_time_to_guess_a_codebook_grows_no_faster_than_its_number_of_words(tmp_path, monkeypatch):
+    """Each of 20,000 rows has a concept of its own. The child process that reads the table may take 15 s.
+
+    That is enough if time grows with the number of words, but not if each pair of words is compared.
+    """
     limit_a_childs_time(monkeypatch, cpu_s=15)
     path = tmp_path / "t.csv"
     path.write_text(table_of_numbered_rows("film,level,concepts", 20_000, "a,S,{0} words {0}"))
@@ -1122,8 +1125,11 @@ def test_very_many_levels_and_concepts_of_one_span_are_refused(tmp_path):
 
 
 @pytest.mark.long
-def test_very_many_concepts_of_one_span_are_joined_at_once(tmp_path):
-    """10,000 regions have the same times. If they were joined one by one, 5 s were not enough."""
+def test_very_many_regions_of_one_span_are_joined_to_a_clip_all_at_once(tmp_path):
+    """Label Studio has 10,000 regions of the same times, each with the concept Body: they become one clip.
+
+    If a clip were made anew for each region that joins it, 5 s were not enough.
+    """
     path = tmp_path / "a.json"
     path.write_text(task([region("concepts", "Body")] * 10_000))
     with within_cpu_s(limit_s=5):
@@ -1131,8 +1137,11 @@ def test_very_many_concepts_of_one_span_are_joined_at_once(tmp_path):
 
 
 @pytest.mark.long
-def test_rows_of_one_span_are_joined_at_once(tmp_path):
-    """10,000 rows of one span have a concept each. If they were joined one by one, 5 s were not enough."""
+def test_very_many_rows_of_one_span_are_joined_to_a_clip_all_at_once(tmp_path):
+    """10,000 rows of a table are about the same span, each with a concept of its own: they become one clip.
+
+    If a clip were made anew for each row that joins it, 5 s were not enough.
+    """
     names = [f"thing {number}" for number in range(10_000)]
     levels = '[[levels]]\nname = "calm"\n[[levels]]\nname = "violent"\n'
     concepts = "".join(f'[[concepts]]\nname = "{name}"\nvisual = true\n' for name in names)
@@ -1148,8 +1157,8 @@ def test_rows_of_one_span_are_joined_at_once(tmp_path):
     assert len(clip.concepts) == 10_000
 
 
-def test_ids_of_clips_of_many_files_of_one_film_take_time_in_proportion():
-    """100 files number 500 clips of a film each, from 1 on. Where a number is taken, the next free counts.
+def test_a_free_number_for_a_clip_is_found_without_trying_all_that_are_taken():
+    """100 files number 500 clips of a film each, from 1 on. If a number is taken, a clip gets the next free one.
 
     If numbers were tried one by one, 5 s were not enough for 50,000 clips.
     """
@@ -1183,8 +1192,11 @@ def test_lines_on_players_above_a_table_of_boris_are_not_read_again_for_each_row
 
 
 @pytest.mark.long
-def test_tasks_of_very_many_levels_are_checked_in_time_in_proportion(tmp_path):
-    """Each of 600 tasks tells 1 of 700 levels from the others. Pairs of levels would take more than 5 s."""
+def test_the_time_to_check_tasks_of_a_codebook_grows_no_faster_than_their_number_of_levels(tmp_path):
+    """Each of 600 tasks tells one of 700 levels from the others: 420,000 names of levels, to be read in 5 s.
+
+    If each name were compared with all levels, that would not be enough.
+    """
     names = [f"L{number}" for number in range(700)]
     levels = "".join(f'[[levels]]\nname = "{name}"\n' for name in names)
     positive = ",".join(f'"{name}"' for name in names[1:])
@@ -1201,10 +1213,10 @@ def test_tasks_of_very_many_levels_are_checked_in_time_in_proportion(tmp_path):
 
 
 @pytest.mark.parametrize("heading", ["", "Unnamed: 0"])
-def test_columns_without_headings_take_time_in_proportion(tmp_path, heading):
-    """Tables of our own are read in this process, which nothing limits.
+def test_a_manifest_with_very_many_columns_without_headings_is_refused_soon(tmp_path, heading):
+    """A manifest is read in this process, whose time nothing limits, and not in a child.
 
-    A table of 10,000 such columns and 20,000 rows is refused in less than 5 s.
+    One of 10,000 columns without headings and 20,000 rows must be refused in less than 5 s.
     """
     path = tmp_path / "a.csv"
     path.write_text("movie,start_s,end_s,level" + f",{heading}" * 10_000 + "\n" + "m\n" * 20_000)
@@ -1214,7 +1226,7 @@ def test_columns_without_headings_take_time_in_proportion(tmp_path, heading):
 
 
 @pytest.mark.long
-def test_films_are_found_by_their_names_not_one_by_one(tmp_path):
+def test_films_of_a_table_are_found_in_a_folder_without_comparing_each_with_every_file(tmp_path):
     """The folder has films 0 to 1499, and the table names films 750 to 2249: 750 of them are there.
 
     If each name were compared with each file, 5 s were not enough.
