@@ -193,18 +193,22 @@ def test_a_document_that_does_not_name_its_film_is_refused_unless_the_user_does(
 
 
 def with_a_level_that_is_none(text):
+    """Have AB give the level "Sur", which the codebook doesn't have."""
     return with_annotations_of_ab(text, levels=["Sur"])
 
 
 def with_a_concept_that_is_none(text):
+    """Have AB mark the concept "Bodi", which the codebook doesn't have."""
     return with_annotations_of_ab(text, levels=["S", "HN"], concepts=["Bodi"])
 
 
 def without_the_annotator(text):
+    """Let the tiers of AB's levels name no annotator."""
     return with_annotations_of_ab(text, levels=["S", "HN"]).replace('ANNOTATOR="AB"', "")
 
 
 def without_the_end_of_the_first_level(text):
+    """Take the time from the slot, at 2.75 s, where AB's first level ends."""
     return with_annotations_of_ab(text, levels=["S", "HN"]).replace('TIME_VALUE="2750"', "")
 
 
@@ -213,10 +217,12 @@ def no_document_of_elan(_):
 
 
 def with_a_document_type(text):
+    """Put a document type with an entity before the document, as XML allows and attackers use."""
     return text.replace("<ANN", "<!DOCTYPE a [<!ENTITY b 'c'>]><ANN", 1)
 
 
 def in_frames_of_pal(text):
+    """Say that all times of the document are frames, 25 a second, and not milliseconds."""
     return text.replace('TIME_UNITS="milliseconds"', 'TIME_UNITS="PAL-frames"')
 
 

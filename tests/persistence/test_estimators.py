@@ -294,6 +294,7 @@ def svm_path(data_and_run, tmp_path_factory):
 
 
 def arrays_of_an_untrusted_class(_):
+    """Return arrays with an archive of skops of the class Nearest, which nobody trusts."""
     from skops import io
 
     archive = io.dumps(Nearest().fit(np.array([[0.0], [1.0]]), np.array([0, 1])))
@@ -301,10 +302,12 @@ def arrays_of_an_untrusted_class(_):
 
 
 def arrays_of_half_an_archive(archive):
+    """Return arrays with the first half of an archive of skops."""
     return {"skops": archive[: len(archive) // 2]}
 
 
 def arrays_of_a_compressed_archive(archive):
+    """Return arrays with an archive of skops whose members are compressed, and may be huge once unpacked."""
     compressed = zip_archive_of(members_of(archive), zipfile.ZIP_DEFLATED)
     return {"skops": np.frombuffer(compressed, np.uint8)}
 
@@ -316,10 +319,12 @@ def arrays_of_integers(archive):
 
 
 def arrays_with_one_more(archive):
+    """Return arrays with an archive of skops, and another array beside it."""
     return {"skops": archive, "more": archive[:1]}
 
 
 def arrays_of_another_name(archive):
+    """Return arrays with an archive of skops under another name than "skops"."""
     return {"more": archive}
 
 

@@ -22,6 +22,7 @@ def clips_with(**concept_of_place):
 
 
 def in_half_of_clips(seed):
+    """Draw which of the 80 clips have a concept: about half of them."""
     return np.random.default_rng(seed).random(80) < 0.5
 
 

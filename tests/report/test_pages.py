@@ -20,6 +20,7 @@ MARKUP = "</script><img src=x onerror=alert(1)> \"q\" 's' & <b>"
 
 
 def draw_with_script(path):
+    """Draw a picture, in SVG, that would run a script."""
     path.write_text(
         "<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", encoding="utf-8"
     )

@@ -21,18 +21,22 @@ TABLE = "clip_id,movie,start_s,end_s,level,annotator\nc0,a,1,5,S,AB\n"
 
 
 def boris(*rows, names=BORIS):
+    """Write a table of BORIS of observation "o" of a.mp4; a row has the cells behind these two, or all."""
     return tsv(names, *(["o", "a.mp4", *row] if len(row) < len(names) else row for row in rows))
 
 
 def studio(*results, **note):
+    """Write an export of Label Studio with one task about a.wav, which has one annotation of these results."""
     return json.dumps([{"id": 1, "data": {"audio": "a.wav"}, "annotations": [{"result": results, **note}]}])
 
 
 def labels(name, **more):
+    """Write a result of Label Studio: a label from 1 to 5 s."""
     return {"type": "labels", "value": {**SPAN, "labels": [name]}, **more}
 
 
 def cvat(body):
+    """Write a document of CVAT about a.mp4 with these tracks."""
     return f"<annotations><meta><task><source>a.mp4</source></task></meta>{body}</annotations>"
 
 
@@ -195,6 +199,7 @@ def fact_of(clip, name):
 
 
 def srt(text):
+    """Write a file of one subtitle, from 1 to 5 s."""
     return f"1\n{CUE}\n{text}\n"
 
 
@@ -252,6 +257,7 @@ GRAPH = {
 
 
 def vian_keyword(cell):
+    """Write a table of VIAN with a segment from 1 to 5 s, and this cell in the column of the keyword Body."""
     return f"FILM,START_MS,END_MS,SELECTOR_TYPE,Voc:Body\na,1000,5000,SEGMENT,{cell}\n"
 
 
@@ -261,6 +267,7 @@ def two_signed(first, second):
 
 
 def cue_of_digits(digits):
+    """Write a subtitle in whose times these digits stand for the thousandths of a second."""
     return f"1\n{CUE.replace('000', digits)}\nhi\n"
 
 

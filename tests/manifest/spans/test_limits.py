@@ -103,6 +103,7 @@ def compute_without_end() -> Iterator[bytes]:
 
 
 def take_a_gigabyte() -> Iterator[bytes]:
+    """Take a gigabyte at once."""
     yield bytes([len(bytearray(1 << 30)) % 2])
 
 
@@ -148,6 +149,7 @@ def refuse_line_3() -> Iterator[bytes]:
 
 
 def open_a_file_that_is_not_there() -> Iterator[bytes]:
+    """Fail as a reader does whose file is gone: with an error of the system."""
     yield Path("nowhere").read_bytes()
 
 
@@ -1158,7 +1160,7 @@ def test_very_many_rows_of_one_span_are_joined_to_a_clip_all_at_once(tmp_path):
 
 
 def test_a_free_number_for_a_clip_is_found_without_trying_all_that_are_taken():
-    """100 files number 500 clips of a film each, from 1 on. If a number is taken, a clip gets the next free one.
+    """100 files number 500 clips of a film, from 1 on; where a number is taken, the next free one counts.
 
     If numbers were tried one by one, 5 s were not enough for 50,000 clips.
     """

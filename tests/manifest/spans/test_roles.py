@@ -21,6 +21,7 @@ def labels_of(clips):
 
 
 def texts_of(clips):
+    """The texts of clips that have no label."""
     return sorted(clip.extras.get("text", "") for clip in clips if not (clip.level or clip.concepts))
 
 
@@ -516,6 +517,7 @@ def import_as_tool_writes(kind, marks, folder):
 
 
 def labels_but_from_91_s(imported):
+    """The labels of all clips but the one that begins at 91 s."""
     return {label for label in labels_of(imported.manifest) if label[0] != 91}
 
 

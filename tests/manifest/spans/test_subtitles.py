@@ -48,6 +48,7 @@ ENDLESS = 40 * ' x="a"'
 
 
 def dialogue(text, times="0:00:01.00,0:00:02.50"):
+    """Write a file in the format ASS with one subtitle, from 1 to 2.5 s where no times are given."""
     return f"{ASS}Dialogue: 0,{times},Default,,0,0,0,,{text}\n"
 
 
