@@ -21,10 +21,10 @@ REFUSED = 1
 
 @dataclass(frozen=True)
 class Cut:
-    """A power cut: after which moment, which of the disks it may leave, and that disk."""
+    """A power cut: after which moment, which of the disks it may leave (their number), and that disk."""
 
     moment: int
-    which: int
+    disk_number: int
     disk: Disk
 
 
@@ -56,14 +56,17 @@ class Cuts:
         replayed = self.log.disk(len(self.log.moments), lambda _: True)
         assert replayed.files() == tree(self._trial)
 
-    def cuts(self, seed: int = 0) -> Iterator[Cut]:
-        """Yield every power cut that is tried."""
+    def every_cut(self, seed: int = 0) -> Iterator[Cut]:
+        """Yield every power cut that is tried: after each moment, with each disk that it may leave.
+
+        What had not been forced to the disk is there or not, by chance (`seed`).
+        """
         rng = random.Random(seed)
         for moment in range(len(self.log.moments)):
-            for which, disk in enumerate(self.log.disks(moment, rng)):
-                yield Cut(moment, which, disk)
+            for disk_number, disk in enumerate(self.log.disks(moment, rng)):
+                yield Cut(moment, disk_number, disk)
 
-    def torn(self, cut: Cut) -> str:
+    def complaint_about_result(self, cut: Cut) -> str:
         """Look at the disk after a cut; return a complaint, or "" if the result is absent, old or whole."""
         lost = self._lost_from_stage(cut)
         if lost:
@@ -117,7 +120,7 @@ class Cuts:
                 kept.add(f"had {clip} ok")
         return kept
 
-    def unlike(self, cut: Cut) -> str:
+    def difference_after_next_run(self, cut: Cut) -> str:
         """Run the work again after a cut; return how its end differs from undisturbed work, or ""."""
         rmtree(self._trial, ignore_errors=True)
         cut.disk.put(self._trial)

@@ -21,9 +21,22 @@ EACH_TIME = {"join", "manifest", "pack", "seal"}
 """Works whose calls fail in every run of the long tests; those of all works fail at night."""
 
 
-def at_night_if_costly(name):
+def parameter_of_work(name):
+    """Make the parameter of a work, by its name; but for the works of `EACH_TIME` it is marked `nightly`."""
     marks = [] if name in EACH_TIME else [pytest.mark.nightly]
     return pytest.param(name, marks=marks)
+
+
+def problems_of(trials, cases):
+    """Do a work once for each case, in which a call fails, and then again without a fault.
+
+    Returned is a line for whatever is torn, lost, left behind or, at the end, other than after undisturbed
+    work.
+    """
+    problems = []
+    for case in cases:
+        problems += trials.problems(case)
+    return problems
 
 
 @pytest.mark.long
@@ -49,65 +62,55 @@ def test_nothing_is_torn_if_the_first_or_last_call_of_a_kind_fails(name, runner,
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["stage", "seal"])
 def test_work_resumes_after_a_used_up_quota_is_raised(name, runner, inputs, tmp_path):
-    """From some call on, all writing fails with EDQUOT, as when a user's quota is used up.
+    """A work is done in a process of its own: features are written into a stage, or a stage is sealed.
 
-    `problems` lists what differs if the work is then run again, with a larger quota, from a run that nothing
-    disturbed. The quota ends early in the work, in the middle, and at the last call.
+    Each case is a call that writes or opens a file; from this call on all such calls fail with EDQUOT, as
+    when a user's quota of the disk is used up. That is early in the work, in the middle, or at the last call.
+    Then the work is done again, with a larger quota, and must give what undisturbed work gives.
     """
     trials = Trials(runner, WORKS[name], inputs, tmp_path.resolve() / name)
     cases = list(trials.cases(errors=("EDQUOT",)))
     early, middle, last = cases[len(cases) // 5], cases[len(cases) // 2], cases[-1]
 
-    problems = []
-    for case in (early, middle, last):
-        problems += trials.problems(case)
-
-    assert problems == []
+    assert problems_of(trials, [early, middle, last]) == []
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("films_too")
-@pytest.mark.parametrize("name", [at_night_if_costly(name) for name in WORKS])
+@pytest.mark.parametrize("name", [parameter_of_work(name) for name in WORKS])
 def test_nothing_is_torn_whichever_call_of_a_work_fails(name, runner, inputs, tmp_path):
-    """Of each kind of call, such as write, every `stride`-th call of the work is tried.
+    """A work, such as to seal a store, is done once for each case, in which a call of the system fails.
 
-    That is every fifth, but fewer in works of hundreds or thousands of calls.
-
-    Mostly the call fails with EIO, an error of the disk. In fewer runs the disk is full from that call on
-    (ENOSPC), and in still fewer the process is killed in place of the call. After each run the work is done
-    again without a fault; `problems` lists what is torn, lost or left behind.
+    Of each kind of call (write, fsync, rename, ...) every n-th fails with EIO, an error of the disk. From
+    every 4 n-th on the disk is full (ENOSPC), and in place of every 12 n-th the process is killed. n is 5, or
+    larger for works of hundreds or thousands of calls. Each time the work is done again without a fault;
+    nothing may be torn, lost or left behind.
     """
     trials = Trials(runner, WORKS[name], inputs, tmp_path.resolve() / name)
-    stride = STRIDES.get(name.removesuffix(RAGGED), 5)
+    n = STRIDES.get(name.removesuffix(RAGGED), 5)  # the same for works on clips with any number of frames
     cases = [
-        *trials.cases(stride, ("EIO",)),
-        *trials.cases(4 * stride, ("ENOSPC",)),
-        *trials.cases(12 * stride, ("KILL",)),
+        *trials.cases(stride=n, errors=("EIO",)),
+        *trials.cases(stride=4 * n, errors=("ENOSPC",)),
+        *trials.cases(stride=12 * n, errors=("KILL",)),
     ]
 
-    problems = []
-    for case in cases:
-        problems += trials.problems(case)
-
-    assert problems == []
+    assert problems_of(trials, cases) == []
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("lab_too")
 @pytest.mark.parametrize("name", ["lab-import", "lab-eaf"])
-def test_judgements_that_the_disk_does_not_give_are_not_left_out(name, runner, inputs, tmp_path):
-    """A film was judged, and one call that reads fails with EIO while its judgements are used.
+def test_work_on_judgements_stops_if_a_file_of_them_cannot_be_read(name, runner, inputs, tmp_path):
+    """A scored film has files of judgements. A work exports them for ELAN, or imports judgements from ELAN.
 
-    A file of judgements that is not read must stop the work. To export as if it were not there would end as
-    done, with fewer judgements than people made; an import would take in some a second time.
+    In each case one call that reads fails with EIO, an error of the disk. If the work went on as if that file
+    were not there, an export would have fewer judgements than people made, and an import would add judgements
+    once more that the film has already. So it stops with an error; done again without a fault, it gives what
+    undisturbed work gives.
     """
     trials = Trials(runner, FILM_WORKS[name], inputs, tmp_path.resolve() / name)
 
-    problems = []
-    for case in trials.cases(kinds=("read",)):
-        problems += trials.problems(case)
-
-    assert problems == []
+    assert problems_of(trials, trials.cases(kinds=("read",))) == []
 
 
 STRIDES_OF_FILM_WORKS = {"lab-run": 43, "lab-learn": 19, "lab-judge": 5}
@@ -119,21 +122,19 @@ STRIDES_OF_FILM_WORKS = {"lab-run": 43, "lab-learn": 19, "lab-judge": 5}
 @pytest.mark.usefixtures("lab_too")
 @pytest.mark.parametrize("name", FILM_WORKS)
 def test_nothing_of_a_film_is_torn_or_lost_whichever_call_fails(name, runner, inputs, tmp_path):
-    """Of each kind of call on a film's files, also of reading, linking and locking, every `stride`-th fails.
+    """A work on a scored film, such as to judge it, is done once for each case, in which a call fails.
 
-    Mostly it fails with EIO, an error of the disk; in fewer runs the disk is full or read-only, or has no
-    locks, from that call on, or the call is denied or interrupted. The work ends with one line that names the
-    file, or rightly; done again without a fault, it gives the bytes of undisturbed work.
+    Of each kind of call (to write, rename, ..., also to read, link and lock) every n-th fails with EIO, an
+    error of the disk. Every 3 n-th is denied (EACCES) or interrupted (EINTR), or from it on the disk is
+    read-only or full, or has no locks. The work must end with one line that names the file, or as undisturbed
+    work ends; done again without a fault, it gives the bytes of undisturbed work. n is 2, or larger for works
+    of hundreds of calls.
     """
     trials = Trials(runner, FILM_WORKS[name], inputs, tmp_path.resolve() / name)
-    stride = STRIDES_OF_FILM_WORKS.get(name, 2)
+    n = STRIDES_OF_FILM_WORKS.get(name, 2)
     cases = [
-        *trials.cases(stride, ("EIO",), READING_TOO),
-        *trials.cases(3 * stride, ("EACCES", "EROFS", "ENOSPC", "EINTR", "ENOLCK")),
+        *trials.cases(stride=n, errors=("EIO",), kinds=READING_TOO),
+        *trials.cases(stride=3 * n, errors=("EACCES", "EROFS", "ENOSPC", "EINTR", "ENOLCK")),
     ]
 
-    problems = []
-    for case in cases:
-        problems += trials.problems(case)
-
-    assert problems == []
+    assert problems_of(trials, cases) == []

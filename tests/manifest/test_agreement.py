@@ -163,17 +163,21 @@ def test_clips_are_common_by_their_times_where_annotators_name_them_differently(
 @pytest.mark.parametrize(
     "start_s", [0.0, 9.0], ids=["a segment over the clips of others", "a segment that nobody else has"]
 )
-def test_free_segments_are_compared_on_windows(tmp_path, start_s):
-    """AB and CD labelled clips of 1 s, from 0 to 9 s. A third annotator, EF, cut the film at other times.
+def test_annotators_are_compared_on_windows_if_one_of_them_labelled_other_spans(tmp_path, start_s):
+    """AB and CD labelled clips of 1 s, from 0 to 9 s. A third annotator, EF, labelled a segment up to 9.5 s.
 
-    So labels are projected onto windows of one length first.
+    Labels can be compared only on the same clips. So before that, all labels are projected onto windows of
+    the default length, which are the same for all three annotators.
     """
     labels = with_ids_for_each_annotator(nine_seconds_labelled_by_two(tmp_path))
     segment_of_ef = Clip("own", "m", "", start_s=start_s, end_s=9.5, level="S", annotator="EF")
+    all_labels = labels.with_clips([*labels, segment_of_ef])
 
-    _, window_s = on_common_clips(labels.with_clips([*labels, segment_of_ef]))
+    labels_to_compare, window_s = on_common_clips(all_labels)
 
     assert window_s == DEFAULT_WINDOW_S
+    on_windows = project(all_labels, windows(all_labels, DEFAULT_WINDOW_S), per_annotator=True).manifest
+    assert labels_to_compare == on_windows
 
 
 @pytest.mark.nightly
@@ -199,17 +203,29 @@ def test_the_means_over_every_pair_of_mobygaze(segments):
 @pytest.mark.nightly
 @pytest.mark.long
 def test_the_segments_of_mobygaze_are_compared_on_windows_of_the_default_length(segments):
-    """MObyGaze has free segments of two annotators, so they are projected onto windows, with rows of both.
+    """MObyGaze has segments of two annotators, each of whom delimited them freely.
 
-    Windows are common to both annotators: they need no other windows then.
+    They are projected onto windows, each with a row for either annotator.
     """
     clips, window_s = on_common_clips(segments)
 
     assert window_s == DEFAULT_WINDOW_S
     assert clips == project(segments, windows(segments, DEFAULT_WINDOW_S), per_annotator=True).manifest
-    clips_again, window_again_s = on_common_clips(clips)
-    assert clips_again == clips
-    assert window_again_s is None
+
+
+@pytest.mark.nightly
+@pytest.mark.long
+def test_labels_that_two_annotators_gave_to_the_same_windows_are_compared_as_they_are(segments):
+    """The segments of MObyGaze are projected onto windows, each with a row for either annotator.
+
+    These are common clips already, so that no window length is given (None), and no label changes.
+    """
+    labels_on_windows, _ = on_common_clips(segments)
+
+    labels_to_compare, window_s = on_common_clips(labels_on_windows)
+
+    assert window_s is None
+    assert labels_to_compare == labels_on_windows
 
 
 @pytest.mark.long

@@ -29,11 +29,14 @@ def clips_of(path, **options):
     ids=["small letters", "capitals: S is a level too", "both, and one no"],
 )
 @pytest.mark.parametrize("heading_of_levels", ["level", "rating"])
-def test_they_are_asked_about_as_yes_and_no_of_the_concept(tmp_path, heading_of_levels, answers, yes):
-    """Somebody answered in Spanish, s and n, whether each of five clips has the concept Body.
+def test_answers_s_and_n_below_a_concept_are_proposed_as_yes_and_no_and_not_as_levels(
+    tmp_path, heading_of_levels, answers, yes
+):
+    """Somebody answered in Spanish, s for sí and n for no, whether each of five clips has the concept Body.
 
-    A column "level", or "rating", holds the levels. Without options the import is refused, proposes to read s
-    as yes of a concept, and not that column Body has the levels of a further annotator (--wide).
+    The clips also have levels, in a column "level" or "rating". S is one of the levels, but even in capitals
+    the column Body must not be taken for the levels of a further annotator, which the option `--wide` would
+    read. The import is refused, and proposes to read the column as a concept, and s (or S) as yes.
     """
     table = table_of_levels_and_answers(tmp_path, heading_of_levels, "Body", answers)
 
@@ -50,12 +53,14 @@ def test_they_are_asked_about_as_yes_and_no_of_the_concept(tmp_path, heading_of_
     ids=["small letters", "capitals: S is a level too", "both, and one no"],
 )
 @pytest.mark.parametrize("heading_of_levels", ["level", "rating"])
-def test_they_are_read_as_answers_of_the_concept_where_the_person_says_so(
+def test_answers_s_and_n_below_a_concept_are_read_where_the_person_says_that_s_means_yes(
     tmp_path, heading_of_levels, answers, yes
 ):
-    """Somebody answered in Spanish, s and n, whether each of five clips has Body. They also have levels.
+    """Somebody answered in Spanish, s for sí and n for no, whether each of five clips has the concept Body.
 
-    The options say which column holds the concept, which the levels if it is not called so, and what s means.
+    The clips also have levels, in a column "level" or "rating". The person's options say that the column Body
+    holds a concept, that "rating" holds the levels, and that s (or S) means yes. Then a clip has Body where
+    the answer is s, and its level is read from the other column, even if S is both an answer and a level.
     """
     table = table_of_levels_and_answers(tmp_path, heading_of_levels, "Body", answers)
     columns = {"concepts": ["Body"]}

@@ -81,26 +81,27 @@ def test_alpha_is_that_of_the_blind_judgements():
     assert round(alpha_of_all_levels.nominal, 3) == -0.9
 
 
-def test_judgements_that_do_not_say_whether_they_are_blind_count_and_are_counted():
-    """AB and CD both judged three windows: one with an empty cell in seen_score, one blindly, one in sight.
+def test_agreement_leaves_out_judgements_in_sight_of_a_score_and_keeps_those_that_may_be_blind():
+    """AB and CD judged three windows: one blindly, one in sight of a score, and one with an empty seen_score.
 
-    An empty cell is what annotations have that were made without any model, so it is not left out. The two
-    judgements in sight are (one of AB, one of CD), and agreement is of the other two windows.
+    An empty cell is what annotations have that were made without any model, so they are used, and their
+    number is told (`n_unknown`: one of AB, one of CD). The two judgements in sight are left out, so that
+    agreement is of the other two windows.
     """
-    rows = []
+    judgements = []
     for annotator in ("AB", "CD"):
         unknown = judged_clip("S", by=annotator, start_s=0, end_s=10, seen_score="")
         blind = judged_clip("EN", by=annotator, start_s=10, end_s=20, seen_score="0")
         in_sight = judged_clip("EN", by=annotator, start_s=20, end_s=30, seen_score="1")
-        rows += [unknown, blind, in_sight]
-    judged = manifest(*rows)
+        judgements += [unknown, blind, in_sight]
+    judged = manifest(*judgements)
 
-    labels_that_count = blind_labels(judged)
-    (pair,) = agreement(judged)
+    labels_to_compare = blind_labels(judged)
+    (agreement_of_ab_and_cd,) = agreement(judged)
 
-    assert labels_that_count.n_left_out == 2
-    assert labels_that_count.n_unknown == 2
-    assert pair.all_levels.n_clips == 2
+    assert labels_to_compare.n_left_out == 2
+    assert labels_to_compare.n_unknown == 2
+    assert agreement_of_ab_and_cd.all_levels.n_clips == 2
 
 
 def test_a_person_judged_blindly_and_in_sight_counts_by_the_blind_judgement():

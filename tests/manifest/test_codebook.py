@@ -90,30 +90,66 @@ def test_a_codebook_can_be_sent_to_another_process(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "key"),
     [
-        ('name = "violence"', 'name = "violence', "line 1"),
-        ('version = "1"\n', "", "version"),
-        ('name = "violence"', 'name = "a/b"', "name"),
-        ('name = "violence"', 'name = "obygaze12"', "name"),
-        ('name = "calm"', 'nam = "calm"', "levels"),
-        ('name = "calm"', 'name = "a;b"', "levels"),
-        ('name = "calm"', 'name = "calm"\nsynonyms = ["Violent"]', "levels"),
-        ('name = "calm"', 'name = "calm"\nposition = 1', "levels"),
-        ("label = false", 'label = "no"', "levels"),
-        ('["gun", "pistol"]', '"gun"', "concepts"),
-        ('negative = ["calm"]', 'negative = ["clam"]', "tasks"),
-        ('negative = ["calm"]', 'negative = ["violent"]', "tasks"),
-        ('negative = ["calm"]', 'negative = ["unsure"]', "tasks"),
-        ("[tasks.calm_violent]", "[tasks.levels]", "tasks"),
-        ("[tasks.calm_violent]", '[tasks."concept:Gun"]', "tasks"),
-        ("[[concepts]]", "[concepts]", "concepts"),
-        ('version = "1"', 'version = "1"\npolicies = ["papers"]', "policies"),
-        ("[[concepts]]", '[[scales]]\nname = "level"\nlevels = ["a", "b"]\n[[concepts]]', "scales"),
-        ("[[concepts]]", '[[scales]]\nname = "x"\nlevels = ["a", "b"]\ncuts = [nan]\n[[concepts]]', "scales"),
+        pytest.param('name = "violence"', 'name = "violence', "line 1", id="no TOML"),
+        pytest.param('version = "1"\n', "", "version", id="no version"),
+        pytest.param('name = "violence"', 'name = "a/b"', "name", id="a name that is a path"),
+        pytest.param('name = "violence"', 'name = "obygaze12"', "name", id="the name of a built-in codebook"),
+        pytest.param('name = "calm"', 'nam = "calm"', "levels", id="a misspelt key of a level"),
+        pytest.param(
+            'name = "calm"', 'name = "a;b"', "levels", id="a level with a semicolon, which parts labels"
+        ),
+        pytest.param(
+            'name = "calm"',
+            'name = "calm"\nsynonyms = ["Violent"]',
+            "levels",
+            id="a synonym that is another level's name",
+        ),
+        pytest.param(
+            'name = "calm"', 'name = "calm"\nposition = 1', "levels", id="a position of one level alone"
+        ),
+        pytest.param("label = false", 'label = "no"', "levels", id="a text where true or false must be"),
+        pytest.param('["gun", "pistol"]', '"gun"', "concepts", id="a text where a list must be"),
+        pytest.param('negative = ["calm"]', 'negative = ["clam"]', "tasks", id="a task of an unknown level"),
+        pytest.param(
+            'negative = ["calm"]', 'negative = ["violent"]', "tasks", id="a level on both sides of a task"
+        ),
+        pytest.param(
+            'negative = ["calm"]', 'negative = ["unsure"]', "tasks", id="a task with a level that is no label"
+        ),
+        pytest.param(
+            "[tasks.calm_violent]",
+            "[tasks.levels]",
+            "tasks",
+            id="a task with the name of the target of all levels",
+        ),
+        pytest.param(
+            "[tasks.calm_violent]",
+            '[tasks."concept:Gun"]',
+            "tasks",
+            id="a task with the name of the target of a concept",
+        ),
+        pytest.param("[[concepts]]", "[concepts]", "concepts", id="a table where a list of tables must be"),
+        pytest.param(
+            'version = "1"', 'version = "1"\npolicies = ["papers"]', "policies", id="an unknown label policy"
+        ),
+        pytest.param(
+            "[[concepts]]",
+            '[[scales]]\nname = "level"\nlevels = ["a", "b"]\n[[concepts]]',
+            "scales",
+            id="a scale with the name of a column that every manifest has",
+        ),
+        pytest.param(
+            "[[concepts]]",
+            '[[scales]]\nname = "x"\nlevels = ["a", "b"]\ncuts = [nan]\n[[concepts]]',
+            "scales",
+            id="a cut of a scale that is not a number",
+        ),
     ],
 )
 def test_an_invalid_codebook_is_refused_with_file_and_key(tmp_path, old, new, key):
     """A valid codebook of violence, a text of TOML, becomes invalid as `old` is replaced in it by `new`.
 
+    It has the levels calm, unsure (which is no label) and violent, the concept Gun and a task, calm_violent.
     The error is one line. It names the file, and the key of the codebook that is wrong, or the line if the
     text is no TOML at all.
     """

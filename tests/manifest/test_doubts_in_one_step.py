@@ -45,41 +45,50 @@ def proposed_words(refusal):
     return dict(re.findall(r"--word '?([^=']+)=(\w*)", str(refusal)))
 
 
-KNOWN_AND_OTHER_HEADING = pytest.mark.parametrize("heading", ["level", "Stufe"])
+LEVELS_BELOW_KNOWN_OR_OTHER_HEADING = pytest.mark.parametrize("heading_of_levels", ["level", "Stufe"])
 
 
-@KNOWN_AND_OTHER_HEADING
+@LEVELS_BELOW_KNOWN_OR_OTHER_HEADING
 @pytest.mark.parametrize(
     ("yes", "no", "proposed_for_yes"),
-    [("是", "否", "ANSWER"), ("s", "n", "yes")],
-    ids=["Chinese words: nothing is guessed", "initials: s is taken for yes"],
+    [
+        pytest.param("是", "否", "ANSWER", id="Chinese words, of which nothing is guessed"),
+        pytest.param("s", "n", "yes", id="initials of sí and no, of which s is guessed to mean yes"),
+    ],
 )
-def test_a_doubtful_level_is_asked_about_together_with_marks_in_other_words(
-    tmp_path, heading, yes, no, proposed_for_yes
+def test_a_level_with_a_question_mark_and_unknown_words_for_yes_are_asked_about_together(
+    tmp_path, heading_of_levels, yes, no, proposed_for_yes
 ):
-    """A table of three clips has a doubtful level, `EN?`, and marks below two concepts that nobody explained.
+    """A table of three clips has the level EN? once, and below two concepts unknown words for yes and no.
 
-    One refusal asks about both, so that nobody answers one and is refused for the other. It proposes options
-    `--word WORD=MEANING`, with LABEL or ANSWER (yes or no) for a meaning that cannot be guessed.
+    One refusal asks about both, so that nobody answers one question and is then refused for the other. It
+    proposes options `--word WORD=MEANING`, with LABEL or ANSWER for a meaning that can't be guessed. The
+    levels stand below "level", or below "Stufe" and are named by an option.
     """
-    table = write_three_clips(tmp_path, yes=yes, no=no, heading=heading)
+    table = write_three_clips(tmp_path, yes=yes, no=no, heading=heading_of_levels)
 
     with pytest.raises(ManifestError) as refusal:
-        labels_of(table, columns=columns_with_levels_below(heading))
+        labels_of(table, columns=columns_with_levels_below(heading_of_levels))
 
     meaning_proposed_for = proposed_words(refusal.value)
     assert meaning_proposed_for["EN?"] == "LABEL"
     assert meaning_proposed_for[yes] == proposed_for_yes
 
 
-@KNOWN_AND_OTHER_HEADING
+@LEVELS_BELOW_KNOWN_OR_OTHER_HEADING
 @pytest.mark.parametrize(("yes", "no"), [("是", "否"), ("s", "n")])
-def test_one_answer_serves_a_doubtful_level_and_marks_in_other_words(tmp_path, heading, yes, no):
-    """The person says what the level `EN?` and both marks mean, and the three clips are read."""
-    path = write_three_clips(tmp_path, yes=yes, no=no, heading=heading)
+def test_a_table_is_read_once_the_person_explains_its_level_with_a_question_mark_and_its_yes_and_no(
+    tmp_path, heading_of_levels, yes, no
+):
+    """A table of three clips has the level EN? once, and below two concepts unknown words for yes and no.
+
+    The person says with one command what all three words mean. The levels stand below "level", or below
+    "Stufe" and are named by an option.
+    """
+    path = write_three_clips(tmp_path, yes=yes, no=no, heading=heading_of_levels)
     meaning_of_words = {"EN?": "EN", yes: "yes", no: "no"}
 
-    labels = labels_of(path, columns=columns_with_levels_below(heading), words=meaning_of_words)
+    labels = labels_of(path, columns=columns_with_levels_below(heading_of_levels), words=meaning_of_words)
 
     assert labels == [("HN", ("Body",)), ("EN", ("Look",)), ("S", ("Body",))]
 

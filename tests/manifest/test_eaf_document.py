@@ -101,27 +101,37 @@ def test_of_overlapping_spans_of_one_annotator_the_higher_level_is_compared(is_h
     assert conflicts((*of_ann, of_ben), MOBYGAZE) == []
 
 
-@pytest.mark.parametrize(
-    ("further_mark", "expected"),
-    [
-        ((), [(0.0, 10.0, "ann: S; ben: EN")]),
-        ((clip_of_film_f("ben", start_s=40.0, end_s=50.0, level="EN"),), []),
-    ],
-    ids=["who marks only what he finds", "who marks every answer"],
+CLIPS_OF_ANN_AND_BEN = (
+    clip_of_film_f("ann", start_s=0.0, end_s=10.0, level="S"),
+    clip_of_film_f("ann", start_s=20.0, end_s=30.0, level="S"),
+    clip_of_film_f("ben", start_s=20.0, end_s=30.0, level="S"),
 )
-def test_what_one_of_two_annotators_did_not_mark_is_settled_as_it_is_counted(further_mark, expected):
-    """Ann marks S up to 10 s, where Ben marks nothing, and both mark S from 20 s on.
+"""Ann marks S up to 10 s, where Ben marks nothing; both mark S from 20 to 30 s."""
 
-    So they differ up to 10 s: Ben overlooked it, which is the lowest level, EN. But if Ben also marks EN
-    elsewhere, he says nothing of what he did not mark.
+
+def test_time_that_an_annotator_left_unmarked_is_a_conflict_if_they_mark_only_what_they_find():
+    """Ann marks S up to 10 s and from 20 to 30 s, and Ben only from 20 to 30 s.
+
+    Ben gives no label of the lowest level, EN, so what he leaves unmarked means that nothing is there. Up to
+    10 s the two differ, and a person has to settle it.
     """
-    of_both = [clip_of_film_f(name, start_s=20.0, end_s=30.0, level="S") for name in ("ann", "ben")]
-    clips = (clip_of_film_f("ann", start_s=0.0, end_s=10.0, level="S"), *of_both, *further_mark)
+    spans_of_conflict = conflicts(CLIPS_OF_ANN_AND_BEN, MOBYGAZE)
 
-    spans_of_conflict = conflicts(clips, MOBYGAZE)
+    assert spans_of_conflict == [(0.0, 10.0, "ann: S; ben: EN")]
 
-    before_20_s = [span for span in spans_of_conflict if span[0] < 20]
-    assert before_20_s == expected
+
+def test_time_that_an_annotator_left_unmarked_is_no_conflict_if_they_mark_the_lowest_level_too():
+    """Ann marks S up to 10 s and from 20 to 30 s, and Ben S from 20 to 30 s and EN from 40 to 50 s.
+
+    EN is the lowest level, so Ben marks also that nothing is there, and says nothing of the time up to 10 s,
+    which he left unmarked.
+    """
+    en_by_ben = clip_of_film_f("ben", start_s=40.0, end_s=50.0, level="EN")
+
+    spans_of_conflict = conflicts((*CLIPS_OF_ANN_AND_BEN, en_by_ben), MOBYGAZE)
+
+    conflicts_up_to_20_s = [span for span in spans_of_conflict if span[0] < 20]
+    assert conflicts_up_to_20_s == []
 
 
 def test_a_label_of_nobody_is_no_annotators_to_settle(two_annotators):

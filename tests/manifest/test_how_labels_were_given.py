@@ -124,11 +124,12 @@ def test_a_machines_mark_stays_on_the_labels_that_it_gave():
     assert c2.extras["perceives"] == ""
 
 
-def test_the_definition_stays_so_that_two_of_them_are_refused_later_too():
+def test_judgements_of_two_definitions_are_not_merged_even_if_each_was_projected_onto_clips_before():
     """A definition is the digest of the texts that annotators read: AB judged under 0123, CD under 4567.
 
-    Their tables are projected one by one on the clips c1 and c2, which gives each annotator two rows.
-    Judgements of two definitions answer two questions, so the rows cannot be merged.
+    Judgements of two definitions answer two questions, and must not be merged. AB and CD judged a span from 0
+    to 20 s, which is projected onto the clips c1 and c2: two rows for each annotator. These must keep the
+    definition, or nobody could tell any more that they don't belong together.
     """
     by_ab = manifest(judged_clip("S", by="AB", start_s=0, end_s=20, definition="0123"))
     by_cd = manifest(judged_clip("S", by="CD", start_s=0, end_s=20, definition="4567"))

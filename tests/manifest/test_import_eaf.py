@@ -138,10 +138,24 @@ def test_annotators_may_be_named_in_tiers(document_of_lea, tmp_path):
     assert (clip.level, clip.concepts) == ("S", ("Body",))
 
 
-def test_a_document_without_a_model_does_not_say_that_no_score_was_in_sight(document_of_lea, tmp_path):
-    """Léa may have seen a model's score on a page. Her labels say nothing of it, as those in a TextGrid.
+def test_labels_of_a_document_without_a_model_are_not_called_blind(document_of_lea, tmp_path):
+    """A document of ELAN has labels of Léa D., and no scores of a model.
 
-    A tier whose name says that she judged blindly does say it.
+    She may have seen a model's score on a page, so that nothing is known: the column seen_score is not
+    filled.
+    """
+    (clip,) = import_spans([document_of_lea], tmp_path, movie="tt1").manifest
+
+    assert clip.level == "S"
+    assert "seen_score" not in clip.extras
+
+
+def test_labels_on_a_tier_of_praat_say_as_little_of_a_score_as_those_on_a_tier_of_elan(
+    document_of_lea, tmp_path
+):
+    """Léa D. gave the level "sure", from 0 to .5 s, in a document of ELAN and in a TextGrid of Praat.
+
+    Neither says whether she saw a model's score. Both labels become clips with the same further columns.
     """
     textgrid = tmp_path / "tt1.TextGrid"
     textgrid.write_text(
@@ -149,17 +163,24 @@ def test_a_document_without_a_model_does_not_say_that_no_score_was_in_sight(docu
         '"IntervalTier"\n"human: level@Léa D."\n0\n1\n1\n0\n0.5\n"sure"\n',
         encoding="utf-8",
     )
-    blind = tmp_path / "blind.eaf"
-    blind_text = document_of_lea.read_text(encoding="utf-8").replace("human: level@", "human: level, blind@")
-    blind.write_text(blind_text.replace("human: concepts@", "human: concepts, blind@"), encoding="utf-8")
 
     (in_elan,) = import_spans([document_of_lea], tmp_path, movie="tt1").manifest
     (in_praat,) = import_spans([textgrid], tmp_path).manifest
-    (judged_blindly,) = import_spans([blind], tmp_path, movie="tt1").manifest
 
-    assert "seen_score" not in in_elan.extras
     assert in_elan.extras == in_praat.extras
-    assert judged_blindly.extras["seen_score"] == "0"
+
+
+def test_labels_on_tiers_of_elan_whose_names_say_blind_are_blind(document_of_lea, tmp_path):
+    """The tiers of Léa D. are renamed to "human: level, blind@Léa D." and "human: concepts, blind@Léa D."."""
+    text = document_of_lea.read_text(encoding="utf-8")
+    text = text.replace("human: level@", "human: level, blind@")
+    text = text.replace("human: concepts@", "human: concepts, blind@")
+    blind_document = tmp_path / "blind.eaf"
+    blind_document.write_text(text, encoding="utf-8")
+
+    (clip,) = import_spans([blind_document], tmp_path, movie="tt1").manifest
+
+    assert clip.extras["seen_score"] == "0"
 
 
 def test_a_document_that_does_not_name_its_film_is_refused_unless_the_user_does(document_of_lea, tmp_path):
@@ -172,18 +193,22 @@ def test_a_document_that_does_not_name_its_film_is_refused_unless_the_user_does(
 
 
 def with_a_level_that_is_none(text):
+    """Have AB give the level "Sur", which the codebook doesn't have."""
     return with_annotations_of_ab(text, levels=["Sur"])
 
 
 def with_a_concept_that_is_none(text):
+    """Have AB mark the concept "Bodi", which the codebook doesn't have."""
     return with_annotations_of_ab(text, levels=["S", "HN"], concepts=["Bodi"])
 
 
 def without_the_annotator(text):
+    """Let the tiers of AB's levels name no annotator."""
     return with_annotations_of_ab(text, levels=["S", "HN"]).replace('ANNOTATOR="AB"', "")
 
 
 def without_the_end_of_the_first_level(text):
+    """Take the time from the slot, at 2.75 s, where AB's first level ends."""
     return with_annotations_of_ab(text, levels=["S", "HN"]).replace('TIME_VALUE="2750"', "")
 
 
@@ -192,10 +217,12 @@ def no_document_of_elan(_):
 
 
 def with_a_document_type(text):
+    """Put a document type with an entity before the document, as XML allows and attackers use."""
     return text.replace("<ANN", "<!DOCTYPE a [<!ENTITY b 'c'>]><ANN", 1)
 
 
 def in_frames_of_pal(text):
+    """Say that all times of the document are frames, 25 a second, and not milliseconds."""
     return text.replace('TIME_UNITS="milliseconds"', 'TIME_UNITS="PAL-frames"')
 
 
@@ -225,17 +252,33 @@ def test_a_document_that_cannot_be_read_is_refused_with_the_reason(
         import_spans([document], tmp_path, kind="eaf")
 
 
-@pytest.mark.parametrize("column", ["", "seen_score"], ids=["not said", "in sight"])
-def test_clips_of_a_document_get_no_ids_that_a_manifest_beside_it_has(document_of_lea, tmp_path, column):
-    """Léa's manifest of an earlier import has the clip tt1-Lea-D-0001, and her new document another span."""
-    cell = "1" if column else ""
-    earlier = tmp_path / "earlier.csv"
-    earlier.write_text(
-        f"clip_id,movie,start_s,end_s,level,annotator,{column}\ntt1-Lea-D-0001,tt1,7,9,EN,Léa D.,{cell}\n",
-        encoding="utf-8",
-    )
+@pytest.mark.parametrize(
+    ("headings", "row"),
+    [
+        pytest.param(
+            "clip_id,movie,start_s,end_s,level,annotator",
+            "tt1-Lea-D-0001,tt1,7,9,EN,Léa D.",
+            id="a manifest that does not say whether a score was seen",
+        ),
+        pytest.param(
+            "clip_id,movie,start_s,end_s,level,annotator,seen_score",
+            "tt1-Lea-D-0001,tt1,7,9,EN,Léa D.,1",
+            id="a manifest of labels in sight of a score",
+        ),
+    ],
+)
+def test_clips_of_a_document_of_elan_get_ids_that_no_manifest_imported_with_it_has(
+    document_of_lea, tmp_path, headings, row
+):
+    """Clips of a document get ids by their film, annotator and number: the first would be tt1-Lea-D-0001.
 
-    clips = import_spans([document_of_lea, earlier], tmp_path, movie="tt1").manifest
+    A manifest of an earlier import, which is imported beside the document, has that id for a clip from 7 to
+    9 s. So the clip of the document, from 0 to .5 s, becomes tt1-Lea-D-0002.
+    """
+    earlier_manifest = tmp_path / "earlier.csv"
+    earlier_manifest.write_text(f"{headings}\n{row}\n", encoding="utf-8")
 
-    ids = {clip.level: clip.clip_id for clip in clips}
-    assert ids == {"EN": "tt1-Lea-D-0001", "S": "tt1-Lea-D-0002"}
+    clips = import_spans([document_of_lea, earlier_manifest], tmp_path, movie="tt1").manifest
+
+    id_of_level = {clip.level: clip.clip_id for clip in clips}
+    assert id_of_level == {"EN": "tt1-Lea-D-0001", "S": "tt1-Lea-D-0002"}

@@ -85,10 +85,19 @@ def test_a_length_that_is_missing_zero_or_infinite_is_refused(film_s, window_s, 
 
 
 @pytest.mark.parametrize(
-    "second_file", ["b/Birds.mkv", "b/birds.mp4", "b/B\u0131rds.mp4"], ids=["a suffix", "case", "a dotless i"]
+    "second_file",
+    [
+        pytest.param("b/Birds.mkv", id="another suffix"),
+        pytest.param("b/birds.mp4", id="a small letter"),
+        pytest.param("b/B\u0131rds.mp4", id="an i without a dot, which looks alike"),
+    ],
 )
 def test_two_files_that_would_be_one_movie_are_refused_by_their_paths(second_file):
-    """There are no clips yet that a message could name, and names of files are not spelled alike at will."""
+    """A movie is named by its file, and two names that are alike but for case or looks are one movie.
+
+    Birds.mp4 and a file of such a name in another folder would be one film in two. Elsewhere a message names
+    the clips of both; here there are none yet, so it names the files. These need not exist for that.
+    """
     films = [Film(ROOT / "Birds.mp4", end_s=10.0), Film(ROOT / second_file, end_s=10.0)]
 
     with pytest.raises(ManifestError) as refusal:

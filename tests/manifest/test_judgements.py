@@ -179,18 +179,21 @@ def test_labels_judged_under_two_definitions_are_not_merged(merge):
 
 
 @WHAT_MERGES_LABELS
-def test_labels_judged_under_a_definition_that_is_not_recorded_are_merged(merge):
-    """CD judged with an earlier version of the program, which did not write its definition.
+def test_judgements_under_a_known_and_an_unrecorded_definition_are_not_refused_to_be_merged(merge):
+    """AB and CD judged two windows. AB's judgements have the definition of what they read.
 
-    Nothing contradicts that it was the definition of AB, so nothing is refused.
+    CD judged with an earlier version of the program, which did not write it: an empty definition. It may have
+    been that of AB, so whatever merges labels must take both and raise no error, as it does for two
+    definitions.
     """
-    judged = two_windows_by_two_judges(definition_of_one="")
-    without_definitions_of_cd = []
-    for clip in judged:
-        definition = clip.extras["definition"] if clip.annotator == "AB" else ""
-        without_definitions_of_cd.append(replace(clip, extras={**clip.extras, "definition": definition}))
-
-    merge(manifest_of(*without_definitions_of_cd))
+    merge(
+        manifest_of(
+            judged_clip("AB", start_s=0, definition=DEFINITION),
+            judged_clip("CD", start_s=0, level="EN", definition=""),
+            judged_clip("AB", start_s=46, definition=DEFINITION),
+            judged_clip("CD", start_s=46, definition=""),
+        )
+    )
 
 
 @pytest.mark.parametrize(

@@ -151,21 +151,34 @@ def test_an_annotation_without_a_level_cannot_be_projected():
         project(annotations, clips, threshold=0.2)
 
 
-@pytest.mark.parametrize(("how", "expected"), [("highest", "high"), ("any", "high"), ("both", "low")])
+@pytest.mark.parametrize(
+    ("how", "merged_rank"),
+    [
+        pytest.param("highest", "high", id="highest: the highest rank"),
+        pytest.param("any", "high", id="any: the highest rank"),
+        pytest.param("both", "low", id="both: the rank that everybody reaches"),
+    ],
+)
 @pytest.mark.parametrize("level", ["S", None], ids=["beside a level", "on the scale alone"])
-def test_ranks_on_a_scale_are_merged_like_levels_whoever_stands_first(how, expected, level):
-    """Ada gives low, Bo high, and Cy no rank. No row order makes another film of them."""
+def test_ranks_of_a_clip_on_a_scale_are_merged_like_its_levels_in_any_order_of_annotators(
+    how, merged_rank, level
+):
+    """Of one clip, Ada gives low on the scale valence, Bo high, and Cy no rank.
+
+    All three give the level S, or no level. Whoever stands first in the manifest, the merged clip is the
+    same; who gives no rank doesn't count.
+    """
     scale = Scale("valence", (Level("low"), Level("middle"), Level("high")))
     codebook = Codebook("moods", "1", (Level("EN"), Level("S")), scales=(scale,))
-    rows = [
-        Clip("c", "m", level=level, annotator=annotator, extras={"valence": cell})
-        for annotator, cell in (("Ada", "low"), ("Bo", "high"), ("Cy", ""))
+    clips = [
+        Clip("c", "m", level=level, annotator=annotator, extras={"valence": rank})
+        for annotator, rank in (("Ada", "low"), ("Bo", "high"), ("Cy", ""))
     ]
 
-    for order in permutations(rows):
-        (merged,) = merge_annotators(Manifest(order, Path(), codebook), how)
+    for clips_in_an_order in permutations(clips):
+        (merged,) = merge_annotators(Manifest(clips_in_an_order, Path(), codebook), how)
 
-        assert merged.extras["valence"] == expected
+        assert merged.extras["valence"] == merged_rank
         assert merged.level == level
 
 

@@ -172,10 +172,11 @@ def test_existing_columns_are_not_replaced():
 
 @pytest.mark.long
 def test_the_films_of_mobygaze_are_assigned_evenly(segments):
-    """MObyGaze has 20 films, whose windows of 46 s four people annotate: all of them 2 films for calibration.
+    """MObyGaze has 20 films, whose windows of 46 s are assigned to four people.
 
-    The other 18 by two people each are 36, or 9 for each of four people. So each has 2 + 9 = 11 films, and
-    the minutes of one exceed those of another by less than 10 %.
+    Two films are for calibration: all four annotate them. Each of the other 18 films is annotated by two
+    people, which makes 36 assignments, or 9 for each person. So each person has 2 + 9 = 11 films, and nobody
+    has 10 % more minutes than another.
     """
     annotators = ("AB", "CD", "EF", "GH")
     windows_of_46_s = windows(segments, seconds=46)
@@ -305,18 +306,23 @@ def test_a_round_without_clips_is_refused(tmp_path):
         assign(Manifest((), tmp_path), FOUR_ANNOTATORS, each=2)
 
 
-def test_a_round_of_clips_that_were_labelled_before_says_nothing_of_how_these_labels_were_given():
-    """A machine answered about the clip, and AB judged it in sight of a score. What CD will say is CD's."""
-    of_ab = {"seen_score": "1", "model": "", "note": "dark"}
-    of_machine = {"seen_score": "", "model": "vlm-7b", "note": "dark"}
-    labelled = (
-        Clip("c", "m", level="S", annotator="AB", extras=of_ab),
-        Clip("c", "m", level="S", annotator="vlm", extras=of_machine),
+def test_a_clip_that_is_assigned_to_somebody_keeps_nothing_of_how_others_labelled_it():
+    """AB judged a clip in sight of a model's score (seen_score 1), and the machine vlm-7b answered about it.
+
+    The clip is assigned to CD, who labels it EN. CD is no machine, and nothing is known of whether CD saw a
+    score, so that neither column of the earlier labels may come along. A note on the clip itself does.
+    """
+    labelled_before = (
+        Clip("c", "m", level="S", annotator="AB", extras={"seen_score": "1", "model": "", "note": "dark"}),
+        Clip(
+            "c", "m", level="S", annotator="vlm", extras={"seen_score": "", "model": "vlm-7b", "note": "dark"}
+        ),
     )
 
-    (clip,) = assign(Manifest(labelled, Path()), ["CD"], each=1)
+    (assigned_to_cd,) = assign(Manifest(labelled_before, Path()), ["CD"], each=1)
 
-    labelled_by_cd = Manifest((replace(clip, level="EN"),), Path())
+    labelled_by_cd = Manifest((replace(assigned_to_cd, level="EN"),), Path())
     assert machines_of(labelled_by_cd) == ()
-    assert judgements_of(labelled_by_cd).every[0].is_blind is None
-    assert clip.extras["note"] == "dark"
+    (judgement,) = judgements_of(labelled_by_cd).every
+    assert judgement.is_blind is None
+    assert assigned_to_cd.extras["note"] == "dark"

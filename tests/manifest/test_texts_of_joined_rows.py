@@ -38,24 +38,37 @@ def test_a_text_that_is_repeated_stands_once(tmp_path, notes, joined):
     assert note_of_joined_rows(tmp_path, *notes) == joined
 
 
-@pytest.mark.parametrize(
-    ("seen_scores", "concepts"),
-    [(("0", "1"), ()), (("0", "0"), ("Body",)), (("0", ""), ("Body",))],
-    ids=["in sight", "blindly too", "not said again"],
-)
-def test_concepts_that_were_seen_in_sight_of_a_score_join_no_blind_level(tmp_path, seen_scores, concepts):
-    """A row says the level of the span, which was given blindly, and the next one a concept.
+HEADINGS_OF_LABELS = "movie,start_s,end_s,level,concepts,annotator,seen_score"
 
-    A concept that joins no level stays a label of its own, as on tiers.
+
+def labels_of(path):
+    """Import a table, and return level, concepts and seen_score of each clip."""
+    clips = import_spans([path], path.parent).manifest
+    return [(clip.level, clip.concepts, clip.extras["seen_score"]) for clip in clips]
+
+
+@pytest.mark.parametrize("seen_score_of_concept", ["0", ""], ids=["blind too", "not said of the concept"])
+def test_a_blind_level_and_a_concept_in_another_row_of_the_span_are_joined(tmp_path, seen_score_of_concept):
+    """Annotator A gave a span the level S blindly (seen_score 0) in one row, and in another the concept Body.
+
+    The row of the concept says that it was blind too, or nothing of it: then both rows are one clip.
     """
-    of_level, of_concept = seen_scores
-    rows = [f"m,0,5,S,,A,{of_level}", f"m,0,5,,Body,A,{of_concept}", "m,5,9,EN,,A,0", "m,5,9,,Look,A,0"]
     path = tmp_path / "long.csv"
-    path.write_text("\n".join(["movie,start_s,end_s,level,concepts,annotator,seen_score", *rows]) + "\n")
+    rows = ["m,0,5,S,,A,0", f"m,0,5,,Body,A,{seen_score_of_concept}"]
+    path.write_text("\n".join([HEADINGS_OF_LABELS, *rows]) + "\n")
 
-    first, *not_joined, second = import_spans([path], tmp_path).manifest
+    assert labels_of(path) == [("S", ("Body",), "0")]
 
-    assert (first.level, first.concepts, first.extras["seen_score"]) == ("S", concepts, "0")
-    own_labels = [] if concepts else [(None, ("Body",), "1")]
-    assert [(clip.level, clip.concepts, clip.extras["seen_score"]) for clip in not_joined] == own_labels
-    assert (second.level, second.concepts) == ("EN", ("Look",))
+
+def test_a_concept_that_was_marked_in_sight_of_a_score_joins_no_blind_level_of_its_span(tmp_path):
+    """Annotator A gave the span from 0 to 5 s the level S blindly (seen_score 0), in one row.
+
+    Another row has the concept Body, which A marked in sight of a model's score (1). Joined, it would be
+    called blind too, so it becomes a clip without a level. The rows of the next span are both blind, and are
+    joined.
+    """
+    path = tmp_path / "long.csv"
+    rows = ["m,0,5,S,,A,0", "m,0,5,,Body,A,1", "m,5,9,EN,,A,0", "m,5,9,,Look,A,0"]
+    path.write_text("\n".join([HEADINGS_OF_LABELS, *rows]) + "\n")
+
+    assert labels_of(path) == [("S", (), "0"), (None, ("Body",), "1"), ("EN", ("Look",), "0")]

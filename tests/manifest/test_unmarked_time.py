@@ -63,18 +63,30 @@ def levels_of_windows(projection):
 @pytest.mark.parametrize(
     ("marks", "is_every_answer_marked"),
     [
-        ([mark(start_s=0, end_s=10, level="S")], False),
-        ([mark(start_s=0, end_s=10, level="S"), mark(start_s=20, end_s=30, level="NS")], False),
-        ([mark(start_s=0, end_s=10, level="S"), mark(start_s=20, end_s=30, level="EN")], True),
-        ([mark(start_s=0, end_s=10, level="S", place=1)], True),
+        pytest.param([mark(start_s=0, end_s=10, level="S")], False, id="S alone"),
+        pytest.param(
+            [mark(start_s=0, end_s=10, level="S"), mark(start_s=20, end_s=30, level="NS")],
+            False,
+            id="S and the doubtful NS",
+        ),
+        pytest.param(
+            [mark(start_s=0, end_s=10, level="S"), mark(start_s=20, end_s=30, level="EN")],
+            True,
+            id="S and the lowest level EN",
+        ),
+        pytest.param(
+            [mark(start_s=0, end_s=10, level="S", place=1)], True, id="S in a window that was drawn"
+        ),
     ],
-    ids=["only what is found", "and what is not sure", "the lowest level too", "a window that was drawn"],
 )
-def test_who_marks_the_lowest_level_or_drawn_windows_marks_every_answer(marks, is_every_answer_marked):
-    """AB's marks are all answers of AB if AB also marks the lowest level of ObyGaze12, EN: nothing is there.
+def test_unmarked_time_is_no_answer_of_who_marks_the_lowest_level_or_judges_drawn_windows(
+    marks, is_every_answer_marked
+):
+    """Time of a film that an annotator left unmarked may mean "nothing is there", or that nobody answered.
 
-    So they are if AB judged windows that were drawn for it, which have their place in the draw, here 1.
-    Whoever marks only what they find, S or the doubtful NS, answers for unmarked time too: nothing is there.
+    Whoever marks only what they find, S or the doubtful NS of ObyGaze12, means the first. Whoever marks
+    "nothing is there" too, which is its lowest level EN, marks every answer. So does who judges windows that
+    were drawn, as these have their place in the draw, here 1: other time was never asked about.
     """
     assert marks_every_answer(marks, OBYGAZE12) == is_every_answer_marked
 
@@ -207,11 +219,12 @@ def test_one_annotator_who_marks_every_answer_says_which_time_is_compared():
     assert alpha.value.segments == pytest.approx(1.0)
 
 
-def test_who_marked_nothing_of_the_time_that_is_compared_answered_all_the_same():
-    """AB marks what is S and what is EN up to 60 s, so that this time is compared.
+def test_time_in_which_one_annotator_marked_nothing_counts_as_said_to_be_empty():
+    """AB marks all of the first 60 s, as S or as EN (nothing is there), so that this time is compared.
 
-    CD marks only what they find, an S at 80 s, and so says that in the first 60 s nothing is there. AB marked
-    S there: they do not agree more than by chance, and alpha is at most 0.
+    CD marks only what they find, which is an S at 80 s: they watched the film, and say by leaving the first
+    60 s unmarked that nothing is there. AB saw an S there, so they agree no more than by chance:
+    Krippendorff's alpha of their segments is at most 0, and not undefined.
     """
     by_ab = [
         mark(start_s=0, end_s=30, level="EN", annotator="AB"),
@@ -223,7 +236,8 @@ def test_who_marked_nothing_of_the_time_that_is_compared_answered_all_the_same()
     (alpha,) = unitised_alphas(manifest(*by_ab, *by_cd))
 
     assert alpha.annotators == ("AB", "CD")
-    assert alpha.value.segments <= 0
+    alpha_of_segments = alpha.value.segments
+    assert alpha_of_segments <= 0
 
 
 def test_annotators_without_time_in_common_are_not_compared():
@@ -272,24 +286,22 @@ def test_two_marks_of_one_second_cover_it_once():
     assert levels_of_windows(projection) == [None, None, "EN", None]
 
 
-def test_only_labels_with_times_say_which_time_is_compared():
-    """AB answers from 10 to 40 s, and CD from 0 to 60 s; from 10 to 40 s they are compared.
+def test_two_annotators_are_compared_only_in_time_that_both_gave_a_label():
+    """AB labels 10 to 40 s, and CD 0 to 60 s, so that their labels are cut to 10 to 40 s.
 
-    AB also was assigned a clip at 70 s that has no level yet, and judged one without times. CD's first
-    answer ends where the time begins that is compared: nothing of it is left.
+    Of CD's label from 0 to 10 s nothing is left. Two other clips of AB make this time no longer: one at 70 s
+    that AB was assigned but has not labelled yet, and a label of the whole film, which has no times.
     """
     by_ab = [mark(start_s=10, end_s=30, level="S"), mark(start_s=30, end_s=40, level="EN")]
-    of_no_length_yet = [
-        mark(start_s=70, end_s=80, level=None),
-        Clip("whole", "tt1", level="EN", annotator="AB"),
-    ]
+    clip_without_label = mark(start_s=70, end_s=80, level=None)
+    label_without_times = Clip("whole", "tt1", level="EN", annotator="AB")
     by_cd = [
         mark(start_s=0, end_s=10, level="EN", annotator="CD"),
         mark(start_s=10, end_s=35, level="S", annotator="CD"),
         mark(start_s=35, end_s=60, level="EN", annotator="CD"),
     ]
 
-    compared = in_common_stretches(manifest(*by_ab, *of_no_length_yet, *by_cd))
+    compared = in_common_stretches(manifest(*by_ab, clip_without_label, label_without_times, *by_cd))
 
     spans = [(clip.annotator, clip.start_s, clip.end_s) for clip in compared if clip.start_s is not None]
     assert spans == [("AB", 10, 30), ("AB", 30, 40), ("CD", 10, 35), ("CD", 35, 40)]

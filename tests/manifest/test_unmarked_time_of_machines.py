@@ -20,17 +20,24 @@ def free_segment(start_s, end_s):
     return Clip("segment", "film", start_s=start_s, end_s=end_s, level="S", annotator="AB", extras=extras)
 
 
-def test_a_machine_marks_every_answer_and_a_person_who_delimits_what_they_find_does_not():
-    """A machine answered S about a clip: of clips that it was not asked about, it says nothing.
+def test_time_that_a_machine_did_not_mark_is_no_answer_of_the_machine():
+    """A machine answered S about a clip from 0 to 40 s. Of time that it was not asked about it says nothing.
 
-    AB, a person, delimited a segment of S, and so says that the rest of the film is not S.
+    So its marks are all of its answers, unlike those of a person who delimits what they find.
     """
-    codebook = builtin_codebook("obygaze12")
     answers_of_machine = [answer(FIRST, "S")]
+
+    assert marks_every_answer(answers_of_machine, builtin_codebook("obygaze12"))
+
+
+def test_time_that_a_person_who_delimits_segments_did_not_mark_is_an_answer_as_well():
+    """AB, a person, watched a film and delimited a segment of S, from 0 to 30 s.
+
+    So AB also says that the rest of the film is not S, and the segment is not AB's only answer.
+    """
     segments_of_person = [free_segment(start_s=0.0, end_s=30.0)]
 
-    assert marks_every_answer(answers_of_machine, codebook)
-    assert not marks_every_answer(segments_of_person, codebook)
+    assert not marks_every_answer(segments_of_person, builtin_codebook("obygaze12"))
 
 
 def test_a_clip_that_a_machine_refused_is_not_the_lowest_level():

@@ -21,12 +21,12 @@ def card_of(model):
 
 
 @pytest.fixture
-def card_of_words_s():
-    """The card of a model of two levels that comes with the package."""
+def good_card():
+    """The card, as JSON values, of a model of two levels that comes with the package."""
     return card_of(ZOO / "words-s-1.0.0.model")
 
 
-def refusal_of(card):
+def message_that_refuses(card):
     """Return the message that refuses a card; it has one line."""
     with pytest.raises(ModelError) as refused:
         parse_card(card, "a.model")
@@ -58,21 +58,21 @@ def test_the_card_of_every_model_that_was_trained_is_read(model):
     ],
     ids=["none", "one", "one without a level", "two equal ones", "one level in both"],
 )
-def test_levels_that_do_not_divide_clips_into_classes_are_refused(card_of_words_s, classes, found):
+def test_levels_that_do_not_divide_clips_into_classes_are_refused(good_card, classes, found):
     """A model of levels tells apart clips of two classes, and no clip is of both."""
-    card_of_words_s["target"]["classes"] = classes
+    good_card["target"]["classes"] = classes
 
-    message = refusal_of(card_of_words_s)
+    message = message_that_refuses(good_card)
 
     assert "'target'" in message
     assert found in message
 
 
-def test_a_concept_needs_no_classes(card_of_words_s):
+def test_a_concept_needs_no_classes(good_card):
     """Models that were joined from sums over films have none."""
-    card_of_words_s["target"] |= {"kind": "concept", "name": "concept:Body", "concept": "Body", "classes": []}
+    good_card["target"] |= {"kind": "concept", "name": "concept:Body", "concept": "Body", "classes": []}
 
-    assert parse_card(card_of_words_s, "a.model").target["classes"] == []
+    assert parse_card(good_card, "a.model").target["classes"] == []
 
 
 @pytest.mark.parametrize(
@@ -84,26 +84,26 @@ def test_a_concept_needs_no_classes(card_of_words_s):
     ],
     ids=["an AUC below", "an AUC above", "an end before the beginning"],
 )
-def test_an_auc_outside_of_its_interval_is_refused(card_of_words_s, auc, low, high, problem):
+def test_an_auc_outside_of_its_interval_is_refused(good_card, auc, low, high, problem):
     """The interval is around the mean over films, and always holds it."""
-    card_of_words_s["evidence"] |= {"auc": auc, "auc_low": low, "auc_high": high}
+    good_card["evidence"] |= {"auc": auc, "auc_low": low, "auc_high": high}
 
-    assert f"'evidence': {problem}" in refusal_of(card_of_words_s)
+    assert f"'evidence': {problem}" in message_that_refuses(good_card)
 
 
-def test_an_auc_at_the_end_of_its_interval_is_read(card_of_words_s):
+def test_an_auc_at_the_end_of_its_interval_is_read(good_card):
     """Where all films have the AUC 1, the interval ends there."""
-    card_of_words_s["evidence"] |= {"auc": 1.0, "auc_low": 0.29, "auc_high": 1.0}
+    good_card["evidence"] |= {"auc": 1.0, "auc_low": 0.29, "auc_high": 1.0}
 
-    assert parse_card(card_of_words_s, "a.model").evidence["auc"] == 1
+    assert parse_card(good_card, "a.model").evidence["auc"] == 1
 
 
 @pytest.mark.parametrize("share", [0, 1])
-def test_0_and_1_are_shares(card_of_words_s, share):
+def test_0_and_1_are_shares(good_card, share):
     """An AUC and the probability that a model is skilled are from 0 to 1, both included."""
-    card_of_words_s["evidence"] |= {"auc": share, "auc_low": 0.0, "auc_high": 1.0, "p_skilled": share}
+    good_card["evidence"] |= {"auc": share, "auc_low": 0.0, "auc_high": 1.0, "p_skilled": share}
 
-    assert parse_card(card_of_words_s, "a.model").evidence["auc"] == share
+    assert parse_card(good_card, "a.model").evidence["auc"] == share
 
 
 @pytest.mark.parametrize(
@@ -119,66 +119,80 @@ def test_0_and_1_are_shares(card_of_words_s, share):
     ],
     ids=["auc below 0", "whole auc", "huge auc", "auc above 1", "auc_low", "auc_high", "p_skilled"],
 )
-def test_evidence_that_is_no_share_is_refused(card_of_words_s, name, value):
+def test_evidence_that_is_no_share_is_refused(good_card, name, value):
     """An AUC of 10 to the power of 30 ended in a traceback where it was written; one of 1.5 was printed."""
-    card_of_words_s["evidence"] |= {"auc": 0.7, "auc_low": 0.6, "auc_high": 0.8} | {name: value}
+    good_card["evidence"] |= {"auc": 0.7, "auc_low": 0.6, "auc_high": 0.8} | {name: value}
 
-    assert "'evidence' should be an object" in refusal_of(card_of_words_s)
+    assert "'evidence' should be an object" in message_that_refuses(good_card)
 
 
-def test_more_positive_clips_than_clips_are_refused(card_of_words_s):
-    card_of_words_s["n_positives"] = card_of_words_s["n_clips"] + 1
+def test_a_card_with_more_positive_clips_than_clips_is_refused(good_card):
+    """A good model's card is changed to say that one clip more than all was positive in training."""
+    good_card["n_positives"] = good_card["n_clips"] + 1
 
-    assert "are positive" in refusal_of(card_of_words_s)
+    assert "are positive" in message_that_refuses(good_card)
 
 
 @pytest.mark.parametrize("number", [-3, 2.5, "many"])
-def test_a_metric_of_no_number_of_clips_is_refused(card_of_words_s, number):
-    card_of_words_s["metrics"][0]["n_clips"] = number
+def test_a_card_with_a_metric_whose_number_of_clips_is_no_whole_number_is_refused(good_card, number):
+    """The first metric of a good model's card gets a negative number of clips, half a clip, or a text."""
+    good_card["metrics"][0]["n_clips"] = number
 
-    assert f"'metrics': n_clips should be a whole number, 0 or more; found {number!r}" in refusal_of(
-        card_of_words_s
+    assert (
+        f"'metrics': n_clips should be a whole number, 0 or more; found {number!r}"
+        in message_that_refuses(good_card)
     )
 
 
-TURNED = "Bo\u202edy"
+THAT_TURNS_TEXT = "Bo\u202edy"
 """A name with a character that turns the text after it."""
 
-HEADING = "Body\n# A heading"
+THAT_BEGINS_A_HEADING = "Body\n# A heading"
+"""A name of two lines; the second one is a heading in Markdown, in which a model's page is written."""
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        pytest.param("title", TURNED, id="title, turned"),
-        pytest.param("title", HEADING, id="title, a heading"),
-        pytest.param("model", TURNED, id="model"),
-        pytest.param("estimator", TURNED, id="estimator"),
-        pytest.param("backbone", TURNED, id="backbone"),
-        pytest.param("protocol", TURNED, id="protocol"),
-        pytest.param("movies", ["AB", TURNED], id="a movie"),
-        pytest.param("labelled_by", ["AB", TURNED], id="an annotator"),
-        pytest.param("concepts", [TURNED], id="a concept, turned"),
-        pytest.param("concepts", [HEADING], id="a concept, a heading"),
+        pytest.param("title", THAT_TURNS_TEXT, id="title, turned"),
+        pytest.param("title", THAT_BEGINS_A_HEADING, id="title, a heading"),
+        pytest.param("model", THAT_TURNS_TEXT, id="model"),
+        pytest.param("estimator", THAT_TURNS_TEXT, id="estimator"),
+        pytest.param("backbone", THAT_TURNS_TEXT, id="backbone"),
+        pytest.param("protocol", THAT_TURNS_TEXT, id="protocol"),
+        pytest.param("movies", ["AB", THAT_TURNS_TEXT], id="a movie"),
+        pytest.param("labelled_by", ["AB", THAT_TURNS_TEXT], id="an annotator"),
+        pytest.param("concepts", [THAT_TURNS_TEXT], id="a concept, turned"),
+        pytest.param("concepts", [THAT_BEGINS_A_HEADING], id="a concept, a heading"),
     ],
 )
-def test_a_name_that_would_change_a_page_is_refused(card_of_words_s, field, value):
-    """On a model's page it would turn the text around it, or begin a heading."""
-    card_of_words_s[field] = value
+def test_a_card_with_a_name_that_would_spoil_the_models_page_is_refused(good_card, field, value):
+    """A stranger may have made the card, and its names are written into the page of the model.
 
-    assert f"{field!r}: " in refusal_of(card_of_words_s)
+    There a name with a mark of direction would turn the text behind it, and one with a line break could begin
+    a heading. One name of a good model's card is replaced by such a name.
+    """
+    good_card[field] = value
+
+    assert f"{field!r}: " in message_that_refuses(good_card)
 
 
-def test_a_concept_without_a_name_is_refused(card_of_words_s):
-    card_of_words_s["concepts"] = [" "]
+def test_a_card_with_a_concept_without_a_name_is_refused(good_card):
+    """A good model's card is changed to have a concept whose name is a blank."""
+    good_card["concepts"] = [" "]
 
-    assert "'concepts': " in refusal_of(card_of_words_s)
+    assert "'concepts': " in message_that_refuses(good_card)
 
 
 @pytest.mark.parametrize(
-    "changes", [{"title": HEADING}, {"classes": [[TURNED], ["S"]]}], ids=["its title", "a level"]
+    "changes",
+    [
+        pytest.param({"title": THAT_BEGINS_A_HEADING}, id="a title with a heading in it"),
+        pytest.param({"classes": [[THAT_TURNS_TEXT], ["S"]]}, id="a level with a mark that turns text"),
+    ],
 )
-def test_a_target_that_would_change_a_page_is_refused(card_of_words_s, changes):
-    card_of_words_s["target"] |= changes
+def test_a_card_with_a_target_whose_names_would_spoil_the_models_page_is_refused(good_card, changes):
+    """A model's target, what it tells apart, has a title and names of levels, which its page shows."""
+    good_card["target"] |= changes
 
-    assert "'target'" in refusal_of(card_of_words_s)
+    assert "'target'" in message_that_refuses(good_card)

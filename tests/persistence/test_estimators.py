@@ -197,14 +197,26 @@ def test_a_labs_own_estimator_is_saved_by_its_arrays_and_scores_the_same_when_lo
 @pytest.mark.parametrize(
     ("offered", "message"),
     [
-        ({}, "'lab:with_arrays', which no installed package offers"),
-        ({"lab:with_arrays": Nearest()}, "'lab:with_arrays'"),
-        ({"lab:with_arrays": OtherWithArrays()}, "'lab:with_arrays'"),
+        pytest.param({}, "'lab:with_arrays', which no installed package offers", id="nothing is offered"),
+        pytest.param(
+            {"lab:with_arrays": Nearest()}, "'lab:with_arrays'", id="an estimator that takes no arrays"
+        ),
+        pytest.param(
+            {"lab:with_arrays": OtherWithArrays()},
+            "'lab:with_arrays'",
+            id="an estimator of another class than the saved one",
+        ),
     ],
-    ids=["none", "one without arrays", "another class"],
 )
-def test_no_module_is_imported_because_a_model_file_names_it(saved_path, offered, message):
-    """The estimator has to be offered under the name in the file, by a package or by the caller."""
+def test_a_model_of_a_labs_own_class_is_loaded_only_if_that_class_is_offered_under_its_name(
+    saved_path, offered, message
+):
+    """A file may come from strangers: no module is imported because the file names it.
+
+    This one has the arrays of a lab's own model, `lab:with_arrays`, of the class NearestWithArrays. The class
+    must be offered under that name, by an installed package or by the caller; otherwise the file is refused,
+    and the message names the model.
+    """
     with pytest.raises(ModelError, match=message):
         load_model(saved_path, offered=offered)
 
@@ -282,6 +294,7 @@ def svm_path(data_and_run, tmp_path_factory):
 
 
 def arrays_of_an_untrusted_class(_):
+    """Return arrays with an archive of skops of the class Nearest, which nobody trusts."""
     from skops import io
 
     archive = io.dumps(Nearest().fit(np.array([[0.0], [1.0]]), np.array([0, 1])))
@@ -289,10 +302,12 @@ def arrays_of_an_untrusted_class(_):
 
 
 def arrays_of_half_an_archive(archive):
+    """Return arrays with the first half of an archive of skops."""
     return {"skops": archive[: len(archive) // 2]}
 
 
 def arrays_of_a_compressed_archive(archive):
+    """Return arrays with an archive of skops whose members are compressed, and may be huge once unpacked."""
     compressed = zip_archive_of(members_of(archive), zipfile.ZIP_DEFLATED)
     return {"skops": np.frombuffer(compressed, np.uint8)}
 
@@ -304,10 +319,12 @@ def arrays_of_integers(archive):
 
 
 def arrays_with_one_more(archive):
+    """Return arrays with an archive of skops, and another array beside it."""
     return {"skops": archive, "more": archive[:1]}
 
 
 def arrays_of_another_name(archive):
+    """Return arrays with an archive of skops under another name than "skops"."""
     return {"more": archive}
 
 
@@ -522,6 +539,7 @@ def test_a_model_that_the_server_does_not_have_is_an_error():
         read_model(f"{server.url}/nothing.model")
 
 
-def test_a_folder_is_no_model(tmp_path):
+def test_reading_a_folder_as_a_model_is_refused(tmp_path):
+    """A person typed a folder where the file of a model is expected."""
     with pytest.raises(ModelError):
         read_model(tmp_path)

@@ -48,15 +48,28 @@ def test_a_model_comes_back_to_the_bit(tmp_path, variant, dtype):
     assert model.card == card_of_probe(probe)
 
 
-def test_a_model_that_was_read_is_written_again_byte_for_byte(tmp_path):
-    """The folder is made, and has nothing but the file."""
+def write_model_of_probe(path):
+    """Train a small perceptron, and write its card and arrays to a model file."""
     probe, _ = fitted_probe_and_rows()
-    path = tmp_path / "new" / "a.model"
     write_model(path, card_of_probe(probe), to_state(probe).arrays, other_arrays_of(probe))
+
+
+def test_the_parts_of_a_model_that_was_read_are_packed_to_the_same_bytes(tmp_path):
+    """A model file is a card, the model's own arrays, and others such as those of its calibration."""
+    path = tmp_path / "a.model"
+    write_model_of_probe(path)
 
     model = read_model(path)
 
     assert pack(model.card, model.arrays, model.other_arrays) == path.read_bytes()
+
+
+def test_writing_a_model_makes_its_folder_and_leaves_nothing_else_there(tmp_path):
+    """The file is written under another name first and then renamed: that one must be gone."""
+    path = tmp_path / "new" / "a.model"
+
+    write_model_of_probe(path)
+
     assert list(path.parent.iterdir()) == [path]
 
 

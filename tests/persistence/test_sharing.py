@@ -203,19 +203,32 @@ def test_a_page_has_its_parts_in_order(zoo_of_three_models):
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize(("p_skilled", "may_be_chance"), [(0.95, False), (0.6, True)])
-def test_a_page_and_predictions_agree_on_whether_a_model_may_be_chance(
-    paths_of_linear_and_mlp, p_skilled, may_be_chance
-):
-    """The interval of the AUC holds .5. Even so the model counts as skilled if that is probable by itself."""
-    data = paths_of_linear_and_mlp["linear"].read_bytes()
+def card_and_page_of_model(path, auc_low, p_skilled):
+    """Return a model's card, and its page in a zoo, as if its evidence were these two numbers.
+
+    They are the lower end of the interval of its AUC, and the probability that it is better than chance. The
+    page has the interval also in its table of scores, beside their chance level .5.
+    """
+    data = path.read_bytes()
     file = audit("linear.model", data)
-    evidence = file.card.evidence | {"auc_low": 0.4, "p_skilled": p_skilled}
+    evidence = file.card.evidence | {"auc_low": auc_low, "p_skilled": p_skilled}
     card = msgspec.structs.replace(file.card, evidence=evidence)
     entry = entry_of(card, data, name="lab-linear", version="1.0.0", page_sha256="")
-    scores = [msgspec.structs.replace(score, low=0.4, chance=0.5) for score in entry.scores]
-
+    scores = [msgspec.structs.replace(score, low=auc_low, chance=0.5) for score in entry.scores]
     page = model_page(msgspec.structs.replace(entry, scores=scores), replace(file, card=card))
+    return card, page
+
+
+@pytest.mark.parametrize(("p_skilled", "may_be_chance"), [(0.95, False), (0.6, True)])
+def test_the_page_of_a_model_warns_of_chance_exactly_if_its_predictions_do(
+    paths_of_linear_and_mlp, p_skilled, may_be_chance
+):
+    """Predictions of a model without skill are flagged (`card.no_skill`), and its page warns in words.
+
+    The interval of the model's AUC begins at .4, below chance. Even so both count it as skilled if it is so
+    with a probability of .95, and both don't with one of .6.
+    """
+    card, page = card_and_page_of_model(paths_of_linear_and_mlp["linear"], auc_low=0.4, p_skilled=p_skilled)
 
     assert card.no_skill is may_be_chance
     assert ("may be no better than chance" in page) is may_be_chance
@@ -288,16 +301,17 @@ def test_a_pull_that_breaks_off_resumes_where_it_stopped(
     assert [path.name for path in folder.iterdir()] == ["lab-linear-1.0.0.model"]
 
 
-def test_a_sound_file_of_another_model_than_the_listed_one_is_refused(zoo_of_three_models, tmp_path):
-    """The file of lab-mlp lies where that of lab-linear is listed, and the listed size is made right.
+def test_an_undamaged_file_of_another_model_than_the_listed_one_is_refused(zoo_of_three_models, tmp_path):
+    """A zoo lists each model's file with its size and digest. Somebody put another model's file in its place.
 
-    The file's own digests are right too: only the listed digest differs.
+    The file of lab-linear is that of lab-mlp. Its own digests are right, and so is the listed size, which is
+    that of lab-mlp here: by the listed digest alone, which is of the bytes of lab-linear, it can be told.
     """
-    listed = find_entry("lab-linear", zoo_of_three_models)
+    linear = find_entry("lab-linear", zoo_of_three_models)
     mlp = find_entry("lab-mlp", zoo_of_three_models)
-    shutil.copy(zoo_of_three_models / mlp.file, zoo_of_three_models / listed.file)
-    with_the_size_of_mlp = msgspec.structs.replace(listed, octets=mlp.octets)
-    (zoo_of_three_models / LIST).write_bytes(write_list([with_the_size_of_mlp]))
+    shutil.copy(zoo_of_three_models / mlp.file, zoo_of_three_models / linear.file)
+    linear_with_size_of_mlp = msgspec.structs.replace(linear, octets=mlp.octets)
+    (zoo_of_three_models / LIST).write_bytes(write_list([linear_with_size_of_mlp]))
 
     with pytest.raises(ModelError, match="digest"):
         om.load_model("lab-linear", zoo=zoo_of_three_models)
@@ -440,16 +454,24 @@ def test_a_models_file_may_be_a_link_in_its_list(zoo_of_three_models, tmp_path):
 MODEL_WITHOUT_PARAMETERS = model_file_with_card(licence="MIT", parameters={})
 
 
-def test_verifying_finds_a_listed_model_without_parameters(zoo_of_three_models):
-    """The list and the digests are right. The model's file lacks its parameters, of which n_epochs is one."""
+def list_alone(zoo, data, name):
+    """Let a zoo list one model alone, given the bytes of its file; the list has the file's true digest."""
     empty_page = b""
-    card = audit("x", MODEL_WITHOUT_PARAMETERS).card
-    entry = entry_of(card, MODEL_WITHOUT_PARAMETERS, "lab-none", "1.0.0", sha256_of(empty_page))
-    (zoo_of_three_models / entry.file).write_bytes(MODEL_WITHOUT_PARAMETERS)
-    (zoo_of_three_models / entry.page).write_bytes(empty_page)
-    (zoo_of_three_models / LIST).write_bytes(write_list([entry]))
+    card = audit("model", data).card
+    entry = entry_of(card, data, name, version="1.0.0", page_sha256=sha256_of(empty_page))
+    (zoo / entry.file).write_bytes(data)
+    (zoo / entry.page).write_bytes(empty_page)
+    (zoo / LIST).write_bytes(write_list([entry]))
 
-    ((_, problem),) = verify_models(zoo_of_three_models)
+
+def test_verifying_a_zoo_finds_a_model_that_cannot_be_made_although_its_digest_is_right(zoo_of_three_models):
+    """A zoo lists a perceptron whose file has the listed digest, but whose card has no parameters.
+
+    So the model can't be made of it. The problem that is reported names a parameter that is missing.
+    """
+    list_alone(zoo_of_three_models, MODEL_WITHOUT_PARAMETERS, "lab-none")
+
+    ((_entry, problem),) = verify_models(zoo_of_three_models)
 
     assert "n_epochs" in problem
 
@@ -547,7 +569,7 @@ def test_without_a_setting_the_zoo_is_the_one_of_the_package(monkeypatch):
 
 
 def test_a_model_without_a_licence_is_not_shared(tmp_path):
-    """It would be pushed to a new zoo, of which not even the folder is made."""
+    """A model without a licence is pushed to a zoo that doesn't exist yet: not even its folder is made."""
     zoo = tmp_path / "zoo"
 
     with pytest.raises(ModelError):
@@ -557,7 +579,11 @@ def test_a_model_without_a_licence_is_not_shared(tmp_path):
 
 
 def test_a_model_without_parameters_is_not_shared(tmp_path):
-    """It has a licence. Without its parameters, such as the number of hidden units, nobody could make it."""
+    """A model's file has a licence, but no parameters, such as the number of its hidden units.
+
+    Nobody could make the model of it. It is pushed to a zoo that doesn't exist yet: not even its folder is
+    made.
+    """
     zoo = tmp_path / "zoo"
     model = tmp_path / "none.model"
     model.write_bytes(MODEL_WITHOUT_PARAMETERS)
@@ -613,43 +639,45 @@ def test_a_second_pull_while_the_first_still_downloads_is_refused(zoo_of_three_m
     assert (tmp_path / "lab-linear-1.0.0.model").is_file()
 
 
-def pushing(model, name, zoo, refused):
+def thread_that_pushes(model, name, zoo, names_refused):
     """A thread that pushes a model to a zoo under a name, and adds the name to a list if it is refused."""
 
     def push():
         try:
             push_model(model, zoo, name)
         except ModelError:
-            refused.append(name)
+            names_refused.append(name)
 
     return threading.Thread(target=push)
 
 
-def test_of_three_pushes_at_once_only_the_one_of_a_name_that_is_taken_is_refused(
+def test_of_two_models_that_are_pushed_under_one_name_at_once_the_later_one_is_refused(
     paths_of_linear_and_mlp, tmp_path, monkeypatch
 ):
     """While `linear` is being written to an empty zoo as a, `mlp` is pushed as b and as a.
 
-    Names of a zoo are unique, and the second a is refused, also though the first was not yet there.
+    Names of a zoo are unique: although no model a was there yet when `mlp` was pushed as a, this push is
+    refused. The other two are done. The first push is stopped in the function that writes its file, until the
+    others have begun.
     """
     zoo = tmp_path / "zoo"
-    refused = []
-    linear_as_a = pushing(paths_of_linear_and_mlp["linear"], "a", zoo, refused)
-    mlp_as_b = pushing(paths_of_linear_and_mlp["mlp"], "b", zoo, refused)
-    mlp_as_a = pushing(paths_of_linear_and_mlp["mlp"], "a", zoo, refused)
+    names_refused = []
+    push_of_linear_as_a = thread_that_pushes(paths_of_linear_and_mlp["linear"], "a", zoo, names_refused)
+    push_of_mlp_as_b = thread_that_pushes(paths_of_linear_and_mlp["mlp"], "b", zoo, names_refused)
+    push_of_mlp_as_a = thread_that_pushes(paths_of_linear_and_mlp["mlp"], "a", zoo, names_refused)
 
-    a_model_is_written, all_may_go_on = pause(monkeypatch, objects, "write_once")
-    linear_as_a.start()
-    a_model_is_written.wait(60)
-    mlp_as_b.start()
-    mlp_as_a.start()
-    all_may_go_on.set()
-    for push in (linear_as_a, mlp_as_b, mlp_as_a):
+    first_file_is_being_written, writing_may_go_on = pause(monkeypatch, objects, "write_once")
+    push_of_linear_as_a.start()
+    first_file_is_being_written.wait(60)
+    push_of_mlp_as_b.start()
+    push_of_mlp_as_a.start()
+    writing_may_go_on.set()
+    for push in (push_of_linear_as_a, push_of_mlp_as_b, push_of_mlp_as_a):
         push.join()
 
     assert [entry.label for entry in read_zoo(zoo)] == ["a@1.0.0", "b@1.0.0"]
     assert (zoo / "a-1.0.0.model").read_bytes() == paths_of_linear_and_mlp["linear"].read_bytes()
-    assert refused == ["a"]
+    assert names_refused == ["a"]
 
 
 def test_a_listed_file_that_is_no_model_is_not_pulled(zoo_of_three_models, tmp_path):
@@ -724,53 +752,57 @@ def test_models_are_pushed_listed_verified_and_pulled_on_s3(paths_of_linear_and_
     assert pull_model("mlp", tmp_path, zoo=zoo).read_bytes() == paths_of_linear_and_mlp["mlp"].read_bytes()
 
 
-@pytest.fixture
-def names_pushed_by_another_lab(paths_of_linear_and_mlp, monkeypatch):
-    """Return a list; whenever the list of s3://bucket/raced is read, its last name is taken off and pushed.
+def let_another_lab_push(linear_model, zoo, names, monkeypatch):
+    """Let another lab push a model to a zoo on S3 under these names, each time at the worst moment.
 
-    Another lab thus pushes `linear` under this name after a push has read the list and before it writes.
+    A push reads the list of the zoo, and then writes it with one model more. After each reading the other lab
+    pushes `linear_model` under the next name, so that the list that was read is out of date.
     """
-    names = []
+    names_to_come = list(names)
     read_tagged = ObstoreFiles.read_tagged
 
     def read_and_let_another_lab_push(files, name, *most, **part):
         try:
             return read_tagged(files, name, *most, **part)
         finally:
-            if names:
-                push_model(paths_of_linear_and_mlp["linear"], "s3://bucket/raced", names.pop(), "1.0.0")
+            if names_to_come:
+                push_model(linear_model, zoo, names_to_come.pop(0), "1.0.0")
 
     monkeypatch.setattr(ObstoreFiles, "read_tagged", read_and_let_another_lab_push)
-    return names
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("bucket")
-def test_a_push_to_s3_is_repeated_when_others_pushed_meanwhile(
-    paths_of_linear_and_mlp, names_pushed_by_another_lab
-):
-    """Twice another lab pushes a model between our reading of the list and our writing: as c, and as b."""
-    names_pushed_by_another_lab += ["b", "c"]
+def test_a_push_to_s3_is_repeated_until_no_other_lab_pushed_meanwhile(paths_of_linear_and_mlp, monkeypatch):
+    """A push reads the list of a zoo on S3, and writes it with its model added.
 
-    push_model(paths_of_linear_and_mlp["mlp"], "s3://bucket/raced", "a")
+    We push `mlp` as a. Twice another lab pushes `linear` between our reading and writing: as b, and as c. Our
+    push begins anew each time, and in the end all three models are listed.
+    """
+    zoo = "s3://bucket/pushed-at-once"
+    let_another_lab_push(paths_of_linear_and_mlp["linear"], zoo, ["b", "c"], monkeypatch)
 
-    labels = [entry.label for entry in read_zoo("s3://bucket/raced")]
+    push_model(paths_of_linear_and_mlp["mlp"], zoo, "a")
+
+    labels = [entry.label for entry in read_zoo(zoo)]
     assert labels == ["a@1.0.0", "b@1.0.0", "c@1.0.0"]
-    assert problems_of("s3://bucket/raced") == []
+    assert problems_of(zoo) == []
 
 
 @pytest.mark.usefixtures("bucket")
-def test_a_push_to_s3_is_refused_when_its_name_was_taken_meanwhile(
-    paths_of_linear_and_mlp, names_pushed_by_another_lab
-):
-    """Another lab pushes `linear` under our name between our reading of the list and our writing."""
-    names_pushed_by_another_lab.append("taken")
+def test_a_push_to_s3_is_refused_if_another_lab_took_its_name_meanwhile(paths_of_linear_and_mlp, monkeypatch):
+    """A push reads the list of a zoo on S3, and writes it with its model added.
+
+    We push `mlp` as a. Between our reading and writing another lab pushes `linear` as a: that model stays.
+    """
+    zoo = "s3://bucket/pushed-as-a"
+    let_another_lab_push(paths_of_linear_and_mlp["linear"], zoo, ["a"], monkeypatch)
 
     with pytest.raises(ModelError):
-        push_model(paths_of_linear_and_mlp["mlp"], "s3://bucket/raced", "taken")
+        push_model(paths_of_linear_and_mlp["mlp"], zoo, "a")
 
-    assert problems_of("s3://bucket/raced") == []
-    assert om.load_model("taken", zoo="s3://bucket/raced").card.model == "linear"
+    assert problems_of(zoo) == []
+    assert om.load_model("a", zoo=zoo).card.model == "linear"
 
 
 PUSH_AND_LOAD_ON_THE_HUB = """
@@ -786,8 +818,9 @@ print(load_model("linear", zoo="hf://datasets/lab/films").card.model)
 def test_a_push_to_the_hub_is_repeated_when_others_committed_meanwhile(paths_of_linear_and_mlp, tmp_path):
     """A server stands for the Hub. It refuses the first two commits, as if others had committed before.
 
-    A process of its own pushes a model and loads it again, because the Hub's client reads its settings when
-    it is imported. Each commit names the one that it builds on, its parent.
+    `PUSH_AND_LOAD_ON_THE_HUB` pushes a model and loads it again, in a process of its own, as the Hub's client
+    reads its settings when it is imported. Each commit must name the one that it builds on, its parent, by
+    which the Hub knows whether others committed meanwhile: here always `COMMIT`, the server's only one.
     """
     pytest.importorskip("huggingface_hub")
     (tmp_path / "hub").mkdir()

@@ -17,22 +17,26 @@ def held_out_films(labels_of_film, *, n_films, skill, seed=0):
 
 @pytest.mark.parametrize("n_films", [3, 6, 12])
 @pytest.mark.parametrize("skill", [0.0, 1.0, 3.0])
-def test_films_that_were_made_half_and_half_do_not_say_that_the_next_one_is(n_films, skill):
-    """Of each film 20 clips of each class were taken, so that no share was ever wrong by more than .01.
+def test_the_bracket_has_a_width_though_all_training_films_were_chosen_to_be_half_positive(n_films, skill):
+    """The bracket says how far the share of a new film may be from .3, which the model expects.
 
-    Of films of 40 clips that are positive by the model's probabilities p, independently, the share has the
-    standard deviation sqrt(mean of p (1 - p) / 40). To each side the bracket has at least a third of it,
-    which is what one corpus of a hundred has by chance, and no more than where nothing is known of a clip.
+    Of each training film 20 positive and 20 negative clips were chosen, so that the model's shares of these
+    films have hardly an error. A new film isn't chosen so. By chance alone, the share of 40 clips that are
+    positive by the model's probabilities p varies with the standard deviation sqrt(mean of p (1 - p) / 40).
+    To each side the bracket is wider than a third of that. It is narrower than two deviations of clips of
+    which nothing is known: p = .5, so p (1 - p) = .25.
     """
-    held_out = held_out_films(np.repeat([0, 1], 20), n_films=n_films, skill=skill)
+    n_clips_of_film = 40
+    held_out = held_out_films(np.repeat([0, 1], n_clips_of_film // 2), n_films=n_films, skill=skill)
 
     calibration = Calibration.fit(held_out)
 
     p = calibration.probability(held_out.scores)
-    deviation = np.sqrt((p * (1 - p)).mean() / 40)
+    deviation = np.sqrt((p * (1 - p)).mean() / n_clips_of_film)
     low, high = calibration.bracket(0.3)
-    assert (high - low) / 2 > deviation / 3
-    assert (high - low) / 2 < 2 * np.sqrt(0.25 / 40)
+    half_width = (high - low) / 2
+    assert half_width > deviation / 3
+    assert half_width < 2 * np.sqrt(0.25 / n_clips_of_film)
 
 
 def test_errors_of_films_that_differ_by_chance_are_as_they_were_measured():
@@ -52,6 +56,12 @@ def test_errors_larger_than_chance_stay():
     assert errors_of_new_films(errors, np.full(3, 0.001)) is errors
 
 
-def test_a_film_of_which_every_clip_is_certain_leaves_nothing_to_chance():
+def test_errors_stay_as_they_were_measured_if_a_model_is_certain_of_every_clip_of_a_film():
+    """Errors of shares in films left out are raised if they are smaller than chance would leave them.
+
+    Chance leaves none, a variance of 0, in the first of two films here: what is measured can't be compared.
+    """
     errors = np.zeros(2)
-    assert errors_of_new_films(errors, np.array([0.0, 0.01])) is errors
+    variances_by_chance = np.array([0.0, 0.01])
+
+    assert errors_of_new_films(errors, variances_by_chance) is errors

@@ -67,7 +67,11 @@ def test_clips_of_equal_scores_get_the_share_of_positives_as_probability():
     "order", [np.arange(200), np.random.default_rng(0).permutation(200)], ids=["in order", "shuffled"]
 )
 def test_the_calibration_error_does_not_depend_on_the_order_of_clips_of_one_probability(order):
-    """It is the mean difference between a probability and the share of positive clips that have it."""
+    """A model gives 100 clips the probability .4, of which half are positive, and 100 others .5, a quarter.
+
+    The error is the mean difference between a probability and the share of positives among clips that have
+    it.
+    """
     p = np.repeat([0.4, 0.5], 100)
     half_positive = np.repeat([0, 1, 0, 1], 25)  # of the clips with p .4
     quarter_positive = np.repeat([1, 0, 0, 0], 25)  # of the clips with p .5
@@ -102,29 +106,58 @@ def test_the_band_holds_the_probability_and_is_wider_where_films_differ():
     assert width_where_different > 1.5 * width_where_alike
 
 
-def test_slopes_are_positive_where_scores_rise_with_the_label_only_within_films():
-    """Within a film, scores rise with the label; from film to film they fall with the share of positives.
+TRAINING_MEAN_OF_KEPT_MODEL = -0.8
+"""Mean score that the model of the calibration below gave its training clips."""
 
-    That is so because each film is scored by a model trained on the others, whose mean training score is
-    lower for films rich in positives; a calibration takes that mean off. A clip with the mean training score
-    has the share of positives as its probability.
+
+@pytest.fixture
+def scores_that_fall_from_film_to_film():
+    """Scores of eight films left out that rise with the label within a film, but fall with its positives.
+
+    Each film is scored by a model that was trained on the others. The more positive clips a film has, the
+    fewer the others have, and the lower are all scores of the model: by the mean of its training scores,
+    which `HeldOut` has for each clip.
     """
     rng = np.random.default_rng(3)
     movies = np.repeat(np.arange(8), 200)
-    share_of_film = expit(np.linspace(-2, 1, 8))[movies]
+    share_of_film = expit(np.linspace(-2, 1, 8))[movies]  # from .12 to .73
     y = (rng.random(movies.size) < share_of_film).astype(int)
     training_means = -2.0 * share_of_film
     scores = 0.3 * (y - share_of_film) + rng.normal(scale=0.3, size=len(y)) + training_means
-    correlation_over_all_films = np.corrcoef(scores, y)[0, 1]
+    return HeldOut(scores, y, movies, training_means=training_means)
+
+
+@pytest.fixture
+def calibration_of_scores_that_fall_from_film_to_film(scores_that_fall_from_film_to_film):
+    """The calibration that is fitted to them, of a model with a training mean of its own."""
+    return Calibration.fit(scores_that_fall_from_film_to_film, training_mean=TRAINING_MEAN_OF_KEPT_MODEL)
+
+
+def test_the_slopes_of_a_calibration_are_positive_if_scores_rise_with_the_label_within_films(
+    scores_that_fall_from_film_to_film, calibration_of_scores_that_fall_from_film_to_film
+):
+    """Over all films scores fall with the label, as films with more positives are scored by other models.
+
+    The calibration takes the mean training score of its model off each score, so that only differences within
+    films count. All draws of its slope are then positive.
+    """
+    held_out = scores_that_fall_from_film_to_film
+    correlation_over_all_films = np.corrcoef(held_out.scores, held_out.y)[0, 1]
     assert correlation_over_all_films < -0.05
 
-    held_out = HeldOut(scores, y, movies, training_means=training_means)
-    mean_training_score = -0.8
-    calibration = Calibration.fit(held_out, training_mean=mean_training_score)
+    slope_of_each_draw = calibration_of_scores_that_fall_from_film_to_film.draws[:, 0]
 
-    slopes = calibration.draws[:, 0]
-    assert (slopes > 1).all()
-    assert calibration.probability([mean_training_score])[0] == pytest.approx(y.mean(), abs=0.06)
+    assert (slope_of_each_draw > 1).all()
+
+
+def test_a_clip_with_the_mean_training_score_has_the_share_of_positives_as_its_probability(
+    scores_that_fall_from_film_to_film, calibration_of_scores_that_fall_from_film_to_film
+):
+    """A calibration takes the mean training score (-.8) off each score; what is left of this clip's is 0."""
+    (p,) = calibration_of_scores_that_fall_from_film_to_film.probability([TRAINING_MEAN_OF_KEPT_MODEL])
+
+    share_of_positives = scores_that_fall_from_film_to_film.y.mean()
+    assert p == pytest.approx(share_of_positives, abs=0.06)
 
 
 def test_scores_that_fall_with_the_label_give_every_clip_the_share_of_positives_as_probability():
@@ -294,21 +327,23 @@ def three_films_with_two_odd_clips():
     return X, movies
 
 
-def test_training_clips_are_as_far_as_from_the_clips_of_all_other_films():
-    """A clip of a new film is as odd as its distance from the training clips is rare among their own.
+def test_the_distance_of_a_training_clip_is_that_from_the_clips_of_all_other_films():
+    """A clip of a new film is called odd if few training clips are as far from the others as it is from them.
 
-    A training clip's own distance is from the clips of all other films, since a new film is unseen as well.
-    Features that are far out are moved nearer first (winsorised).
+    Its film is unseen, so the training clips are measured in the same way: each from the clips of other
+    films. The model keeps quantiles of these distances, here of 30 clips of three films. Where mean and
+    deviation are computed, features that are far out are first moved to three deviations (winsorised). The
+    clip whose distance is measured keeps its own features, or it would not be found odd.
     """
     X, movies = three_films_with_two_odd_clips()
 
-    training = OutOfDistribution.fit(X, movies)
+    kept = OutOfDistribution.fit(X, movies)
 
     winsorised = winsorised_by_hand(X)
-    distances = np.empty(30)
+    distances = np.empty(len(X))
     for movie in ("a", "b", "c"):
-        is_film = movies == movie
-        distances[is_film] = distance_from(winsorised[~is_film], X[is_film])
-    assert training.mean == pytest.approx(winsorised.mean(axis=0))
-    assert training.scale == pytest.approx(winsorised.std(axis=0))
-    assert training.distances == pytest.approx(np.quantile(distances, QUANTILE_LEVELS))
+        is_of_film = movies == movie
+        distances[is_of_film] = distance_from(winsorised[~is_of_film], X[is_of_film])
+    assert kept.mean == pytest.approx(winsorised.mean(axis=0))
+    assert kept.scale == pytest.approx(winsorised.std(axis=0))
+    assert kept.distances == pytest.approx(np.quantile(distances, QUANTILE_LEVELS))

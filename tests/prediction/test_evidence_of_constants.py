@@ -10,11 +10,16 @@ MOVIES = np.repeat(["a", "b", "c", "d"], 10)
 LABELS = np.tile([0, 1], 20)
 
 
-def test_scores_that_do_not_vary_within_films_have_no_uncertain_auc():
-    """The table of metrics of the same run has .500 [.500, .500]."""
-    score_of_each_film = np.repeat([0.1, 0.2, 0.3, 0.4], 10)
+def test_the_auc_of_scores_that_do_not_vary_within_films_is_one_half_with_an_interval_without_width():
+    """A model gives all ten clips of a film the same score, and other films other scores.
 
-    evidence = collect_evidence(as_left_out(CLIPS, MOVIES, LABELS, score_of_each_film), p_skilled=0.25)
+    Then it ranks no clips of a film, and its AUC is .5 in any film, so that there is nothing uncertain about
+    it. The table of metrics of a run has .500 [.500, .500] of such a model; the evidence must agree.
+    """
+    scores_by_film_alone = np.repeat([0.1, 0.2, 0.3, 0.4], 10)
+    held_out_scores = as_left_out(CLIPS, MOVIES, LABELS, scores_by_film_alone)
+
+    evidence = collect_evidence(held_out_scores, p_skilled=0.25)
 
     assert describe_evidence(evidence).startswith("AUC on films left out .50 [.50, .50] ")
     assert may_be_chance(evidence)

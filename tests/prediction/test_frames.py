@@ -194,24 +194,32 @@ def test_a_film_scored_by_concepts_in_time_has_them_in_frames_and_in_clips(model
     assert film.rows()["Body_contribution"].notna().any()
 
 
-def test_a_film_scored_by_concepts_of_whole_clips_has_no_frames(models_and_unseen_film):
-    film = score_film(models_and_unseen_film.film, [models_and_unseen_film.paths["pcbm_lr"]], movie="film3")
+def test_a_film_scored_by_a_model_of_whole_clips_has_no_values_of_single_frames(models_and_unseen_film):
+    """`frames` of a scored film is a table of what each frame of a clip adds to the score.
+
+    The model pcbm_lr decides by concept values of one vector a clip, so that it says nothing of frames.
+    """
+    path = models_and_unseen_film.paths["pcbm_lr"]
+
+    film = score_film(models_and_unseen_film.film, [path], movie="film3")
 
     assert film.frames.empty
 
 
-def test_a_scored_film_says_whether_its_score_rises_where_a_concept_is_absent(models_and_unseen_film):
-    """`absent` is the change that a score makes where Body goes from usual to absent.
+def test_a_scored_film_says_how_the_score_changes_where_a_concept_is_absent(models_and_unseen_film):
+    """The record of a scored film has for each concept the number `absent`.
 
-    The 5 % quantile of the training clips' values stands for absent, their mean for usual. The model decides
-    by Body in whole clips, as the head of the one by frames has no weight for it.
+    It is the score of a clip with as little Body as 5 % of the training clips have (quantile .05), less the
+    score of the same clip with their mean value. Here the score falls where Body is absent. The model is
+    pcbm_lr, of whole clips; the difference is the same for every clip, so a clip of zeros is asked about.
     """
-    model = load_model(models_and_unseen_film.paths["pcbm_lr"])
-    clip = np.zeros((1, frames_of_unseen_film(models_and_unseen_film).shape[-1]), np.float32)
+    path = models_and_unseen_film.paths["pcbm_lr"]
+    model = load_model(path)
+    clip = np.zeros((1, N_FEATURES), np.float32)
     (score_without_body,) = model.intervene(clip, {"Body": 0.05})
     (score_with_usual_body,) = model.estimator.logits_at_usual(clip, "Body")[0]
 
-    film = score_film(models_and_unseen_film.film, [models_and_unseen_film.paths["pcbm_lr"]], movie="film3")
+    film = score_film(models_and_unseen_film.film, [path], movie="film3")
 
     (body,) = film.record.models[0].concepts
     assert body.absent == pytest.approx(score_without_body - score_with_usual_body)
@@ -462,46 +470,75 @@ def path_of_model_of_units(models_and_unseen_film, tmp_path_factory):
     return save_models(run, models_and_unseen_film.data, ["units"], folder, models=[MODEL_OF_UNITS])["units"]
 
 
-def test_units_contribute_to_the_logit_and_have_no_probabilities(
-    models_and_unseen_film, path_of_model_of_units, tmp_path
-):
-    """Units are directions that are learnt without labels, so that nobody knows how probable one is.
+def test_a_model_of_units_that_was_loaded_is_saved_again_as_the_same_bytes(path_of_model_of_units, tmp_path):
+    """The model decides by twelve units: directions that it learnt without labels."""
+    load_checking_round_trip(path_of_model_of_units, tmp_path)
 
-    What each unit contributes to a clip's score adds up to that score. `saved.film` is a store of a film that
-    the model has not seen.
+
+def test_contributions_of_units_to_a_clip_add_up_to_its_logit(models_and_unseen_film, path_of_model_of_units):
+    """A model decides by twelve units, directions that it learnt without labels, on a film it hasn't seen.
+
+    For each clip and unit, a column "..._contribution" says what the unit adds to the clip's logit.
     """
-    model = load_checking_round_trip(path_of_model_of_units, tmp_path)
+    model = load_model(path_of_model_of_units)
 
     table = predict(model, [models_and_unseen_film.film]).table
-    frames = predict_frames(model, [models_and_unseen_film.film])
 
-    with_p = table.dropna(subset="p")
+    clips_with_features = table.dropna(subset="p")
     contributions = [column for column in table if column.endswith("_contribution")]
-    np.testing.assert_allclose(with_p[contributions].sum(axis=1), with_p["logit"], atol=1e-9)
-    probabilities_of_units = [column for column in (*table, *frames) if column.endswith("_p")]
-    assert probabilities_of_units == []
+    sums = clips_with_features[contributions].sum(axis=1)
+    np.testing.assert_allclose(sums, clips_with_features["logit"], atol=1e-9)
 
 
-def test_an_explanation_by_units_has_values_in_time_and_what_one_set_by_hand_changes(
-    models_and_unseen_film, path_of_model_of_units
-):
-    """Unit2 is set to the value that 95 % of training clips are below. No unit is called seen in the clip."""
+def test_predictions_by_units_have_no_probability_of_a_unit(models_and_unseen_film, path_of_model_of_units):
+    """Units are directions that are learnt without labels, so that nobody knows how probable one is.
+
+    A concept that was learnt with labels has a column "..._p" with its probability, of clips or of frames.
+    """
+    model = load_model(path_of_model_of_units)
+
+    table_of_clips = predict(model, [models_and_unseen_film.film]).table
+    table_of_frames = predict_frames(model, [models_and_unseen_film.film])
+
+    columns = [*table_of_clips, *table_of_frames]
+    assert [column for column in columns if column.endswith("_p")] == []
+
+
+@pytest.fixture
+def explained_by_units(models_and_unseen_film, path_of_model_of_units):
+    """How a model of units explains its decision on the first clip of a film that it hasn't seen.
+
+    Unit2 is also set to the value that 95 % of training clips are below, to see what the model would say.
+    """
     model = load_model(path_of_model_of_units)
     table = predict(model, [models_and_unseen_film.film]).table
     first_clip = table.dropna(subset="p")["clip_id"].iloc[0]
+    return explain(model, [models_and_unseen_film.film], first_clip, set_to={"unit2": 0.95})
 
-    explanation = explain(model, [models_and_unseen_film.film], first_clip, set_to={"unit2": 0.95})
 
-    assert set(explanation.concept_p) == {None}
-    description = describe(explanation, model)
+def test_the_description_of_a_decision_by_units_has_their_values_in_time_and_that_of_one_set_by_hand(
+    explained_by_units, path_of_model_of_units
+):
+    """Units are directions that a model learnt without labels. Unit2 is set to its .95 quantile by hand."""
+    description = describe(explained_by_units, load_model(path_of_model_of_units))
+
     assert "time s  value of" in description
-    assert "seen: " not in description
     assert "With unit2 at quantile 0.95: called" in description
 
 
-def test_a_film_scored_by_a_model_of_units_has_neither_frames_nor_concepts(
+def test_no_unit_is_said_to_be_seen_in_a_clip(explained_by_units, path_of_model_of_units):
+    """A concept is seen where its probability reaches a threshold. Units have neither, without labels."""
+    assert set(explained_by_units.concept_p) == {None}
+    assert "seen: " not in describe(explained_by_units, load_model(path_of_model_of_units))
+
+
+def test_a_film_scored_by_a_model_of_units_has_neither_values_of_frames_nor_of_concepts(
     models_and_unseen_film, path_of_model_of_units
 ):
+    """Units are directions that a model learnt without labels: they have no meaning that could be shown.
+
+    So a scored film has no table of what units add in single frames, and its record lists no concepts.
+    """
     film = score_film(models_and_unseen_film.film, [path_of_model_of_units], movie="film3")
 
     assert film.frames.empty

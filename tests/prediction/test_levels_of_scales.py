@@ -16,8 +16,11 @@ SOUND = Codebook(
 )
 
 
-def test_a_clip_is_called_by_the_levels_of_the_scale_and_not_by_those_of_the_codebook(tmp_path):
-    """The clips that the model was calibrated on have levels of the codebook too, which it does not tell."""
+def dataset_of_noisy_and_quiet_clips(folder):
+    """Plant 80 clips of four films whose features tell the scale "loud": every second clip is noisy.
+
+    Every third clip of a film has the level yes, the others no, which no feature tells: 28 and 52 clips.
+    """
     generator = np.random.default_rng(0)
     clips = []
     X = []
@@ -29,8 +32,17 @@ def test_a_clip_is_called_by_the_levels_of_the_scale_and_not_by_those_of_the_cod
             clips.append(of.Clip(f"f{film}-{number:02}", f"f{film}", level=level, extras=extras))
             X.append(generator.normal(size=3) + 2 * is_noisy)
     movie_of = {clip.clip_id: clip.movie for clip in clips}
-    store = seal_arrays(tmp_path / "store", movie_of, {"lab": {"pooled": np.array(X, np.float32)}})
-    data = om.load_dataset(of.open_store(store), of.Manifest(tuple(clips), tmp_path, codebook=SOUND))
+    store = seal_arrays(folder / "store", movie_of, {"lab": {"pooled": np.array(X, np.float32)}})
+    return om.load_dataset(of.open_store(store), of.Manifest(tuple(clips), folder, codebook=SOUND))
+
+
+def test_a_model_of_a_scale_calls_clips_by_the_levels_of_the_scale_and_not_by_those_of_the_codebook(tmp_path):
+    """The codebook has the levels no and yes, and beside them a scale "loud" of two levels, quiet and noisy.
+
+    A model learns the scale from 80 clips, of which 52 have the level no and 28 yes. Its card counts these,
+    but the classes that it calls clips by are quiet and noisy.
+    """
+    data = dataset_of_noisy_and_quiet_clips(tmp_path)
     run = om.evaluate(data, ["linear"], "scale:loud")
 
     card = om.load_model(run.save(data, ["linear"], tmp_path / "kept")["linear"]).card

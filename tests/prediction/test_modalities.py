@@ -88,7 +88,7 @@ def contribution_of(modality, data, model_file):
 
 
 def assert_proportional(contributions, scores):
-    """They correlate perfectly, and have the same sign."""
+    """Fail unless contributions are a positive multiple of scores: the correlation is 1, and signs agree."""
     assert np.corrcoef(contributions, scores)[0, 1] > 1 - 1e-6
     assert (contributions * scores >= -1e-6).all()
 
@@ -97,13 +97,15 @@ def assert_proportional(contributions, scores):
 @pytest.mark.parametrize(
     ("modality", "its_features"), [("seen", SEEN), ("heard", HEARD)], ids=["seen", "heard"]
 )
-def test_the_contribution_of_a_modality_is_proportional_to_the_score_of_its_own_model_above_the_mean(
+def test_a_modality_contributes_a_multiple_of_the_score_of_the_model_of_that_modality_alone(
     corpus_of_four_films, model_files, how, modality, its_features
 ):
-    """A model of what is seen and heard joins (late, mean, max) the scores of a model of each modality.
+    """A model of what is seen and heard has a linear model of each modality, and joins their scores.
 
-    Such a model is trained here anew, on the features of one modality of all clips that have both. Of these
-    clips, its scores above the mean say what the modality contributes.
+    The scores, each less its mean on training clips, are summed up by weights ("late"), or their mean or the
+    larger one is taken ("mean", "max"). What each modality adds to the logit is its contribution. A linear
+    model of one modality is trained here once more, on all clips that have both: what this modality
+    contributes to a clip is the clip's score by that model, less the mean score, times a factor.
     """
     data = corpus_of_four_films.dataset()
     has_both = np.isfinite(data.X).all(axis=1)
@@ -115,10 +117,15 @@ def test_the_contribution_of_a_modality_is_proportional_to_the_score_of_its_own_
 
 
 @pytest.mark.parametrize("how", ["late", "mean", "max"])
-def test_clips_that_are_not_heard_have_the_score_of_a_model_of_what_is_seen_in_all_clips(
+def test_clips_without_sound_are_scored_by_a_model_of_what_is_seen_that_was_trained_on_all_clips(
     corpus_of_four_films, model_files, how
 ):
-    """Some clips have no sound. What is seen contributes to them by a model that was trained on all clips."""
+    """A model of what is seen and heard joins the scores of a model of each, which need clips that have both.
+
+    For clips without sound it has another model of what is seen, trained on all clips, also those without
+    sound. That model is trained here once more: what is seen contributes to a clip without sound its score by
+    this model, less the mean score, times a factor.
+    """
     data = corpus_of_four_films.dataset()
     is_not_heard = ~np.isfinite(data.X).all(axis=1)
     all_clips = np.ones(len(data), bool)
@@ -268,8 +275,12 @@ def test_an_explanation_says_which_modality_is_absent(corpus_of_four_films, mode
     assert "absent" in describe(explanation, model)
 
 
-def test_a_model_of_modalities_has_no_concepts_to_set(corpus_of_four_films, model_files):
-    """It decides by features, not by concepts such as Body."""
+def test_a_model_of_several_modalities_refuses_to_set_a_concept_by_hand(corpus_of_four_films, model_files):
+    """An explanation may set a concept of a clip to another value, if the model decides by concepts.
+
+    This one decides by features of what is seen and heard, and knows no Body. It is asked about a clip
+    without sound, for which it has a model of its own: that one doesn't know it either.
+    """
     stores = [corpus_of_four_films.stores["seen"], corpus_of_four_films.stores["heard"]]
     model = om.load_model(model_files["late"])
     unheard_clip = clip_without_sound(model, stores)

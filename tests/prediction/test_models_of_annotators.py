@@ -38,7 +38,7 @@ def plant_clips_of_ann_and_ben(folder):
     return Corpus(of.open_store(store), of.Manifest(tuple(clips), folder))
 
 
-def kept(run, data, name, folder):
+def saved_and_loaded(run, data, name, folder):
     """Save a model of a run, and read it back from its file."""
     (file,) = om.save_models(run, data, [name], folder / "kept").values()
     return om.load_model(file)
@@ -50,7 +50,7 @@ def test_a_model_of_one_annotators_labels_is_trained_on_them_when_it_is_saved(tm
     data = om.load_dataset(planted.store, planted.manifest)
     run = om.evaluate(data, ["linear"], "en_s", experts="each")
 
-    card = kept(run, data, "linear@ann", tmp_path).card
+    card = saved_and_loaded(run, data, "linear@ann", tmp_path).card
 
     assert card.n_positives == 24
     assert card.labelled_by == ("ann",)
@@ -99,7 +99,7 @@ def test_a_model_of_merged_labels_is_saved_with_them(tmp_path):
     data = om.load_dataset(planted.store, planted.manifest)
     run = om.evaluate(data, ["linear"], "en_s")
 
-    card = kept(run, data, "linear", tmp_path).card
+    card = saved_and_loaded(run, data, "linear", tmp_path).card
 
     assert card.n_positives == 48
     assert card.labelled_by == ("ann", "ben")
@@ -122,21 +122,27 @@ def test_a_model_of_a_concept_that_several_people_marked_is_saved(tmp_path):
     data = om.load_dataset(planted.store, planted.manifest)
     run = om.evaluate(data, ["linear"], "concept:Body")
 
-    card = kept(run, data, "linear", tmp_path).card
+    card = saved_and_loaded(run, data, "linear", tmp_path).card
 
     assert (card.target["concept"], card.n_positives) == ("Body", 48)
 
 
-def test_a_model_of_a_concept_against_some_levels_is_saved(tmp_path):
-    """The target concept:Body-vs-EN has no other level of clips without the concept."""
+def labels_of_ann_without_her_name(manifest):
+    """Return Ann's labels, as of a manifest that only one person labelled and that does not name her."""
+    return [replace(clip, annotator="") for clip in manifest if clip.annotator == "ann"]
+
+
+def test_the_card_of_a_model_of_a_concept_against_clips_of_a_level_names_both(tmp_path):
+    """The target concept:Body-vs-EN tells clips with Body from those of the level EN without Body.
+
+    Ann labelled 96 clips, every fourth as S with Body and all others as EN; the manifest names no annotator.
+    """
     planted = plant_clips_of_ann_and_ben(tmp_path)
-    of_ann = planted.manifest.with_clips(
-        replace(clip, annotator="") for clip in planted.manifest if clip.annotator == "ann"
-    )
-    data = om.load_dataset(planted.store, of_ann)
+    manifest = planted.manifest.with_clips(labels_of_ann_without_her_name(planted.manifest))
+    data = om.load_dataset(planted.store, manifest)
     run = om.evaluate(data, ["linear"], concept_target("Body", data.codebook, ["EN"]))
 
-    card = kept(run, data, "linear", tmp_path).card
+    card = saved_and_loaded(run, data, "linear", tmp_path).card
 
     assert (card.target["name"], card.target["concept"]) == ("concept:Body-vs-EN", "Body")
 
@@ -163,18 +169,24 @@ def test_the_command_saves_the_model_of_one_annotator_by_its_name(tmp_path, caps
     assert om.load_model(tmp_path / "run" / "linear@ann.model").card.n_positives == 24
 
 
-def test_the_remark_on_a_saved_model_counts_the_films_that_it_was_trained_on(tmp_path, capsys):
-    """The fifth film has clips of HN alone, which EN vs S does not use: the model's card lists four."""
+def test_evaluate_says_how_many_films_a_saved_model_was_trained_on(tmp_path, capsys):
+    """A manifest has four films, film0 to film3, in which Ann labelled clips EN or S, and film4.
+
+    Of film4 all clips are HN, which the task EN vs S does not use. So the model is trained on four films: its
+    card lists these, and the command says "all 4 movies".
+    """
     planted = plant_clips_of_ann_and_ben(tmp_path)
-    of_ann = [replace(clip, annotator="") for clip in planted.manifest if clip.annotator == "ann"]
-    other_film = [of.Clip(f"film4-{number:02}", "film4", level="HN") for number in range(4)]
-    movie_of = {clip.clip_id: clip.movie for clip in (*of_ann, *other_film)}
+    clips_of_four_films = labels_of_ann_without_her_name(planted.manifest)
+    clips_of_film4 = [of.Clip(f"film4-{number:02}", "film4", level="HN") for number in range(4)]
+    clips = (*clips_of_four_films, *clips_of_film4)
+    movie_of = {clip.clip_id: clip.movie for clip in clips}
     X = np.random.default_rng(0).normal(size=(len(movie_of), 4)).astype(np.float32)
     store = seal_arrays(tmp_path / "five-films", movie_of, {"lab": {"pooled": X}})
-    write_manifest(of.Manifest((*of_ann, *other_film), tmp_path), tmp_path / "labels.csv")
+    write_manifest(of.Manifest(clips, tmp_path), tmp_path / "labels.csv")
 
     words = ["evaluate", tmp_path / "labels.csv", store, "--task", "en_s", "--model", "linear"]
     assert obygaze(*words, "--save", "linear", "--out", tmp_path / "run") == 0
 
-    assert len(om.load_model(tmp_path / "run" / "linear.model").card.movies) == 4
+    card = om.load_model(tmp_path / "run" / "linear.model").card
+    assert list(card.movies) == ["film0", "film1", "film2", "film3"]
     assert "linear of all 4 movies kept in" in capsys.readouterr().err

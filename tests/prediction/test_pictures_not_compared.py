@@ -48,20 +48,30 @@ def test_a_store_without_signatures_beside_one_with_them_is_named(model, films, 
     assert "no signature is in copy" in result.recognition.why_no_pictures
 
 
-def test_a_film_whose_signature_is_in_another_store_needs_none(model, films, tmp_path):
-    """Models of several modalities read stores of the same films, of which one has the signatures."""
-    copy = {"copy": encoded_again(films["c"])}
-    seen = make_sealed_store(tmp_path, "seen", copy, with_pictures=True)
-    heard = make_sealed_store(tmp_path, "heard", copy, with_pictures=False)
+def test_a_copy_is_recognised_by_its_pictures_if_one_of_several_stores_has_their_signatures(
+    model, films, tmp_path
+):
+    """A model of several modalities reads several stores of the same films, here "seen" and "heard".
 
-    recognition = recognise(model.card, model.training, [seen, heard])
+    The film "copy" has the pictures of training film c, and features by which nobody knows it. One store has
+    signatures of its pictures: that is enough, and no reason is given why pictures were not compared.
+    """
+    copy = {"copy": encoded_again(films["c"])}
+    store_with_signatures = make_sealed_store(tmp_path, "seen", copy, with_pictures=True)
+    store_without = make_sealed_store(tmp_path, "heard", copy, with_pictures=False)
+
+    recognition = recognise(model.card, model.training, [store_with_signatures, store_without])
 
     assert recognition.films["copy"].trained_as == "c"
     assert recognition.why_no_pictures == ""
 
 
-def test_signatures_on_a_server_are_said_to_be_there(model, films, tmp_path):
-    """They are not read, as that takes long; another extraction, which was advised, would not help."""
+def test_of_signatures_in_a_store_on_a_server_it_is_said_that_they_must_be_pulled(model, films, tmp_path):
+    """A store at an address has signatures of pictures, which are not read from there, as that takes long.
+
+    The reason that is given must say to pull the store. To say that it has no signature would be untrue, and
+    would send the person to extract them once more.
+    """
     pytest.importorskip("obstore")
     make_sealed_store(tmp_path, "copy", {"copy": encoded_again(films["c"])}, with_pictures=True)
 

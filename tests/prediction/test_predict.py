@@ -26,8 +26,8 @@ from obygaze_models.prediction.calibration import calibration_error
 from obygaze_models.prediction.explain import describe, explain, parse_settings
 from obygaze_models.prediction.final import save_models, train_final
 from obygaze_models.prediction.predict import COLUMNS, document, predict
-from obygaze_models.prediction.saved_model import load_model
-from tests.planted_models import MODELS, corpus, load_checking_round_trip
+from obygaze_models.prediction.saved_model import load_model, save_model
+from tests.planted_models import MODELS, corpus
 
 MODELS_THAT_DECIDE = (*MODELS, "cav")
 
@@ -50,14 +50,20 @@ def store_of_alien_film(tmp_path_factory):
 @pytest.mark.long
 @pytest.mark.parametrize("name", [*MODELS_THAT_DECIDE, "bank"])
 def test_a_model_that_was_loaded_is_saved_again_as_the_same_bytes(trained_models, tmp_path, name):
-    load_checking_round_trip(trained_models.paths[name], tmp_path)
+    """The models are those that decide on a clip's label, and a bank, which has CAVs of concepts alone."""
+    path = trained_models.paths[name]
+
+    save_model(load_model(path), tmp_path / "again.model")
+
+    assert (tmp_path / "again.model").read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_loaded_model_has_the_card_logits_and_shares_of_the_model_that_was_trained(trained_models, name):
-    """`shelf.paths` has files of models that were trained on `shelf.data`.
+def test_a_model_loses_nothing_by_being_saved_and_loaded(trained_models, name):
+    """The fixture `trained_models` has saved models to files. One is trained here again, on the same clips.
 
-    The model is trained here once more, which gives the same: a file loses nothing.
+    The loaded model must have the same card, give the same logits, and say of each clip which share of the
+    training clips are more usual than it (`out_of_distribution_share`).
     """
     X = trained_models.data.X
     trained = train_final(
@@ -259,29 +265,64 @@ def test_two_stores_with_the_same_clips_are_refused(trained_models, store_of_ali
         predict(model, the_same_store_twice)
 
 
-def test_remarks_count_clips_not_judged_of_training_films_unlike_and_excluded(
-    trained_models, new_films, store_of_alien_film
-):
-    """A model is applied to films that it was not trained on, to one that it was (f0), and to g8.
+@pytest.fixture(scope="module")
+def predictions_on_new_known_and_alien_films(trained_models, new_films, store_of_alien_film):
+    """Predictions of a linear model, trained on the films f0 to f5, on g0, g1, f0 and g8.
 
-    Of g8, 29 clips have features, all unlike any training clip; one clip failed, as did one of g1.
+    Of g8, 29 clips have features, all far from those of any training clip; one clip failed, as did one of g1.
     """
-    model = load_model(trained_models.paths["linear"])
-    predictions = predict(model, [store_of_alien_film, new_films.store])
+    return predict(load_model(trained_models.paths["linear"]), [store_of_alien_film, new_films.store])
+
+
+@pytest.fixture(scope="module")
+def remarks_on_new_known_and_alien_films(trained_models, predictions_on_new_known_and_alien_films):
+    """Remarks, a line each, on the predictions of a linear model on g0, g1, f0 and g8."""
+    return remarks(predictions_on_new_known_and_alien_films, load_model(trained_models.paths["linear"]))
+
+
+def test_remarks_on_predictions_begin_with_what_films_left_out_showed_of_the_model(
+    predictions_on_new_known_and_alien_films, remarks_on_new_known_and_alien_films
+):
+    """A linear model is applied to the films g0, g1, f0 and g8: how good it is stands above all else."""
+    first_line = remarks_on_new_known_and_alien_films[0]
+
+    assert first_line == predictions_on_new_known_and_alien_films.evidence
+
+
+def test_remarks_count_clips_that_are_not_judged_and_clips_of_training_films(
+    predictions_on_new_known_and_alien_films, remarks_on_new_known_and_alien_films
+):
+    """Clips that are unlike all training clips are not judged. Those of f0 were trained on."""
+    predictions = predictions_on_new_known_and_alien_films
     n_unlike = predictions.has("unlike").sum()
-    n_unlike_of_g8 = (predictions.has("unlike") & (predictions.table["movie"] == "g8")).sum()
     n_of_training_films = predictions.has("trained_on").sum()
+    assert n_unlike > 0
+    assert n_of_training_films > 0
 
-    lines = remarks(predictions, model)
+    _evidence, on_calls, on_training_films, *_ = remarks_on_new_known_and_alien_films
 
-    evidence, on_calls, on_training_films, *_others, on_excluded = lines
-    assert evidence == predictions.evidence
     assert f"{n_unlike} not judged" in on_calls
     assert on_training_films.startswith(f"{n_of_training_films} clips")
-    assert on_excluded == "excluded 2: failed: the file is empty (0 bytes) (g8-00, ...)"
-    (on_alien_film,) = [line for line in lines if line.startswith("g8: ")]
-    assert f"{n_unlike_of_g8} of 29" in on_alien_film
-    assert re.search(FAR_FROM_OTHER_FILMS, on_alien_film)
+
+
+def test_remarks_name_a_film_that_is_far_from_the_training_clips(
+    predictions_on_new_known_and_alien_films, remarks_on_new_known_and_alien_films
+):
+    """Of g8, 29 clips have features, all unlike any training clip. Its remark says how far they are."""
+    predictions = predictions_on_new_known_and_alien_films
+    is_unlike_clip_of_g8 = predictions.has("unlike") & (predictions.table["movie"] == "g8")
+
+    (remark_on_g8,) = [line for line in remarks_on_new_known_and_alien_films if line.startswith("g8: ")]
+
+    assert f"{is_unlike_clip_of_g8.sum()} of 29" in remark_on_g8
+    assert re.search(FAR_FROM_OTHER_FILMS, remark_on_g8)
+
+
+def test_remarks_end_with_the_clips_that_have_no_features(remarks_on_new_known_and_alien_films):
+    """One clip of g8 and one of g1 failed, as their files were empty."""
+    last_line = remarks_on_new_known_and_alien_films[-1]
+
+    assert last_line == "excluded 2: failed: the file is empty (0 bytes) (g8-00, ...)"
 
 
 def some_rows(table, *, n_with_p, n_without_p):
@@ -315,8 +356,13 @@ def test_a_remark_on_a_written_file_counts_clips_and_those_with_a_probability(
     assert remark == expected
 
 
-def test_a_remark_on_a_written_file_of_a_bank_counts_clips_alone(trained_models, new_films):
-    """A bank of concepts gives no clip the probability of a task. Of 180 clips, one has no features."""
+def test_the_remark_on_a_file_of_a_banks_predictions_says_no_more_than_the_number_of_clips(
+    trained_models, new_films
+):
+    """Of a model that decides, the remark also says how many clips it calls positive. A bank calls none.
+
+    It gives clips the probabilities of concepts, not of a task. Of 180 clips, one has no features.
+    """
     bank = load_model(trained_models.paths["bank"])
     predictions = predict(bank, [new_films.store])
 
@@ -478,33 +524,54 @@ def test_nothing_is_said_of_planted_labels_where_people_judged(trained_models, n
     assert "nobody judged" not in text
 
 
-@pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
-def test_a_gun_would_make_the_clip_violent(trained_models, new_films, name):
-    """A clip that is called calm and in which no gun is seen is explained as if there were one.
+@pytest.fixture
+def calm_clip_explained_with_a_gun(trained_models, new_films, name):
+    """The prediction of a clip that a model calls calm, in which it sees no gun; and how it is explained.
 
-    Its gun is set to the .95 quantile. `ends` are the decisions with little and with much of each concept.
+    A concept value below 0 is on the side of its hyperplane where the concept is absent. The explanation says
+    what the model would decide if the clip had the value of Gun that only 5 % of training clips exceed.
     """
     model = load_model(trained_models.paths[name])
     table = predict(model, [new_films.store]).table
-    row = table[(table["called"] == 0) & (table["Gun_value"] < 0)].iloc[0]
+    is_calm_without_gun = (table["called"] == 0) & (table["Gun_value"] < 0)
+    prediction = table[is_calm_without_gun].iloc[0]
+    return prediction, explain(model, [new_films.store], prediction["clip_id"], {"Gun": 0.95})
 
-    explanation = explain(model, [new_films.store], row["clip_id"], {"Gun": 0.95})
 
-    assert explanation.decision.logit == pytest.approx(row["logit"], abs=1e-12)
-    assert explanation.decision.p == pytest.approx(row["p"])
+@pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
+def test_a_clip_is_explained_by_the_decision_that_was_predicted(calm_clip_explained_with_a_gun):
+    """The explained clip is one that the model calls calm, and in which it sees no gun."""
+    prediction, explanation = calm_clip_explained_with_a_gun
+
+    assert explanation.decision.logit == pytest.approx(prediction["logit"], abs=1e-12)
+    assert explanation.decision.p == pytest.approx(prediction["p"])
+
+
+@pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
+def test_a_model_would_call_a_calm_clip_violent_if_it_had_a_gun(calm_clip_explained_with_a_gun):
+    """The models learnt from films in which violent clips have guns.
+
+    Gun is set to its .95 quantile in a clip that is called calm. An explanation also has, for each concept,
+    the decisions with little and with much of it (.05 and .95 quantile): for Gun, the latter is the same.
+    """
+    _prediction, explanation = calm_clip_explained_with_a_gun
+
     assert explanation.changed.p > explanation.decision.p
     assert explanation.changed.called
-    (_with_little_gun, with_much_gun), _with_little_and_much_dim_light = explanation.ends
+    little_and_much_gun, _little_and_much_dim_light = explanation.ends
+    _with_little_gun, with_much_gun = little_and_much_gun
     assert with_much_gun.logit == pytest.approx(explanation.changed.logit)
 
 
 @pytest.mark.parametrize("name", ["pcbm_lr", "bank"])
-def test_a_concept_is_seen_where_a_clip_is_on_its_side_of_the_hyperplane_and_p_is_at_least_one_half(
+def test_a_model_sees_a_concept_in_clips_on_its_side_of_the_hyperplane_with_a_probability_of_one_half(
     trained_models, new_films, name
 ):
-    """A concept is seen where its probability reaches its threshold, which is chosen to that end.
+    """A concept's hyperplane parts training clips with the concept from those without, in scaled features.
 
-    Its hyperplane parts the training clips with the concept from those without, in scaled features.
+    A concept is seen in a clip if its probability p reaches the concept's threshold. Thresholds are such that
+    these are the clips on the concept's side of the hyperplane for which p is at least .5 too. The model is a
+    bank of such hyperplanes, or a bottleneck that has a bank in it.
     """
     model = load_model(trained_models.paths[name])
     group = new_films.store["descriptors"]
@@ -514,8 +581,8 @@ def test_a_concept_is_seen_where_a_clip_is_on_its_side_of_the_hyperplane_and_p_i
     is_seen = p >= model.concept_thresholds
 
     bank = model.estimator if name == "bank" else model.estimator.bank_
-    scaled = X if bank.scaler_ is None else bank.scaler_.transform(X)
-    is_on_concepts_side = bank.hyperplanes_.decisions(scaled) >= 0
+    scaled_features = X if bank.scaler_ is None else bank.scaler_.transform(X)
+    is_on_concepts_side = bank.hyperplanes_.decisions(scaled_features) >= 0
     np.testing.assert_array_equal(is_seen, is_on_concepts_side & (p >= 0.5))
     assert 0 < is_seen.mean() < 1
 
@@ -539,10 +606,12 @@ def twenty_explained_clips(linear_model_of_concepts, new_films):
 def test_a_concept_is_seen_where_its_probability_reaches_its_threshold(
     linear_model_of_concepts, twenty_explained_clips
 ):
+    """An explanation of a clip lists the concepts that are seen; predictions have their probabilities."""
     model = linear_model_of_concepts
-    for row, explanation in twenty_explained_clips:
+    for prediction, explanation in twenty_explained_clips:
         for concept, threshold in zip(model.concepts, model.concept_thresholds, strict=True):
-            assert (concept in explanation.seen) == (row[f"{concept}_p"] >= threshold)
+            reaches_threshold = prediction[f"{concept}_p"] >= threshold
+            assert (concept in explanation.seen) == reaches_threshold
 
 
 def test_a_concept_changes_the_probability_by_what_its_contribution_to_the_logit_does(
@@ -559,9 +628,10 @@ def test_a_concept_changes_the_probability_by_what_its_contribution_to_the_logit
 def test_a_concept_is_a_reason_if_it_changes_the_probability_by_a_hundredth_or_more(
     linear_model_of_concepts, twenty_explained_clips
 ):
-    """It speaks for the decision if it makes the probability higher, and against it if lower.
+    """An explanation lists reasons for a decision, which make its probability higher, and reasons against it.
 
-    The reason says whether the clip has more or less of the concept than usual.
+    A change of probability is by moving the concept from its usual value to the clip's. The reason says
+    whether the clip has more or less of the concept than usual.
     """
     for _, explanation in twenty_explained_clips:
         lines = describe(explanation, linear_model_of_concepts).splitlines()
@@ -597,18 +667,20 @@ def test_a_clip_unlike_any_is_not_explained(trained_models, store_of_alien_film)
     assert re.search(FAR_FROM_OTHER_FILMS, describe(explanation, model))
 
 
-def test_a_setting_is_a_concept_and_a_quantile():
-    """They stand before and behind the last "=", so that a concept's name may hold one."""
+def test_a_setting_is_a_concept_and_a_quantile_before_and_behind_the_last_equals_sign():
+    """By Gun=1 a person sets a clip's Gun to the highest value. The concept "a=b" has the sign itself."""
     assert parse_settings(["Gun=1", "a=b=0.5"]) == {"Gun": 1.0, "a=b": 0.5}
 
 
 @pytest.mark.parametrize("text", ["Gun", "Gun=", "Gun=95", "=0.5", "Gun=nan", "Gun=-0.1"])
 def test_a_setting_without_a_concept_or_a_quantile_from_0_to_1_is_refused(text):
+    """A setting, such as Gun=0.95, sets a concept of a clip to a quantile of its values."""
     with pytest.raises(ConceptError):
         parse_settings([text])
 
 
 def test_two_settings_of_one_concept_are_refused():
+    """A setting, such as Gun=0.5, sets a concept of a clip to a quantile of its values."""
     with pytest.raises(ConceptError, match="Gun"):
         parse_settings(["Gun=0.5", "Gun=1"])
 

@@ -88,26 +88,39 @@ def test_a_concept_speaks_for_a_clip_where_other_values_of_it_would_lower_the_pr
     assert n_reasons > 10
 
 
-def test_the_contribution_along_a_path_may_have_another_sign_than_the_effect():
-    """Speech speaks for the positive class where there is a look, and against it where there is none.
+def tree_of_two_concepts_that_matter_together():
+    """Fit a tree on 800 clips of eight films; return it, and the values of Look and Speech of each clip.
 
-    A path credits a concept with what it adds in the branch where the tree asks for it, so contributions of
-    paths decide no reason.
+    Speech speaks for the positive class where there is a look, and against it where there is none.
     """
     rng = np.random.default_rng(3)
     values = rng.normal(size=(800, 2))
     look, speech = values.T
     p = 1 / (1 + np.exp(-3 * look * speech))
     movies = np.repeat(np.arange(8), 100)
-    model = ConceptBottleneck("tree").fit(values, rng.random(800) < p, groups=movies)
+    tree = ConceptBottleneck("tree").fit(values, rng.random(800) < p, groups=movies)
+    return tree, values
 
-    _, contributions, _ = model.contributions(values)
+
+def test_what_a_concept_adds_along_the_path_of_a_tree_may_have_another_sign_than_its_effect():
+    """That is why the reasons of a tree are effects, and not contributions along a clip's path.
+
+    The contribution is what a concept adds to the logit in the branches where the tree asks for it. The
+    effect is the clip's logit less its logit with the concept at usual values (a mean over several of these).
+    Of a tree of two concepts that matter together, the two have opposite signs for more than 5 % of clips and
+    concepts, even where both are clearly not 0 (.3 and .1).
+    """
+    tree, values = tree_of_two_concepts_that_matter_together()
+
+    _, contributions, _ = tree.contributions(values)
+    logits = tree.decision_function(values)
+
     has_other_sign = np.zeros(values.shape, np.bool_)
-    for index, concept in enumerate(model.concepts_):
-        usual_logits = model.logits_at_usual(values, concept).mean(axis=1)
-        effects = model.decision_function(values) - usual_logits
-        is_clear = (np.abs(effects) > 0.3) & (np.abs(contributions[:, index]) > 0.1)
-        has_other_sign[:, index] = is_clear & (effects * contributions[:, index] < 0)
+    for index, concept in enumerate(tree.concepts_):
+        usual_logits = tree.logits_at_usual(values, concept).mean(axis=1)
+        effects = logits - usual_logits
+        are_clear = (np.abs(effects) > 0.3) & (np.abs(contributions[:, index]) > 0.1)
+        has_other_sign[:, index] = are_clear & (effects * contributions[:, index] < 0)
     assert has_other_sign.mean() > 0.05
 
 

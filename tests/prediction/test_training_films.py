@@ -67,10 +67,13 @@ def with_other_features(drawn):
     return Drawn(drawn.pictures, features.astype(np.float32))
 
 
-def test_a_part_of_a_film_among_other_clips_is_flagged_alone(four_films, without_pictures, tmp_path):
-    """The model was trained on film b, of which a new film has the first three clips.
+def test_only_the_clips_that_a_new_film_has_from_a_training_film_are_flagged(
+    four_films, without_pictures, tmp_path
+):
+    """The film "mixed" has six clips: the first three of training film b, and three that are new.
 
-    Three of six clips are too few to call the whole film known.
+    Three of six clips are too few to call the whole film known. The model of the fixture `without_pictures`
+    compares features alone.
     """
     rng = np.random.default_rng(5)
     new = drawn_film(rng, look(rng))
@@ -80,9 +83,10 @@ def test_a_part_of_a_film_among_other_clips_is_flagged_alone(four_films, without
 
     result = om.predict(without_pictures, store)
 
-    flagged = result.table.loc[result.has("trained_on"), "clip_id"].tolist()
-    assert flagged == ["mixed-0", "mixed-1", "mixed-2"]
-    assert not result.recognition.films
+    clips_flagged_as_trained_on = result.table.loc[result.has("trained_on"), "clip_id"].tolist()
+    assert clips_flagged_as_trained_on == ["mixed-0", "mixed-1", "mixed-2"]
+    films_known_as_a_whole = result.recognition.films
+    assert not films_known_as_a_whole
 
 
 @pytest.mark.long
@@ -112,14 +116,15 @@ def test_a_copy_is_known_by_its_pictures(four_films, with_pictures, tmp_path, ch
 
 
 @pytest.mark.usefixtures("with_pictures", "without_pictures")
-@pytest.mark.parametrize(("folder", "has_signatures"), [("pictures", True), ("features", False)])
-def test_film_run_extracts_signatures_of_pictures_for_a_model_that_keeps_them(
-    folder_of_models, tmp_path, monkeypatch, capsys, folder, has_signatures
+@pytest.mark.parametrize(("folder", "model_keeps_signatures"), [("pictures", True), ("features", False)])
+def test_film_run_extracts_signatures_of_pictures_only_for_a_model_that_keeps_them(
+    folder_of_models, tmp_path, monkeypatch, capsys, folder, model_keeps_signatures
 ):
-    """Signatures are what a film is known again by; models of pictures/ keep them, those of features/ don't.
+    """`film run` extracts what its model needs of a film; a dry run prints the commands that would do so.
 
-    The planted models' backbone, "net", is none of ours, so that its options are given here. A dry run
-    prints the commands that would run.
+    By signatures of pictures a model recognises a film that it was trained on. The two fixtures saved a model
+    that keeps them in the folder pictures, and one that keeps features alone in the folder features. Their
+    backbone "net" is made up, so that the test says by which options it is extracted.
     """
     monkeypatch.setattr("obygaze.film_run._feature_options", lambda *_: ["--backbone", "net"])
     (tmp_path / "film.mkv").write_bytes(b"")
@@ -128,8 +133,8 @@ def test_film_run_extracts_signatures_of_pictures_for_a_model_that_keeps_them(
 
     assert obygaze("film", "run", tmp_path / "film.mkv", *options) == 0
 
-    plan = capsys.readouterr().out
-    assert ("--backbone signature" in plan) == has_signatures
+    printed_commands = capsys.readouterr().out
+    assert ("--backbone signature" in printed_commands) == model_keeps_signatures
 
 
 @pytest.mark.parametrize(
@@ -169,17 +174,21 @@ def test_a_film_with_other_features_is_known_by_its_name_however_that_is_spelled
 
 
 @pytest.mark.long
-def test_a_feature_vector_that_all_films_have_makes_no_film_known(tmp_path):
-    """Black pictures have one feature vector in whatever film: it is the first of six of every film here."""
+def test_a_new_film_is_not_recognised_by_a_feature_vector_that_all_films_have(tmp_path):
+    """Clips of black pictures have the same feature vector in every film, so it identifies none.
+
+    Each of the four training films, and the new film, has six clips: a black one, and five of random features
+    of its own. No clip of the new film may be flagged as one that the model was trained on.
+    """
     vector_of_black = np.zeros((1, 6), np.float32)
 
-    def film_with_black(seed):
+    def film_with_a_black_clip(seed):
         other_vectors = np.random.default_rng(seed).normal(size=(5, 6)).astype(np.float32)
         return Drawn(pictures=[], features=np.concatenate([vector_of_black, other_vectors]))
 
-    films = {movie: film_with_black(seed) for seed, movie in enumerate(FILMS)}
+    films = {movie: film_with_a_black_clip(seed) for seed, movie in enumerate(FILMS)}
     model = trained(tmp_path, films, with_pictures=False)
-    store = make_sealed_store(tmp_path, "asked", {"new": film_with_black(9)}, with_pictures=False)
+    store = make_sealed_store(tmp_path, "asked", {"new": film_with_a_black_clip(9)}, with_pictures=False)
 
     result = om.predict(model, store)
 
@@ -285,10 +294,10 @@ def test_the_same_training_gives_the_same_file(four_films, folder_of_models, tmp
 
 
 @pytest.mark.long
-def test_a_new_film_is_not_known(with_pictures, tmp_path):
-    """It is drawn at random, as are the four films whose pictures and features the model keeps.
+def test_no_clip_of_a_new_film_is_flagged_as_trained_on(with_pictures, tmp_path):
+    """A new film is drawn at random, as are the four films that the model of `with_pictures` was trained on.
 
-    `with_pictures` is that model. A film that it knew would have "trained_on" as the flag of its clips.
+    The model keeps what pictures and features of these look like, and compares the new film with both.
     """
     rng = np.random.default_rng(7)
     new_film = drawn_film(rng, look(rng))
@@ -391,38 +400,41 @@ def known_as(trained, *stored):
     return {movie: (film.trained_as, film.share) for movie, film in known.items()}
 
 
+NOT_KNOWN = None
+"""In place of the share of a film that is not recognised."""
+
+
 @pytest.mark.parametrize(
     ("rows", "share"),
     [
-        ([1, 2, 3, 91, 92, 93], None),
-        ([1, 2, 3, 4, 91, 92], 4 / 6),
-        ([1], 1),
-        ([1, 1, 1, 91], None),
-        ([1, 2, 3, 91, 91, 91], 3 / 4),
-        ([1, 2, 3, 91, 92, 0], 3 / 5),
-        ([1, 2, 3, 4, *range(91, 99)], 4 / 6),
-        ([1, 2, 3, *range(91, 99)], None),
-        ([0, 0], None),
-    ],
-    ids=[
-        "a half",
-        "two thirds",
-        "one clip of it",
-        "one row thrice",
-        "another row thrice",
-        "without features",
-        "a longer film",
-        "half of the film in a longer one",
-        "no features at all",
+        pytest.param([1, 2, 3, 91, 92, 93], NOT_KNOWN, id="3 of 6 rows"),
+        pytest.param([1, 2, 3, 4, 91, 92], 4 / 6, id="4 of 6 rows"),
+        pytest.param([1], 1, id="the only row of a film of one clip"),
+        pytest.param([1, 1, 1, 91], NOT_KNOWN, id="1 of 2 rows, as the row that occurs thrice counts once"),
+        pytest.param(
+            [1, 2, 3, 91, 91, 91], 3 / 4, id="3 of 4 rows, as the new row that occurs thrice is one"
+        ),
+        pytest.param([1, 2, 3, 91, 92, 0], 3 / 5, id="3 of 5 rows, as a clip without features has none"),
+        pytest.param([1, 2, 3, 4, *range(91, 99)], 4 / 6, id="4 of the 6 rows of the training film"),
+        pytest.param([1, 2, 3, *range(91, 99)], NOT_KNOWN, id="3 of the 6 rows of the training film"),
+        pytest.param([0, 0], NOT_KNOWN, id="no row, as no clip has features"),
     ],
 )
-def test_a_film_is_known_by_more_than_half_of_the_different_rows_of_the_shorter(rows, share):
-    """The model was trained on rows 1 to 6 of the first film, and 11 to 16 of the second.
+def test_a_film_is_recognised_by_more_than_half_of_the_different_rows_of_the_shorter_film(rows, share):
+    """A row of features is named by a number, and 0 stands for a clip without features.
 
-    Too few would flag new films, and too many would let a film be scored as new that the model has seen.
+    The model was trained on a first film of rows 1 to 6, and a second of rows 11 to 16; rows from 91 on are
+    new. The rows that a film m has in common with the first are divided by the rows of the shorter of the
+    two. A lower limit would flag new films, and a higher one miss films that the model has seen.
     """
     trained = rows_trained_on([*range(1, 7)], [*range(11, 17)])
-    assert known_as(trained, rows_of_stores(m=rows)) == ({} if share is None else {"m": ("first", share)})
+
+    recognised = known_as(trained, rows_of_stores(m=rows))
+
+    if share is NOT_KNOWN:
+        assert recognised == {}
+    else:
+        assert recognised == {"m": ("first", share)}
 
 
 def test_a_film_is_taken_for_the_one_with_the_largest_share_in_any_modality():
@@ -445,19 +457,33 @@ def test_two_films_of_the_same_row_have_one_row_each():
 
 
 @pytest.mark.parametrize(
-    ("n_common", "n_films", "identifies"),
+    ("n_films_with_row", "n_films", "identifies_films"),
     [(3, 3, True), (3, 8, True), (4, 8, False), (4, 15, False), (4, 16, True), (5, 16, False), (5, 20, True)],
 )
-def test_a_row_of_many_training_films_is_ignored(n_common, n_films, identifies):
-    """It may be of black pictures: a row of four films, and of more than a quarter of all, tells no film."""
-    common = 99
-    films = [[2 * film + 1, 2 * film + 2, *([common] if film < n_common else [])] for film in range(n_films)]
+def test_a_row_of_features_that_many_training_films_have_identifies_none(
+    n_films_with_row, n_films, identifies_films
+):
+    """A row may be of black pictures, which many films have.
+
+    So no film is recognised by a row that at least four films have, if these are more than a quarter of all
+    films. Here each film has two rows of its own, and the first few have the row 99 too.
+    """
+    row_in_several_films = 99
+    films = []
+    for film in range(n_films):
+        own_rows = [2 * film + 1, 2 * film + 2]
+        if film < n_films_with_row:
+            films.append([*own_rows, row_in_several_films])
+        else:
+            films.append(own_rows)
 
     trained = rows_trained_on(*films)
 
-    assert (digest_of(common) in trained.films_of_digest) is identifies
-    assert trained.n_rows[0] == 3  # it is a row of the film all the same
-    assert len(trained.films_of_digest) == 2 * n_films + identifies
+    rows_that_identify_films = trained.films_of_digest
+    assert (digest_of(row_in_several_films) in rows_that_identify_films) is identifies_films
+    n_identifying = 2 * n_films + 1 if identifies_films else 2 * n_films
+    assert len(rows_that_identify_films) == n_identifying
+    assert trained.n_rows[0] == 3  # the row counts among those of its film, even if it identifies none
 
 
 @pytest.mark.parametrize(
@@ -473,42 +499,52 @@ def test_films_must_share_more_where_training_films_share_rows_by_chance(n_commo
     assert trained.min_share == pytest.approx(least)
 
 
+def training_rows_of_two_films(n_in_both):
+    """Plant a first training film of rows 1 to 20, of which a second one has so many of the last too."""
+    rows_in_both = range(21 - n_in_both, 21)
+    return rows_trained_on([*range(1, 21)], [*range(31, 51 - n_in_both), *rows_in_both])
+
+
 @pytest.mark.parametrize(
-    ("rows", "n_coincidences", "is_flagged"),
+    ("rows", "n_in_both", "is_flagged"),
     [
-        ([1, 2, 91, 92, 93, 94, 95], 0, False),
-        ([1, 2, 3, 91, 92, 93, 94], 0, True),
-        ([1, 2, 2, 2, 91, 92, 93], 0, False),
-        ([1, 2, 3, 4, 91, 92, 93, 94, 95], 1, False),
-        ([1, 2, 3, 4, 5, 91, 92, 93, 94, 95], 1, True),
-        ([1, 2, 3, 4, 5, 6, 91, 92, 93, 94, 95, 96], 2, False),
-    ],
-    ids=[
-        "two",
-        "three",
-        "two, one of them thrice",
-        "four, one chance",
-        "five, one chance",
-        "six, two chances",
+        pytest.param([1, 2, 91, 92, 93, 94, 95], 0, False, id="2 rows"),
+        pytest.param([1, 2, 3, 91, 92, 93, 94], 0, True, id="3 rows"),
+        pytest.param([1, 2, 2, 2, 91, 92, 93], 0, False, id="2 different rows, one of them thrice"),
+        pytest.param([1, 2, 3, 4, 91, 92, 93, 94, 95], 1, False, id="4 rows, and 1 in both films"),
+        pytest.param([1, 2, 3, 4, 5, 91, 92, 93, 94, 95], 1, True, id="5 rows, and 1 in both films"),
+        pytest.param([1, 2, 3, 4, 5, 6, 91, 92, 93, 94, 95, 96], 2, False, id="6 rows, and 2 in both films"),
     ],
 )
-def test_clips_are_flagged_by_three_equal_rows_and_two_more_for_each_coincidence(
-    rows, n_coincidences, is_flagged
-):
-    """Clips of a film that is not known as a whole may have been trained on: a trailer, a recap.
+def test_clips_are_flagged_if_their_film_has_at_least_three_training_rows(rows, n_in_both, is_flagged):
+    """A film that is not recognised as a whole may have clips of a training film: as a trailer or a recap.
 
-    Of the rows 1 to 20 of the first training film, the second has as many of the last as there are
-    coincidences. A film without a name counts as none: its clips may be of any films.
+    Three different rows of the film m must equal training rows, and two more for each row that both training
+    films have, as this shows that rows of different films are equal by chance. Rows 1 to 20 are of the first
+    training film, those from 91 on of none. The clips m0, m1, ... have the film's rows in their order.
     """
-    common = range(21 - n_coincidences, 21)
-    trained = rows_trained_on([*range(1, 21)], [*range(31, 51 - n_coincidences), *common])
+    trained = training_rows_of_two_films(n_in_both)
 
-    flagged = _find_trained_clips([trained], [rows_of_stores(m=rows, _=rows)], known={})
-    of_known_film = _find_trained_clips([trained], [rows_of_stores(m=rows)], known={"m": "known as a whole"})
+    flagged = _find_trained_clips([trained], [rows_of_stores(m=rows)], known={})
 
-    equal = {f"m{place}" for place, row in enumerate(rows) if row <= 20}
-    assert flagged == (equal if is_flagged else set())
-    assert of_known_film == set()
+    clips_with_training_rows = {f"m{place}" for place, row in enumerate(rows) if row <= 20}
+    assert flagged == (clips_with_training_rows if is_flagged else set())
+
+
+def test_clips_of_a_film_that_is_recognised_as_a_whole_are_not_flagged_singly():
+    """Three rows of film m equal rows of a training film, for which clips of an unknown film are flagged."""
+    trained = training_rows_of_two_films(n_in_both=0)
+    rows = rows_of_stores(m=[1, 2, 3, 91, 92, 93, 94])
+
+    assert _find_trained_clips([trained], [rows], known={"m": "known as a whole"}) == set()
+
+
+def test_equal_rows_of_clips_without_a_film_are_not_counted_together():
+    """Clips of which no film is named may be of different films, so three rows of them show nothing."""
+    trained = training_rows_of_two_films(n_in_both=0)
+    rows_of_unnamed_films = rows_of_stores(_=[1, 2, 3, 91, 92, 93, 94])
+
+    assert _find_trained_clips([trained], [rows_of_unnamed_films], known={}) == set()
 
 
 @pytest.mark.parametrize(("n_words", "is_flagged"), [(7, False), (8, True)])
@@ -522,7 +558,8 @@ def test_a_text_of_eight_words_was_trained_on_by_itself(n_words, is_flagged):
 def kept_clips_of_three_films(n_sketches):
     """What a model keeps of six training clips: the film of each, a digest, and of the first ones a sketch.
 
-    Clips 0 to 5 are of films 0, 1, 2, 1, 0, 2. Every byte of a digest or a sketch is the clip's number.
+    A digest is of features, and a sketch of pictures. Clips 0 to 5 are of films 0, 1, 2, 1, 0, 2.
+    Every byte of a digest or a sketch is the clip's number.
     """
     film_of_clip = np.array([0, 1, 2, 1, 0, 2])
     clips = np.arange(6, dtype=np.uint8)
@@ -544,61 +581,73 @@ def sketches_by_film(kept):
     return list(zip(kept.picture_films.tolist(), kept.pictures[:, 0, 0].tolist(), strict=True))
 
 
-def with_sketch(films_and_clips, n_sketches):
-    """Return those pairs (film, clip) of which the clip is among the first so many."""
+def those_with_sketch(films_and_clips, n_sketches):
+    """Return the pairs (film, clip) whose clip has a sketch: it is one of the first `n_sketches`."""
     return [(film, clip) for film, clip in films_and_clips if clip < n_sketches]
 
 
 @pytest.mark.parametrize("n_sketches", [0, 5], ids=["no sketches", "sketches of clips 0 to 4"])
-def test_films_that_are_selected_from_those_that_a_model_keeps_are_numbered_anew(n_sketches):
-    """A model keeps clips 0 to 5 of films 0, 1, 2, 1, 0, 2. Film 2 is to be film 0, and film 0 film 1.
+def test_films_selected_from_those_that_a_model_keeps_are_numbered_in_the_order_of_selection(n_sketches):
+    """A model keeps the clips 0 to 5, of films 0, 1, 2, 1, 0, 2: a digest of each, and perhaps a sketch.
 
-    A clip under another film's number would make a new film known as one that the model has never seen.
+    Films 2 and 0 are selected, and become films 0 and 1. A clip under the number of another film would let a
+    film be recognised as one that it is not.
     """
     kept = kept_clips_of_three_films(n_sketches)
 
     selected = kept.of_films([2, 0])
 
-    of_film_2_and_0 = [(0, 2), (0, 5), (1, 0), (1, 4)]
-    assert digests_by_film(selected) == of_film_2_and_0
-    assert sketches_by_film(selected) == with_sketch(of_film_2_and_0, n_sketches)
-
-    none_selected = kept.of_films([])
-    assert digests_by_film(none_selected) == []
-    assert sketches_by_film(none_selected) == []
+    clips_of_former_film_2 = [(0, 2), (0, 5)]  # (new number of the film, clip)
+    clips_of_former_film_0 = [(1, 0), (1, 4)]
+    films_and_clips = clips_of_former_film_2 + clips_of_former_film_0
+    assert digests_by_film(selected) == films_and_clips
+    assert sketches_by_film(selected) == those_with_sketch(films_and_clips, n_sketches)
 
 
 @pytest.mark.parametrize("n_sketches", [0, 5], ids=["no sketches", "sketches of clips 0 to 4"])
-def test_films_that_several_models_keep_are_joined_under_numbers_of_their_own(n_sketches):
-    """Three models keep films: the first three, the second one, and the third three, which are 7 in all.
+def test_nothing_is_kept_of_films_of_which_none_is_selected(n_sketches):
+    """A model keeps digests of six clips of three films, and perhaps sketches."""
+    selected = kept_clips_of_three_films(n_sketches).of_films([])
 
-    So films of the first keep their numbers 0 to 2, that of the second becomes 3, and the last get 4 more.
+    assert digests_by_film(selected) == []
+    assert sketches_by_film(selected) == []
+
+
+@pytest.mark.parametrize("n_sketches", [0, 5], ids=["no sketches", "sketches of clips 0 to 4"])
+def test_films_of_several_models_get_different_numbers_when_they_are_joined(n_sketches):
+    """Three models keep what 3, 1 and 3 films are recognised by. Together these are films 0 to 6.
+
+    So films of the first model are 0 to 2, the film of the second is 3, and films of the third are 4 to 6.
+    The first and the third model keep the clips 0 to 5, and the second the clips 1 and 3.
     """
     first = third = kept_clips_of_three_films(n_sketches)
-    second = first.of_films([1])  # of clips 1 and 3
+    second = first.of_films([1])
 
-    joined = TrainingFilms.concatenated([first, second, third], [3, 1, 3])
+    joined = TrainingFilms.concatenated([first, second, third], n_films=[3, 1, 3])
 
-    of_first = [(0, 0), (1, 1), (2, 2), (1, 3), (0, 4), (2, 5)]
+    of_first = [(0, 0), (1, 1), (2, 2), (1, 3), (0, 4), (2, 5)]  # (film, clip)
     of_second = [(3, 1), (3, 3)]
     of_third = [(4, 0), (5, 1), (6, 2), (5, 3), (4, 4), (6, 5)]
-    of_all = of_first + of_second + of_third
-    assert digests_by_film(joined) == of_all
-    assert sketches_by_film(joined) == with_sketch(of_all, n_sketches)
+    films_and_clips = of_first + of_second + of_third
+    assert digests_by_film(joined) == films_and_clips
+    assert sketches_by_film(joined) == those_with_sketch(films_and_clips, n_sketches)
 
 
 @pytest.mark.parametrize("n_sketches", [0, 5], ids=["no sketches", "sketches of clips 0 to 4"])
-def test_films_that_a_model_keeps_are_read_from_its_arrays_as_they_were(n_sketches):
-    """A model keeps clips 0 to 5 of films 0, 1, 2, 1, 0, 2. Without sketches there is no array of them."""
+def test_what_a_model_keeps_of_its_training_films_is_the_same_after_writing_and_reading(n_sketches):
+    """A model keeps digests of clips 0 to 5, of films 0, 1, 2, 1, 0, 2, and perhaps sketches of pictures.
+
+    Without sketches the model's file has no array of them.
+    """
     kept = kept_clips_of_three_films(n_sketches)
 
     arrays = kept.to_arrays()
     read = TrainingFilms.from_arrays(arrays)
 
     assert ("trained_pictures" in arrays) == (n_sketches > 0)
-    of_all = [(0, 0), (1, 1), (2, 2), (1, 3), (0, 4), (2, 5)]
-    assert digests_by_film(read) == of_all
-    assert sketches_by_film(read) == with_sketch(of_all, n_sketches)
+    films_and_clips = [(0, 0), (1, 1), (2, 2), (1, 3), (0, 4), (2, 5)]
+    assert digests_by_film(read) == films_and_clips
+    assert sketches_by_film(read) == those_with_sketch(films_and_clips, n_sketches)
 
 
 # --- pictures that are planted as signs
@@ -623,9 +672,6 @@ def sketches_of(*clips):
     """Sketch the kept views of planted clips."""
     return np.stack([sketches(_kept_views(mean)) for mean in planted_clips(*clips)])
 
-
-CLIPS_OF_NO_FILM = (91, 0), (92, 0), (93, 0), (94, 0)
-"""Clips that are in no training film."""
 
 AS_IT_WAS, LIKE_BY_60, LIKE_BY_48 = 0, 52, 68
 """How many signs of a clip are turned: the cosine of its sketches is 1 - 2 turned / 264."""
@@ -672,13 +718,14 @@ ONE_NEW, TWO_NEW, FOUR_NEW = clips_like(91), clips_like(91, 92), clips_like(91, 
     ],
 )
 @pytest.mark.parametrize("n_compared_at_once", [2, 2048])
-def test_pictures_in_common_are_a_share_of_the_shorter_film(
+def test_clips_that_look_the_same_in_two_films_are_a_share_of_the_shorter_film(
     monkeypatch, new, trained, share, n_compared_at_once
 ):
-    """Of a new film and a training film, the clips that look the same are a share of the shorter one.
+    """Each clip of a new film and of a training film is a number: clips of the same number look the same.
 
-    Two clips are the same if their pictures have a cosine of at least .5; in a film of one or two clips,
-    which may be similar by chance, of .7. It makes no difference how many clips are compared at once.
+    So do clips whose sketches of pictures have a cosine of at least .5, as .6 but not .48; where a film has
+    one or two clips, which may be similar by chance, of at least .7, so that .6 is too unlike. It makes no
+    difference how many clips are compared at once.
     """
     monkeypatch.setattr(training_films, "N_CLIPS_AT_ONCE", n_compared_at_once)
 
@@ -686,24 +733,31 @@ def test_pictures_in_common_are_a_share_of_the_shorter_film(
 
 
 @pytest.mark.parametrize(
-    ("new", "expected"),
+    ("new", "most_similar_film", "share"),
     [
-        ([(1, 0), (2, 0), (3, 0)], (0, 1)),
-        ([(11, 0), (12, 0), (13, 0)], (2, 1)),
-        ([(1, 0), (11, 0), (12, 0)], (2, 2 / 3)),
-        ([*CLIPS_OF_NO_FILM], (0, 0)),
+        pytest.param(clips_like(1, 2, 3), 0, 1, id="all clips of film 0"),
+        pytest.param(clips_like(11, 12, 13), 2, 1, id="all clips of film 2"),
+        pytest.param(clips_like(1, 11, 12), 2, 2 / 3, id="one clip of film 0, two of film 2"),
+        pytest.param(FOUR_NEW, 0, 0, id="no clip of either"),
     ],
-    ids=["the first", "the last", "two of the last", "none"],
 )
-def test_a_film_is_taken_for_the_training_film_of_most_common_pictures(new, expected):
-    """Film 0 has the clips 1 to 3, film 2 the clips 11 to 13, and film 1 has no sketch of any."""
+def test_a_film_is_taken_for_the_training_film_that_shares_most_of_its_pictures(
+    new, most_similar_film, share
+):
+    """Of training film 0 the model has seen the clips 1 to 3, and of film 2 the clips 11 to 13.
+
+    It keeps sketches of their pictures, in no order of films, and none of film 1.
+    """
     training = TrainingFilms(
         digests=np.zeros((6, 1, DIGEST_BYTES), np.uint8),
         films_of_digests=np.array([0, 0, 0, 2, 2, 2]),
-        pictures=sketches_of((1, 0), (11, 0), (2, 0), (12, 0), (3, 0), (13, 0)),
+        pictures=sketches_of(*clips_like(1, 11, 2, 12, 3, 13)),
         picture_films=np.array([0, 2, 0, 2, 0, 2]),
     )
-    assert _most_similar_film(planted_clips(*new), training) == pytest.approx(expected)
+
+    film_and_share = _most_similar_film(planted_clips(*new), training)
+
+    assert film_and_share == pytest.approx((most_similar_film, share))
 
 
 @pytest.mark.parametrize(
@@ -716,12 +770,19 @@ def test_a_film_is_taken_for_the_training_film_of_most_common_pictures(new, expe
         ("frame", "picture", False),
     ],
 )
-def test_either_of_two_copies_may_have_lost_its_sides(view, trained_view, is_compared):
-    """One view of a new clip is the same as one of a training clip, and all others are not."""
-    new = planted_clips((1, 0))
-    new[0, VIEWS.index(view)] = planted_clips((2, 0))[0, 0]
-    trained = sketches_of((3, 0))
-    trained[0, KEPT_VIEWS.index(trained_view)] = sketches_of((2, 0))[0, 0]
+def test_two_clips_are_compared_whole_and_with_one_of_them_cut_at_its_sides(view, trained_view, is_compared):
+    """The view "picture" is all that a clip shows, and "inner" the same without a twentieth at each side.
+
+    A copy whose sides were cut off looks as a whole like the inner view of the other clip, whichever of the
+    two was cut. Both cut views ("inner" and "inner") need no comparison: then the whole pictures are alike.
+    Nor is the view "frame" compared. Here one view of a new clip equals one view of a training clip, and all
+    their other views differ.
+    """
+    (view_of_both,) = clips_like(2)
+    new = planted_clips(*clips_like(1))
+    new[0, VIEWS.index(view)] = planted_clips(view_of_both)[0, 0]
+    trained = sketches_of(*clips_like(3))
+    trained[0, KEPT_VIEWS.index(trained_view)] = sketches_of(view_of_both)[0, 0]
 
     (similarity,) = _picture_similarity(new, trained).ravel()
 
@@ -769,8 +830,15 @@ def test_films_that_share_most_rows_are_named_though_many_films_have_these(tmp_p
 
 
 def test_films_of_black_clips_alone_have_nothing_in_common(tmp_path):
-    """Their rows have one number throughout."""
-    assert films_with_equal_clips(dataset_of_rows(tmp_path, a=[-1, -1], b=[-1])) == []
+    """The features of a black clip are one number throughout (here -1), in whatever film: they identify none.
+
+    Film a has two such clips, and film b has one.
+    """
+    black_clip = -1
+
+    data = dataset_of_rows(tmp_path, a=[black_clip, black_clip], b=[black_clip])
+
+    assert films_with_equal_clips(data) == []
 
 
 def test_a_film_that_is_known_in_several_ways_is_said_to_be_by_its_features(

@@ -22,6 +22,7 @@ def clips_with(**concept_of_place):
 
 
 def in_half_of_clips(seed):
+    """Draw which of the 80 clips have a concept: about half of them."""
     return np.random.default_rng(seed).random(80) < 0.5
 
 
@@ -50,30 +51,64 @@ def test_a_concept_that_is_the_label_is_named():
     assert line.startswith(f"concept {first} is marked in all clips of one class")
 
 
-def test_a_run_without_a_model_of_concepts_says_nothing_of_them():
-    clips = clips_with(first=LEVELS == "S", second=LEVELS == "S")
+def test_concepts_that_are_alike_are_not_mentioned_if_no_model_of_a_run_uses_concepts():
+    """Two concepts are marked in exactly the S clips, and so are neither told apart nor told from S.
+
+    That limits what can be said of a model that decides by concepts; the run has a linear model alone, and
+    among the limits that are printed below its results no line is about concepts.
+    """
+    is_s = LEVELS == "S"
+    clips = clips_with(first=is_s, second=is_s)
 
     run = evaluate(clips, ["linear"], task="en_s")
 
-    assert not any("concept" in line for line in limits(run))
+    lines_on_limits = limits(run)
+    assert not any("concept" in line for line in lines_on_limits)
 
 
-def test_a_concept_that_is_marked_where_another_is_not_is_no_other_concept():
-    present = np.array([[1, 0, 1], [0, 1, 1], [1, 0, 0]], dtype=bool)
+def test_a_concept_and_its_opposite_are_alike():
+    """Two concepts are alike if one tells whether a clip has the other.
 
-    assert concepts_alike(present, ["A", "not A", "B"]) == [["A", "not A"]]
+    That is also so if one is marked in exactly the clips that do not have the other: as A in clips 1 and 3,
+    and "not A" in clip 2.
+    """
+    names = ["A", "not A", "B"]
+    present = np.array(
+        [
+            [1, 0, 1],  # the concepts of clip 1
+            [0, 1, 1],
+            [1, 0, 0],
+        ],
+        dtype=bool,
+    )
+
+    assert concepts_alike(present, names) == [["A", "not A"]]
 
 
 @pytest.mark.parametrize("is_present", [True, False])
-def test_concepts_of_all_clips_or_none_are_not_alike(is_present):
-    """They cannot be learnt, and the report says so elsewhere."""
+def test_concepts_of_all_clips_or_none_are_not_listed_as_alike(is_present):
+    """Two concepts are in all three clips, or in none: they can't be learnt, as a report says elsewhere."""
     present = np.full((3, 2), is_present)
 
     assert concepts_alike(present, ["A", "B"]) == []
 
 
-def test_a_concept_that_one_clip_tells_from_the_label_is_not_the_label():
-    is_positive = np.array([True, True, False, False])
-    present = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 1, 1]], dtype=bool)
+def test_a_concept_that_differs_from_the_label_in_one_clip_is_not_listed_as_the_label():
+    """A concept is as good as the label if it tells of each of four clips whether the clip is positive.
 
-    assert concepts_of_label(present, ["same", "one more", "opposite"], is_positive) == ["same", "opposite"]
+    So does the concept "same", which just the positive clips have, and "opposite", which just the negative
+    ones have. "one more" is marked in the positive clips and in a negative one.
+    """
+    names = ["same", "one more", "opposite"]
+    is_positive = np.array([True, True, False, False])
+    present = np.array(
+        [
+            [1, 1, 0],  # the concepts of the first clip, a positive one
+            [1, 1, 0],
+            [0, 0, 1],
+            [0, 1, 1],
+        ],
+        dtype=bool,
+    )
+
+    assert concepts_of_label(present, names, is_positive) == ["same", "opposite"]

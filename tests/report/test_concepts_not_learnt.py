@@ -36,13 +36,20 @@ def test_a_concept_that_every_clip_has_is_not_called_rare():
     assert in_half not in note
 
 
-def test_a_model_learns_concepts_whatever_it_is_called():
-    """The first is the bottleneck of the zoo under another name, the second a probe of features."""
+def test_concepts_that_cannot_be_learnt_are_noted_of_a_bottleneck_under_any_name():
+    """Two concepts can't be learnt: one that all clips have, and one that is in a single film.
+
+    The model "mine" is the zoo's bottleneck pcbm_lr, which learns concepts: its report notes them.
+    """
     bottleneck = replace(BUILTIN_MODELS["pcbm_lr"], name="mine")
-    clips = clips_of_few_concepts()
 
-    run_of_bottleneck = evaluate(clips, [bottleneck], task="en_s")
-    run_of_probe = evaluate(clips, {"conceptual_pcbm": linear_probe()}, task="en_s")
+    run = evaluate(clips_of_few_concepts(), [bottleneck], task="en_s")
 
-    assert any("cannot be learnt" in line for line in notes(run_of_bottleneck))
-    assert not any("concept" in line for line in notes(run_of_probe))
+    assert any("cannot be learnt" in line for line in notes(run))
+
+
+def test_concepts_are_not_noted_of_a_model_that_is_only_called_like_a_bottleneck():
+    """The model "conceptual_pcbm" is a linear probe of features, and learns no concepts."""
+    run = evaluate(clips_of_few_concepts(), {"conceptual_pcbm": linear_probe()}, task="en_s")
+
+    assert not any("concept" in line for line in notes(run))

@@ -20,6 +20,7 @@ MARKUP = "</script><img src=x onerror=alert(1)> \"q\" 's' & <b>"
 
 
 def draw_with_script(path):
+    """Draw a picture, in SVG, that would run a script."""
     path.write_text(
         "<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", encoding="utf-8"
     )
@@ -54,8 +55,8 @@ def test_a_picture_is_embedded_without_its_script_and_a_page_requests_nothing():
     assert re.findall(r"https?://", page) == []
 
 
-def test_a_page_is_the_same_each_time():
-    """It is made twice of the same report: no time and no random name is in it."""
+def test_the_same_report_gives_the_same_page_each_time():
+    """A page is made twice of a report: neither the time nor a random name may stand in it."""
     first_page = to_html(report_with_markup(MARKUP))
     second_page = to_html(report_with_markup(MARKUP))
 
@@ -138,14 +139,23 @@ def test_a_chart_has_a_line_at_chance(chart):
     assert ">chance 0.50</text>" in chart
 
 
-@pytest.mark.parametrize(("format_cell", "label"), [(interval, "chance 0.00"), (signed, "no difference")])
-def test_a_line_at_0_is_chance_of_a_correlation_and_no_difference_of_a_difference(format_cell, label):
-    """Spearman's correlation and kappa are 0 by chance; a difference of 0 is none."""
-    rows = [{"model": name, 0: 0.1, 1: -0.1, 2: 0.3} for name in ("a", "b")]
-    columns = [("model", "model", str), ("number [95 %]", (0, 1, 2), format_cell)]
-    drawn = block("by movie", columns, rows, reference=0.0)
+@pytest.mark.parametrize(
+    ("format_cell", "label"),
+    [
+        pytest.param(interval, "chance 0.00", id="a correlation"),
+        pytest.param(signed, "no difference", id="a difference, which is written with its sign"),
+    ],
+)
+def test_the_line_at_0_of_a_drawn_table_is_labelled_as_chance_or_as_no_difference(format_cell, label):
+    """A page draws the intervals of a table, here .1 [-.1, .3] of the models a and b, with a line at 0.
 
-    page = to_html(replace(report_with_markup(), blocks=(drawn,)))
+    Correlations and kappas are 0 by chance. A difference of two models is 0 if there is none, not by chance.
+    """
+    rows = [{"model": name, "mean": 0.1, "low": -0.1, "high": 0.3} for name in ("a", "b")]
+    columns = [("model", "model", str), ("number [95 %]", ("mean", "low", "high"), format_cell)]
+    table = block("by movie", columns, rows, reference=0.0)
+
+    page = to_html(replace(report_with_markup(), blocks=(table,)))
 
     assert f">{label}</text>" in page
 

@@ -90,38 +90,62 @@ def test_a_good_models_lead_over_the_nearest_baseline_has_an_interval_over_films
 
 
 @pytest.mark.long
-def test_the_interval_of_a_lead_is_not_that_of_the_auc_and_says_so(run_of_good_model, sentence_on_good_model):
-    """The nearest baseline has an AUC of .5, so the lead is the AUC less .5.
+def test_a_report_says_that_the_interval_of_a_lead_is_on_another_scale_than_that_of_the_auc(
+    run_of_good_model, sentence_on_good_model
+):
+    """The report's sentence says by how much a model's AUC is above that of the nearest baseline: its lead.
 
-    Its interval is another all the same, as that of an AUC stays within 0 and 1.
+    The baseline's AUC is .5 in every film, so the mean lead is the mean AUC less .5. But the ends of the two
+    intervals don't differ by .5: that of the AUC is computed on a scale that keeps it within 0 and 1, that of
+    the lead is not. A reader who compares the two is told so.
     """
-    aucs, differences = aucs_by_film(run_of_good_model, nearest_baseline(sentence_on_good_model))
-    lead = t_interval(differences, covers="method")
-    auc = t_interval(aucs, covers="method", bounds=(0, 1))
+    aucs, leads = aucs_by_film(run_of_good_model, nearest_baseline(sentence_on_good_model))
+    interval_of_lead = t_interval(leads, covers="method")
+    interval_of_auc = t_interval(aucs, covers="method", bounds=(0, 1))
 
-    assert lead.mean == pytest.approx(auc.mean - 0.5)
-    assert lead.low != pytest.approx(auc.low - 0.5, abs=0.001)
+    assert interval_of_lead.mean == pytest.approx(interval_of_auc.mean - 0.5)
+    assert interval_of_lead.low != pytest.approx(interval_of_auc.low - 0.5, abs=0.001)
     assert "retrained; on another scale than the AUC's own interval)" in sentence_on_good_model
 
 
+@pytest.fixture(scope="module")
+def run_of_guessing_model():
+    """A run of a linear model that can only guess: in all six films, S clips have features like others."""
+    return evaluate_linear(planted(direction=0.0), test="enhn_s")
+
+
+@pytest.fixture(scope="module")
+def sentence_on_guessing_model(run_of_guessing_model):
+    """The sentence by which a report of `run_of_guessing_model` answers which model is better."""
+    (sentence,) = short_report(run_of_guessing_model).answers
+    return sentence
+
+
 @pytest.mark.long
-def test_a_model_that_knows_nothing_is_behind_the_nearest_baseline_and_not_said_to_beat_any():
-    """Features of S clips are those of all others, so that the model can only guess."""
-    run = evaluate_linear(planted(direction=0.0), test="enhn_s")
-    (sentence,) = short_report(run).answers
+def test_a_model_that_can_only_guess_is_not_said_to_beat_any_baseline(sentence_on_guessing_model):
+    """Features of S clips are like those of all others. Models that win are listed behind the baselines."""
     baselines = "always_positive, always_negative, movie_prior"
 
-    assert "no model is shown" in sentence
-    assert f"{baselines}: linear;" not in sentence
+    assert "no model is shown" in sentence_on_guessing_model
+    assert f"{baselines}: linear;" not in sentence_on_guessing_model
+    assert nearest_baseline(sentence_on_guessing_model) in baselines.split(", ")
 
-    nearest = nearest_baseline(sentence)
-    assert nearest in baselines.split(", ")
-    _, differences = aucs_by_film(run, nearest)
-    lead = t_interval(differences, covers="method")
-    n_films_ahead = (differences > 0).sum()
+
+@pytest.mark.long
+def test_a_model_that_can_only_guess_is_said_to_be_behind_the_nearest_baseline(
+    run_of_guessing_model, sentence_on_guessing_model
+):
+    """The model's mean AUC is below the baseline's: the sentence says by how much, without a minus sign."""
+    nearest = nearest_baseline(sentence_on_guessing_model)
+    _, leads = aucs_by_film(run_of_guessing_model, nearest)
+    lead = t_interval(leads, covers="method")
     assert lead.mean < 0
-    assert f"behind the nearest of these, {nearest}, by {-lead.mean:.3f} [{-lead.high:.3f}, " in sentence
-    assert f"on {n_films_ahead} of 6 movies" in sentence
+
+    distance = f"by {-lead.mean:.3f} [{-lead.high:.3f}, "
+    n_films_ahead = (leads > 0).sum()
+
+    assert f"behind the nearest of these, {nearest}, {distance}" in sentence_on_guessing_model
+    assert f"on {n_films_ahead} of 6 movies" in sentence_on_guessing_model
 
 
 def test_a_short_report_has_a_row_for_each_model_and_chance(run_of_good_model):
@@ -233,8 +257,12 @@ def test_seen_movies_are_said_to_be_seen():
 
 
 @pytest.mark.long
-def test_a_report_on_films_of_one_clip_has_no_metric_within_films():
-    """One clip has one class, so no film has an AUC or an AP: neither is a column of the report."""
+def test_a_report_on_films_of_one_clip_has_no_columns_of_metrics_that_rank_clips_of_a_film():
+    """AUC and AP are computed film by film, and need a positive and a negative clip of the film.
+
+    Each of the 24 films has one clip here. So the columns AUC and AP are left out rather than filled with
+    "undefined", as is the caption " by movie, mean of ..."; the model "linear" still has its row.
+    """
     data = planted(direction=3.0, n_movies=24)
     _, first_clip_of_each_film = np.unique(data.movies, return_index=True)
     run = evaluate_linear(data.take(first_clip_of_each_film), task="enhn_s")
@@ -272,16 +300,21 @@ def test_a_control_has_a_row(run_with_control):
 
 
 @pytest.mark.long
-def test_a_control_that_tells_no_clips_of_a_fold_apart_has_a_note_in_place_of_a_row(run_with_control):
-    """The control is the model pcbm_lr_shuffled. Its scores are replaced by the number of the clip's fold."""
+def test_a_control_that_gives_all_clips_of_a_fold_one_score_has_a_note_in_place_of_a_row(run_with_control):
+    """Such a control ranks no clips of a film, so that comparing a model with it would show nothing.
+
+    The control is the model pcbm_lr_shuffled. Its scores are replaced by the number of the clip's fold, which
+    all test clips of a fold have in common.
+    """
     predictions = run_with_control.predictions
     table = predictions.table.copy()
     is_of_control = table["model"] == "pcbm_lr_shuffled"
     table.loc[is_of_control, "score"] = table.loc[is_of_control, "fold"].astype(float)
-    run_of_constant = replace(run_with_control, predictions=replace(predictions, table=table))
+    run = replace(run_with_control, predictions=replace(predictions, table=table))
 
-    for block in (*short_report(run_of_constant).blocks, *run_report(run_of_constant).blocks):
-        assert "pcbm_lr_shuffled" not in [row[0] for row in block.rows]
+    for block in (*short_report(run).blocks, *run_report(run).blocks):
+        names_of_models = [row[0] for row in block.rows]
+        assert "pcbm_lr_shuffled" not in names_of_models
         assert any("pcbm_lr_shuffled" in note for note in block.notes)
 
 
@@ -314,37 +347,55 @@ def planted_comparison(*, mean, low=-0.1, high=0.1, n_models=1, is_auc_above_hal
 
 
 @pytest.mark.parametrize(
-    ("mean", "direction", "movies"),
-    [(0.05, "ahead", "on 4 of"), (0.0, "ahead", "on 4 of"), (-0.05, "behind", "ahead on 4 of")],
+    ("mean_lead", "lead", "movies"),
+    [
+        pytest.param(0.05, "ahead", "on 4 of", id="ahead"),
+        pytest.param(0.0, "ahead", "on 4 of", id="equal on average"),
+        pytest.param(-0.05, "behind", "ahead on 4 of", id="behind"),
+    ],
 )
-def test_a_lead_of_nothing_is_not_called_being_behind(mean, direction, movies):
-    """The number of films on which the model is ahead is said as such where it is behind on average."""
-    comparison = planted_comparison(mean=mean)
+def test_a_model_whose_mean_lead_is_0_is_not_said_to_be_behind_a_baseline(mean_lead, lead, movies):
+    """A model is ahead of a baseline on 4 of 6 films; on average it is ahead, equal or behind.
 
-    assert _describe_lead(comparison).startswith(direction)
+    "ahead ..., on 4 of 6 movies" says of which films. After "behind ..." the number needs a word of its own,
+    "ahead on 4 of 6 movies", as it would be read as that of the films on which the model is behind.
+    """
+    comparison = planted_comparison(mean=mean_lead)
+
+    assert _describe_lead(comparison).startswith(lead)
     assert _describe_movies(comparison).startswith(movies)
 
 
 @pytest.mark.parametrize(
-    ("is_auc_above_half", "low", "says_scale"),
-    [(True, 0.01, True), (False, 0.01, False), (True, np.nan, False), (False, np.nan, False)],
+    ("is_auc_above_half", "low", "names_scale"),
+    [
+        pytest.param(True, 0.01, True, id="AUC less .5"),
+        pytest.param(False, 0.01, False, id="another lead"),
+        pytest.param(True, np.nan, False, id="AUC less .5, without an interval"),
+        pytest.param(False, np.nan, False, id="another lead, without an interval"),
+    ],
 )
-def test_an_interval_says_on_which_scale_it_is_if_it_differs_from_the_one_in_the_table(
-    is_auc_above_half, low, says_scale
+def test_the_interval_of_an_auc_above_one_half_is_said_to_be_on_another_scale_than_that_of_the_auc(
+    is_auc_above_half, low, names_scale
 ):
-    """Only the lead over one half is an AUC's own, and only an interval that there is has a scale."""
+    """If a baseline's AUC is always .5, a model's lead over it is the model's AUC less .5.
+
+    Then the table, which has an interval of the AUC itself, invites a comparison of the two intervals. Of any
+    other lead the table has no such interval. An undefined interval (`low` is NaN) can't be compared.
+    """
     comparison = planted_comparison(mean=0.1, low=low, high=0.2, is_auc_above_half=is_auc_above_half)
 
-    assert ("another scale" in _describe_interval(comparison)) == says_scale
+    assert ("another scale" in _describe_interval(comparison)) == names_scale
 
 
-def test_a_model_beats_the_baselines_if_all_of_its_interval_over_the_nearest_is_above_0(monkeypatch):
-    """Leads of three models over two baselines are planted. Of `touches` the lowest interval begins at 0.
+def test_a_model_beats_the_baselines_if_the_interval_of_its_lead_over_each_is_above_0(monkeypatch):
+    """Three models lead over two baselines by intervals whose lower ends are planted.
 
-    `beats` is the only one above 0: both of its intervals begin there, and the last counts as the nearest's.
-    The lead of `undefined` over the second baseline has no interval, which begins lowest of all.
+    Only both intervals of `beats` are above 0. One of `touches` begins at 0, and one of `undefined` has no
+    ends, as that of equal differences, and shows nothing. The baseline over which the interval begins lowest
+    is the nearest one; both intervals of `beats` begin at .05, and then the last baseline is named.
     """
-    low_of = {
+    beginning_of_interval = {
         "touches": {"movie_prior": 0.2, "always_negative": 0.0},
         "beats": {"movie_prior": 0.05, "always_negative": 0.05},
         "undefined": {"movie_prior": 0.3, "always_negative": np.nan},
@@ -352,18 +403,18 @@ def test_a_model_beats_the_baselines_if_all_of_its_interval_over_the_nearest_is_
 
     def planted_lead(_task, _metric, model, baseline, *, n_models):
         assert n_models == 3
-        low = low_of[model][baseline]
+        low = beginning_of_interval[model][baseline]
         mean = 0.5 if np.isnan(low) else low + 0.1
         return _Lead(Interval(mean, low, mean + 0.1, n_movies=6, n_undefined=0), baseline, n_better=5)
 
     monkeypatch.setattr(run_answers, "_lead_over", planted_lead)
-    values = {
-        name: pd.Series([0.6, 0.7]) for name in (*low_of, "movie_prior", "always_negative", "random_half")
-    }
-    task = _Task("", "hn_s", values, [], np.nan)
+    models_and_baselines = [*beginning_of_interval, "movie_prior", "always_negative", "random_half"]
+    values = {name: pd.Series([0.6, 0.7]) for name in models_and_baselines}
+    task = _Task(prefix="", name="hn_s", values=values, constant=[], variance_by_chance=np.nan)
 
     comparison = _compare_with_baselines(task, METRICS["average_precision"])
 
     assert comparison.beating == ["beats"]
-    assert (comparison.best, comparison.nearest) == ("beats", "always_negative")
+    assert comparison.best == "beats"
+    assert comparison.nearest == "always_negative"
     assert comparison.baselines == ["movie_prior", "always_negative"]

@@ -71,17 +71,19 @@ print("all cells ran")
 """
 
 
-def test_a_notebook_goes_from_an_address_to_a_model_of_its_own(person, demo_folder):
-    """The cells of a notebook, one after the other in one process, begin with the address of a demo's store.
+def test_a_day_in_a_notebook_goes_from_the_address_of_a_store_to_a_saved_model(person, demo_folder):
+    """`CELLS` are the cells of a notebook, which a person runs one after the other in one process.
 
-    They test a pipeline of scikit-learn, save and use a model, go to other processes and libraries, and make
-    five mistakes. The last one prints "all cells ran".
+    Each asserts what it got: a table of a store at an address; scores of a pipeline of scikit-learn on films
+    left out; the same model beside baselines, saved, loaded and applied; the store in another process, in
+    joblib and in xarray; and five mistakes, such as a store that is nowhere, each of which is an
+    `ObygazeError` of one line. The last cell prints "all cells ran".
     """
     manifest = (demo_folder / "manifest.csv").read_text(encoding="utf-8")
     written(person.folder / "manifest.csv", manifest)
     with serving(demo_folder) as server:
-        address = json.dumps(f"{server.url}/store-1.0.0")
-        written(person.folder / "day.py", f"ADDRESS = {address}\n{CELLS}")
+        address_of_store = json.dumps(f"{server.url}/store-1.0.0")
+        written(person.folder / "day.py", f"ADDRESS = {address_of_store}\n{CELLS}")
         printed = person.types("python day.py")
 
     assert "all cells ran" in printed
@@ -114,10 +116,12 @@ if __name__ == "__main__":
 """
 
 
-def test_a_loader_of_pytorch_reads_a_store_in_workers(person, demo_folder):
-    """A script reads eight clips in batches of four, by two workers, which Python starts in two ways.
+def test_a_data_loader_of_pytorch_reads_a_store_in_worker_processes(person, demo_folder):
+    """A store that is open must work in the processes that PyTorch's DataLoader starts, in either way.
 
-    In the end it prints "loaded".
+    The script `LOADER` gives a Dataset of the demo's store to a DataLoader with two workers, which are
+    started by "spawn" and then by "forkserver". Each time it asserts that eight clips of 103 features come in
+    two batches of four. In the end it prints "loaded".
     """
     (person.folder / "store-1.0.0").symlink_to(demo_folder / "store-1.0.0")
     written(person.folder / "loader.py", LOADER)

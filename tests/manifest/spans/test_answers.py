@@ -178,18 +178,19 @@ LEFT_OUT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", LEFT_OUT)
-def test_unusable_answers_are_left_out_with_their_reason(import_files, case):
-    """A machine answers questions about the clips c0, c1, ...; some answers cannot be used, or most lack one.
+@pytest.mark.parametrize(("answers", "ids_of_labelled_clips", "notice"), LEFT_OUT.values(), ids=LEFT_OUT)
+def test_answers_of_a_machine_that_cannot_be_used_are_left_out_with_their_reason(
+    import_files, answers, ids_of_labelled_clips, notice
+):
+    """A machine answered the questions of a codebook about the clips c0, c1, ..., an object of JSON for each.
 
-    Expected are the ids of the clips that are labelled, and a part of the notice that says why others are
-    not.
+    For example, if it says of c0 that the level is "rather sure", which the codebook doesn't have, no clip is
+    labelled, and the notice "'rather sure' is no level" says why. The cases of `LEFT_OUT` have the answers,
+    the clips that are labelled, and a part of the notice.
     """
-    answers, expected_ids, notice = LEFT_OUT[case]
-
     clips, notices = import_files({"a.jsonl": jsonl_of(*answers)})
 
-    assert [clip.clip_id for clip in clips] == expected_ids
+    assert [clip.clip_id for clip in clips] == ids_of_labelled_clips
     assert notice in notices
 
 
@@ -212,14 +213,23 @@ def test_where_levels_alone_were_asked_of_no_concept_is_noted(import_files):
     assert "question" not in notices
 
 
-def test_a_row_without_a_label_gives_way_to_an_answer_about_its_clip(import_files):
-    """Of the two clips that nobody labelled, c0 is answered, and c9, which is not, keeps its row."""
-    unlabelled = f"{HEAD}c0,m,m.mp4,0,4,,,\nc9,m,m.mp4,4,8,,,\n"
+def test_a_clip_without_labels_is_replaced_by_the_clip_that_a_machine_labelled(import_files):
+    """A table lists the clips c0 and c9 of m.mp4, and has no label and no annotator of either.
+
+    A machine, "vlm", answered about c0. Then c0 is in the manifest once, as labelled by vlm, and keeps its
+    video. Of c9 nothing was answered, so that its row stays as it is. A notice counts the row that is left
+    out.
+    """
+    table_without_labels = f"{HEAD}c0,m,m.mp4,0,4,,,\nc9,m,m.mp4,4,8,,,\n"
     answer_about_c0 = jsonl_of(ANSWERED)
 
-    clips, notices = import_files({"clips.csv": unlabelled, "a.jsonl": answer_about_c0}, annotator="vlm")
+    clips, notices = import_files(
+        {"clips.csv": table_without_labels, "a.jsonl": answer_about_c0}, annotator="vlm"
+    )
 
-    assert [(c.clip_id, c.annotator, c.video) for c in clips] == [("c9", "", "m.mp4"), ("c0", "vlm", "m.mp4")]
+    annotator_and_video = {clip.clip_id: (clip.annotator, clip.video) for clip in clips}
+    assert annotator_and_video == {"c0": ("vlm", "m.mp4"), "c9": ("", "m.mp4")}
+    assert [clip.clip_id for clip in clips] == ["c9", "c0"]
     assert "1 row of nobody" in notices
 
 
@@ -294,10 +304,15 @@ def test_answers_about_a_clip_that_has_other_times_in_a_table_are_refused(import
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_answers_may_be_a_list(import_files, indent):
-    """A list may stand on one line or on many. Its second object is a refusal: each answer is null."""
-    refusal = {"answers": dict.fromkeys(ALL_NO, None)}
-    objects = [json.loads(line) for line in jsonl_of(ANSWERED, refusal).splitlines()]
+def test_answers_of_a_machine_are_also_read_from_a_list_of_json(import_files, indent):
+    """Answers are mostly written as an object of JSON on each line. Here they are one list of JSON.
+
+    The list stands on one line, or on many. It has answers about the clips c0 and c1; the machine refused
+    each question about c1 (null), so that c1 gets no label, and a notice names its place in the list.
+    """
+    answer_about_c0 = ANSWERED
+    refusal_about_c1 = {"answers": dict.fromkeys(ALL_NO, None)}
+    objects = [json.loads(line) for line in jsonl_of(answer_about_c0, refusal_about_c1).splitlines()]
 
     clips, notices = import_files({"a.json": json.dumps(objects, indent=indent)})
 
@@ -447,16 +462,27 @@ def test_a_concept_that_is_none_is_refused_without_an_option_that_does_not_work(
     assert "--word" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("column", ["", "seen_score"], ids=["not said", "in sight"])
-def test_answers_meet_the_clips_of_a_manifest_that_says_whether_a_score_was_in_sight(import_files, column):
-    """The machine was asked about the clip c0 of people.csv, which AB labelled, and names it by its id.
+@pytest.mark.parametrize(
+    "table_of_people",
+    [
+        pytest.param(
+            "clip_id,movie,start_s,end_s,level,annotator\nc0,m,0,4,S,AB\n",
+            id="a table that does not say whether a score was seen",
+        ),
+        pytest.param(
+            "clip_id,movie,start_s,end_s,level,annotator,seen_score\nc0,m,0,4,S,AB,1\n",
+            id="a table of labels in sight of a score",
+        ),
+    ],
+)
+def test_answers_of_a_machine_are_about_the_clip_that_people_labelled_under_the_same_id(
+    import_files, table_of_people
+):
+    """A machine, "tiny", answered about the clip c0, which it names by its id and AB labelled in a table.
 
-    The clip is found whether or not the table has a column that says if a score was in sight.
+    Both are labels of one clip, whichever columns the table has: no notice says that the table lacks c0.
     """
-    cell = "1" if column else ""
-    people = f"clip_id,movie,start_s,end_s,level,annotator,{column}\nc0,m,0,4,S,AB,{cell}\n"
-
-    clips, notices = import_files({"people.csv": people, "a.jsonl": jsonl_of(LEVEL)})
+    clips, notices = import_files({"people.csv": table_of_people, "a.jsonl": jsonl_of(LEVEL)})
 
     assert [(clip.clip_id, clip.annotator) for clip in clips] == [("c0", "AB"), ("c0", "tiny")]
     assert "no table has" not in notices

@@ -21,21 +21,30 @@ def proposed_words(message):
     return dict(pairs)
 
 
-@pytest.mark.parametrize(("yes", "no"), [("s", "n"), ("S", "N"), ("o", "n"), ("t", "f"), ("sì", "non")])
-def test_obeying_the_proposal_reads_the_table(import_files, yes, no):
+@pytest.mark.parametrize(("yes", "no"), [("s", "n"), ("S", "N"), ("o", "n"), ("t", "f")])
+def test_a_table_with_other_words_for_yes_and_no_is_read_with_the_words_that_its_refusal_proposes(
+    import_files, yes, no
+):
     """Below the heading Body stand yes, no and yes in words of a language. The Spanish s is no level S here.
 
-    If the import is refused, it proposes with options --word what the words mean, and reads the table with
-    them.
+    The import is refused, and proposes with options `--word WORD=MEANING` what the words mean. Whoever types
+    these gets clips with Body, without, and with Body.
     """
     files = {"t.csv": table_below_body(yes, no, yes)}
-    meaning_of_words = {}
-    try:
+    with pytest.raises(ManifestError) as refusal:
         import_files(files, columns={"concepts": ["Body"]})
-    except ManifestError as refusal:
-        meaning_of_words = proposed_words(str(refusal))
+    meaning_of_words = proposed_words(str(refusal.value))
 
     clips, _ = import_files(files, columns={"concepts": ["Body"]}, words=meaning_of_words)
+
+    assert [clip.concepts for clip in clips] == [("Body",), (), ("Body",)]
+
+
+def test_words_for_yes_and_no_that_are_known_in_full_are_read_at_once(import_files):
+    """Below the heading Body stand "sì", "non" and "sì": no proposal is needed."""
+    table = table_below_body("sì", "non", "sì")
+
+    clips, _ = import_files({"t.csv": table}, columns={"concepts": ["Body"]})
 
     assert [clip.concepts for clip in clips] == [("Body",), (), ("Body",)]
 
@@ -59,15 +68,18 @@ def test_which_of_two_unknown_words_means_yes_is_asked(import_files):
     assert proposed_words(str(refusal.value)) == {"是": "ANSWER", "否": "ANSWER"}
 
 
-def test_no_level_is_proposed_for_a_word_among_concepts(import_files):
-    """A column headed "concepts" has Body, Look, "surely" and twenty times s, which are like the level S.
+def test_no_level_is_proposed_for_an_unknown_word_in_a_column_of_concepts(import_files):
+    """A column headed "concepts" has Body, Look, "surely" and twenty times "s", which are no known concepts.
 
-    A column of concepts refuses levels, so that with this proposal the table would be refused again.
+    "s" and "surely" are like the level S, "sure". But a column of concepts refuses levels: whoever typed
+    `--word s=S` would be refused again.
     """
     cells = ["Body", "Look", "surely", *["s"] * 20]
+    rows = [f"f;{number};{number + 1};HN;{cell}" for number, cell in enumerate(cells)]
+    table = "\n".join(["movie;start_s;end_s;level;concepts", *rows]) + "\n"
 
     with pytest.raises(ManifestError) as refusal:
-        import_files({"t.csv": table_below_body(*cells).replace("Body", "concepts", 1)})
+        import_files({"t.csv": table})
 
     assert "s=S" not in str(refusal.value)
     assert "surely=S" not in str(refusal.value)

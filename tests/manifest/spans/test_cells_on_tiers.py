@@ -44,17 +44,25 @@ def test_tiers_say_what_a_table_says(import_files, kind, level, concepts):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("concepts", ["Look", "look; Body"])
-def test_concepts_alone_among_levels_are_concepts_of_their_span(import_files, kind, concepts):
-    """An annotator put concepts without a level where the levels stand, which a table's column reads too."""
+def test_a_text_of_concepts_on_a_tier_of_levels_gives_its_span_these_concepts_and_no_level(
+    import_files, kind, concepts
+):
+    """An annotator wrote a concept or two where levels stand: on a tier "level" of a tool's file.
+
+    Such a span becomes a clip with the concepts and without a level, and a message counts it. The same text
+    in a table's column of levels is read as the same concepts.
+    """
     marks = [Mark("level", start=1, end=5, text=concepts), Mark("level", start=6, end=9, text="S")]
-    clips, messages = import_files({"tt1.x": WITH_TIERS[kind](marks)})
+    file_of_tool = WITH_TIERS[kind](marks)
     table = f'movie;start_s;end_s;level\ntt1;1;5;"{concepts}"\ntt1;6;9;S\n'
+
+    clips, messages = import_files({"tt1.x": file_of_tool})
     clips_of_table, _ = import_files({"t.csv": table})
 
-    (on_tier,) = [clip for clip in clips if clip.start_s == 1]
-    assert on_tier.level is None
-    assert "Look" in on_tier.concepts
-    assert set(on_tier.concepts) == set(clips_of_table[0].concepts)
+    (clip_of_concepts,) = [clip for clip in clips if clip.start_s == 1]
+    assert clip_of_concepts.level is None
+    assert "Look" in clip_of_concepts.concepts
+    assert sorted(clip_of_concepts.concepts) == sorted(clips_of_table[0].concepts)
     assert "1 span of concepts without a level" in messages
 
 
@@ -70,12 +78,19 @@ def test_a_text_that_says_that_there_is_no_level_is_left_out_and_counted(import_
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("nothing", ["-", "n/a", "none", "keine"])
-def test_a_text_on_a_tier_of_labels_that_says_that_there_is_none_is_left_out_and_counted(
+def test_a_span_on_a_tier_of_labels_whose_text_means_none_is_left_out_with_a_message(
     import_files, kind, nothing
 ):
-    """It says what it says on a tier of levels, or of concepts, and is no text of the span."""
+    """The person says that the tier "gaze" of a tool's file holds labels. One span there has the text "none".
+
+    That, or "-", "n/a" or "keine", means that there is no label: it is no text to be kept in a clip of its
+    own.
+    """
     marks = [Mark("gaze", start=1, end=5, text=nothing), Mark("gaze", start=6, end=9, text="S; Look")]
-    clips, messages = import_files({"tt1.x": WITH_TIERS[kind](marks)}, tiers={"gaze": "labels"})
+    file_of_tool = WITH_TIERS[kind](marks)
+
+    clips, messages = import_files({"tt1.x": file_of_tool}, tiers={"gaze": "labels"})
+
     assert [(clip.level, clip.concepts) for clip in clips] == [("S", ("Look",))]
     assert "there is no label" in messages
 

@@ -56,27 +56,29 @@ def test_colons_number_each_frame_where_the_list_does_not_say_drop_frame(import_
     assert starts_of(clips) == [pytest.approx(108_000 * 1001 / 30_000)]
 
 
-def test_the_start_of_the_film_counts_as_the_list_does(import_files):
-    """The list says drop frame, and the film starts at 01:00:00:00 of it: by the same count, frame 107,892.
+def test_the_films_start_is_in_drop_frame_if_the_edit_list_says_that_its_codes_are(import_files):
+    """Drop frame leaves out 108 of the 108,000 numbers of an hour, so that a time code of an hour is an hour.
 
-    The event at 01:00:10:00 is 10 * 30 frames later, each of 1001 / 30,000 s: 10.01 s.
+    The line FCM of the list says that its time codes are in drop frame. The person says that the film starts
+    at 01:00:00:00: if this were not read in the same way, all events would lie 108 frames, 3.6 s, too early.
+    The event at 01:00:10:00 is 10 * 30 frames after the start, each of 1001 / 30,000 s: 10.01 s.
     """
-    drop_frame = edl("01:00:10:00", mode="DROP FRAME")
+    list_in_drop_frame = edl("01:00:10:00", mode="DROP FRAME")
 
-    clips, _ = import_files({"f.edl": drop_frame}, rate=NTSC, start="01:00:00:00")
+    clips, _ = import_files({"f.edl": list_in_drop_frame}, rate=NTSC, start="01:00:00:00")
 
     assert starts_of(clips) == [pytest.approx(10.01)]
 
 
-def test_the_start_counts_as_codes_with_semicolons_do(import_files):
-    """The list has no line `FCM`, but the semicolon in its time code says drop frame, too.
+def test_the_films_start_is_in_drop_frame_if_time_codes_have_semicolons(import_files):
+    """A semicolon in a time code says that it is in drop frame, also in a list without a line FCM.
 
-    The start of the film is written with colons, and counts as drop frame all the same. The event is 10 * 30
-    frames later, each of 1001 / 30,000 s: 10.01 s.
+    The person writes the start of the film with colons, 01:00:00:00, and means the same count. The event at
+    01:00:10;00 is 10 * 30 frames later, each of 1001 / 30,000 s: 10.01 s.
     """
-    with_a_semicolon = edl("01:00:10;00", mode="")
+    list_without_mode = edl("01:00:10;00", mode="")
 
-    clips, _ = import_files({"f.edl": with_a_semicolon}, rate=NTSC, start="01:00:00:00")
+    clips, _ = import_files({"f.edl": list_without_mode}, rate=NTSC, start="01:00:00:00")
 
     assert starts_of(clips) == [pytest.approx(10.01)]
 
@@ -94,19 +96,22 @@ def test_a_number_that_drop_frame_leaves_out_is_no_time(import_files):
     assert "drop frame leaves this number out" in notices
 
 
-def test_the_mode_of_sources_is_noted_and_not_applied(import_files):
-    """The list says drop frame at its head. A line `FCM` between events is about the tape of the next event.
+def test_a_line_fcm_between_events_is_noted_and_changes_no_times(import_files):
+    """An edit list has times of the edit, which are read, and times of the tapes that it was made of.
 
-    Times of tapes are not read, so that both events count as drop frame: the first, at an hour, is frame
-    107,892, and the second, 10 s later, is 300 frames behind it.
+    The line FCM at its head says that time codes of the edit are in drop frame. One between events says how
+    the tape of the next event counts. So both events are in drop frame: the first, at 01:00:00:00, is frame
+    107,892, as 108 of the 108,000 numbers of an hour are left out, and the second, 10 s later, is 300 frames
+    behind it.
     """
     with_mode_of_a_tape = edl("01:00:00:00", "FCM: NON-DROP FRAME", "01:00:10:00", mode="DROP FRAME")
 
     clips, notices = import_files({"f.edl": with_mode_of_a_tape}, rate=NTSC)
 
+    first_frame = 108_000 - 108
     assert starts_of(clips) == [
-        pytest.approx(107_892 * 1001 / 30_000),
-        pytest.approx((107_892 + 300) * 1001 / 30_000),
+        pytest.approx(first_frame * 1001 / 30_000),
+        pytest.approx((first_frame + 300) * 1001 / 30_000),
     ]
     assert "FCM: NON-DROP FRAME: taken as the mode of the source, which is not read" in notices
 

@@ -21,18 +21,22 @@ TABLE = "clip_id,movie,start_s,end_s,level,annotator\nc0,a,1,5,S,AB\n"
 
 
 def boris(*rows, names=BORIS):
+    """Write a table of BORIS of observation "o" of a.mp4; a row has the cells behind these two, or all."""
     return tsv(names, *(["o", "a.mp4", *row] if len(row) < len(names) else row for row in rows))
 
 
 def studio(*results, **note):
+    """Write an export of Label Studio with one task about a.wav, which has one annotation of these results."""
     return json.dumps([{"id": 1, "data": {"audio": "a.wav"}, "annotations": [{"result": results, **note}]}])
 
 
 def labels(name, **more):
+    """Write a result of Label Studio: a label from 1 to 5 s."""
     return {"type": "labels", "value": {**SPAN, "labels": [name]}, **more}
 
 
 def cvat(body):
+    """Write a document of CVAT about a.mp4 with these tracks."""
     return f"<annotations><meta><task><source>a.mp4</source></task></meta>{body}</annotations>"
 
 
@@ -44,7 +48,7 @@ def track(number, label, more="", attribute="level"):
 
 # --- whose, and of whom
 # ---------------------------------------------------------------------------
-OF_TWO = {
+LABELS_OF_TWO_SOURCES = {
     "BORIS, two subjects": boris(["Ann", "S", "STATE", "1", "5"], ["Bob", "EN", "STATE", "1", "5"], ["Ann", "Body", "STATE", "1", "5"]),
     "BORIS, two observations of a film": tsv(BORIS, *([o, "a.mp4", "", b, "STATE", "1", "5"] for o, b in (("p", "S"), ("q", "EN"), ("p", "Body")))),
     "ELAN text, participants": tsv(ELAN, ["level", "AB", "1", "5", "S"], ["level", "CD", "1", "5", "EN"], ["concepts", "AB", "1", "5", "Body"]),
@@ -62,13 +66,19 @@ def source_of(clip):
     return clip.annotator, clip.extras.get("subject"), clip.extras.get("observation")
 
 
-@pytest.mark.parametrize("content", OF_TWO.values(), ids=OF_TWO)
-def test_labels_of_one_span_are_joined_only_within_one_source(import_files, content):
-    """A tool's file gives one span S, Body and EN. S and Body are of one person, subject or observation.
+@pytest.mark.parametrize("content", LABELS_OF_TWO_SOURCES.values(), ids=LABELS_OF_TWO_SOURCES)
+def test_labels_of_one_span_become_one_clip_only_if_they_are_of_one_person_subject_or_observation(
+    import_files, content
+):
+    """A file has, of the span from 1 to 5 s, the labels S and Body of one source, and EN of another.
 
-    EN is of another. Only labels of the same source are joined to one clip, though all have the same times.
+    In a table of BORIS, for example, S and Body are of the subject Ann, and EN of Bob; elsewhere sources are
+    annotators, observations or tracks. S and Body are joined to one clip, and EN is a clip of its own, though
+    all have the same times.
     """
-    clips, _ = import_files({"a.x": content})
+    file_whose_format_is_told_by_its_content = {"a.x": content}
+
+    clips, _ = import_files(file_whose_format_is_told_by_its_content)
 
     (clip_of_s,) = [clip for clip in clips if clip.level == "S"]
     (clip_of_en,) = [clip for clip in clips if clip.level == "EN"]
@@ -166,8 +176,8 @@ class Case(NamedTuple):
     n_clips: int
     facts: dict
     """The values of a field, one for each clip, by the field's name."""
-    notices: tuple
-    never: tuple
+    texts_of_messages: tuple
+    texts_of_no_message: tuple
 
 
 def expect_import(content, *notices, never=(), name="a.x", n=1, options=None, **facts):
@@ -189,6 +199,7 @@ def fact_of(clip, name):
 
 
 def srt(text):
+    """Write a file of one subtitle, from 1 to 5 s."""
     return f"1\n{CUE}\n{text}\n"
 
 
@@ -246,6 +257,7 @@ GRAPH = {
 
 
 def vian_keyword(cell):
+    """Write a table of VIAN with a segment from 1 to 5 s, and this cell in the column of the keyword Body."""
     return f"FILM,START_MS,END_MS,SELECTOR_TYPE,Voc:Body\na,1000,5000,SEGMENT,{cell}\n"
 
 
@@ -255,6 +267,7 @@ def two_signed(first, second):
 
 
 def cue_of_digits(digits):
+    """Write a subtitle in whose times these digits stand for the thousandths of a second."""
     return f"1\n{CUE.replace('000', digits)}\nhi\n"
 
 
@@ -405,20 +418,22 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_fact_of_a_record_is_in_its_clip_or_in_a_message(import_files, case):
+def test_whatever_a_record_of_a_file_says_is_in_its_clip_or_in_a_message(import_files, case):
     """Nothing that a file says may be lost silently: a case is a file in a form that tools write.
 
-    It has the number of clips, the facts that they keep, {field: its value in each clip}, and words that
-    must, or must never, be in the messages of the import.
+    In one, a table of BORIS has a comment "begins" beside the START of an event, and "ends" beside its STOP:
+    the clip must have the comment "begins; ends". In another, ELAN's table has a column "Certainty", and a
+    message must say that it is not read. A case has the number of clips, the facts that they keep, {field:
+    its value in each clip}, and texts that must, or must never, be in the messages of the import.
     """
     clips, messages = import_files(case.files, **case.options)
 
     assert len(clips) == case.n_clips
     for field, values in case.facts.items():
-        assert [fact_of(clip, field) for clip in clips] == values
-    for notice in case.notices:
-        assert notice in messages
-    for text in case.never:
+        assert [fact_of(clip, field) for clip in clips] == values, field
+    for text in case.texts_of_messages:
+        assert text in messages
+    for text in case.texts_of_no_message:
         assert text not in messages
 
 

@@ -242,10 +242,12 @@ def test_an_annotation_whose_end_nothing_tells_is_refused(import_file):
         read_elan(import_file, level, slots=slots)
 
 
-def test_a_slot_between_one_that_is_spread_and_its_start_is_halfway(import_file):
-    """t1 is at 1 s and t4 at 7 s, and t2 and t3 have no time.
+def test_time_slots_without_a_time_are_spread_evenly_between_those_that_have_one_or_got_one(import_file):
+    """Annotations of ELAN last from one time slot to another, and some slots have no time.
 
-    The scenes put t2 halfway between t1 and t4, at 4 s; the levels then put t3 halfway between 1 and 4 s.
+    t1 is at 1 s and t4 at 7 s; t2 and t3 have no time. On the tier of scenes, t2 lies between t1 and t4:
+    halfway, at 4 s. On that of levels, t3 lies between t1 and t2: halfway between 1 and the 4 s that t2 got,
+    at 2.5 s.
     """
     slots = {"t1": 1000, "t2": None, "t3": None, "t4": 7000}
     scenes = tier(
@@ -361,14 +363,17 @@ PLACES = (
 """Places of a file as systems write them, with {} for its name without suffix."""
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_paths_of_every_system_name_their_films(import_file, films, place):
-    """The folder has a.mp4 and b.mp4, and `place` is a path such as /mnt/films/{}.mp4.
+@pytest.mark.parametrize("path_of_film", PLACES)
+def test_paths_of_every_system_name_their_films(import_file, films, path_of_film):
+    r"""A table names its films by paths of another computer, such as C:\films\a.mp4 or /mnt/films/a.mp4.
 
-    Names are compared with a blank for _, so that "_a" is "a" too: the video of the very name counts.
+    The videos here are a.mp4, b.mp4 and _a.mp4. Films are found by the names of their files, and a.mp4 is not
+    taken for _a.mp4, though _ counts as a blank where no file has exactly the name.
     """
     (films / "_a.mp4").touch()
-    table = f"video,start_s,end_s,level\n{place.format('a')},1,2,S\n{place.format('b')},1,2,S\n"
+    path_of_a = path_of_film.format("a")
+    path_of_b = path_of_film.format("b")
+    table = f"video,start_s,end_s,level\n{path_of_a},1,2,S\n{path_of_b},1,2,S\n"
 
     clips, _ = import_file(table, "spans.csv", videos=films)
 
@@ -895,7 +900,7 @@ def test_a_span_is_the_same_to_the_millisecond_in_one_file_and_in_two(import_fil
     assert [(clip.level, clip.concepts) for clip in clips] == [("S", ("Look",))]
 
 
-def test_two_levels_of_one_span_contradict_each_other_in_two_tools_too(refusal_of):
+def test_two_levels_of_one_span_contradict_each_other_also_if_two_tools_rounded_its_times(refusal_of):
     """AB says S at 0.4166667 to 0.8333333 s in one file, and HN at 0.417 to 0.833 s in the other.
 
     To the millisecond both spans are one, so that the levels contradict each other.

@@ -166,9 +166,10 @@ NO_SPANS = {
 
 @pytest.mark.parametrize(("rows_left_out", "reason"), NO_SPANS.values(), ids=NO_SPANS)
 def test_rows_that_are_no_spans_are_left_out_and_counted(tmp_path, rows_left_out, reason):
-    """They stand below four rows of S and Look.
+    """A table has four rows with the level S and the concept Look, and below them rows that are no spans.
 
-    Spreadsheets fill rows below a table with FALSE where checkboxes were copied down.
+    For example, spreadsheets fill rows below a table with FALSE where checkboxes were copied down. The
+    account lists each of these rows with the reason.
     """
     rows = [
         ["film", "start", "end", "level", "Look", "Body"],
@@ -350,38 +351,51 @@ def test_a_code_of_the_codebook_that_the_table_explains_otherwise_is_asked_about
     assert labels_of(by_codebook) == [("S", []), ("EN", [])]
 
 
-def test_a_legend_that_agrees_with_the_codebook_and_labels_of_two_people_are_no_question(tmp_path):
-    """Above the headings of a table, a legend says that S is sure, as the codebook does.
+@pytest.mark.parametrize(
+    "row_above_headings",
+    [
+        pytest.param(["S = sure; HN = hard negative", "NS: not sure"], id="a legend as in the codebook"),
+        pytest.param(["S", "EN"], id="two levels, which may be two people's labels"),
+    ],
+)
+def test_a_row_above_the_headings_that_gives_no_level_another_meaning_is_no_reason_to_ask(
+    tmp_path, row_above_headings
+):
+    """A legend above the headings of a table may give words other meanings, and then the person is asked.
 
-    The row below has S beside EN, which may be two people's labels of one span, and says nothing of what
-    they mean.
+    This one says of S, HN and NS what the codebook says. A row of S and EN says nothing of what they mean. So
+    the table is read by the codebook.
     """
     path = tmp_path / "a.tsv"
-    rows = [
-        ["S = sure; HN = hard negative", "NS: not sure"],
-        ["S", "EN"],
-        ["movie", "start_s", "end_s", "level"],
-        ["m", 0, 5, "S"],
-        ["m", 5, 9, "HN"],
-    ]
-    write_table(path, rows)
+    headings = ["movie", "start_s", "end_s", "level"]
+    write_table(path, [row_above_headings, headings, ["m", 0, 5, "S"], ["m", 5, 9, "HN"]])
 
     assert labels_of(import_spans([path], tmp_path)) == [("S", []), ("HN", [])]
 
 
 @pytest.mark.parametrize(
-    "text", ["b", "\uff22", "b; Look"], ids=["a small letter", "a wide one", "in a list"]
+    ("cell", "concepts"),
+    [
+        pytest.param("b", ("B",), id="a small letter"),
+        pytest.param("\uff22", ("B",), id="a full-width letter"),
+        pytest.param("b; Look", ("B", "Look"), id="a small letter in a list"),
+    ],
 )
-def test_a_concept_of_one_letter_is_read_in_any_case_and_not_lost(tmp_path, text):
-    """The concept is called B. A cell b was neither read nor refused, as the codebook knows it."""
-    concepts = "".join(f'[[concepts]]\nname = "{name}"\n' for name in ("B", "Look"))
-    codebook = codebook_of_text(f'name = "mine"\nversion = "1"\n[[levels]]\nname = "S"\n{concepts}')
+def test_a_concept_of_one_letter_is_read_in_any_spelling_of_the_letter(tmp_path, cell, concepts):
+    """The codebook has the concepts B and Look, and a table has "b" in its column of concepts.
+
+    A single letter could also be an abbreviation, which is asked about; but here the codebook knows it.
+    """
+    concepts_of_codebook = "".join(f'[[concepts]]\nname = "{name}"\n' for name in ("B", "Look"))
+    codebook = codebook_of_text(
+        f'name = "mine"\nversion = "1"\n[[levels]]\nname = "S"\n{concepts_of_codebook}'
+    )
     path = tmp_path / "a.tsv"
-    write_table(path, [["movie", "start_s", "end_s", "level", "concepts"], ["m", 0, 5, "S", text]])
+    write_table(path, [["movie", "start_s", "end_s", "level", "concepts"], ["m", 0, 5, "S", cell]])
 
     (clip,) = import_spans([path], tmp_path, codebook=codebook).manifest
 
-    assert clip.concepts[0] == "B"
+    assert clip.concepts == concepts
 
 
 def test_a_level_whose_synonym_is_one_letter_is_read_in_any_case_and_not_lost(tmp_path):

@@ -103,6 +103,7 @@ def compute_without_end() -> Iterator[bytes]:
 
 
 def take_a_gigabyte() -> Iterator[bytes]:
+    """Take a gigabyte at once."""
     yield bytes([len(bytearray(1 << 30)) % 2])
 
 
@@ -148,6 +149,7 @@ def refuse_line_3() -> Iterator[bytes]:
 
 
 def open_a_file_that_is_not_there() -> Iterator[bytes]:
+    """Fail as a reader does whose file is gone: with an error of the system."""
     yield Path("nowhere").read_bytes()
 
 
@@ -200,12 +202,14 @@ def test_a_child_that_exceeds_its_limits_or_crashes_is_an_error_of_one_line_abou
 @pytest.mark.long
 @pytest.mark.nightly
 def test_all_tests_of_a_child_hold_for_forks_of_a_process_without_other_threads():
-    """A child process is a new Python, or a fork of this one if that has no other threads.
+    """A child process is a new Python, or a fork of this one, which is possible if this has no other threads.
 
-    So the ten tests of this file that ask a child run again in a pytest of their own, with forks.
+    Here the ten tests of this file that use the fixture `child` or `kind` start a new Python. They run once
+    more, with forks, in a pytest of their own: the variable of the environment `FORKS` gives these fixtures
+    the parameter "a fork", by whose id the tests are selected.
     """
-    with_id_a_fork = "fork and not forked and not forks"  # the id of a parameter, not the name of a test
-    options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-W", "error", "-k", with_id_a_fork]
+    has_parameter_a_fork = "fork and not forked and not forks"  # other tests have these words in their names
+    options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-W", "error", "-k", has_parameter_a_fork]
     # What this pytest has in PYTEST_... is not for that one.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     process = subprocess.run(
@@ -217,10 +221,10 @@ def test_all_tests_of_a_child_hold_for_forks_of_a_process_without_other_threads(
         check=False,
     )
     assert process.returncode == 0, process.stdout[-3000:]
-    of_work_that_exceeds_limits = 5
-    others_of_one_child = 5
+    n_cases_of_work_that_exceeds_limits = 5
+    n_tests_with_a_child = 5
     n_passed = int(re.search(r"(\d+) passed", process.stdout)[1])
-    assert n_passed == of_work_that_exceeds_limits + others_of_one_child
+    assert n_passed == n_cases_of_work_that_exceeds_limits + n_tests_with_a_child
 
 
 WATCHED = """
@@ -307,8 +311,8 @@ def test_what_a_reader_raises_in_a_child_is_raised_here(child):
         answer_of(child, raise_a_key_error, Path())
 
 
-def pretend_to_be_a_child_that_has_no_child(monkeypatch):
-    """Let this process be a child itself; to ask a further one is an error."""
+def make_this_process_a_reading_child(monkeypatch):
+    """Tell this process that it is the child which reads files for another; it fails if it asks a child."""
 
     def ask_another(*_):
         pytest.fail("a child asked another")
@@ -317,16 +321,19 @@ def pretend_to_be_a_child_that_has_no_child(monkeypatch):
     monkeypatch.setattr(sandbox, "_ask_worker", ask_another)
 
 
-def test_a_child_reads_on_its_own(monkeypatch):
-    """Here the process of this test takes itself for a child, which reads files for another process.
+def test_a_child_process_starts_no_child_of_its_own_to_read_a_file(monkeypatch):
+    """Files are read in a child process with limits. Code that runs in one may ask for a reader again.
 
-    So it starts no further child, and does the work on its own: to say which process it is.
+    Then the reader is that process itself. Here the process of this test is such a child: the reader that it
+    gets, asked which process it is, answers with the id of this one.
     """
-    pretend_to_be_a_child_that_has_no_child(monkeypatch)
+    make_this_process_a_reading_child(monkeypatch)
 
-    with reader_process() as child:
-        assert isinstance(child, Child)
-        assert answer_of(child, process_id, Path()) == str(os.getpid()).encode()
+    with reader_process() as reader:
+        assert isinstance(reader, Child)
+        process_that_reads = answer_of(reader, process_id, Path())
+
+    assert process_that_reads == str(os.getpid()).encode()
 
 
 def test_limits_grow_with_the_file():
@@ -389,19 +396,26 @@ def test_what_is_proposed_of_a_table_is_found_in_the_child(tmp_path, monkeypatch
 
 
 @pytest.mark.long
-def test_a_codebook_of_many_words_is_guessed_in_time_in_proportion(tmp_path, monkeypatch):
-    """20,000 rows have a concept of its own each. If words were compared in pairs, 15 s were not enough."""
+def test_the_time_to_guess_a_codebook_grows_no_faster_than_its_number_of_words(tmp_path, monkeypatch):
+    """Each of 20,000 rows has a concept of its own. The child process that reads the table may take 15 s.
+
+    That is enough if time grows with the number of words, but not if each pair of words is compared.
+    """
     limit_a_childs_time(monkeypatch, cpu_s=15)
     path = tmp_path / "t.csv"
-    path.write_text(rows("film,level,concepts", 20_000, "a,S,{0} words {0}"))
+    path.write_text(table_of_numbered_rows("film,level,concepts", 20_000, "a,S,{0} words {0}"))
 
     assert len(guess_codebook(path).concepts) == 20_000
 
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_a_track_of_cvat_with_a_value_in_each_frame_is_read_in_time_in_proportion(tmp_path, monkeypatch):
-    """25,000 frames have a pose of their own each. If values were compared in pairs, 5 s were not enough."""
+def test_the_time_to_read_a_track_of_cvat_grows_no_faster_than_its_number_of_values(tmp_path, monkeypatch):
+    """A track of CVAT follows a thing through a film. Each of its 25,000 frames has a pose of its own here.
+
+    The child process that reads the file is stopped after 5 s, with an error. That is enough if time grows
+    with the number of values, but not if it grows with the number of pairs of values.
+    """
     limit_a_childs_time(monkeypatch, cpu_s=5)
     boxes = ""
     for frame in range(25_000):
@@ -415,25 +429,37 @@ def test_a_track_of_cvat_with_a_value_in_each_frame_is_read_in_time_in_proportio
     assert account.seen == 1 + 25_000  # the track, and each value, which lasts until the next one
 
 
+HALF_A_LETTER = "\ud83d"
+"""The first of the two numbers by which UTF-16 writes a rare sign; alone it can't be written as UTF-8."""
+
+
 def leave_out_20_001_records(file: SpanFile) -> FileContent[RawSpan]:
-    """Leave out records for two reasons; the place of the first is a text that no UTF-8 has."""
-    file.account.leave_out("line \ud83d", "no end")
+    """Read no span of a file, as a reader in a child does: one record has no end, and 20,000 have no text.
+
+    The place of the first has half a letter, as damaged files may, which can't be sent as UTF-8.
+    """
+    file.account.leave_out(f"line {HALF_A_LETTER}", "no end")
     for number in range(20_000):
         file.account.leave_out(f"line {number}", "no text")
     return FileContent(file)
 
 
-def test_records_that_are_left_out_come_back_with_their_places_and_reasons(child, tmp_path):
-    """A child leaves out 20,001 records. The account lists the first, and counts the rest by reason."""
+def test_a_child_sends_the_places_and_reasons_of_records_that_it_left_out(child, tmp_path):
+    """A child process reads a file, and leaves out a record without an end and 20,000 without a text.
+
+    The account that it sends lists the first 10,000 with their places, even one with half a letter, and
+    counts the rest by reason.
+    """
+    assert MAX_LISTED == 10_000
     path = tmp_path / "a.txt"
     path.write_text("a")
 
     content = read_in_sandbox.read_in_sandbox(child, path, Reading(), leave_out_20_001_records)
 
     account = content.file.account
-    assert account.left_out[:2] == [("line \ud83d", "no end"), ("line 0", "no text")]
-    assert len(account.left_out) == MAX_LISTED
-    assert account.unlisted == {"no text": 20_001 - MAX_LISTED}
+    assert account.left_out[:2] == [(f"line {HALF_A_LETTER}", "no end"), ("line 0", "no text")]
+    assert len(account.left_out) == 10_000
+    assert account.unlisted == {"no text": 20_001 - 10_000}
     assert account.n_left_out == 20_001
 
 
@@ -544,14 +570,17 @@ def test_records_that_are_no_spans_are_counted_and_take_no_memory_here(tmp_path,
 
 
 SPANS_OF_LITTLE = {
-    "short rows": ("a.csv", lambda n: rows("movie,start_s,end_s,level", n, "m,{0},{0}.5,S")),
+    "short rows": (
+        "a.csv",
+        lambda n: table_of_numbered_rows("movie,start_s,end_s,level", n, "m,{0},{0}.5,S"),
+    ),
     "films and people": (
         "a.csv",
-        lambda n: rows("movie,start_s,end_s,level,annotator", n, "m{0},1,2,S,a{0}"),
+        lambda n: table_of_numbered_rows("movie,start_s,end_s,level,annotator", n, "m{0},1,2,S,a{0}"),
     ),
     "empty cells": (
         "a.csv",
-        lambda n: rows(
+        lambda n: table_of_numbered_rows(
             "movie,start_s,end_s,level" + "".join(f",c{k}" for k in range(200)),
             n // 20,
             "m,{0},{0}.5,S" + "," * 200,
@@ -559,7 +588,9 @@ SPANS_OF_LITTLE = {
     ),
     "judgements": (
         "a.csv",
-        lambda n: rows("movie,start_s,end_s,level,annotator,seen_score", n, "m,{0},{0}.5,S,a,0"),
+        lambda n: table_of_numbered_rows(
+            "movie,start_s,end_s,level,annotator,seen_score", n, "m,{0},{0}.5,S,a,0"
+        ),
     ),
     "speakers": ("a.rttm", lambda n: "".join(f"SPEAKER f 1 {k} 1 <NA> <NA> A <NA> <NA>\n" for k in range(n))),
 }
@@ -570,15 +601,17 @@ SPANS_OF_LITTLE = {
 @pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read as Linux says it")
 @pytest.mark.parametrize("case", SPANS_OF_LITTLE)
-def test_spans_take_memory_within_the_limits_here_or_are_refused_in_a_line(tmp_path, case):
-    """A file has 160,000 spans, or twice as many, which take much more memory than its bytes.
+def test_an_import_of_very_many_short_spans_keeps_to_its_limit_of_memory_or_is_refused(tmp_path, case):
+    """A child process reads a file, and the process that imports it holds what the file says.
 
-    This process takes no more than the limit for the file's size, or the file is refused with the advice to
-    divide it. The larger file is refused, but for two cases that fit.
+    160,000 or 320,000 spans of a few bytes take much more memory there than in the file. The process that
+    imports them takes no more than the limit for the file's size, or refuses the file and says to divide it.
+    320,000 spans are refused, but for two cases that need less: spans of one speaker without labels, and rows
+    of 200 empty cells, of which there are only a twentieth as many.
     """
-    name, write_text = SPANS_OF_LITTLE[case]
+    file_name, write_text = SPANS_OF_LITTLE[case]
     for n_spans in (160_000, 320_000):
-        path = tmp_path / name
+        path = tmp_path / file_name
         path.write_text(write_text(n_spans))
 
         result = measured_import(tmp_path, path)
@@ -627,10 +660,10 @@ def pipe_that_holds(text: str) -> Iterator[Path]:
         os.close(read_end)
 
 
-def test_what_an_import_may_hold_grows_with_a_pipe_too(tmp_path, monkeypatch):
+def test_the_memory_of_an_import_from_a_pipe_grows_with_what_is_read_from_the_pipe(tmp_path, monkeypatch):
     """An import may hold 1000 times the size of its file. Here the file is a pipe, with 60 subtitles.
 
-    A pipe has no size before it is read, by which the import could hold nothing.
+    A pipe has the size 0 before it is read. If that counted, nothing could be imported from it.
     """
     limit_what_an_import_may_hold_to_1000_times_its_file(monkeypatch)
 
@@ -641,22 +674,24 @@ def test_what_an_import_may_hold_grows_with_a_pipe_too(tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-def test_columns_that_other_files_give_to_all_clips_count(tmp_path, monkeypatch):
-    """All clips of an import have the same columns: here one file has 500, and another one 100 clips.
+def test_an_import_whose_clips_get_too_many_columns_from_other_files_is_refused(tmp_path, monkeypatch):
+    """In the manifest of an import all clips have the columns of all its files.
 
-    Each can be held with 1 MB. Together they would be 101 clips of 500 columns, which cannot.
+    An import may hold 1 MB of what its files say. One file has a clip with 500 columns, another one 100 clips
+    with few columns, and each can be imported by itself. Together they would be 101 clips of 500 columns,
+    which can't be held.
     """
     limit_what_an_import_may_hold(monkeypatch, memory=1 << 20)
-    with_columns = tmp_path / "a.csv"
+    file_of_many_columns = tmp_path / "a.csv"
     columns = "".join(f",c{k}" for k in range(500))
-    with_columns.write_text(f"movie,start_s,end_s,level{columns}\nm,1,2,S{',x' * 500}\n")
-    with_clips = tmp_path / "b.csv"
-    with_clips.write_text(rows("movie,start_s,end_s,level", 100, "n,{0},{0}.5,S"))
-    import_spans([with_columns], tmp_path)
-    import_spans([with_clips], tmp_path)
+    file_of_many_columns.write_text(f"movie,start_s,end_s,level{columns}\nm,1,2,S{',x' * 500}\n")
+    file_of_many_clips = tmp_path / "b.csv"
+    file_of_many_clips.write_text(table_of_numbered_rows("movie,start_s,end_s,level", 100, "n,{0},{0}.5,S"))
+    import_spans([file_of_many_columns], tmp_path)
+    import_spans([file_of_many_clips], tmp_path)
 
     with pytest.raises(InputError, match="columns of all files"):
-        import_spans([with_columns, with_clips], tmp_path)
+        import_spans([file_of_many_columns, file_of_many_clips], tmp_path)
 
 
 def test_annotators_with_columns_of_their_own_count_each(tmp_path, monkeypatch):
@@ -668,7 +703,7 @@ def test_annotators_with_columns_of_their_own_count_each(tmp_path, monkeypatch):
     twenty_people = [f"P{number}" for number in range(20)]
     columns = ",".join(f"{name} level" for name in twenty_people)
     path = tmp_path / "a.csv"
-    path.write_text(rows(f"movie,start_s,end_s,{columns}", 100, "m,{0},{0}.5" + ",S" * 20))
+    path.write_text(table_of_numbered_rows(f"movie,start_s,end_s,{columns}", 100, "m,{0},{0}.5" + ",S" * 20))
 
     with pytest.raises(InputError, match="divide it"):
         import_spans([path], tmp_path, wide=twenty_people)
@@ -676,14 +711,19 @@ def test_annotators_with_columns_of_their_own_count_each(tmp_path, monkeypatch):
     assert len(of_two_people.manifest) == 200
 
 
-def test_rows_of_a_table_that_is_refused_for_its_headings_are_not_sent(tmp_path, monkeypatch):
-    """An import may hold 50,000 bytes of what its files say, which is too little for the 500 rows.
+def test_a_table_with_unknown_headings_is_refused_for_these_even_if_its_rows_are_too_many(
+    tmp_path, monkeypatch
+):
+    """A child process reads a table, and sends what it says to the process that imports it.
 
-    The headings are unknown, so that the table is refused; for this the headings are enough.
+    This may hold 50,000 bytes of it, too little for 500 rows. But the headings film, from, to and rating are
+    unknown, for which the child refuses the table before it sends any row: the person learns which option
+    reads it (level=rating), and not that the table is too large.
     """
     limit_what_an_import_may_hold(monkeypatch, memory=50_000)
     path = tmp_path / "t.csv"
-    path.write_text(rows("film,from,to,rating", 500, "m,{0},{0}.5,S"))
+    path.write_text(table_of_numbered_rows("film,from,to,rating", 500, "m,{0},{0}.5,S"))
+
     with pytest.raises(UnreadColumnsError, match="level=rating"):
         import_spans([path], tmp_path)
 
@@ -698,7 +738,7 @@ def test_a_cell_that_is_too_long_is_refused_with_its_line(tmp_path):
 
 def span_of_half_a_letter(file: SpanFile) -> FileContent[RawSpan]:
     """Read a span without an end, whose text no UTF-8 has: the first half of a letter of UTF-16."""
-    return FileContent(file, [RawSpan("line 1", start_s=1.0, end_s=float("nan"), text="\ud83d")])
+    return FileContent(file, [RawSpan("line 1", start_s=1.0, end_s=float("nan"), text=HALF_A_LETTER)])
 
 
 def test_halves_of_letters_come_back_from_a_child_as_they_are(child, tmp_path):
@@ -709,7 +749,7 @@ def test_halves_of_letters_come_back_from_a_child_as_they_are(child, tmp_path):
     content = read_in_sandbox.read_in_sandbox(child, path, Reading(), span_of_half_a_letter)
 
     (record,) = content.records
-    assert (record.text, record.start_s) == ("\ud83d", 1.0)
+    assert (record.text, record.start_s) == (HALF_A_LETTER, 1.0)
     assert math.isnan(record.end_s)
 
 
@@ -775,13 +815,14 @@ def test_the_time_of_a_process_can_be_seen_less_what_it_had_used_before():
     assert limits.excess(os.getpid(), Limits(cpu_s=60, memory=TERABYTE), used_before) == "time"
 
 
-def test_a_codebook_of_a_tables_words_counts_as_what_this_process_holds(tmp_path, monkeypatch):
-    """A table has 200 concepts, of which a child process guesses a codebook. It is sent to this process.
+def test_a_table_of_more_concepts_than_the_memory_for_its_guessed_codebook_is_refused(tmp_path, monkeypatch):
+    """A table's 200 rows have a concept each, "0 words" to "199 words".
 
-    They can be held with the usual limit, and not with 50,000 bytes.
+    A child process guesses a codebook of them and sends it to this process, which may hold as much as is
+    usual: that is enough. With 50,000 bytes it isn't, and the table is refused.
     """
     path = tmp_path / "t.csv"
-    path.write_text(rows("film,level,concepts", 200, "a,S,{0} words"))
+    path.write_text(table_of_numbered_rows("film,level,concepts", 200, "a,S,{0} words"))
     assert len(guess_codebook(path).concepts) == 200
 
     limit_what_an_import_may_hold(monkeypatch, memory=50_000)
@@ -789,22 +830,25 @@ def test_a_codebook_of_a_tables_words_counts_as_what_this_process_holds(tmp_path
         guess_codebook(path)
 
 
-def test_what_a_table_is_proposed_to_be_counts_as_what_this_process_holds(tmp_path, monkeypatch):
-    """The 5000 cells of the column "level" are words that are no levels. What they mean is asked about.
+def test_a_table_with_more_unknown_words_than_can_be_asked_about_is_refused(tmp_path, monkeypatch):
+    """Each of the 5000 cells of the column "level" has a word of its own, "word 0" ..., which is no level.
 
-    The child process that reads the table proposes this for each word, which can't be held with 1 MB.
+    The child process that reads the table proposes, for each, to ask the person what it means. It sends these
+    proposals to this process, where they take more than the 1 MB that an import may hold here.
     """
     path = tmp_path / "t.csv"
-    path.write_text(rows("movie,start_s,end_s,level", 5000, "m,{0},{0}.5,word {0}"))
+    path.write_text(table_of_numbered_rows("movie,start_s,end_s,level", 5000, "m,{0},{0}.5,word {0}"))
     limit_what_an_import_may_hold(monkeypatch, memory=1 << 20)
+
     with pytest.raises(InputError, match=r"t\.csv.*divide it"):
         import_spans([path], tmp_path)
 
 
-def test_what_an_annotation_refers_to_counts_as_what_this_process_holds(tmp_path, monkeypatch):
-    """In a document of ELAN each of 90 annotations refers to the one before, and so to all before.
+def test_a_document_of_elan_with_too_many_references_among_annotations_is_refused(tmp_path, monkeypatch):
+    """An annotation of ELAN may refer to another one above it, and so to all that this one refers to.
 
-    This process keeps 90 * 89 / 2 = 4005 references, which can't be held in 400,000 bytes of memory.
+    In a chain of 90 annotations the first refers to none, the second to 1, and the last to all 89 others.
+    This process keeps 0 + 1 + ... + 89 = 4005 references, which take more than 400,000 bytes.
     """
     first = alignable_annotation("a0", "t0", "t1", "w")
     others = ""
@@ -812,8 +856,8 @@ def test_what_an_annotation_refers_to_counts_as_what_this_process_holds(tmp_path
         others += ref_annotation(f"a{number}", above=f"a{number - 1}", text="w")
     path = tmp_path / "a.eaf"
     path.write_text(eaf({"t0": 0, "t1": 1000}, tier("T", first) + tier("U", others)))
-
     limit_what_an_import_may_hold(monkeypatch, memory=400_000)
+
     with pytest.raises(InputError, match=r"a\.eaf.*divide it"):
         import_spans([path], tmp_path)
 
@@ -875,9 +919,12 @@ LONG_NOTICES = {
 }
 
 
-def rows(head: str, n: int, row: str) -> str:
-    """Write a table of rows by their numbers."""
-    return "\n".join([head, *(row.format(at) for at in range(n))]) + "\n"
+def table_of_numbered_rows(headings: str, n_rows: int, row: str) -> str:
+    """Write a table of so many rows, in each of which {0} stands for its number.
+
+    Two rows of "m,{0},{0}.5" are "m,0,0.5" and "m,1,1.5".
+    """
+    return "\n".join([headings, *(row.format(number) for number in range(n_rows))]) + "\n"
 
 
 TEXTGRID = (
@@ -950,21 +997,39 @@ HOSTILE = {
     ),
     "offsets": ("a.txt", lambda n: "#" * n + "\nt\tp\t1.0\t2.0\tw\n"),
     "carriage returns": ("a.srt", lambda n: "\r" * n + "1\n00:00:01,000 --> 00:00:02,000\nHello\n"),
-    "words": ("a.csv", lambda n: rows("movie,start_s,end_s,level", n // 60, "m,{0},{0}.5,w{0}")),
-    "lists": ("a.csv", lambda n: rows("movie,start_s,end_s,concepts", n // 60, "m,{0},{0}.5,a{0};b")),
-    "texts of no known column": ("a.csv", lambda n: rows("film,from,to,x", n // 60, "m,{0},{0}.5,w{0}")),
-    "columns of labels": ("a.csv", lambda n: rows("film" + ",c" * (n // 400), 4, "m" + ",S" * (n // 400))),
-    "columns of clocks": ("a.csv", lambda n: rows("film" + ",c" * 200, n // 4000, "m" + ",00:0{0}" * 200)),
-    "columns of kinds": ("a.csv", lambda n: rows("film" + ",c" * 200, n // 2000, "m,note" + ",level" * 199)),
+    "words": (
+        "a.csv",
+        lambda n: table_of_numbered_rows("movie,start_s,end_s,level", n // 60, "m,{0},{0}.5,w{0}"),
+    ),
+    "lists": (
+        "a.csv",
+        lambda n: table_of_numbered_rows("movie,start_s,end_s,concepts", n // 60, "m,{0},{0}.5,a{0};b"),
+    ),
+    "texts of no known column": (
+        "a.csv",
+        lambda n: table_of_numbered_rows("film,from,to,x", n // 60, "m,{0},{0}.5,w{0}"),
+    ),
+    "columns of labels": (
+        "a.csv",
+        lambda n: table_of_numbered_rows("film" + ",c" * (n // 400), 4, "m" + ",S" * (n // 400)),
+    ),
+    "columns of clocks": (
+        "a.csv",
+        lambda n: table_of_numbered_rows("film" + ",c" * 200, n // 4000, "m" + ",00:0{0}" * 200),
+    ),
+    "columns of kinds": (
+        "a.csv",
+        lambda n: table_of_numbered_rows("film" + ",c" * 200, n // 2000, "m,note" + ",level" * 199),
+    ),
     "columns beside those of a tool": (
         "a.csv",
-        lambda n: rows(
+        lambda n: table_of_numbered_rows(
             "Behavior,Start (s),Stop (s)" + ",c" * (n // 400), n // 1000, "b,{0},{0}.5" + ",S" * (n // 400)
         ),
     ),
     "annotators of one span": (
         "a.csv",
-        lambda n: rows("movie,start_s,end_s,level,annotator", n // 40, "m,1,2,S,a{0}"),
+        lambda n: table_of_numbered_rows("movie,start_s,end_s,level,annotator", n // 40, "m,1,2,S,a{0}"),
     ),
     "folders": ("a.csv", lambda n: f"video,start_s,end_s,level\n{'x/' * (n // 4)}f.mp4,1,2,S\n"),
     "suffixes": ("a.csv", lambda n: f"video,start_s,end_s,level\nf{'.srt' * (n // 10)},1,2,S\n"),
@@ -1051,7 +1116,10 @@ def test_a_few_labels_of_one_span_are_joined(tmp_path):
 
 
 def test_very_many_levels_and_concepts_of_one_span_are_refused(tmp_path):
-    """It is unclear which of 1000 levels and 1000 concepts belong together; all pairs would take long."""
+    """A file has 1000 levels S and 1000 concepts Body, all from 1 to 50 s, in no pairs.
+
+    To compare all pairs would take long, so that the file is refused.
+    """
     path = tmp_path / "a.json"
     path.write_text(task([region("level", "S")] * 1000 + [region("concepts", "Body")] * 1000))
     with pytest.raises(ManifestError, match="very many levels and concepts"):
@@ -1059,8 +1127,11 @@ def test_very_many_levels_and_concepts_of_one_span_are_refused(tmp_path):
 
 
 @pytest.mark.long
-def test_very_many_concepts_of_one_span_are_joined_at_once(tmp_path):
-    """10,000 regions have the same times. If they were joined one by one, 5 s were not enough."""
+def test_very_many_regions_of_one_span_are_joined_to_a_clip_all_at_once(tmp_path):
+    """Label Studio has 10,000 regions of the same times, each with the concept Body: they become one clip.
+
+    If a clip were made anew for each region that joins it, 5 s were not enough.
+    """
     path = tmp_path / "a.json"
     path.write_text(task([region("concepts", "Body")] * 10_000))
     with within_cpu_s(limit_s=5):
@@ -1068,8 +1139,11 @@ def test_very_many_concepts_of_one_span_are_joined_at_once(tmp_path):
 
 
 @pytest.mark.long
-def test_rows_of_one_span_are_joined_at_once(tmp_path):
-    """10,000 rows of one span have a concept each. If they were joined one by one, 5 s were not enough."""
+def test_very_many_rows_of_one_span_are_joined_to_a_clip_all_at_once(tmp_path):
+    """10,000 rows of a table are about the same span, each with a concept of its own: they become one clip.
+
+    If a clip were made anew for each row that joins it, 5 s were not enough.
+    """
     names = [f"thing {number}" for number in range(10_000)]
     levels = '[[levels]]\nname = "calm"\n[[levels]]\nname = "violent"\n'
     concepts = "".join(f'[[concepts]]\nname = "{name}"\nvisual = true\n' for name in names)
@@ -1085,8 +1159,8 @@ def test_rows_of_one_span_are_joined_at_once(tmp_path):
     assert len(clip.concepts) == 10_000
 
 
-def test_ids_of_clips_of_many_files_of_one_film_take_time_in_proportion():
-    """100 files number 500 clips of a film each, from 1 on. Where a number is taken, the next free counts.
+def test_a_free_number_for_a_clip_is_found_without_trying_all_that_are_taken():
+    """100 files number 500 clips of a film, from 1 on; where a number is taken, the next free one counts.
 
     If numbers were tried one by one, 5 s were not enough for 50,000 clips.
     """
@@ -1103,20 +1177,28 @@ def test_ids_of_clips_of_many_files_of_one_film_take_time_in_proportion():
     assert len(set(made)) == 50_000
 
 
-def test_players_above_a_table_of_boris_are_read_once(tmp_path, monkeypatch):
-    """Ten lines of 100,000 characters stand above 3000 rows. If each row read them, 5 s were not enough."""
+def test_lines_on_players_above_a_table_of_boris_are_not_read_again_for_each_row(tmp_path, monkeypatch):
+    """BORIS names the files that its players show in lines above a table: "Player #1", then the files.
+
+    Here ten such lines of 100,000 characters stand above 3000 rows. A child process that reads the table, and
+    this one, may take 5 s: enough to read the lines once, but not 3000 times. As the rows don't say which of
+    the ten files they are of, the table is refused.
+    """
     limit_a_childs_time(monkeypatch, cpu_s=5)
     players = f"Player #1\t{'player #1 ' * 10_000}\n" * 10
     headings = "Observation id\tMedia file\tTime\tSubject\tBehavior\tBehavior type"
     path = tmp_path / "a.tsv"
-    path.write_text(players + rows(headings, 3000, "\t\t{0}\ts\tb\tSTART"))
+    path.write_text(players + table_of_numbered_rows(headings, 3000, "\t\t{0}\ts\tb\tSTART"))
     with within_cpu_s(limit_s=5), pytest.raises(ManifestError, match="10 media"):
         import_spans([path], tmp_path, kind="boris")
 
 
 @pytest.mark.long
-def test_tasks_of_very_many_levels_are_checked_in_time_in_proportion(tmp_path):
-    """Each of 600 tasks tells 1 of 700 levels from the others. Pairs of levels would take more than 5 s."""
+def test_the_time_to_check_tasks_of_a_codebook_grows_no_faster_than_their_number_of_levels(tmp_path):
+    """Each of 600 tasks tells one of 700 levels from the others: 420,000 names of levels, to be read in 5 s.
+
+    If each name were compared with all levels, that would not be enough.
+    """
     names = [f"L{number}" for number in range(700)]
     levels = "".join(f'[[levels]]\nname = "{name}"\n' for name in names)
     positive = ",".join(f'"{name}"' for name in names[1:])
@@ -1133,10 +1215,10 @@ def test_tasks_of_very_many_levels_are_checked_in_time_in_proportion(tmp_path):
 
 
 @pytest.mark.parametrize("heading", ["", "Unnamed: 0"])
-def test_columns_without_headings_take_time_in_proportion(tmp_path, heading):
-    """Tables of our own are read in this process, which nothing limits.
+def test_a_manifest_with_very_many_columns_without_headings_is_refused_soon(tmp_path, heading):
+    """A manifest is read in this process, whose time nothing limits, and not in a child.
 
-    A table of 10,000 such columns and 20,000 rows is refused in less than 5 s.
+    One of 10,000 columns without headings and 20,000 rows must be refused in less than 5 s.
     """
     path = tmp_path / "a.csv"
     path.write_text("movie,start_s,end_s,level" + f",{heading}" * 10_000 + "\n" + "m\n" * 20_000)
@@ -1146,7 +1228,7 @@ def test_columns_without_headings_take_time_in_proportion(tmp_path, heading):
 
 
 @pytest.mark.long
-def test_films_are_found_by_their_names_not_one_by_one(tmp_path):
+def test_films_of_a_table_are_found_in_a_folder_without_comparing_each_with_every_file(tmp_path):
     """The folder has films 0 to 1499, and the table names films 750 to 2249: 750 of them are there.
 
     If each name were compared with each file, 5 s were not enough.

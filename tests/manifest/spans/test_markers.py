@@ -58,15 +58,24 @@ def test_times_of_an_editor_that_are_numbers_are_read_by_the_unit_that_is_given(
     assert "used nowhere: no times are numbers" not in notices
 
 
-def test_times_of_an_editor_that_are_numbers_are_refused_without_a_unit(refusal_of):
-    """They look like seconds, but no editor writes these so."""
-    table = tsv(HEADINGS_OF_PREMIERE, ["S", "", "240", "300", "60", "Comment"])
+def test_numbers_in_place_of_an_editors_time_codes_are_refused_until_the_person_gives_their_unit(refusal_of):
+    """A list of Premiere has a marker S from 240 to 300, of length 60. Premiere also counts frames.
+
+    So the numbers may be seconds or frames, and the refusal names the options for both.
+    """
+    name, description, start, end, duration, marker_type = "S", "", "240", "300", "60", "Comment"
+    table = tsv(HEADINGS_OF_PREMIERE, [name, description, start, end, duration, marker_type])
+
     assert "give --unit frames and --rate, or --unit s" in str(refusal_of({"a.csv": table}))
 
 
-def test_a_marker_at_0_needs_no_unit_beside_time_codes(import_files):
-    """The start of the film is 0 in seconds and in frames."""
-    table = tsv(HEADINGS_OF_PREMIERE, ["S", "", "0", "00:00:03:12", "", "Comment"])
+def test_a_marker_from_0_to_a_time_code_is_read_though_0_has_no_unit(import_files):
+    """A list of Premiere has a marker S from "0" to the time code 00:00:03:12, at 24 frames a second: 3.5 s.
+
+    Any other number beside time codes could be seconds or frames, but 0 is the start of the film in both.
+    """
+    name, description, start, end, duration, marker_type = "S", "", "0", "00:00:03:12", "", "Comment"
+    table = tsv(HEADINGS_OF_PREMIERE, [name, description, start, end, duration, marker_type])
 
     (clip,), _ = import_files({"a.csv": table}, rate=Fraction(24))
 
@@ -239,18 +248,24 @@ def test_markers_of_avid_in_a_list_without_cuts_are_points_and_left_out(import_f
     assert "0 of 2 spans read (edl); 2 left out: a marker without length" in notices
 
 
-def test_a_list_of_resolve_has_markers_and_cuts(import_files):
-    """A list of Resolve has a green marker of 100 frames, which are 4 s, and cuts of a picture and its sound.
+def test_markers_and_cuts_of_pictures_are_read_from_a_list_of_resolve(import_files):
+    """`LIST_OF_RESOLVE` is an edit decision list, whose timeline begins at 01:00:00:00: 0 s of the film.
 
-    In its last cut stands a marker of Avid. The timeline begins at 01:00:00:00, which is 0 s of the film.
+    - At 01:00:01:00 it has a green marker "kiss" of 100 frames (D:100), which are 4 s; a note is before it.
+    - From 01:00:06:00 to 01:00:08:00 shot2.mov is shown, by a cut of its picture (V). The cut of its sound
+      (A) is left out.
+    - From 01:00:08:00 to 01:00:09:00 there is a cut of Avid. The marker of Avid in it (LOC) has no length,
+      and is left out.
     """
     clips, notices = import_files({"film.edl": LIST_OF_RESOLVE}, start="01:00:00:00")
 
-    assert markers_of(clips) == [
-        (1.0, 5.0, "kiss", "Green", ""),
-        (6.0, 8.0, "shot2.mov", "cut", ""),
-        (8.0, 9.0, "", "", ""),  # the cut that the marker of Avid stands in
+    starts_ends_texts_and_tiers = [marker[:4] for marker in markers_of(clips)]
+    assert starts_ends_texts_and_tiers == [
+        (1.0, 5.0, "kiss", "Green"),
+        (6.0, 8.0, "shot2.mov", "cut"),
+        (8.0, 9.0, "", ""),
     ]
+    assert all(clip.annotator == "" for clip in clips)
     assert clips[0].extras["comment"] == "note before"
     assert "a cut of sound" in notices
     assert "a marker without length" in notices
@@ -295,32 +310,59 @@ def test_final_cuts_markers_of_a_clip_are_of_its_media(import_files):
     assert clips[0].extras["comment"] == "why"
 
 
-def test_markers_of_final_cut_pro_are_in_the_time_of_the_film_that_their_clip_shows(import_files):
-    """The film begins at 86486400/24000 s = 3603.6 s of its own clock, and a marker of its clip is a point.
-
-    The keyword S begins at 86510424/24000 s = 3604.601 s, 1.001 s later, and lasts 24024/24000 s = 1.001 s.
-    The marker "late" is in a gap that shows no film: it begins at 3602 - 3600 = 2 s of the edit.
-    """
+def final_cut_document_of_edit(spine):
+    """Write FCPXML of an edit; the film r2, of 23.976 frames a second, begins at 3603.6 s of its clock."""
     asset = '<asset id="r2" name="film" start="86486400/24000s"/>'
-    gap = (
-        '<gap offset="0s" start="3600s" duration="5s">'
-        '<marker start="3602s" duration="2s" value="late" note="n"/></gap>'
-    )
-    point = '<marker start="86510424/24000s" duration="1001/24000s" value="p"/>'
-    keyword = '<keyword start="86510424/24000s" duration="24024/24000s" value="S"/>'
-    clip_of_film = f'<clip offset="5s" start="0s"><video ref="r2" offset="0s">{point}</video>{keyword}</clip>'
-    project = f'<project name="p"><sequence><spine>{gap}{clip_of_film}</spine></sequence></project>'
-    document = (
+    project = f'<project name="p"><sequence><spine>{spine}</spine></sequence></project>'
+    return (
         f'<fcpxml version="1.9"><resources>{asset}</resources>'
         f"<library><event>{project}</event></library></fcpxml>"
     )
 
-    clips, notices = import_files({"edit.fcpxml": document}, rate=None)
 
-    assert [(clip.movie, round(clip.start_s, 6), round(clip.end_s, 6)) for clip in clips] == [
-        ("edit", 2.0, 4.0),
-        ("film", 1.001, 2.002),
-    ]
+def test_a_keyword_of_final_cut_pro_has_the_time_of_the_film_that_its_clip_shows(import_files):
+    """A clip of an edit shows a film, whose first frame is at 86486400/24000 s = 3603.6 s of its own clock.
+
+    The keyword S of that clip begins at 86510424/24000 s = 3604.601 s, so at 1.001 s of the film, and lasts
+    24024/24000 s = 1.001 s. It makes no difference that the clip is shown from 5 s of the edit on.
+    """
+    keyword = '<keyword start="86510424/24000s" duration="24024/24000s" value="S"/>'
+    clip_of_film = f'<clip offset="5s" start="0s"><video ref="r2" offset="0s"></video>{keyword}</clip>'
+
+    (clip,), _ = import_files({"edit.fcpxml": final_cut_document_of_edit(clip_of_film)}, rate=None)
+
+    assert clip.movie == "film"
+    assert (round(clip.start_s, 6), round(clip.end_s, 6)) == (1.001, 2.002)
+
+
+def test_a_marker_of_final_cut_pro_in_a_gap_has_the_time_of_the_edit(import_files):
+    """A gap of an edit shows no film. Its own clock is at 3600 s where the edit begins, at 0 s.
+
+    The marker "late" begins at 3602 s of that clock, which is 2 s of the edit, and lasts 2 s.
+    """
+    gap = (
+        '<gap offset="0s" start="3600s" duration="5s">'
+        '<marker start="3602s" duration="2s" value="late" note="n"/></gap>'
+    )
+
+    (clip,), _ = import_files({"edit.fcpxml": final_cut_document_of_edit(gap)}, rate=None)
+
+    assert clip.movie == "edit"
+    assert (clip.start_s, clip.end_s) == (2.0, 4.0)
+
+
+def test_a_marker_of_final_cut_pro_of_one_frame_is_left_out_as_a_point(import_files):
+    """Final Cut Pro gives each marker the length of a frame, here 1001/24000 s, and means a point in time.
+
+    The keyword beside it is read.
+    """
+    point = '<marker start="86510424/24000s" duration="1001/24000s" value="p"/>'
+    keyword = '<keyword start="86510424/24000s" duration="24024/24000s" value="S"/>'
+    clip_of_film = f'<clip offset="5s" start="0s"><video ref="r2" offset="0s">{point}</video>{keyword}</clip>'
+
+    (clip,), notices = import_files({"edit.fcpxml": final_cut_document_of_edit(clip_of_film)}, rate=None)
+
+    assert clip.movie == "film"
     assert "a marker without length" in notices
 
 
@@ -345,26 +387,44 @@ def test_a_timeline_of_final_cut_pro_begins_at_its_first_time_code(import_files,
     assert [(clip.start_s, clip.end_s) for clip in clips] == [(2.0, 6.0)]
 
 
+MARKER_AT_92_S = '<marker start="92s" duration="4s" value="x"/>'
+"""A marker of 4 s, from 92 s on of the clock of the element that it stands in."""
+
+
 @pytest.mark.parametrize(
     "clip_of_film",
     [
-        '<asset-clip ref="r1" start="3600s"><title lane="1" offset="3610s" start="90s">MARKER</title></asset-clip>',
-        '<clip start="80s"><video ref="r1" offset="80s" start="3600s"/><gap offset="90s" start="90s">MARKER</gap></clip>',
-        '<clip start="80s"><video ref="r1" offset="80s" start="3600s"/>MARKER</clip>',
+        pytest.param(
+            # The title is shown at 3610 s of the film's clock, 10 s after its first frame, and its own clock
+            # is at 90 s there. At 92 s the film is 12 s old.
+            '<asset-clip ref="r1" start="3600s">'
+            f'<title lane="1" offset="3610s" start="90s">{MARKER_AT_92_S}</title></asset-clip>',
+            id="on a title",
+        ),
+        pytest.param(
+            # The clip shows the film's first frame at its own 80 s, and the gap at its own 90 s, 10 s later;
+            # the gap's own clock is at 90 s there too.
+            '<clip start="80s"><video ref="r1" offset="80s" start="3600s"/>'
+            f'<gap offset="90s" start="90s">{MARKER_AT_92_S}</gap></clip>',
+            id="on a gap",
+        ),
+        pytest.param(
+            # The clip shows the film's first frame at its own 80 s, so 12 s later it is at 92 s.
+            f'<clip start="80s"><video ref="r1" offset="80s" start="3600s"/>{MARKER_AT_92_S}</clip>',
+            id="on a clip with a clock of its own",
+        ),
     ],
-    ids=["on a title", "on a gap", "on a clip with a clock of its own"],
 )
 def test_a_marker_inside_of_a_clip_of_final_cut_pro_lies_where_the_clip_shows_the_film(
     import_files, clip_of_film
 ):
-    """The title and the gap lie 10 s after the film's first frame and begin at 90 s of their own clocks.
+    """In FCPXML each element has a clock of its own: `start` is what it shows where it begins.
 
-    The other clip shows the first frame of the film at its own time 80 s. The marker lies at 92 s of the
-    clock of the title, the gap or this clip: 12 s after the film's first frame.
+    `offset` is where it begins, by the clock of the element around it. The film's first frame is at 3600 s of
+    the film's clock. The marker begins at 92 s of the clock of a title, a gap or a clip; in each case that is
+    12 s after the film's first frame.
     """
-    marker = '<marker start="92s" duration="4s" value="x"/>'
-
-    clips, _ = import_files({"edit.fcpxml": final_cut_document(clip_of_film.replace("MARKER", marker))})
+    clips, _ = import_files({"edit.fcpxml": final_cut_document(clip_of_film)})
 
     assert [(clip.movie, clip.start_s, clip.end_s) for clip in clips] == [("film", 12.0, 16.0)]
 
@@ -391,7 +451,7 @@ def test_times_of_final_cut_pro_with_a_decimal_point_are_seconds(import_files):
     assert [(clip.start_s, clip.end_s) for clip in clips] == [(1.5, 3.75)]
 
 
-def otio_of(*lengths):
+def otio_with_markers_of(*lengths):
     """Write a clip of OpenTimelineIO with markers from 1 s on, of these numbers of frames at 25 a second."""
     markers = [otio_marker("S", first=25, n_frames=n_frames) for n_frames in lengths]
     return json.dumps({"OTIO_SCHEMA": "Clip.2", "name": "film", "markers": markers})
@@ -434,9 +494,13 @@ def test_a_marker_of_one_frame_in_resolve_is_a_point(import_files):
     assert "a marker without length, or of the one frame" in notices
 
 
-def test_a_marker_of_one_frame_in_opentimelineio_is_a_point(import_files):
-    """Resolve writes these files too. Markers from 1 s on last no, one and two frames, of 0.04 s each."""
-    clips, notices = import_files({"a.x": otio_of(0, 1, 2)})
+def test_markers_of_one_frame_or_none_in_opentimelineio_are_left_out_as_points(import_files):
+    """Resolve gives a marker of a point in time the length of one frame, other programs no length.
+
+    Three markers begin at 1 s, and last no frame, one and two frames of 1/25 s. Only the last one is a span:
+    it ends at 1.08 s.
+    """
+    clips, notices = import_files({"a.otio": otio_with_markers_of(0, 1, 2)})
 
     assert [round(clip.end_s, 6) for clip in clips] == [1.08]
     assert "1 of 3 spans read" in notices
@@ -466,21 +530,22 @@ def test_a_decision_of_one_frame_comes_back_from_our_lists(import_files):
 
 
 @pytest.mark.parametrize(
-    ("start_frame", "n_frames", "expected"),
+    ("start_frame", "n_frames", "start_and_end"),
     [
-        (25, 100, (1.013, 5.006)),  # rounded to frames, as exported
-        (26, 99, (1.013, 5.006)),  # rounded to the next frame
-        (50, 100, (2.0, 6.0)),  # moved by a second
-        (25, 125, (1.0, 6.0)),  # made longer by a second
+        pytest.param(25, 100, (1.013, 5.006), id="as exported, 1 to 5 s"),
+        pytest.param(26, 99, (1.013, 5.006), id="rounded by the editor to the next frame, 1.04 to 5 s"),
+        pytest.param(50, 100, (2.0, 6.0), id="moved by a second"),
+        pytest.param(25, 125, (1.0, 6.0), id="made longer by a second"),
     ],
 )
-def test_a_marker_of_ours_that_was_not_moved_has_its_exact_times(
-    import_files, start_frame, n_frames, expected
+def test_a_marker_that_we_exported_comes_back_with_its_exact_times_unless_an_editor_moved_it(
+    import_files, start_frame, n_frames, start_and_end
 ):
-    """We exported it from 1.013 to 5.006 s; its own times are in frames, 25 a second.
+    """A person judged a span from 1.013 to 5.006 s, which we exported as a marker of OpenTimelineIO.
 
-    Times to the frame would differ from those of the scored film, so that decisions on a span were of
-    another.
+    The marker's times are in frames, 25 a second, and the exact ones stand in its metadata. With times to the
+    frame, the judgement would be of another span than the one in the scored film. A marker that lies a frame
+    or more elsewhere was moved in an editor, and has its new times.
     """
     times = {
         "start_time": {"rate": 25, "value": start_frame},
@@ -492,5 +557,5 @@ def test_a_marker_of_ours_that_was_not_moved_has_its_exact_times(
 
     (clip,), _ = import_files({"a.otio": json.dumps(document)})
 
-    assert (clip.start_s, clip.end_s) == pytest.approx(expected)
+    assert (clip.start_s, clip.end_s) == pytest.approx(start_and_end)
     assert (clip.level, clip.annotator) == ("S", "AB")

@@ -44,29 +44,46 @@ def test_the_concepts_of_two_annotators_are_not_put_together(import_files, refus
     assert of_first_row == [("AB", None, ("Look",)), ("CD", None, ("Body",))]
 
 
-def test_marks_and_concepts_beside_a_column_with_the_name_alone_are_the_annotators(import_files, refusal_of):
-    """AB has columns of levels, of marks of Look and of comments; CD has levels and lists of concepts.
+def test_a_table_whose_columns_of_levels_are_headed_by_annotators_is_refused_with_their_names(refusal_of):
+    """The columns "AB" and "CD" hold levels; "AB Look", "AB comment" and "CD concepts" hold other things.
 
-    The columns of levels have the name alone as heading, the others the name and what they hold. All are
-    read as the annotator's.
+    The option `--wide` names the annotators who have columns of their own.
     """
-    content = (
-        "movie,start_s,end_s,AB,AB Look,AB comment,CD,CD concepts\nf,1,2,S,1,clear,EN,\nf,3,4,EN,0,,EN,Body\n"
-    )
-    assert refusal_of({"t.csv": content}).options == ("--wide AB,CD",)
+    headings = "movie,start_s,end_s,AB,AB Look,AB comment,CD,CD concepts"
+    rows = ["f,1,2,S,1,clear,EN,", "f,3,4,EN,0,,EN,Body"]
 
-    clips, _ = import_files({"t.csv": content}, wide=["AB", "CD"])
-    assert labels_by_annotator(clips) == [
-        ("AB", "S", ("Look",)),
-        ("CD", "EN", ()),
-        ("AB", "EN", ()),
-        ("CD", "EN", ("Body",)),
-    ]
+    refusal = refusal_of({"t.csv": "\n".join([headings, *rows, ""])})
+
+    assert refusal.options == ("--wide AB,CD",)
+
+
+def test_a_column_headed_by_an_annotator_and_a_concept_or_concepts_holds_marks_of_that_annotator(
+    import_files,
+):
+    """The columns "AB" and "CD" hold levels. Each row becomes a clip labelled by AB, and one labelled by CD.
+
+    "AB Look" is 1 where AB marked Look, as in the first row. "CD concepts" lists concepts of CD, as Body in
+    the second row.
+    """
+    headings = "movie,start_s,end_s,AB,AB Look,AB comment,CD,CD concepts"
+    rows = ["f,1,2,S,1,clear,EN,", "f,3,4,EN,0,,EN,Body"]
+
+    clips, _ = import_files({"t.csv": "\n".join([headings, *rows, ""])}, wide=["AB", "CD"])
+
+    labels_of_first_row = [("AB", "S", ("Look",)), ("CD", "EN", ())]
+    labels_of_second_row = [("AB", "EN", ()), ("CD", "EN", ("Body",))]
+    assert labels_by_annotator(clips) == labels_of_first_row + labels_of_second_row
 
 
 @pytest.mark.parametrize("headings", ["Anna look,Ben look", "woman look,man look"])
-def test_it_is_asked_whether_other_words_beside_a_label_are_annotators(refusal_of, headings):
-    """Two columns say Look, of Anna and Ben, or of a woman and a man who are seen: only a person knows."""
+def test_a_person_is_asked_whether_unknown_words_beside_a_concept_in_headings_are_annotators(
+    refusal_of, headings
+):
+    """Two columns are headed by a name and the concept Look: "Anna look" and "Ben look", for example.
+
+    Anna and Ben may be annotators, but a woman and a man may be whom the film shows: only a person knows. The
+    refusal names the option for annotators.
+    """
     refusal = refusal_of({"t.csv": f"movie,start_s,end_s,level,{headings}\nf,1,2,S,1,0\nf,3,4,EN,0,1\n"})
     names = ",".join(heading.removesuffix(" look") for heading in headings.split(","))
     assert f"are annotators, give --wide {names}" in str(refusal)

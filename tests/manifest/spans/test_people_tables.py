@@ -84,13 +84,18 @@ def test_a_table_of_words_of_its_own_is_read_with_the_codebook_that_is_guessed_o
     [("tier", "level", "concepts"), ("Was", "Stufe", "Merkmal"), ("track", "V1", "V2")],
     ids=["tier", "names of labels", "track"],
 )
-def test_a_column_that_says_what_a_row_holds_is_not_proposed_as_films(import_files, heading, level, other):
-    """Its first column says of each row whether the value is a level or a concept.
+def test_a_column_that_says_what_a_row_holds_is_not_proposed_as_the_column_of_films(
+    import_files, heading, level, other
+):
+    """The first column of t.csv says of each row whether its value is a level, such as S, or a concept.
 
-    No column names the film, so the name of the file, t.csv, is proposed for it.
+    So do exports of annotation tools ("tier", "track"). The table is refused, with the options that read it:
+    as no column names the film, the name of the file is proposed, `--movie t`, and not the first column.
     """
     rows = f"{level},1,2,S\n{other},1,2,Body\n{level},3,4,EN\n"
+
     options = proposed_options(import_files, f"{heading},start_s,end_s,value\n{rows}")
+
     assert options == {"columns": {"level": ["value"]}, "wide": [], "words": {}, "movie": "t"}
 
 
@@ -723,24 +728,34 @@ def test_a_codebook_is_guessed_by_the_signs_between_concepts_that_the_import_rea
     assert imported.manifest.clips[0].concepts == ("Leib", "Stimme")
 
 
-def test_a_codebook_is_guessed_of_concepts_alone_and_says_that_it_needs_levels(tmp_path):
-    """The column "Tags" has the concepts. Whether "Ort", of the words in and out, has levels is not known.
+@pytest.fixture
+def codebook_guessed_of_tags(tmp_path):
+    """The codebook that is guessed of a table in which a person named the column of concepts, "Tags".
 
-    A codebook must have a level, so it gets one called "unrated".
+    The column "Ort" has the words in and out, of which the program can't know whether they are levels.
     """
     table = tmp_path / "tags.csv"
     table.write_text(
         "Film,Beginn,Ende,Tags,Ort\na,0,4,Gun;Dim light,in\na,5,9,Gun,out\nb,0,4,Blood,in\n", encoding="utf-8"
     )
+    return guess_codebook(table, Headings({"concepts": ["Tags"]}))
 
-    guessed = guess_codebook(table, Headings({"concepts": ["Tags"]}))
 
-    assert [concept.name for concept in guessed.concepts] == ["Gun", "Dim light", "Blood"]
-    assert guessed.levels == ()
-    of_missing_level, of_column = guessed.notices()
-    assert "a codebook needs one" in of_missing_level
-    assert of_column == "if a column of it holds levels, give --column level=Ort"
-    (tmp_path / "own.toml").write_text(guessed.to_toml(), encoding="utf-8")
+def test_a_codebook_that_is_guessed_of_concepts_alone_asks_for_the_column_of_levels(codebook_guessed_of_tags):
+    """The column "Tags" has concepts, and "Ort" (in, out) may have levels. No level is guessed of it."""
+    assert [concept.name for concept in codebook_guessed_of_tags.concepts] == ["Gun", "Dim light", "Blood"]
+    assert codebook_guessed_of_tags.levels == ()
+    notice_of_no_level, notice_of_column = codebook_guessed_of_tags.notices()
+    assert "a codebook needs one" in notice_of_no_level
+    assert notice_of_column == "if a column of it holds levels, give --column level=Ort"
+
+
+def test_a_codebook_that_is_guessed_of_concepts_alone_is_written_with_the_level_unrated(
+    codebook_guessed_of_tags, tmp_path
+):
+    """A codebook must have a level, and in this one only concepts were guessed: Gun, Dim light and Blood."""
+    (tmp_path / "own.toml").write_text(codebook_guessed_of_tags.to_toml(), encoding="utf-8")
+
     assert load_codebook(tmp_path / "own.toml").level_names == ("unrated",)
 
 
@@ -823,7 +838,7 @@ def guess_and_import(tmp_path, monkeypatch, capsys):
     return guess_and_import
 
 
-GUESSED = {
+TABLES_TO_GUESS_FROM = {
     "in German": (
         "Datei;Film;Objektifizierung;Konzepte\na/1.mp4;Küste;keine;\na/2.mp4;Küste;stark;Blick, Haut\n", [],
         [("Küste", "keine"), ("Küste", "stark")],
@@ -839,12 +854,19 @@ GUESSED = {
 """A table, options of the guess, and the movie and level of each clip."""
 
 
-@pytest.mark.parametrize(("table", "options", "movies_and_levels"), GUESSED.values(), ids=GUESSED)
-def test_the_command_that_a_guess_ends_with_reads_the_table(
+@pytest.mark.parametrize(
+    ("table", "options", "movies_and_levels"), TABLES_TO_GUESS_FROM.values(), ids=TABLES_TO_GUESS_FROM
+)
+def test_the_command_that_codebook_guess_prints_imports_the_table(
     guess_and_import, table, options, movies_and_levels
 ):
-    """`obygaze codebook guess` prints the command that imports the table with the codebook that it wrote."""
+    """`obygaze codebook guess` writes a codebook of a person's table, and prints how to import the table.
+
+    The fixture runs both commands. The tables are in German, with a column for each annotator, or with a
+    column of levels that the person named; the manifest must have the film and the level of every row.
+    """
     manifest = guess_and_import(table, *options)
+
     assert [(clip.movie, clip.level) for clip in manifest] == movies_and_levels
 
 
@@ -941,37 +963,71 @@ def test_the_annotator_whom_a_row_above_the_table_names_is_proposed_for_all_rows
 @pytest.mark.parametrize(
     ("headings", "rows", "annotators"),
     [
-        ("x,y", ["calm,calm", "tense,loud", "calm,calm", "tense,loud"], None),
-        ("x,y", ["calm,calm", "tense,tense", "loud,odd", "calm,calm", "tense,tense"], ["x", "y"]),
-        ("x,y", ["p,p", "q,q", "r,r", "t,t", "p,q"], ["x", "y"]),
-        ("x,y", ["p,p", "q,q", "r,r", "t,t", "u,u", "p,q"], None),
-        ("x,y", ["calm,tense", "tense,calm"], None),
-        ("x,y", ["calm,tense", "tense,calm", "calm,calm"], ["x", "y"]),
-        ("x,y", ["calm,calm", "calm,calm"], None),
-        ("Level AB,Level CD", ["calm,a", "tense,b", "calm,a"], ["AB", "CD"]),
-        ("Ann,Bob,agreed", ["S,EN,EN", "S,S,S", "EN,EN,EN"], ["Ann", "Bob"]),
-        ("Ann,Bob,total", ["S,EN,EN", "S,S,S", "EN,EN,EN"], ["Ann", "Bob"]),
-    ],
-    ids=[
-        "half of the words in common",
-        "most words in common",
-        "as many words as the codebook has levels",
-        "more words",
-        "no word is repeated",
-        "a word is repeated",
-        "one word",
-        "headed as levels",
-        "beside what both agreed on",
-        "beside a sum",
+        pytest.param(
+            "x,y",
+            ["calm,calm", "tense,tense", "loud,odd", "calm,calm", "tense,tense"],
+            ["x", "y"],
+            id="two of three words in common",
+        ),
+        pytest.param(
+            "x,y",
+            ["p,p", "q,q", "r,r", "t,t", "p,q"],
+            ["x", "y"],
+            id="as many words as the codebook has levels",
+        ),
+        pytest.param("x,y", ["calm,tense", "tense,calm", "calm,calm"], ["x", "y"], id="words are repeated"),
+        pytest.param(
+            "Level AB,Level CD", ["calm,a", "tense,b", "calm,a"], ["AB", "CD"], id="headed as levels"
+        ),
+        pytest.param(
+            "Ann,Bob,agreed",
+            ["S,EN,EN", "S,S,S", "EN,EN,EN"],
+            ["Ann", "Bob"],
+            id="beside what both agreed on",
+        ),
+        pytest.param("Ann,Bob,total", ["S,EN,EN", "S,S,S", "EN,EN,EN"], ["Ann", "Bob"], id="beside a sum"),
     ],
 )
-def test_columns_are_of_annotators_each_by_their_words_and_headings(import_files, headings, rows, annotators):
-    """Of columns that are not, nobody is asked: the table is read, and a notice names them."""
-    lines = [f"a,{n},{n + 1},{row}" for n, row in enumerate(rows)]
-    table = "\n".join([f"movie,start_s,end_s,{headings}", *lines])
+def test_columns_with_mostly_the_same_few_words_are_proposed_as_levels_by_annotators(
+    import_files, headings, rows, annotators
+):
+    """A table is refused with the option that reads it, `--wide x,y`: a column of levels for each annotator.
 
-    if annotators is None:
-        clips, _ = import_files({"t.csv": table})
-        assert all(clip.level is None for clip in clips)
-    else:
-        assert proposed_options(import_files, table)["wide"] == annotators
+    So are columns proposed of which each has more than half of its words in common with another, at least two
+    and at most as many as the codebook has levels (four), some of them repeated. Headings such as "Level AB"
+    name annotators by themselves, and those of results of several annotators, such as "agreed", none.
+    """
+    table = table_with_times(headings, rows)
+
+    assert proposed_options(import_files, table)["wide"] == annotators
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param(
+            ["calm,calm", "tense,loud", "calm,calm", "tense,loud"], id="half of the words in common"
+        ),
+        pytest.param(
+            ["p,p", "q,q", "r,r", "t,t", "u,u", "p,q"], id="more words than the codebook has levels"
+        ),
+        pytest.param(["calm,tense", "tense,calm"], id="no word is repeated"),
+        pytest.param(["calm,calm", "calm,calm"], id="one word alone"),
+    ],
+)
+def test_a_table_with_columns_that_need_not_be_levels_by_annotators_is_read_without_them(import_files, rows):
+    """Levels by annotators are a few words (at most four here), mostly common to all columns, and repeated.
+
+    The columns x and y are not like that, so nobody is asked about them: the clips are read, and have no
+    level.
+    """
+    clips, _ = import_files({"t.csv": table_with_times("x,y", rows)})
+
+    assert len(clips) == len(rows)
+    assert all(clip.level is None for clip in clips)
+
+
+def table_with_times(headings, rows):
+    """Write a table of spans of film a, 0 to 1 s, 1 to 2 s, ..., with further columns."""
+    lines = [f"a,{n},{n + 1},{row}" for n, row in enumerate(rows)]
+    return "\n".join([f"movie,start_s,end_s,{headings}", *lines])

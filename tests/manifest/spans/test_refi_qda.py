@@ -55,14 +55,15 @@ def labels_of(clips):
 def test_selections_of_video_and_sound_are_spans_by_their_coders(import_files):
     """In a project, Ann selected 1 to 5 s of film.mp4 and 6 to 7.5 s of song.wav, and gave both the code S.
 
-    Bob added the code EN to the first. The document names coders and codes by identifiers (bob is U2, EN is
-    E), which are the same in capitals: s is S.
+    Bob added the code EN to the first. The document names coders and codes by identifiers: Ann, who made the
+    selections, is U1, bob is U2, and the code EN is E. Identifiers mean the same in small letters and
+    capitals.
     """
-    by_ann = coding("S")
-    by_bob = coding("E", user="U2")
-    by_ann_in_small_letters = coding("s")
-    of_film = selection(1000, 5000, by_ann, by_bob)
-    of_song = selection(6000, 7500, by_ann_in_small_letters, kind="Audio")
+    code_s_by_ann = coding("S")
+    code_en_by_bob = coding("E", user="U2")
+    code_s_by_ann_in_small_letters = coding("s")
+    of_film = selection(1000, 5000, code_s_by_ann, code_en_by_bob, user="U1")
+    of_song = selection(6000, 7500, code_s_by_ann_in_small_letters, user="U1", kind="Audio")
     video = f'<VideoSource name="film.mp4">{of_film}</VideoSource>'
     sound = f'<AudioSource name="song.wav">{of_song}</AudioSource>'
 
@@ -136,8 +137,14 @@ def test_an_office_file_inside_a_project_does_not_hide_it(import_files, part_of_
 
 
 @OFFICE_FILES
-def test_a_project_cut_short_is_told_as_one_though_it_holds_an_office_file(import_files, part_of_office_file):
-    """A zip archive can't be read without its last 40 bytes, of which the office file inside has its own."""
+def test_a_project_that_is_cut_short_is_not_taken_for_the_office_file_that_it_holds(
+    import_files, part_of_office_file
+):
+    """A project is a zip archive. In it are texts that were coded, as office files: zip archives as well.
+
+    A zip archive ends with its list of contents. Without its last 40 bytes the project can't be read, but the
+    list of the office file inside is whole, and may be found. The message must be about the project.
+    """
     cut_short = project_with_office_file(part_of_office_file)[:-40]
 
     with pytest.raises(ManifestError, match="damaged, or cut short: the document in it"):

@@ -21,6 +21,7 @@ def labels_of(clips):
 
 
 def texts_of(clips):
+    """The texts of clips that have no label."""
     return sorted(clip.extras.get("text", "") for clip in clips if not (clip.level or clip.concepts))
 
 
@@ -54,7 +55,7 @@ def import_marks(import_files):
 
 # --- one annotation in every format
 # ---------------------------------------------------------------------------
-BESIDE = {
+TABLES_OF_TOOLS = {
     "boris": (
         "Observation id,Media file,Subject,Behavior,Behavior type,Start (s),Stop (s),FPS",
         "o,f.mp4,,gaze,STATE,{},{},25",
@@ -67,13 +68,13 @@ BESIDE = {
 }
 
 
-def with_columns(kind, headings, *rows):
+def table_of_tool_with_columns(kind, headings, *rows):
     """Write a table of a tool with columns of a person beside its own, as {name: content}.
 
     Of each row, `rows` has the cells of the person's columns; its span lasts from 1 to 5 s, that of the
     next from 11 to 15 s, and so on.
     """
-    heading_of_tool, row_of_tool = BESIDE[kind]
+    heading_of_tool, row_of_tool = TABLES_OF_TOOLS[kind]
     separator = "\t" if "\t" in heading_of_tool else ","
     lines = [separator.join([heading_of_tool, *headings])]
     for number, cells in enumerate(rows):
@@ -83,14 +84,19 @@ def with_columns(kind, headings, *rows):
     return {name: "\n".join(lines) + "\n"}
 
 
-@pytest.mark.parametrize("kind", BESIDE)
-@pytest.mark.parametrize("headings", [("level", "concepts"), ("rating", "Konzepte")])
-def test_columns_of_labels_beside_those_of_a_tool_are_labels(import_files, kind, headings):
+@pytest.mark.parametrize("kind", TABLES_OF_TOOLS)
+@pytest.mark.parametrize(
+    "headings", [("level", "concepts"), ("rating", "Konzepte")], ids=["our headings", "other known headings"]
+)
+def test_columns_of_levels_and_concepts_that_a_person_added_to_a_tools_table_are_read(
+    import_files, kind, headings
+):
     """A tool exported a table of three events "gaze", from 1 to 5 s, from 11 to 15 s, and from 21 to 25 s.
 
-    A person added two columns, for levels and for concepts, and filled them for the first two events.
+    A person added two columns to it, for levels and for concepts, whose headings are known to mean that. They
+    are filled for the first two events. The events become clips as well: texts without labels.
     """
-    table = with_columns(kind, headings, ("S", "Body; Look"), ("EN", "Clothing"), ("", ""))
+    table = table_of_tool_with_columns(kind, headings, ("S", "Body; Look"), ("EN", "Clothing"), ("", ""))
 
     clips, notices = import_files(table)
 
@@ -99,22 +105,25 @@ def test_columns_of_labels_beside_those_of_a_tool_are_labels(import_files, kind,
     assert "columns not read (level" not in notices
 
 
-@pytest.mark.parametrize("kind", BESIDE)
+@pytest.mark.parametrize("kind", TABLES_OF_TOOLS)
 @pytest.mark.parametrize(
     ("cells", "role"),
-    [(["S", "sad", ""], "labels"), (["S", "S", "S"], "levels"), (["Body", "Body", "Body"], "concepts")],
-    ids=["one label", "levels", "concepts"],
+    [
+        pytest.param(["S", "sad", ""], "labels", id="a level among other words: labels of either kind"),
+        pytest.param(["S", "S", "S"], "levels", id="levels alone"),
+        pytest.param(["Body", "Body", "Body"], "concepts", id="concepts alone"),
+    ],
 )
-def test_an_undeclared_column_with_labels_is_named_with_the_option_that_reads_it(
+def test_a_column_whose_cells_look_like_labels_is_not_read_and_the_option_that_reads_it_is_named(
     import_files, kind, cells, role
 ):
     """A person added a column "mood" to a tool's table. Its heading does not say that it holds labels.
 
-    So it is not read, as is FPS, a column of the tool BORIS, but its cells look like labels, and the notice
-    proposes the option that reads them.
+    So it is not read, nor is FPS, a column of the tool BORIS. But there are words of the codebook in its
+    cells: the notice proposes the option `--tier mood=ROLE` by which it would be read.
     """
     first, second, third = cells
-    table = with_columns(kind, ["mood"], [first], [second], [third])
+    table = table_of_tool_with_columns(kind, ["mood"], [first], [second], [third])
 
     clips, notices = import_files(table)
 
@@ -125,19 +134,19 @@ def test_an_undeclared_column_with_labels_is_named_with_the_option_that_reads_it
     assert role_proposed_for["mood"] == role
 
 
-@pytest.mark.parametrize("kind", BESIDE)
+@pytest.mark.parametrize("kind", TABLES_OF_TOOLS)
 def test_an_undeclared_column_without_labels_is_noted_and_not_read(import_files, kind):
     """A person added a column "weather" to the table of a tool, which has two events "gaze"."""
-    clips, notices = import_files(with_columns(kind, ["weather"], ("sun",), ("rain",)))
+    clips, notices = import_files(table_of_tool_with_columns(kind, ["weather"], ("sun",), ("rain",)))
     assert texts_of(clips) == ["gaze", "gaze"]
     assert "weather" in notices
 
 
-@pytest.mark.parametrize("kind", BESIDE)
+@pytest.mark.parametrize("kind", TABLES_OF_TOOLS)
 def test_a_word_of_no_codebook_in_a_column_called_level_is_refused(import_files, kind):
     """A person added a column "level" to the table of a tool. Its second cell, Sx, is no level."""
     with pytest.raises(ManifestError, match="'Sx'"):
-        import_files(with_columns(kind, ["level"], ("S",), ("Sx",)))
+        import_files(table_of_tool_with_columns(kind, ["level"], ("S",), ("Sx",)))
 
 
 def event_of_boris(level_at_start, level_at_stop):
@@ -243,7 +252,7 @@ def test_a_tier_of_one_word_holds_texts_unless_declared(import_marks, kind):
     assert labels_of(clips) == {(1.0, 5.0, "S", ()), (6.0, 7.0, "S", ())}
 
 
-OF_NO_NAMED_TIER = {
+TIER_OF_FORMATS_OF_TEXTS = {
     "rttm": "SPEAKER",
     "srt": "subtitle",
     "vtt": "subtitle",
@@ -255,14 +264,18 @@ OF_NO_NAMED_TIER = {
 """What an import calls the only tier of a format that names none."""
 
 
-@pytest.mark.parametrize(("kind", "tier"), OF_NO_NAMED_TIER.items(), ids=OF_NO_NAMED_TIER)
-def test_a_format_of_texts_gives_labels_once_its_tier_is_declared(import_marks, kind, tier):
+@pytest.mark.parametrize(("kind", "tier"), TIER_OF_FORMATS_OF_TEXTS.items(), ids=TIER_OF_FORMATS_OF_TEXTS)
+def test_texts_of_subtitles_or_speakers_are_read_as_labels_if_the_person_says_that_they_are(
+    import_marks, kind, tier
+):
     """A file of subtitles or speakers has the texts "S;Body;Look", from 1 to 5 s, and "EN", from 6 to 9 s.
 
-    Such texts are no labels unless the person says so. A notice names the option that says it of the file's
-    only tier, and with it both texts are read as labels.
+    Such formats have no named tiers: all texts are of one tier, which options call "subtitle" or "SPEAKER".
+    The texts are no labels unless the person says so. A notice names the option, `--tier subtitle=labels`,
+    and with it both texts are read as labels.
     """
-    marks = [Mark("", start=1, end=5, text="S;Body;Look"), Mark("", start=6, end=9, text="EN")]
+    no_tier = ""
+    marks = [Mark(no_tier, start=1, end=5, text="S;Body;Look"), Mark(no_tier, start=6, end=9, text="EN")]
     as_labels = {(1.0, 5.0, "S", ("Look", "Body")), (6.0, 9.0, "EN", ())}
 
     clips, notices = import_marks(kind, *marks)
@@ -287,8 +300,8 @@ def test_activitynet_gives_labels_without_a_declaration(import_marks):
 
 
 def test_every_format_of_one_tier_is_tested():
-    """`OF_ONE_TIER` has all formats that name no tiers: those tested together above, and ActivityNet."""
-    assert OF_ONE_TIER.keys() == {"activitynet", *OF_NO_NAMED_TIER}
+    """Formats that name no tiers have one: those of texts are tested together, and ActivityNet by itself."""
+    assert OF_ONE_TIER.keys() == {"activitynet", *TIER_OF_FORMATS_OF_TEXTS}
 
 
 # --- roles over all files of an import
@@ -504,6 +517,7 @@ def import_as_tool_writes(kind, marks, folder):
 
 
 def labels_but_from_91_s(imported):
+    """The labels of all clips but the one that begins at 91 s."""
     return {label for label in labels_of(imported.manifest) if label[0] != 91}
 
 

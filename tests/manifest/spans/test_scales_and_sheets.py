@@ -87,19 +87,28 @@ def test_sheets_of_two_annotators_are_refused_with_how_to_tell_them_apart(import
     assert [(clip.level, clip.annotator) for clip in clips] == [("S", "AB"), ("EN", "CD")]
 
 
+CODEBOOK_WITH_VALENCE = Codebook(
+    "moods",
+    version="1",
+    levels=(Level("EN"), Level("S")),
+    scales=(Scale("valence", (Level("low"), Level("high"))),),
+)
+
+
 @pytest.mark.parametrize("heading", ["valence", "Valence", " VALENCE"])
-def test_a_column_of_a_scale_is_read_as_such_in_any_case_of_its_heading(import_files, heading):
-    """The codebook has a scale valence from low to high, and the table a column of it in other capitals.
+def test_ranks_on_a_scale_are_read_below_its_name_in_small_letters_or_capitals(import_files, heading):
+    """The codebook has a scale valence from low to high, and the table a column of that name."""
+    table = f"movie,start_s,end_s,level,{heading}\nf,0,5,S,high\nf,5,9,EN,low\n"
 
-    Its cells are ranks of the clips. A mistyped rank is refused, as it would not be if the column were not
-    read.
-    """
-    scale = Scale("valence", (Level("low"), Level("high")))
-    codebook = Codebook("moods", version="1", levels=(Level("EN"), Level("S")), scales=(scale,))
-    header = f"movie,start_s,end_s,level,{heading}"
-
-    clips, _ = import_files({"t.csv": f"{header}\nf,0,5,S,high\nf,5,9,EN,low\n"}, codebook=codebook)
+    clips, _ = import_files({"t.csv": table}, codebook=CODEBOOK_WITH_VALENCE)
 
     assert [clip.extras["valence"] for clip in clips] == ["high", "low"]
+
+
+@pytest.mark.parametrize("heading", ["valence", "Valence", " VALENCE"])
+def test_a_mistyped_rank_on_a_scale_is_refused_with_its_line_and_column(import_files, heading):
+    """The codebook has a scale valence from low to high; the table has "hihg" below that name."""
+    table = f"movie,start_s,end_s,level,{heading}\nf,0,5,S,hihg\n"
+
     with pytest.raises(ManifestError, match="line 2, column valence: 'hihg' is no level"):
-        import_files({"t.csv": f"{header}\nf,0,5,S,hihg\n"}, codebook=codebook)
+        import_files({"t.csv": table}, codebook=CODEBOOK_WITH_VALENCE)

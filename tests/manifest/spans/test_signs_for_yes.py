@@ -31,10 +31,11 @@ def concepts_of(clips):
     ("yes", "other"),
     [("✓", "x"), ("☑", "☒"), ("yes", "x"), ("ja", "x"), ("1", "x"), ("x", "*"), ("1", "yes")],
 )
-def test_a_second_sign_for_yes_is_asked_about(import_files, yes, other):
-    """Below Body and Look every cell has one of two signs, each of which may mean yes, and none means no.
+def test_two_signs_that_may_both_mean_yes_are_asked_about_if_no_sign_means_no(import_files, yes, other):
+    """A column of marks has a sign for yes, and for no another one or an empty cell.
 
-    The first cell that contradicts another is that of Look in line 2. It is asked about once.
+    Below Body and Look, every cell here has one of two signs that people use for yes, such as 1 and x: one of
+    them must mean no, but which? The second sign is met below Look in line 2, and is asked about once.
     """
     table = table_of_marks((yes, other), (other, yes))
 

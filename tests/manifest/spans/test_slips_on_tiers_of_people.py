@@ -26,9 +26,14 @@ def test_a_mistyped_label_in_a_subtitle_of_decisions_is_named(import_files):
     assert "1 text not of codebook 'obygaze12' ('S; Bodyy' (1))" in messages
 
 
-def test_what_is_said_is_expected_to_be_no_label(import_files):
-    said = DECIDED.replace("human: labels, blind@AB = ", "").replace("human: note@AB = ", "")
+def test_subtitles_of_spoken_lines_are_not_searched_for_mistyped_labels(import_files):
+    """A film's own subtitles are what people say there, not labels of "human: labels, blind@AB = ...".
 
-    _, messages = import_files({"film.srt": said})
+    So one that happens to read "S; Bodyy" is not reported as a word that the codebook doesn't have.
+    """
+    spoken = DECIDED.replace("human: labels, blind@AB = ", "").replace("human: note@AB = ", "")
+    assert "S; Bodyy" in spoken
+
+    _, messages = import_files({"film.srt": spoken})
 
     assert "not of codebook" not in messages

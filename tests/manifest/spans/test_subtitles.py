@@ -48,6 +48,7 @@ ENDLESS = 40 * ' x="a"'
 
 
 def dialogue(text, times="0:00:01.00,0:00:02.50"):
+    """Write a file in the format ASS with one subtitle, from 1 to 2.5 s where no times are given."""
     return f"{ASS}Dialogue: 0,{times},Default,,0,0,0,,{text}\n"
 
 
@@ -191,16 +192,20 @@ ABOVE_TIMES = {
 
 
 @pytest.mark.parametrize(("name", "lines", "texts", "places_left_out"), ABOVE_TIMES.values(), ids=ABOVE_TIMES)
-def test_a_line_above_times_is_a_name_or_text_or_left_out(read_file, name, lines, texts, places_left_out):
-    """Each subtitle of a file has times and a text below them. A line above its times may be its name.
+def test_a_line_above_the_times_of_a_subtitle_is_its_name_or_text_of_the_one_before_or_left_out(
+    read_file, name, lines, texts, places_left_out
+):
+    """A subtitle has a line of times, and its text below. A line directly above the times may be its name.
 
-    If no empty line is before it, it is the last line of the subtitle before; a line that is neither is left
-    out, and its place is said.
+    It is a name below an empty line: of "Hello", "", "a title", TIMES, "You" the texts are "Hello" and "You".
+    Without an empty line above it, it still belongs to the subtitle before: "Hello", "there", TIMES, "You"
+    are "Hello there" and "You". A line elsewhere, such as one between empty lines, is left out, and its place
+    is in the account.
     """
-    cues, account = read_file(name, "\n".join(lines) + "\n")
+    subtitles, account = read_file(name, "\n".join(lines) + "\n")
 
-    assert [text for _, _, text in cues] == texts
-    assert [place for place, _ in account.left_out] == places_left_out
+    assert [text for _start, _end, text in subtitles] == texts
+    assert [place for place, _reason in account.left_out] == places_left_out
 
 
 @pytest.mark.parametrize(
@@ -328,18 +333,24 @@ def test_marks_and_zeros_tell_the_encoding(read_file, encoding, text):
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize(
-    ("n_digits", "n_letters", "is_recognised"),
-    [(7, 0, True), (6, 0, False), (9, 240, True), (9, 241, False)],
-    ids=["8 zeros", "7 zeros", "10 zeros in 500 bytes", "10 zeros in 502 bytes"],
+    ("n_digits", "n_cyrillic_letters", "is_recognised"),
+    [
+        pytest.param(7, 0, True, id="8 zero bytes of 16"),
+        pytest.param(6, 0, False, id="7 zero bytes of 14"),
+        pytest.param(9, 240, True, id="10 zero bytes of 500"),
+        pytest.param(9, 241, False, id="10 zero bytes of 502"),
+    ],
 )
-def test_utf16_without_a_mark_has_eight_zeros_and_two_in_a_hundred_bytes(
-    encoding, n_digits, n_letters, is_recognised
+def test_utf16_without_a_mark_is_recognised_by_eight_zero_bytes_if_they_are_two_in_a_hundred(
+    encoding, n_digits, n_cyrillic_letters, is_recognised
 ):
-    """Digits and the line end have a zero byte each; Cyrillic letters have none. Each has two bytes.
+    """In UTF-16 each sign has two bytes. One of them is zero in digits and line ends, and none in Cyrillic.
 
-    Ten zeros are two in a hundred of 500 bytes, and fewer of 502.
+    The text has some digits, a line end and Cyrillic letters: n digits give n + 1 zero bytes. A file without
+    the mark that tells UTF-16 is recognised if it has at least eight zero bytes, and they are at least 2 %.
     """
-    content = ("1" * n_digits + "\n" + "ы" * n_letters).encode(encoding)
+    content = ("1" * n_digits + "\n" + "ы" * n_cyrillic_letters).encode(encoding)
+
     assert unmarked_encoding(content) == (encoding if is_recognised else "")
 
 
@@ -490,14 +501,17 @@ TWO_FILES = {
 
 
 @pytest.mark.parametrize(("name", "content", "note"), TWO_FILES.values(), ids=TWO_FILES)
-def test_two_files_in_one_are_reported_with_the_line(read_file, name, content, note):
-    """Subtitles of a film in two parts were joined to one file, in which numbers or times begin again.
+def test_a_file_that_two_files_of_subtitles_were_joined_to_is_read_with_a_note_where_the_second_begins(
+    read_file, name, content, note
+):
+    """A film came in two parts, and somebody wrote the subtitles of both into one file.
 
-    B is a text of the second part: it is read, and a note says in which line another file may begin.
+    There the numbers of SRT begin at 1 again, or the head of WebVTT comes again: a note names that line. All
+    subtitles are read, also "B" of the second part.
     """
     subtitles, account = read_file(name, content)
 
-    assert "B" in [text for *_, text in subtitles]
+    assert "B" in [text for _start, _end, text in subtitles]
     assert any(note in line for line in account.notes)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from obygaze_features.errors import ManifestError
-from tests.manifest.spans.written import WITH_TIERS, Mark, as_textgrid
+from tests.manifest.spans.written import WITH_TIERS, Mark, as_eaf, as_textgrid
 
 BOTH_SAY_THE_SAME = [
     Mark("AB", start=1, end=5, text="S"),
@@ -48,10 +48,11 @@ def test_tiers_that_name_their_annotators_are_read_together(import_files):
     assert [clip.annotator for clip in clips] == ["AB", "AB", "CD", "CD"]
 
 
-def test_a_copy_of_a_signed_tier_is_left_out(import_files):
-    """AB signed the tier "level", with S and EN, and ELAN copied it to "level-cp".
+def test_a_tier_of_elan_that_is_a_copy_of_another_one_by_the_same_annotator_is_left_out(import_files):
+    """A document of ELAN has the tier "level" and its copy "level-cp", as ELAN calls it; AB signed both.
 
-    The copy says nothing new, so its labels are left out, and that is noted.
+    On each, the level S is given from 1 to 5 s and EN from 6 to 9 s. The copy says nothing new: its labels
+    are left out, and that is noted.
     """
     marks = [
         Mark("level", start=1, end=5, text="S"),
@@ -59,8 +60,9 @@ def test_a_copy_of_a_signed_tier_is_left_out(import_files):
         Mark("level-cp", start=1, end=5, text="S"),
         Mark("level-cp", start=6, end=9, text="EN"),
     ]
+    document_signed_by_ab = as_eaf(marks)
 
-    clips, notices = import_files({"tt1.x": WITH_TIERS["eaf"](marks)})
+    clips, notices = import_files({"tt1.eaf": document_signed_by_ab})
 
     assert [(clip.level, clip.annotator) for clip in clips] == [("S", "AB"), ("EN", "AB")]
     assert "the same as" in notices

@@ -79,7 +79,7 @@ def test_an_empty_text_or_a_word_is_no_time_code(code):
 
 
 @pytest.mark.parametrize(
-    ("rate", "length_s", "is_one"),
+    ("rate", "length_s", "is_one_frame"),
     [
         (PAL, 0.0, False),
         (PAL, 0.019, False),
@@ -93,36 +93,50 @@ def test_an_empty_text_or_a_word_is_no_time_code(code):
         (None, 1.0, False),
     ],
 )
-def test_a_span_of_a_frame_is_known_by_the_rate_alone(rate, length_s, is_one):
-    """Editors give a point in time the length of a frame: .04 s at 25 frames a second, and .02 s at 50.
+def test_a_span_counts_as_one_frame_if_its_length_is_that_of_a_frame_to_half_a_frame(
+    rate, length_s, is_one_frame
+):
+    """Editors give a point in time the length of a frame, which must not be taken for a short span.
 
-    Within half a frame a length is that of a frame. Where the rate is not known (None), no span is one.
+    A frame is .04 s at 25 frames a second (PAL), so that lengths from .02 to .06 s are one; at 50 frames a
+    second it is .02 s. Where the rate is not known (None), no span is taken for a frame. It makes no
+    difference where a span begins, here at 7 s.
     """
-    assert TimeLine(rate, start_s=0.0).is_one_frame(7.0, 7.0 + length_s) is is_one
+    start_s = 7.0
+
+    assert TimeLine(rate, start_s=0.0).is_one_frame(start_s, start_s + length_s) is is_one_frame
 
 
 @pytest.mark.parametrize(
-    ("codes", "options", "words"),
+    ("codes", "said_in_file", "message"),
     [
-        (["00:00:10.000", "00:00:12:05"], {}, r"00:00:12:05.*--rate"),
-        (["00:00:10.000"], {"start": "01:00:00:00"}, "--start"),
-        (["00:00:10:00"], {"rate": "25", "start": "01:00:00;00"}, "--start"),
-        (["00:00:10:00"], {"rate": "fast"}, "rate"),
-    ],
-    ids=[
-        "frames of no rate",
-        "a start in frames of no rate",
-        "a start in drop frame of 25",
-        "no rate",
+        pytest.param(
+            ["00:00:10.000", "00:00:12:05"], {}, r"00:00:12:05.*--rate", id="five frames, and no rate"
+        ),
+        pytest.param(
+            ["00:00:10.000"], {"start": "01:00:00:00"}, "--start", id="a start with frames, and no rate"
+        ),
+        pytest.param(
+            ["00:00:10:00"],
+            {"rate": "25", "start": "01:00:00;00"},
+            "--start",
+            id="a start in drop frame, which does not exist at 25 frames a second",
+        ),
+        pytest.param(["00:00:10:00"], {"rate": "fast"}, "rate", id="a rate that is no number"),
     ],
 )
-def test_time_codes_that_may_mean_several_times_are_refused(codes, options, words):
-    """Frames, or the film's start, cannot be counted without the rate, or by a rate that is none.
+def test_time_codes_that_cannot_be_counted_by_the_rate_of_their_file_are_refused(
+    codes, said_in_file, message
+):
+    """Time codes such as 00:00:12:05 end with frames: their seconds depend on the frames in a second.
 
-    All spans of the file would be shifted or stretched.
+    The file says no rate, or one that can't be, and the person says none. If a rate were guessed, all spans
+    of the file would be shifted or stretched. The message names the option by which the person can say it.
     """
-    with pytest.raises(ManifestError, match=words):
-        time_line(file_read_with(), codes, **options)
+    file_of_which_the_person_says_nothing = file_read_with()
+
+    with pytest.raises(ManifestError, match=message):
+        time_line(file_of_which_the_person_says_nothing, codes, **said_in_file)
 
 
 @pytest.mark.parametrize(
@@ -144,23 +158,27 @@ def test_time_codes_that_mean_one_time_are_read(codes, options):
 
 
 @pytest.mark.parametrize(
-    ("codes", "is_dropping", "counts_as_drop_frame"),
+    ("code", "file_says_drop_frame", "is_drop_frame"),
     [
-        (["01:00:10:00"], False, False),
-        (["01:00:10;00"], False, True),
-        (["01:00:10:00"], True, True),
-        (["01:00:10;00"], True, True),
+        pytest.param("01:00:10:00", False, False, id="colons"),
+        pytest.param("01:00:10;00", False, True, id="a semicolon"),
+        pytest.param("01:00:10:00", True, True, id="colons, and the file says drop frame"),
+        pytest.param("01:00:10;00", True, True, id="a semicolon, and the file says drop frame"),
     ],
 )
-def test_an_hour_is_as_long_as_its_codes_and_its_start_say(codes, is_dropping, counts_as_drop_frame):
-    """The film starts at 01:00:00:00, and the code is 300 frames later, at 29.97 frames a second.
+def test_the_films_start_is_counted_in_drop_frame_if_a_semicolon_or_the_file_says_so(
+    code, file_says_drop_frame, is_drop_frame
+):
+    """At 29.97 frames a second (NTSC), drop frame leaves out 108 of the 108,000 numbers of an hour.
 
-    Drop frame leaves 108 of the 108,000 numbers of an hour out. So the start is 108,000 frames of 1001 /
-    30,000 s, or 107,892.
+    So the film's start, which the person says is 01:00:00:00, is frame 108,000 or 107,892, each of 1001 /
+    30,000 s. The code of the file must be counted in the same way: it is 300 frames, 10 s, after the start.
     """
-    n_frames = 107_892 if counts_as_drop_frame else 108_000
+    frame_of_start = 108_000 - 108 if is_drop_frame else 108_000
 
-    times = time_line(file_read_with(rate=NTSC, start="01:00:00:00"), codes, is_dropping=is_dropping)
+    times = time_line(
+        file_read_with(rate=NTSC, start="01:00:00:00"), [code], is_dropping=file_says_drop_frame
+    )
 
-    assert times.start_s == pytest.approx(n_frames / NTSC)
-    assert times.seconds(codes[0]) == pytest.approx(300 / NTSC)
+    assert times.start_s == pytest.approx(frame_of_start / NTSC)
+    assert times.seconds(code) == pytest.approx(300 / NTSC)

@@ -105,8 +105,11 @@ def test_times_of_many_digits_beside_seconds_are_seconds(starts, ends):
     assert instants([str(time) for time in times], n_columns=2) == times
 
 
-def test_time_codes_of_drop_frame_are_refused_beside_others():
-    """A semicolon before the frames is of a time code that drops labels, as at 29.97 frames a second."""
+def test_a_column_with_time_codes_of_drop_frame_and_others_is_refused():
+    """A semicolon before the frames is of a time code that drops labels, as at 29.97 frames a second.
+
+    A column has a code with a colon, an empty cell and a code with a semicolon: both counts can't be right.
+    """
     with pytest.raises(ManifestError, match="drop labels"):
         instants(["00:00:01:00", "", "00:01:05;00"], ".", frame_rate("29.97"))
 
@@ -385,18 +388,24 @@ def test_a_column_is_of_a_kind_if_two_thirds_of_its_cells_are(is_kind, cell):
 @pytest.mark.parametrize(
     ("n_cells", "n_levels", "n_concepts", "kinds"),
     [
-        (0, 0, 0, set()),
-        (4, 2, 0, set()),  # half of the cells
-        (3, 2, 0, {"levels"}),
-        (3, 0, 2, {"concepts"}),
-        (10, 1, 9, {"levels", "both"}),  # a tenth of the labels are levels
-        (11, 1, 10, {"concepts"}),
-        (5, 4, 1, {"levels", "both"}),  # a fifth of the labels are concepts
-        (6, 5, 1, {"levels"}),
+        pytest.param(0, 0, 0, set(), id="no cells"),
+        pytest.param(4, 2, 0, set(), id="half of the cells are labels"),
+        pytest.param(3, 2, 0, {"levels"}, id="more than half, all levels"),
+        pytest.param(3, 0, 2, {"concepts"}, id="more than half, all concepts"),
+        pytest.param(10, 1, 9, {"levels", "both"}, id="a tenth of the labels are levels"),
+        pytest.param(11, 1, 10, {"concepts"}, id="less than a tenth are levels"),
+        pytest.param(5, 4, 1, {"levels", "both"}, id="a fifth of the labels are concepts"),
+        pytest.param(6, 5, 1, {"levels"}, id="less than a fifth are concepts"),
     ],
 )
-def test_cells_are_levels_or_concepts_by_how_many_of_them_are_which(n_cells, n_levels, n_concepts, kinds):
-    """A column is of labels if more than half of its cells are: those of notes name a level now and then."""
+def test_a_column_of_a_table_holds_levels_concepts_or_both_by_their_shares_of_its_cells(
+    n_cells, n_levels, n_concepts, kinds
+):
+    """A column holds labels if more than half of its cells are: a column of notes has a level now and then.
+
+    They are levels if at least a tenth of them are, and concepts otherwise. If at least a fifth of labels
+    with levels are concepts, both are meant; fewer are taken for slips.
+    """
     counts = LabelCounts(n_cells, n_levels, n_concepts)
 
     assert counts.are_labels == bool(kinds)

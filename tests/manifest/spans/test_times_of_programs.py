@@ -15,7 +15,8 @@ WAYS_OF_65_5_S = {
 
 
 @pytest.mark.parametrize("text", WAYS_OF_65_5_S.values(), ids=WAYS_OF_65_5_S)
-def test_a_time_of_a_program_is_read(text):
+def test_the_ways_in_which_programs_write_one_minute_and_five_and_a_half_seconds_are_read(text):
+    """Python, pandas and ISO 8601 have ways of their own, such as "0 days 00:01:05.5" and PT1M5.5S."""
     assert time_code(text) == 65.5
 
 
@@ -41,8 +42,15 @@ def test_other_texts_of_this_kind_are_no_times(text):
     [("0 days 00:00:05", "0 days 00:01:05.500000"), ("PT5S", "PT1M5.5S"), ("P0DT0H0M5S", "P0DT0H1M5.5S")],
     ids=["pandas", "ISO 8601", "ISO 8601 of pandas"],
 )
-def test_columns_of_such_times_are_spans_and_not_whole_films(import_files, refusal_of, start, end):
-    """Headings other than the manifest's are proposed, as of any times; the film is not taken as a whole."""
+def test_times_as_programs_write_them_are_recognised_below_any_heading_and_read_in_seconds(
+    import_files, refusal_of, start, end
+):
+    """A program wrote a span from 5 s to 1 minute 5.5 s as pandas does, or as durations of ISO 8601.
+
+    The columns are called start and end, and not start_s and end_s. If their cells were not recognised as
+    times, the row would be taken for a label of the whole film. So the table is refused, with the options
+    that name its columns of times; with these, the span is from 5 to 65.5 s.
+    """
     table = {"t.csv": f"movie,start,end,level\nFilm A,{start},{end},S\n"}
 
     assert refusal_of(table).options == ("--column start_s=start", "--column end_s=end")

@@ -90,7 +90,7 @@ def test_in_a_sequence_each_begins_where_the_one_before_ends(import_files):
     assert texts_with_times(clips) == [(10, 12, "a"), (13, 15, "b"), (15, 19, "c")]
 
 
-TEXTS = {
+PARAGRAPHS_WITH_PARTS = {
     "spans with times of their own": (
         '<p begin="10s" end="20s"><span begin="0s" end="2s">to</span> <span begin="2s">night</span></p>',
         [(10, 12, "to"), (12, 20, "night")],
@@ -99,10 +99,6 @@ TEXTS = {
         '<p end="9s"><span begin="1s"><span begin="1s">c</span> b</span> a</p>',
         [(0, 9, "a"), (1, 9, "b"), (2, 9, "c")],
     ),
-    "text beside timed spans, which takes no time in a sequence": (
-        '<p timeContainer="seq" dur="9s">no <span dur="5s">yes</span></p>',
-        [(0, 5, "yes")],
-    ),
     "breaks, styles and metadata": (
         '<p begin="1s" end="2s"><metadata><ttm:desc>no</ttm:desc></metadata>a<br/><span>b <span>c</span></span> d</p>',
         [(1, 2, "a b c d")],
@@ -110,19 +106,34 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize(("paragraph", "texts"), TEXTS.values(), ids=TEXTS)
-def test_a_paragraph_is_read_with_the_times_of_its_parts(import_files, paragraph, texts):
-    """A paragraph of subtitles has parts with times of their own. Expected is (start, end, text) of each.
+@pytest.mark.parametrize(("paragraph", "texts"), PARAGRAPHS_WITH_PARTS.values(), ids=PARAGRAPHS_WITH_PARTS)
+def test_parts_of_a_paragraph_with_times_of_their_own_are_read_as_texts_of_their_own(
+    import_files, paragraph, texts
+):
+    """A paragraph (<p>) of subtitles has parts (<span>) with times, which count from its own begin.
 
-    The title of the document is not read, and text beside the parts of a sequence is left out and said.
+    In a paragraph from 10 to 20 s, for example, a span "to" with begin 0 s and end 2 s is a text from 10 to
+    12 s. Each of the texts is (start, end, text). Title and metadata of a document are not read.
     """
     head = "<head><metadata><ttm:title>no</ttm:title></metadata></head>"
 
     clips, notices = import_files({"a.ttml": ttml(f"<div>{paragraph}</div>", head=head)})
 
     assert sorted(texts_with_times(clips)) == texts
-    is_sequence = 'timeContainer="seq"' in paragraph
-    assert ("takes no time" in notices) == is_sequence
+    assert "takes no time" not in notices
+
+
+def test_text_beside_the_timed_parts_of_a_sequence_is_left_out_with_a_notice(import_files):
+    """In a sequence (timeContainer "seq") the parts follow each other: a text without times has none left.
+
+    Here "no" stands beside a part "yes" of 5 s.
+    """
+    paragraph = '<p timeContainer="seq" dur="9s">no <span dur="5s">yes</span></p>'
+
+    clips, notices = import_files({"a.ttml": ttml(f"<div>{paragraph}</div>")})
+
+    assert texts_with_times(clips) == [(0, 5, "yes")]
+    assert "takes no time" in notices
 
 
 def test_an_agent_of_a_text_is_its_speaker(import_files):
@@ -150,8 +161,11 @@ def test_texts_in_another_language_than_the_document_have_a_tier_of_their_own(im
 @pytest.mark.parametrize(
     "namespace", ["http://www.w3.org/2006/04/ttaf1", "http://www.w3.org/2006/10/ttaf1", ""]
 )
-def test_older_namespaces_are_read_too(import_files, namespace):
-    """A document of an early version of TTML, with a subtitle from 1 to 2 s, names its elements otherwise."""
+def test_documents_of_early_versions_of_ttml_are_read(import_files, namespace):
+    """Early versions, and some programs, name the elements by another namespace, or by none.
+
+    The document has a subtitle from 1 to 2 s.
+    """
     text = '<div><p begin="1s" end="2s">a</p></div>'
     document = f'<?xml version="1.0"?><tt xmlns="{namespace}"><body>{text}</body></tt>'
 
@@ -248,16 +262,23 @@ def test_bare_text_of_a_sequence_takes_no_time_and_delays_nothing(import_files):
 
 
 @pytest.mark.parametrize(
-    ("attributes", "expected"),
-    [('begin="10s"', [(13.0, 14.0)]), ('begin="10s" end="13.5s"', [(13.0, 13.5)]), ('dur="00:00:05"', [(3.0, 4.0)])],
-)  # fmt: skip
-def test_times_count_from_the_begin_of_the_body_and_end_with_it(import_files, attributes, expected):
-    """Without times of the body, the text lasts from 3 to 4 s: its div begins at 2 s, and it 1 s later."""
-    document = ttml('<div begin="2s"><p begin="1s" end="2s">x</p></div>', body=f"<body {attributes}>")
+    ("times_of_body", "start_and_end"),
+    [
+        pytest.param('begin="10s"', (13.0, 14.0), id="a body that begins at 10 s"),
+        pytest.param('begin="10s" end="13.5s"', (13.0, 13.5), id="a body that ends before the text"),
+        pytest.param('dur="00:00:05"', (3.0, 4.0), id="a body of 5 s, from 0 s on"),
+    ],
+)
+def test_times_count_from_the_begin_of_the_body_and_end_with_it(import_files, times_of_body, start_and_end):
+    """Each element counts its times from the begin of the one around it, and ends with it at the latest.
+
+    A body has a div that begins at 2 s of it, and in this a text from 1 to 2 s: 3 to 4 s of the body.
+    """
+    document = ttml('<div begin="2s"><p begin="1s" end="2s">x</p></div>', body=f"<body {times_of_body}>")
 
     clips, _ = import_files({"a.ttml": document})
 
-    assert times_of(clips) == expected
+    assert times_of(clips) == [start_and_end]
 
 
 def test_the_length_of_a_body_ends_no_text_whose_times_are_times_of_day(import_files):
@@ -325,6 +346,10 @@ def test_time_codes_count_from_the_films_first_one(import_files):
 
 
 def test_a_text_without_a_begin_is_shown_from_the_films_first_time_code_on(import_files):
+    """The film starts at the time code 10:00:00:00. A text without a begin ends at 10:00:05:12.
+
+    At 24 frames a second that is 5.5 s later, so that the text lasts from 0 to 5.5 s.
+    """
     document = ttml('<div><p end="10:00:05:12">x</p></div>', 'ttp:frameRate="24" ttp:timeBase="smpte"')
 
     clips, _ = import_files({"a.xml": document}, start="10:00:00:00")
@@ -359,4 +384,5 @@ def test_late_texts_whose_times_are_no_time_codes_are_not_said_to_need_a_first_o
 
 
 def test_a_first_time_code_that_is_no_time_is_refused(refusal_of):
+    """A person says that the film starts at "ten"."""
     assert "--start: 'ten' is no time of TTML" in str(refusal_of({"a.xml": TEN_O_CLOCK}, start="ten"))

@@ -166,10 +166,20 @@ def test_clocks_with_points_are_refused(refusal_of):
 # --- what is open
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "heading", ["Start (%)", "Start %", "Start (beats)", "Start (ab)", "Hora de inicio", "Start (mm:ss)"]
+    "heading",
+    [
+        pytest.param("Start (%)", id="per cent"),
+        pytest.param("Start %", id="per cent, without brackets"),
+        pytest.param("Start (beats)", id="beats"),
+        pytest.param("Start (ab)", id="an unknown word"),
+        pytest.param("Hora de inicio", id="hora, which means hour and time of day"),
+        pytest.param("Start (mm:ss)", id="a form of clocks, of which 10 may be minutes or seconds"),
+    ],
 )
-def test_numbers_whose_unit_is_open_are_refused_until_the_person_says_it(import_files, refusal_of, heading):
-    """The heading of starts says a unit that is none of time, or one of several, and that of ends says none.
+def test_times_as_numbers_below_a_heading_with_an_unclear_unit_are_refused_until_the_person_says_it(
+    import_files, refusal_of, heading
+):
+    """The heading of starts has a word that is no unit of time, or could be several; "Ende" has none.
 
     The first start, 10, is asked about. Once the person says that the numbers are minutes, 10 is 600 s.
     """

@@ -63,8 +63,14 @@ def test_texts_on_small_whole_numbers_are_not_left_out_as_shorter_than_a_frame(i
 
 
 @IN_EVERY_SHAPE
-def test_a_film_of_more_than_five_hours_would_be_too_long_so_times_are_milliseconds(import_files, write):
-    """The last text ends at 7,203,000: as seconds this were 83 days, as milliseconds it is 2 hours."""
+def test_whole_numbers_of_a_transcript_are_milliseconds_if_as_seconds_the_film_were_too_long(
+    import_files, write
+):
+    """The last text ends at 7,203,000: as seconds that were 83 days, but no film lasts more than five hours.
+
+    So the numbers are milliseconds, and the last text ends after 2 hours: whether they are in a table, or in
+    JSON as utterances or as segments.
+    """
     rows = [
         (1000, 3500, "Good evening."),
         (3500, 6000, "Please sit down."),
@@ -142,15 +148,19 @@ def test_times_are_in_the_unit_that_a_person_gives(import_files, write, unit, ti
 @pytest.mark.parametrize(
     ("rows", "times_of_sentence"),
     [
-        ([(1, 2, "Hello"), (2, 3, "there.")], (1.0, 3.0)),
-        ([(250, 650, "Hello"), (650, 1100, "there.")], (0.25, 1.1)),
+        pytest.param([(1, 2, "Hello"), (2, 3, "there.")], (1.0, 3.0), id="1 s, as 1 ms is too short"),
+        pytest.param(
+            [(250, 650, "Hello"), (650, 1100, "there.")], (0.25, 1.1), id="400 ms, as 400 s is too long"
+        ),
     ],
-    ids=["a word does not last a millisecond", "nor minutes"],
 )
-def test_words_tell_their_unit_too(import_files, rows, times_of_sentence):
-    """The words "Hello" and "there." are read as a sentence, from the begin of one to the end of the other.
+def test_whole_numbers_beside_single_words_are_in_the_unit_in_which_a_word_can_be_said(
+    import_files, rows, times_of_sentence
+):
+    """A transcript has the words "Hello" and "there.", each with its start and end as whole numbers.
 
-    Nobody says "Hello" in 1 ms, so the first rows are in seconds; nor in 400 s, so the second are in ms.
+    Nobody says "Hello" in 1 ms, so that the first numbers are seconds; nor in 400 s, so that the second are
+    milliseconds. The words are read as one sentence, from the start of "Hello" to the end of "there.".
     """
     clips, _ = import_files({"film.txt": words(*rows)}, kind="transcript")
 

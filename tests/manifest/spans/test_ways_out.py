@@ -85,13 +85,14 @@ def test_a_table_that_spss_saved_is_read_by_its_decimal_point_or_comma(import_fi
     ],
     ids=["Observer XT table", "MAXQDA coded segments"],
 )
-def test_the_column_options_that_a_way_out_names_read_the_table_itself(
+def test_the_column_options_that_the_advice_for_an_unread_format_names_read_a_table_of_it(
     import_files, format_name, table, movie
 ):
-    """A table of such a tool is not read by itself, and the way out says how to read it as any table.
+    """Of some tools a table isn't recognised. A person gets an advice, the way out of that format.
 
-    It names the columns by options such as --column start_s=Beginning. Each table here has the level S from
-    1 to 5 s of a film, which the options must find.
+    For these tools it says to read the table as one that people made, and to name its columns by options such
+    as `--column start_s=Beginning`. Each table here has the level S from 1 to 5 s of a film, which must be
+    found with the options of the advice.
     """
     columns = columns_named_in(way_out_of(format_name))
 

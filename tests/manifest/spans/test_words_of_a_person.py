@@ -267,15 +267,19 @@ def test_words_in_lists_headings_and_errors_are_read(import_files, table, option
     assert "no label in the files is written so" not in notices
 
 
-def test_numbers_that_may_be_another_scale_are_asked_about(refusal_of, codebook_of_0_to_2):
-    """Where levels are 0 to 2 and a table has 1 to 3, the 1 of the table may be the level 0.
+def test_all_numbers_of_a_scale_that_seems_to_begin_at_another_number_are_asked_about(
+    refusal_of, codebook_of_0_to_2
+):
+    """The codebook's levels are 0 to 2, and a table has 1 to 3: perhaps all are counted from 1.
 
-    To ask for the meaning of 3 alone would leave 1 and 2 where they are.
+    The codebook lacks the 3 alone. But if only the 3 were asked about, 1 and 2 would be read as the levels 1
+    and 2, one too high. So the import is refused, and proposes what each of the three numbers may mean.
     """
     refusal = refusal_of({"t.csv": table_of_levels("1", "2", "3")}, codebook=codebook_of_0_to_2)
 
-    options = shlex.split(str(refusal).partition(": give ")[2].partition(";")[0])
-    assert options == ["--word", "1=0", "--word", "2=1", "--word", "3=2"]
+    _, _, proposal = str(refusal).partition(": give ")
+    options, _, _ = proposal.partition(";")
+    assert shlex.split(options) == ["--word", "1=0", "--word", "2=1", "--word", "3=2"]
     assert "if 1 is 0 and 3 is 2" in str(refusal)
 
 
