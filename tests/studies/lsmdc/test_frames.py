@@ -29,26 +29,33 @@ from obygaze_studies.lsmdc.frame_cache import (
 from .corpus import picture, write_video
 
 PRESET = choose_preset("clip", ("clip",), size=32)
-ALL = 10**6
-"""More frames than any video has."""
+MORE_FRAMES_THAN_ANY_VIDEO_HAS = 10**6
 
-
-OTHERWISE_READ = {
+OPENCV_TAKES_OTHER_FRAMES = {
     "nasa_13013.mp4",  # has two video streams: ours takes the one that players take, OpenCV the other
     "corrupted.mp4",  # OpenCV delivers frames that a decoding in order does not have
 }
-"""Videos of which the original, which reads with OpenCV, takes other frames."""
+"""Videos of which the original code, which reads with OpenCV, takes other frames than ours."""
 
 
-def test_frames_of_real_videos_are_those_that_the_original_takes(oracle, shared_data):
-    """It takes a frame each second, by the rate without its fraction: of 29.97 frames a second, each 29th."""
+def test_frames_of_real_videos_are_those_that_the_original_code_takes(oracle, shared_data):
+    """The original takes a frame each second, by the frame rate without its fraction.
+
+    Of a video with 29.97 frames a second it takes frame 0, 29, 58 and so on. Recorded is, for each video, its
+    rate ("fps") and the number of frames taken.
+    """
     original = json.loads((oracle.folder / "frames_of_videos.json").read_text())["videos"]
-    for name in sorted(original.keys() - OTHERWISE_READ):
-        rate, n_taken = original[name]["fps"], original[name]["taken"]
+    for name in sorted(original.keys() - OPENCV_TAKES_OTHER_FRAMES):
+        rate = original[name]["fps"]
+        n_taken = original[name]["taken"]
         path = shared_data / "videos" / name
         assert frame_rate(path) == pytest.approx(rate), name
-        frames = sample_frames(path, PRESET.geometry, ALL)
-        assert frames.index.tolist() == [int(rate) * second for second in range(n_taken)], name
+
+        frames = sample_frames(path, PRESET.geometry, max_frames=MORE_FRAMES_THAN_ANY_VIDEO_HAS)
+
+        frames_from_one_to_the_next = int(rate)
+        expected = [frames_from_one_to_the_next * second for second in range(n_taken)]
+        assert frames.index.tolist() == expected, name
         assert frames.status == "ok", name
 
 
@@ -169,19 +176,36 @@ def test_a_damaged_file_of_frames_is_named_and_is_made_anew_when_it_is_deleted(c
     assert fill(copy_of_cache, videos).n_decoded == 1
 
 
-def test_a_cache_of_another_size_or_with_a_damaged_recipe_is_refused(videos, tmp_path):
-    """A folder with what a killed process left of its first write becomes a cache."""
-    folder = tmp_path / "cache"
-    folder.mkdir()
-    (folder / f".{RECIPE}.0123456789ab.partial").touch()
-    assert not fill(folder, videos, stopped=lambda: True).entries  # it is stopped at once
-    assert (folder / RECIPE).is_file()
+def begin_cache(folder, videos):
+    """Make a cache in a folder, and stop before the first video is decoded: it has its recipe alone."""
+    begun = fill(folder, videos, stopped=lambda: True)
+    assert not begun.entries
+
+
+def test_a_folder_in_which_a_process_was_killed_at_its_first_write_becomes_a_cache(videos, tmp_path):
+    """The first write is that of the recipe, by which frames are made. A part of it lies in the folder."""
+    (tmp_path / f".{RECIPE}.0123456789ab.partial").touch()
+
+    begin_cache(tmp_path, videos)
+
+    assert (tmp_path / RECIPE).is_file()
+
+
+def test_a_cache_of_frames_of_another_size_is_refused(videos, tmp_path):
+    """The cache was made for frames of 32 pixels, and is to be filled with frames of 64."""
+    begin_cache(tmp_path / "cache", videos)
 
     with pytest.raises(TrainError, match="cache"):
-        fill(folder, videos, preset=choose_preset("clip", ("clip",), size=64))
-    (folder / RECIPE).write_text("{")
+        fill(tmp_path / "cache", videos, preset=choose_preset("clip", ("clip",), size=64))
+
+
+def test_a_cache_with_a_damaged_recipe_is_refused(videos, tmp_path):
+    """The recipe, a JSON object that says how the frames were made, is cut after its first character."""
+    begin_cache(tmp_path / "cache", videos)
+    (tmp_path / "cache" / RECIPE).write_text("{")
+
     with pytest.raises(TrainError, match="cache"):
-        fill(folder, videos)
+        fill(tmp_path / "cache", videos)
 
 
 def test_a_folder_with_files_of_something_else_does_not_become_a_cache(videos, tmp_path):

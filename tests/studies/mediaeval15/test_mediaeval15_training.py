@@ -30,6 +30,7 @@ def spec(make, choose=None):
 
 
 FAST = spec(lambda _: make_pipeline(ClippedScaler(), LogisticRegression()))
+"""A logistic regression, which is trained in no time."""
 
 
 def train_violence(dev_and_test, model):
@@ -154,8 +155,15 @@ def test_baselines_score_or_call_all_clips_alike(dev_and_test):
     assert len(set(called_classes["arousal"].values())) == 1
 
 
-@pytest.mark.parametrize("name", ["median_level", "pcbm_lr"], ids=["of ordered classes", "of concepts"])
-def test_a_model_that_cannot_tell_violence_is_refused(dev_and_test, name):
+@pytest.mark.parametrize(
+    "name",
+    ["median_level", "pcbm_lr"],
+    ids=["a model of ordered levels", "a model that reads concepts, which the task's clips don't have"],
+)
+def test_a_model_that_does_not_score_two_classes_by_features_alone_is_refused_for_violence(
+    dev_and_test, name
+):
+    """Violence has two classes: a clip is violent, or it is not. The refusal names the model."""
     with pytest.raises(TaskError, match=name):
         train_violence(dev_and_test, BUILTIN_MODELS[name])
 
@@ -254,12 +262,18 @@ def without_labels_of_test_clips(manifest):
 
 
 @pytest.mark.parametrize("train", [train_violence, train_affect])
-def test_labels_of_test_clips_change_nothing(store_and_manifest, dev_and_test, train):
-    """The same clips, with and without the labels of the test clips, give the same scores and choices."""
-    store, manifest = store_and_manifest
-    without_test_labels = load_sides(store, without_labels_of_test_clips(manifest))
+def test_labels_of_test_clips_change_neither_calls_nor_the_choice_of_the_model(
+    store_and_manifest, dev_and_test, train
+):
+    """In `dev_and_test` all clips are labelled, and in a copy only the dev clips, which a model may see.
 
-    assert train(without_test_labels, FAST) == train(dev_and_test, FAST)
+    So both have to give the test clips the same scores of violence, or classes of affect, and choose the
+    same penalty.
+    """
+    store, manifest = store_and_manifest
+    dev_and_test_without_test_labels = load_sides(store, without_labels_of_test_clips(manifest))
+
+    assert train(dev_and_test_without_test_labels, FAST) == train(dev_and_test, FAST)
 
 
 @pytest.mark.parametrize(
