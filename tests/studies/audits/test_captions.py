@@ -63,7 +63,15 @@ def test_a_table_without_a_caption_is_refused(write_table, rows):
         read_captions(write_table(f"image_id,caption\n{rows}"))
 
 
-def test_a_store_of_clips_has_no_captions(save_vectors, write_table, tmp_path):
-    clips = save_vectors(tmp_path / "clips", ["c1"], [[1.0, 0.0]])
+def test_a_store_whose_features_are_not_of_texts_is_refused_as_a_store_of_captions(
+    save_vectors, write_table, tmp_path
+):
+    """The table names the caption c1, whose text should be in the store.
+
+    The store has features of a clip c1 in its group `toy`, and no text. The refusal names the group.
+    """
+    store_of_clips = save_vectors(tmp_path / "clips", ["c1"], [[1.0, 0.0]])
+    table = write_table("caption_id,image_id\nc1,i1\n")
+
     with pytest.raises(AuditError, match="group toy"):
-        read_captions(write_table("caption_id,image_id\nc1,i1\n"), clips)
+        read_captions(table, store_of_clips)

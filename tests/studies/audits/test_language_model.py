@@ -163,10 +163,17 @@ def test_a_folder_that_is_no_language_models_is_refused(copy_spoilt, changes, me
         language_model(path, compute=cpu())
 
 
-def test_the_end_token_stands_in_for_a_begin_token_that_is_missing(copy_spoilt, model):
-    other = language_model(copy_spoilt(tokenizer_config='{"bos_token": null}'), compute=cpu())
-    assert other.begin == 0
-    assert other.score([other.tokens("a man")]) == model.score([model.tokens("a man")])
+def test_a_model_without_a_begin_token_begins_texts_with_its_end_token(copy_spoilt, model):
+    """GPT-2 has one token, of number 0, for the begin and the end of a text.
+
+    In a copy, the configuration names no begin token. It must score a text as the model itself.
+    """
+    model_without_begin = language_model(copy_spoilt(tokenizer_config='{"bos_token": null}'), compute=cpu())
+
+    end_token = 0
+    assert model_without_begin.begin == end_token
+    scores = model_without_begin.score([model_without_begin.tokens("a man")])
+    assert scores == model.score([model.tokens("a man")])
 
 
 BEGIN, END, A, MAN = 1, 2, 3, 4

@@ -48,16 +48,30 @@ class CountedModel:
         return self.model.score(texts)
 
 
-def test_every_text_is_listed_once_and_masks_become_both_genders(write_table):
-    where, record = texts_to_score(write_table())
-    assert list(where) == [
+def test_equal_texts_are_listed_once_and_a_mask_becomes_both_genders(write_table):
+    """Of four captions, the first and the last are equal. A mask stands for a man or a woman.
+
+    So the two captions with a mask are two texts each.
+    """
+    table = write_table(
+        "caption_id,image_id,caption\n"
+        "c1,i1,a man riding a motorcycle\n"
+        'c2,i1,"a <MASK>, riding"\n'
+        "c3,i2,a [MASK] on a road\n"
+        "c4,i2,a man riding a motorcycle\n"
+    )
+
+    texts, record = texts_to_score(table)
+
+    assert list(texts) == [
         "a man riding a motorcycle",
         "a man, riding",
         "a woman, riding",
         "a man on a road",
         "a woman on a road",
     ]
-    assert (record["rows"], record["masked"]) == (4, 2)
+    assert record["rows"] == 4
+    assert record["masked"] == 2
 
 
 @pytest.mark.parametrize(

@@ -101,10 +101,16 @@ def test_a_map_with_all_light_in_a_region_has_its_share_and_hits_it(audit_of_cor
 
 
 def test_a_map_without_light_is_called_empty_and_has_no_share(audit_of_corner):
-    _, _, dark = records(audit_of_corner.data)
+    """A map shows which places of an image a network looked at. That of the image `dark` is 0 everywhere.
+
+    Its share in a region would be 0 / 0, and its highest place (peak, 0) can't be said to hit the region.
+    """
+    _top, _low, dark = records(audit_of_corner.data)
+
     assert dark["empty"]
     assert dark["peak"] == 0.0
-    assert (dark["share"], dark["hit"]) == (None, None)
+    assert dark["share"] is None
+    assert dark["hit"] is None
 
 
 def test_a_group_has_the_means_of_its_maps_that_are_not_empty(audit_of_corner):
@@ -120,10 +126,15 @@ def test_the_mean_of_three_stretched_maps_without_overlap_is_at_most_a_third(map
     assert mean_stretched(maps_of_three_images.by_group()["g"]).max() == pytest.approx(1 / 3, abs=1e-3)
 
 
-def test_without_regions_there_is_a_row_a_pair(maps_of_three_images):
-    results = audit_maps(maps_of_three_images)
-    assert [row["image_id"] for row in records(results.data)] == ["top", "low", "dark"]
-    assert {row["roi"] for row in records(results.data)} == {None}
+def test_an_audit_without_regions_has_a_row_for_each_map(maps_of_three_images):
+    """A map is of a pair of an image and a text. Three images have a map each, and so a row.
+
+    With regions there would be a row for each region of an image, with its name as `roi`.
+    """
+    rows = records(audit_maps(maps_of_three_images).data)
+
+    assert [row["image_id"] for row in rows] == ["top", "low", "dark"]
+    assert [row["roi"] for row in rows] == [None, None, None]
 
 
 def bytes_of_files(folder):
@@ -158,9 +169,13 @@ def test_maps_that_were_stored_are_read_as_they_were_and_give_the_same_audit(map
     assert to_json(audit_maps(maps, regions)) == to_json(audit_maps(maps_of_three_images, regions))
 
 
-def test_maps_that_are_not_there_are_neither_read_nor_replaced(tmp_path):
+def test_maps_that_do_not_exist_are_refused_by_their_name(tmp_path):
     with pytest.raises(StoreError, match=r"m\.zarr"):
         read_maps(tmp_path / "m.zarr")
+
+
+def test_a_folder_that_holds_no_maps_is_not_replaced_by_maps_even_by_force(tmp_path):
+    """Only maps that were written before may be replaced, and this is a folder of something else."""
     with pytest.raises(StoreError):
         check_maps_free(tmp_path, force=True)
 
