@@ -14,22 +14,25 @@ def test_cronbachs_alpha_of_the_oracles_tables_of_ratings_is_the_oracles(oracle)
         assert (result["reason"], result["n_incomplete"]) == ("", 0)
 
 
-def test_alphas_of_the_papers_ratings_are_those_it_prints(oracle):
-    """It prints how often two persons and a model gave which of 200 ratings, but not which came together.
+def test_alphas_of_200_ratings_are_those_that_the_paper_prints_to_two_decimals(oracle):
+    """Two persons, r1 and r2, and a model answered 200 questions with 0 or 1.
 
-    The example is a table of the latter that has the printed totals.
+    The paper prints how often each of them said 1, but not which answers came together. The oracle made up a
+    table of these that has the printed totals: "101" is the number of questions to which r1 and the model
+    said 1 and r2 said 0. Of it the oracle computed the alphas, which agree with the paper's.
     """
     example = oracle["cronbach"]["consistent_contingency_example"]
     ratings = []
-    for of_r1_r2_and_model, n in example["counts_r1_r2_model"].items():  # such as "101": 12
-        r1, r2, model = map(float, of_r1_r2_and_model)
-        ratings += [{"r1": r1, "r2": r2, "model": model}] * n
+    for answers, n_questions in example["counts_r1_r2_model"].items():
+        r1, r2, model = map(float, answers)
+        ratings += [{"r1": r1, "r2": r2, "model": model}] * n_questions
     assert len(ratings) == 200
 
-    alpha_of = {row["raters"]: row["alpha"] for row in records(audit_alpha(ratings, pairs=True).data)}
+    rows = records(audit_alpha(ratings, pairs=True).data)
 
-    assert set(alpha_of) == {"r1+r2+model", "r1+r2", "r1+model", "r2+model"}
-    alphas = [alpha_of[raters] for raters in ("r1+r2+model", "r1+model", "r2+model")]
+    alpha_of_raters = {row["raters"]: row["alpha"] for row in rows}
+    assert set(alpha_of_raters) == {"r1+r2+model", "r1+r2", "r1+model", "r2+model"}
+    alphas = [alpha_of_raters[raters] for raters in ("r1+r2+model", "r1+model", "r2+model")]
     assert alphas == pytest.approx(example["alphas"], rel=1e-9)
     printed = oracle["cronbach"]["paper_alphas"].values()
     assert [round(alpha, 2) for alpha in alphas] == list(printed)

@@ -87,9 +87,17 @@ def test_score_and_map_of_a_network_that_pools_by_the_mean_are_the_oracles(oracl
 
 
 def test_a_map_is_enlarged_bicubically_and_its_negative_values_are_cut(oracle):
+    """A map of 4 x 4 places is enlarged to 8 x 8 pixels.
+
+    The oracle enlarged the same map. Between places, bicubic curves may fall below 0, which a map must not.
+    """
     case = oracle["cases"]["cosine"]
-    enlarged = activation.enlarged(np.array(case["cam"]), 8)
-    np.testing.assert_allclose(enlarged, np.maximum(case["cam_bicubic_8x8"], 0), rtol=1e-6, atol=1e-6)
+    map_of_places = np.array(case["cam"])
+
+    enlarged = activation.enlarged(map_of_places, 8)
+
+    expected = np.maximum(case["cam_bicubic_8x8"], 0)
+    np.testing.assert_allclose(enlarged, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_score_and_map_of_a_network_that_pools_by_attention_are_the_oracles(oracle):
@@ -332,11 +340,16 @@ def map_images(clip_folder, capsys, obygaze):
     return map_images
 
 
-def test_the_command_keeps_the_maps_that_it_shows(lab, map_images):
-    code, out, _ = map_images("stills.csv", "--json")
+def test_the_command_gradcam_writes_maps_of_the_pairs_that_it_prints(lab, map_images):
+    """It maps the images of stills.csv, each by each of some words, into the file m.zarr.
+
+    A pair is an image and a text, with its score, the cosine of their embeddings.
+    """
+    code, printed, _ = map_images("stills.csv", "--json")
+
     assert code == 0
     maps = read_maps(lab / "m.zarr")
-    assert json.loads(out)["pairs"] == [dict(pair) for pair in maps.pairs]
+    assert json.loads(printed)["pairs"] == [dict(pair) for pair in maps.pairs]
     assert maps.about["score"] == "cosine"
 
 

@@ -36,9 +36,15 @@ def test_a_list_is_one_name_a_line(tmp_path):
     assert read_names(written(tmp_path / "o.txt", "cat\n\nmotor scooter \n")) == ("cat", "motor scooter")
 
 
-def test_ratings_are_read_as_declared_with_their_gaps(tmp_path):
+def test_ratings_are_numbers_and_a_missing_one_is_nan(tmp_path):
+    """A table of ratings has a column for each rater, r1 and r2; the ids of items may stand between them.
+
+    The second item has no rating by r1.
+    """
     path = written(tmp_path / "ratings.csv", "r1,item_id,r2\n1,i1,0\n,i2,1\n")
+
     first, second = read_ratings(path)
+
     assert first == {"r1": 1.0, "item_id": "i1", "r2": 0.0}
     assert math.isnan(second["r1"])
     assert second["r2"] == 1.0
