@@ -66,7 +66,7 @@ def test_the_page_of_a_model_begins_with_the_warning_that_simpler_ways_may_do_as
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_of_a_model_has_the_auc_of_the_list_of_models(name):
-    """The list of shipped models has the AUC of each with its interval, the page the same to three decimals."""
+    """The list has the AUC of each model with its interval, and the page has both to three decimals."""
     (entry,) = [entry for entry in read_zoo(default_zoo()) if entry.name == name]
     (listed,) = [score for score in entry.scores if score.metric == "within_movie_auc"]
 
