@@ -7,11 +7,17 @@ from obygaze_models.report import records
 from obygaze_studies.alpha import audit_alpha, cronbach_alpha
 
 
-def test_cronbachs_alpha_of_the_oracles_tables_of_ratings_is_the_oracles(oracle):
+def test_cronbachs_alpha_of_complete_ratings_is_that_of_the_oracle(oracle):
+    """A case is a table of ratings, a row per item and a column per rater, and the alpha of an other program.
+
+    Where alpha is defined, no reason is given, and no item is left out.
+    """
     for case in oracle["cronbach"]["cases"]:
         result = cronbach_alpha(np.array(case["ratings"], float))
+
         assert result["alpha"] == pytest.approx(case["alpha"], rel=1e-9), case["name"]
-        assert (result["reason"], result["n_incomplete"]) == ("", 0)
+        assert result["reason"] == ""
+        assert result["n_incomplete"] == 0
 
 
 def test_alphas_of_200_ratings_are_those_that_the_paper_prints_to_two_decimals(oracle):
@@ -38,18 +44,25 @@ def test_alphas_of_200_ratings_are_those_that_the_paper_prints_to_two_decimals(o
     assert [round(alpha, 2) for alpha in alphas] == list(printed)
 
 
-def test_the_unit_of_ratings_changes_no_alpha():
-    ratings = np.array([[1, 2], [2, 2], [3, 5.0]])
-    for unit in (2.0**-80, 2.0**80):
-        assert cronbach_alpha(unit * ratings) == cronbach_alpha(ratings)
+RATINGS_OF_THREE_ITEMS = np.array([[1, 2], [2, 2], [3, 5.0]])
+"""By two raters: a row per item, a column per rater."""
+
+
+@pytest.mark.parametrize("unit", [2.0**-80, 2.0**80])
+def test_the_unit_of_ratings_changes_no_alpha(unit):
+    """Alpha is a ratio of variances. Powers of 2 are factors by which no digit of a float is lost."""
+    assert cronbach_alpha(unit * RATINGS_OF_THREE_ITEMS) == cronbach_alpha(RATINGS_OF_THREE_ITEMS)
 
 
 def test_items_with_a_missing_rating_are_left_out_and_counted():
-    whole = np.array([[1, 2], [2, 2], [3, 5.0]])
-    holed = np.vstack([whole, [[np.nan, 4]]])
-    result = cronbach_alpha(holed)
-    assert result["alpha"] == cronbach_alpha(whole)["alpha"]
-    assert (result["n_items"], result["n_incomplete"]) == (3, 1)
+    """Three items have ratings by both raters, and a fourth by the second rater alone."""
+    ratings = np.vstack([RATINGS_OF_THREE_ITEMS, [[np.nan, 4]]])
+
+    result = cronbach_alpha(ratings)
+
+    assert result["alpha"] == cronbach_alpha(RATINGS_OF_THREE_ITEMS)["alpha"]
+    assert result["n_items"] == 3
+    assert result["n_incomplete"] == 1
 
 
 @pytest.mark.parametrize(
@@ -63,6 +76,11 @@ def test_items_with_a_missing_rating_are_left_out_and_counted():
     ids=["one rater", "one item", "no complete item", "sums that do not vary"],
 )
 def test_an_alpha_that_is_undefined_has_a_reason(ratings):
+    """Ratings have a row per item and a column per rater.
+
+    Alpha compares how raters vary with how their sums vary, over the items that all of them rated.
+    """
     result = cronbach_alpha(np.array(ratings))
+
     assert result["alpha"] is None
     assert result["reason"]

@@ -146,8 +146,10 @@ def test_prompts_of_code_and_paper_differ_in_words_of_business_and_templates_of_
     assert list(prompts(name, "paper")) == filled(templates_of_paper, words_of_paper)
 
 
-def test_the_ready_tests_are_those_of_the_tables(stimuli):
+def test_the_package_has_the_tests_of_both_tables_of_the_paper_and_no_others(stimuli):
+    """`SELECTIONS` has the tests of Tables 1 and 2, and `stimuli` all tests of the authors' code."""
     ready = [test.name for tests in SELECTIONS.values() for test in tests]
+
     assert sorted(ready) == sorted(test["name"] for test in stimuli["tests"])
 
 
@@ -299,12 +301,14 @@ def test_unequal_spaces_are_refused_and_both_named(audit_synthetic, tmp_path, sa
         audit_synthetic(texts=read_embeddings(tmp_path / "other"))
 
 
-def test_a_store_that_names_no_space_is_not_compared(tmp_path, save_vectors):
+def test_embeddings_of_a_store_that_names_no_space_are_not_compared_with_any(tmp_path, save_vectors):
+    """The space says which network made the embeddings. Without it, not even a store and itself compare."""
     save_vectors(tmp_path / "old", ["a"], np.ones((1, 2)), space=None)
-    unknown = read_embeddings(tmp_path / "old")
-    assert unknown.space is None
+    embeddings = read_embeddings(tmp_path / "old")
+    assert embeddings.space is None
+
     with pytest.raises(AuditError, match="'space'"):
-        check_same_space(unknown, unknown)
+        check_same_space(embeddings, embeddings)
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,7 @@ def test_where_all_items_have_one_value_this_is_the_estimate_of_every_cell(value
 
 
 def test_cells_of_one_item_each_are_refused():
+    """Four items are in four cells, so that nothing shows how far the items of a cell differ."""
     with pytest.raises(AuditError, match="no cell has two items"):
         estimate_cells(np.arange(4.0), [["a", "b", "c", "d"]])
 

@@ -122,7 +122,8 @@ def test_texts_scored_together_get_what_they_get_alone(model):
     assert together == pytest.approx(alone, rel=1e-5)
 
 
-def test_a_text_scored_again_gets_the_same_to_the_last_bit(model):
+def test_a_text_scored_again_gets_the_same_prior_to_the_last_bit(model):
+    """So an interrupted run that scores a text again ends with the same table."""
     tokens = model.tokens("a man")
 
     assert model.score([tokens]) == model.score([tokens])
@@ -254,6 +255,7 @@ def test_weights_that_are_not_the_networks_are_refused(copy_spoilt):
 
 
 @pytest.mark.parametrize("source", ["random:0", "no/such/folder"])
-def test_a_source_that_is_no_model_is_refused(source):
+def test_random_weights_and_a_folder_that_does_not_exist_are_refused_as_language_models(source):
+    """Priors by random weights would mean nothing."""
     with pytest.raises(BackboneError):
         language_model(source, compute=cpu())

@@ -155,8 +155,11 @@ def test_a_text_that_is_too_long_is_named_before_any_work(model, write_table, tm
 
 
 def test_priors_of_texts_with_quotes_and_any_line_breaks_are_read_as_they_were_written(tmp_path):
+    """They are kept in a table, by their text. A prior is the mean probability of its tokens, `lm_mean`."""
     texts = ("plain", 'a "b", c', "two\nlines", "two\r\nlines", "a\rb", " x ", "x\u2028y")
-    means = {text: 1 / (3 + number) for number, text in enumerate(texts)}
-    priors = {text: {"n_tokens": 1, "lm_mean": mean} for text, mean in means.items()}
-    write_priors(tmp_path / "lm.csv", priors, {})
-    assert read_priors(tmp_path / "lm.csv") == means
+    prior_of_text = {text: 1 / (3 + number) for number, text in enumerate(texts)}
+    measured = {text: {"n_tokens": 1, "lm_mean": prior} for text, prior in prior_of_text.items()}
+
+    write_priors(tmp_path / "lm.csv", measured, {})
+
+    assert read_priors(tmp_path / "lm.csv") == prior_of_text

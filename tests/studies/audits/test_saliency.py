@@ -66,9 +66,11 @@ def test_a_map_of_zeros_has_neither_a_share_nor_a_highest_place_in_a_region():
 
 @pytest.mark.parametrize(("columns", "is_hit"), [((2, 3), True), ((0, 2), False)])
 def test_a_region_is_hit_if_the_highest_place_of_the_map_is_in_it(columns, is_hit):
-    highest_at_1_2 = np.zeros((4, 4))
-    highest_at_1_2[1, 2] = 1
-    assert pointing_hit(highest_at_1_2, region(rows=(0, 2), columns=columns)) is is_hit
+    """The highest of 4 x 4 places is in row 1 and column 2. The region has rows 0 and 1, and some columns."""
+    map_of_places = np.zeros((4, 4))
+    map_of_places[1, 2] = 1
+
+    assert pointing_hit(map_of_places, region(rows=(0, 2), columns=columns)) is is_hit
 
 
 @pytest.fixture
@@ -123,7 +125,13 @@ def test_a_group_has_the_means_of_its_maps_that_are_not_empty(audit_of_corner):
 
 
 def test_the_mean_of_three_stretched_maps_without_overlap_is_at_most_a_third(maps_of_three_images):
-    assert mean_stretched(maps_of_three_images.by_group()["g"]).max() == pytest.approx(1 / 3, abs=1e-3)
+    """Of three maps, one has light in the top left, one in the bottom right, and one is empty.
+
+    Each is stretched to the range from 0 to 1, so that no place of their mean has more than (1 + 0 + 0) / 3.
+    """
+    maps = maps_of_three_images.by_group()["g"]
+
+    assert mean_stretched(maps).max() == pytest.approx(1 / 3, abs=1e-3)
 
 
 def test_an_audit_without_regions_has_a_row_for_each_map(maps_of_three_images):
@@ -239,6 +247,7 @@ NINE_OF_5000_DIGITS = "9".zfill(5000)
     ids=["no height", "beyond the map", "before the map", "half a pixel", "a number of 5000 digits"],
 )
 def test_a_region_that_is_no_box_in_the_map_is_refused(tmp_path, box):
+    """A region is a box in pixels: its first row and column, and those behind its last ones."""
     path = tmp_path / "roi.csv"
     path.write_text(f"image_id,roi,y0,x0,y1,x1\ni,face,{box}\n", encoding="utf-8")
     with pytest.raises(AuditError, match=r"roi\.csv.*face of i"):

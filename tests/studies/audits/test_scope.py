@@ -145,10 +145,17 @@ def test_importing_the_audits_loads_no_library_of_networks():
     assert not packages & NETWORKS
 
 
-def test_no_prompt_is_about_an_age():
-    for variant in ("code", "paper"):
-        words = {word for row in prompt_rows(variant) for word in row["text"].lower().split()}
-        assert not words & {"girl", "boy", "teenage", "teenager", "child", "year", "years", "old", "young"}
+@pytest.mark.parametrize("variant", ["code", "paper"])
+def test_no_prompt_of_the_association_tests_is_about_an_age(variant):
+    """The prompts are texts with which images are compared, as in the audited paper or in its code.
+
+    The paper's experiment that generates images by age is out of the project's scope.
+    """
+    words_on_ages = {"girl", "boy", "teenage", "teenager", "child", "year", "years", "old", "young"}
+
+    words_of_prompts = {word for row in prompt_rows(variant) for word in row["text"].lower().split()}
+
+    assert not words_of_prompts & words_on_ages
 
 
 def test_the_page_on_audits_says_that_generating_is_not_built():
@@ -164,8 +171,12 @@ def test_a_page_of_a_task_says_that_nothing_generates_images_and_links_the_scope
     assert "docs/audits/README.md#scope" in text or "../audits/README.md#scope" in text
 
 
-def test_the_file_of_tests_that_docs_audits_eat_md_shows_can_be_read(tmp_path):
-    text = (DOCS / "eat.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
-    (tmp_path / "tests.json").write_text(shown, encoding="utf-8")
-    assert read_tests(tmp_path / "tests.json")[0].name == "smiles"
+def test_the_file_of_association_tests_that_docs_audits_eat_md_shows_can_be_read(tmp_path):
+    """The page has one block of JSON: a file of tests of one's own, the first of which is called smiles."""
+    page = (DOCS / "eat.md").read_text(encoding="utf-8")
+    (shown_file,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "tests.json").write_text(shown_file, encoding="utf-8")
+
+    first_test, *_ = read_tests(tmp_path / "tests.json")
+
+    assert first_test.name == "smiles"

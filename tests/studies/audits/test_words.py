@@ -60,8 +60,10 @@ def published_counts_and_items(shared_data):
 
 
 def test_the_words_of_each_emotion_are_those_of_the_authors_code(oracle):
-    word_lists = {emotion: list(words) for emotion, words in EMOTION_WORDS.items()}
-    assert word_lists == oracle["captions"]["word_lists"]
+    """The package has lists of words of anger, sadness and happiness; the oracle copied the authors'."""
+    words_of_emotion = {emotion: list(words) for emotion, words in EMOTION_WORDS.items()}
+
+    assert words_of_emotion == oracle["captions"]["word_lists"]
 
 
 @pytest.fixture(scope="module")

@@ -54,6 +54,7 @@ def train_command(*options):
 
 
 def test_options_of_the_command_become_settings_of_the_training(fake_training):
+    """The share of the gradient is given as a fraction."""
     code = train_command("--gather-share", "1/2", "--arithmetic", "published", "--chunk", "20", "--resume")
 
     assert code == 0

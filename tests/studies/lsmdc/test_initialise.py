@@ -102,6 +102,7 @@ def test_a_clip_with_another_function_or_more_layers_than_its_weights_is_refused
 
 
 def test_random_weights_are_no_clip_to_train_from():
+    """The word random:0 stands for a network with random weights of seed 0; a training begins with CLIP's."""
     with pytest.raises(TrainError, match="CLIP"):
         plan.load_clip(find_weights("random:0"))
 

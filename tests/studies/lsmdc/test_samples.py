@@ -88,6 +88,7 @@ def test_the_frames_that_are_kept_of_a_clip_are_those_of_the_original_code(origi
 
 
 def test_captions_are_mended_before_they_are_cut_into_tokens():
+    """Captions from the web have doubly escaped characters, spaces, and UTF-8 that was read as Latin-1."""
     assert tokenizers.clean_caption("  A man &amp;amp; a\twoman ") == "a man & a woman"
     assert tokenizers.clean_caption("cafÃ© “quoted”") == 'café "quoted"'
 

@@ -231,6 +231,7 @@ def trained_in_published_arithmetic(oracle):
 def test_losses_in_published_arithmetic_are_the_originals_within_the_rounding_of_float16(
     oracle, trained_in_published_arithmetic
 ):
+    """The network, the pairs and the rates are the same; the original computes most of it in float16."""
     original_losses = oracle.run["original dtypes at the published rates"]["loss"]
 
     differences = np.abs(np.subtract(trained_in_published_arithmetic.losses, original_losses))

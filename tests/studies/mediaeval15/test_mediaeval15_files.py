@@ -149,6 +149,7 @@ def test_a_truth_may_hold_scores_or_classes(tmp_path):
 
 
 def test_runs_are_scored_on_test_clips_or_on_all_clips_where_none_is_a_test_clip(tmp_path):
+    """Of two labelled clips, one is in dev and one in test. Without the latter, the dev clip is scored."""
     path = written(tmp_path / "clips.csv", "clip,split,violence\na,dev,1\nb,test,0\n")
     dev_clip, test_clip = read_annotations(path)
     assert scored_clips((dev_clip, test_clip)) == (test_clip,)

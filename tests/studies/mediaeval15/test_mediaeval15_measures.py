@@ -52,6 +52,7 @@ def test_a_score_at_a_limit_between_classes_is_neutral(score):
 
 @pytest.mark.parametrize("score", [1.5, -1.0001, math.nan, math.inf])
 def test_a_score_outside_its_scale_is_refused(score):
+    """Valence is from -1 to 1."""
     with pytest.raises(TaskError, match="valence"):
         discretise(score, "valence")
 
@@ -74,16 +75,23 @@ def test_the_votes_of_three_judges_on_two_pivots_give_a_clip_its_class(oracle, a
 
 
 def test_other_than_three_judgements_of_a_pivot_are_refused():
+    """Three judges said whether a clip is above the low pivot, and only two whether above the high one."""
+    votes_on_low_pivot = [True, True, True]
+    votes_on_high_pivot = [True, True]
+
     with pytest.raises(TaskError, match="high arousal pivot"):
-        pivot_class([True] * 3, [True] * 2, "arousal")
+        pivot_class(votes_on_low_pivot, votes_on_high_pivot, "arousal")
 
 
 def test_average_precision_is_that_of_trec_eval_9_in_every_case(oracle):
+    """A case has the scores of clips (run) and which of them are relevant (qrel).
+
+    The task's program is version 9 of trec_eval, which compares scores as floats of 32 bits.
+    """
     for case in oracle["ap_cases"]:
-        expected = case["ap_trec_eval_v9_float32"]
-        assert average_precision(case["run"], case["qrel"]) == pytest.approx(expected, rel=1e-12), case[
-            "name"
-        ]
+        result = average_precision(case["run"], case["qrel"])
+
+        assert result == pytest.approx(case["ap_trec_eval_v9_float32"], rel=1e-12), case["name"]
 
 
 def test_scores_that_are_equal_in_single_precision_are_tied():
@@ -269,9 +277,16 @@ def test_a_clip_without_a_call_is_wrong_among_all_and_left_out_among_returned():
 
 
 def test_the_expected_average_precision_is_the_oracles_and_the_mean_of_40000_drawn_orders(oracle):
+    """50 clips, of which 5 are relevant, are ranked at random. The oracle has a formula and a simulation.
+
+    The average precision of one order has a deviation of about .09; the mean of the drawn orders may be off
+    by four standard errors.
+    """
     expected = oracle["expected_random_ap"]
-    standard_error = 0.09 / math.sqrt(40_000)  # the precision of one order has a deviation of about .09
+    standard_error = 0.09 / math.sqrt(40_000)
+
     result = expected_average_precision(50, n_relevant=5)
+
     assert result == pytest.approx(expected["N50_R5"], rel=1e-12)
     assert result == pytest.approx(expected["simulated_40000"], abs=4 * standard_error)
 

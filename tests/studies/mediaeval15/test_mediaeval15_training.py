@@ -337,6 +337,7 @@ def test_a_manifest_of_another_codebook_and_a_store_without_the_backbone_are_ref
 
 
 def test_a_film_of_dev_and_of_test_clips_is_refused_by_its_name(make_task):
+    """The first clip of film00 is in test, its others in dev: a model would be tested on a film it knows."""
     store, with_film00_on_both_sides = make_task(leak=True)
 
     with pytest.raises(TaskError, match="'film00'"):

@@ -78,6 +78,7 @@ def test_higher_thresholds_give_more_en_and_less_of_other_levels(segments):
 
 
 def test_reports_on_another_corpus_than_the_papers_have_no_printed_numbers():
+    """The corpus has two clips of a film m, which is none of ObyGaze12's."""
     clips = Manifest((Clip("a", "m", level="S", concepts=("Body",)), Clip("b", "m", level="EN")), Path())
     for report in (composition_report(clips, PAPER), group_report(clips, "movie", PAPER)):
         assert "printed" not in plain(report)

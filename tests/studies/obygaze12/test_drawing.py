@@ -57,18 +57,21 @@ def test_bars_show_values_stars_and_dashes_for_undefined_ones(svg):
 
 
 def test_stacks_name_parts_and_the_shares_that_have_room(svg):
+    """A stacked bar has parts of 60 %, 39 % and 1 %, the last of which is too narrow for its number."""
     charts.draw_stacks({"levels": {"raw": {"EN": 0.6, "S": 0.39, "NS": 0.01}}}, "share", svg)
     assert {"levels", "raw", "60%", "39%", "EN", "NS", "share"} <= set(words(svg))
     assert "1%" not in words(svg)
 
 
 def test_timelines_have_a_row_each_and_a_key(svg):
+    """One timeline has a span of S from minute 0 to 1.5, one has none. The key shows the colour of levels."""
     rows = {"Annotation 1": [(0.0, 1.5, "S")], "Merged": []}
     charts.draw_timelines(rows, {"EN": "#deebf7", "S": "#08519c"}, svg)
     assert {"Annotation 1", "Merged", "EN", "S", "minutes"} <= set(words(svg))
 
 
 def test_a_tree_shows_its_first_levels(svg):
+    """A decision tree tells four clips by two concepts: two without Body are EN, two with it S."""
     X = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [1.0, 1.0]])
     tree = DecisionTreeClassifier(random_state=0).fit(X, [0, 0, 1, 1])
     charts.draw_tree(tree, ["Look", "Body"], ("EN", "S"), 2, svg)

@@ -232,7 +232,8 @@ def test_a_manifest_without_videos_is_refused_by_the_name_of_the_column(obygaze1
         concept_folds(without_videos, "Body", Negatives.EN)
 
 
-def test_the_movie_set_has_no_en_s(obygaze12):
+def test_film_pairs_of_the_task_en_s_are_refused_as_they_were_never_released(obygaze12):
+    """The released movie set, of which film pairs are made, has files of hn_s and enhn_s alone."""
     with pytest.raises(ProtocolError, match="en_s"):
         movie_folds(obygaze12, TASKS["en_s"], TASKS["enhn_s"])
 
