@@ -44,6 +44,7 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(corpus):
+    """Tables of a linear model of each modality, by the modality that explains the label, EN or S."""
     manifest, stores = corpus
     return explained_report(manifest, stores, task="en_s", models=("linear",))
 

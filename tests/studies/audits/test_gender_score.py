@@ -23,6 +23,7 @@ from tests.files import rows_of
 
 
 def caption(name, text, image="i"):
+    """Make a row of a table of captions, of one image if no other is named."""
     return {"caption_id": name, "image_id": image, "caption": text}
 
 
@@ -227,8 +228,11 @@ def test_examples_show_the_gender_that_was_estimated(estimated_genders):
     assert examples == [("man", "motorcycle"), ("woman", "kitchen"), ("woman", "table")]
 
 
-def test_examples_of_the_poster_are_shown_too(estimated_genders):
-    """Its first example has similarities of .44 with man and .46 with woman, and both scores are .45."""
+def test_an_estimation_shows_the_published_examples_beside_its_own(estimated_genders):
+    """The Gender Score's poster has examples without the name of their captioner.
+
+    The first has similarities of .44 with man and .46 with woman, and both scores are .45.
+    """
     title = "Examples of the poster, whose captioner it does not name"
 
     first, *_others = rows_titled(estimated_genders, title)

@@ -41,17 +41,21 @@ def model(folder):
 
 @pytest.fixture
 def copy_spoilt(folder, tmp_path):
-    """Copy the checkpoint and spoil it: file -> its new text, or None to leave it out."""
+    """Return a function that copies the checkpoint of the tiny GPT-2 with changed files."""
 
-    def copy(**changes):
+    def copy_spoilt(**text_of_file):
+        """Give files (named without ending) another text, or remove those of None; return the folder."""
         for path in folder.iterdir():
             (tmp_path / path.name).write_bytes(path.read_bytes())
-        for name, text in changes.items():
-            path = next(one for one in tmp_path.iterdir() if one.stem == name)
-            path.unlink() if text is None else path.write_text(text, encoding="utf-8")
+        for name, text in text_of_file.items():
+            (path,) = [path for path in tmp_path.iterdir() if path.stem == name]
+            if text is None:
+                path.unlink()
+            else:
+                path.write_text(text, encoding="utf-8")
         return str(tmp_path)
 
-    return copy
+    return copy_spoilt
 
 
 def probabilities_one_by_one(model, text):

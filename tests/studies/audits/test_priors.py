@@ -22,11 +22,13 @@ c4,i2,a man riding a motorcycle
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
+    """A tiny GPT-2 with random weights."""
     return language_model(str(tiny_language_model(tmp_path_factory.mktemp("gpt2"))), compute=Compute("cpu"))
 
 
 @pytest.fixture
 def write_table(tmp_path):
+    """Return a function that writes a table of texts: of four captions with five texts, or another one."""
     return lambda text=CAPTIONS: written(tmp_path / "captions.csv", text)
 
 

@@ -166,12 +166,17 @@ def test_clips_whose_lines_in_the_index_were_lost_are_decoded_again(filled_once,
 
 @pytest.mark.long
 def test_a_damaged_file_of_frames_is_named_and_is_made_anew_when_it_is_deleted(copy_of_cache, videos):
-    """The message says to delete it."""
+    """The file of the frames of clip a lacks its last byte. The message names it, and says to delete it.
+
+    Then filling the cache decodes this clip alone.
+    """
     cache = fill(copy_of_cache, videos).cache
     (frames_of_a,) = (copy_of_cache / "frames").rglob("a.npy")
     frames_of_a.write_bytes(frames_of_a.read_bytes()[:-1])
+
     with pytest.raises(TrainError, match=r"a\.npy"):
         cache.read("a")
+
     frames_of_a.unlink()
     assert fill(copy_of_cache, videos).n_decoded == 1
 
@@ -216,13 +221,12 @@ def test_a_folder_with_files_of_something_else_does_not_become_a_cache(videos, t
         fill(tmp_path / "full", videos)
 
 
-def test_an_error_names_the_video_that_is_not_there():
-    """No file has this name."""
+def test_a_video_that_does_not_exist_is_refused_by_its_name():
     with pytest.raises(VideoError, match=r"nowhere\.avi"):
         sample_frames(Path("nowhere.avi"), PRESET.geometry, max_frames=12)
 
 
-def test_an_error_names_the_video_that_states_no_frame_rate(videos):
+def test_a_video_that_states_no_frame_rate_is_refused_by_its_name(videos):
     """The file broken.avi has the first letters of an AVI file and no video."""
     with pytest.raises(VideoError, match=r"broken\.avi"):
         frame_rate(videos["broken"])
@@ -243,6 +247,7 @@ def test_a_clip_on_a_disk_that_fails_is_left_out_with_the_reason_of_the_disk(tmp
     frame_cache._decode_clip(task, SimpleNamespace(send=sent.append), geometry=None, max_frames=12)
 
     (record,) = sent
-    assert (record.clip_id, record.frames) == ("a", 0)
+    assert record.clip_id == "a"
+    assert record.frames == 0
     assert "Input/output error" in record.note
     assert not (tmp_path / "frames").exists()

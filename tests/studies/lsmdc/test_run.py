@@ -38,17 +38,20 @@ RunFolder = lazy_import("obygaze_studies.lsmdc.state", "RunFolder")
 
 @pytest.fixture(scope="module", autouse=True)
 def saved_at_every_step():
+    """Let trainings write their state after every step; usually they do so after many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("obygaze_studies.lsmdc.run.SAVE_EVERY", 1)
         yield
 
 
 def files_of(folder):
+    """Return the bytes of the files in a folder by their names."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 @pytest.fixture(scope="module")
 def module_tmp(tmp_path_factory):
+    """A folder that all tests of this file share."""
     return tmp_path_factory.mktemp("runs")
 
 
@@ -235,37 +238,50 @@ def test_a_training_that_is_stopped_on_request_and_resumed_ends_with_the_same_by
     Here it is told to when it asks for the fifth time: after steps 1 to 3, epoch 0 and step 4. Resumed, it
     must end with the files of a run that nothing interrupted.
     """
-    resumed = settings(resume=True)
+    settings_of_run = settings(resume=True)
 
-    outcome = train(resumed, stopped=yes_from_the_nth_question_on(5))
-
-    assert outcome.steps == 4
-    assert len(outcome.epochs) == 1
-    assert not outcome.complete
-
+    stopped = train(settings_of_run, stopped=yes_from_the_nth_question_on(5))
     listener = Listener()
-    assert train(resumed, watch=listener).complete
+    resumed = train(settings_of_run, watch=listener)
+
+    assert stopped.steps == 4
+    assert len(stopped.epochs) == 1
+    assert not stopped.complete
+    assert resumed.complete
     assert any("step 4 of 6" in text for text in listener.said)
-    assert files_of(resumed.out) == files_of(uninterrupted_run.out)
+    assert files_of(settings_of_run.out) == files_of(uninterrupted_run.out)
 
 
 @pytest.mark.long
-def test_a_complete_run_is_resumed_without_a_change_and_not_overwritten_or_resumed_otherwise(
-    uninterrupted_run, settings
-):
-    """The run was trained to its end, at the learning rate 3e-4; its folder is given once more.
+def test_to_resume_a_complete_run_changes_nothing(uninterrupted_run, settings):
+    """The run was trained to its end. Its folder is given once more, with `resume`."""
+    folder = uninterrupted_run.out
+    files_before = files_of(folder)
 
-    To resume it changes nothing. Without `resume` it would be overwritten, and at another rate the files
-    would be of two trainings, so that both are refused.
+    outcome = train(settings(out=folder, resume=True))
+
+    assert outcome.complete
+    assert files_of(folder) == files_before
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("changed_settings", "message"),
+    [({"resume": False}, "--resume"), ({"resume": True, "lr": 1e-4}, "lr")],
+    ids=["a new training", "resumed at another learning rate"],
+)
+def test_a_complete_run_is_not_overwritten_by_another_training(
+    uninterrupted_run, settings, changed_settings, message
+):
+    """The run was trained to its end, at the learning rate 3e-4, and its folder is given once more.
+
+    A new training would lose its files. Resumed at the rate 1e-4, they would be of two trainings.
     """
     folder = uninterrupted_run.out
     files_before = files_of(folder)
 
-    assert train(settings(out=folder, resume=True)).complete
-    with pytest.raises(TrainError, match="--resume"):
-        train(settings(out=folder, resume=False))
-    with pytest.raises(TrainError, match="lr"):
-        train(settings(out=folder, resume=True, lr=1e-4))
+    with pytest.raises(TrainError, match=message):
+        train(settings(out=folder, **changed_settings))
 
     assert files_of(folder) == files_before
 
@@ -449,9 +465,11 @@ def test_clips_without_a_readable_video_are_left_out_and_listed(settings, corpus
     assert outcome.left_out == {"training": 2, "validation": 0, "test": 0}
 
     row_of_missing, row_of_unreadable = rows_of(of_a_run.out / "left_out.csv")
-    assert (row_of_missing["line"], row_of_missing["clip_id"]) == ("4", missing)
-    assert (row_of_unreadable["line"], row_of_unreadable["clip_id"]) == ("6", unreadable)
+    assert row_of_missing["clip_id"] == missing
+    assert row_of_missing["line"] == "4"
     assert row_of_missing["reason"]
+    assert row_of_unreadable["clip_id"] == unreadable
+    assert row_of_unreadable["line"] == "6"
     assert row_of_unreadable["reason"]
 
     assert any(text.startswith("training: 2 of 12") and "line 4" in text for text in listener.said)

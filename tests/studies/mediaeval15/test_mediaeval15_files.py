@@ -143,9 +143,12 @@ def test_a_truth_may_hold_scores_or_classes(tmp_path):
     )
     a, b, c = read_annotations(path)
 
-    assert (a.classes, a.violent) == ({"valence": "positive", "arousal": "calm"}, True)
-    assert (b.classes, b.violent) == ({"valence": "neutral"}, None)
-    assert (c.classes, c.violent) == ({"valence": "neutral", "arousal": "active"}, False)
+    assert a.classes == {"valence": "positive", "arousal": "calm"}
+    assert b.classes == {"valence": "neutral"}
+    assert c.classes == {"valence": "neutral", "arousal": "active"}
+    assert a.violent is True
+    assert b.violent is None
+    assert c.violent is False
 
 
 def test_runs_are_scored_on_test_clips_or_on_all_clips_where_none_is_a_test_clip(tmp_path):

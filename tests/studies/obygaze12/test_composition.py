@@ -104,36 +104,51 @@ def test_a_link_that_films_alone_explain_is_not_significant():
     assert result["p"] == 1
 
 
-def test_a_planted_trend_rises_and_a_flat_one_does_not():
+def test_a_planted_number_of_concepts_that_rises_with_the_level_is_found():
     """HN clips have one concept, NS two and S three in each of six films.
 
     All six films rise, so p is 2 / 2^6 = 2 / 64.
     """
     ladder = {"EN": (), "HN": ("Body",), "NS": ("Body", "Look"), "S": ("Body", "Look", "Posture")}
     rising = [(f"m{film}", level, marked) for film in range(6) for level, marked in ladder.items()]
-    result = concept_trend(clips_of(*rising))
-    assert result == {
+
+    trend = concept_trend(clips_of(*rising))
+
+    assert trend == {
         "HN_concepts": 1, "NS_concepts": 2, "S_concepts": 3,
         "rises": True, "difference": 2, "films_tested": 6, "p": 2 / 64,
     }  # fmt: skip
-    flat = concept_trend(clips_of(("m", "HN", ("Body",)), ("m", "S", ("Look",))))
 
-    assert (flat["rises"], flat["difference"], flat["p"]) == (False, 0, 1)
+
+def test_a_number_of_concepts_that_is_the_same_at_all_levels_does_not_rise():
+    """A clip of HN has one concept, and so has one of S."""
+    trend = concept_trend(clips_of(("m", "HN", ("Body",)), ("m", "S", ("Look",))))
+
+    assert trend["rises"] is False
+    assert trend["difference"] == 0
+    assert trend["p"] == 1
+
+
+def test_whether_the_number_of_concepts_rises_is_unknown_from_one_level():
+    """The only clip is of S."""
     assert concept_trend(clips_of(("m", "S", ("Look",))))["rises"] is None
 
 
 @pytest.fixture(scope="module")
 def labelled(obygaze12):
+    """ObyGaze12 by the labels of the paper, which counts clips without a visual concept as EN."""
     return apply_policy(obygaze12, LabelPolicy.PAPER)
 
 
 def test_in_obygaze12_concepts_rise_with_the_level_as_printed(labelled):
     """Printed in section 3.4: 1.26, 1.71, 2.6; the test over films is ours. One film has no S clip."""
-    result = concept_trend(labelled)
-    means = [f"{result[f'{level}_concepts']:.2f}" for level in ("HN", "NS", "S")]
+    trend = concept_trend(labelled)
+
+    means = [f"{trend[f'{level}_concepts']:.2f}" for level in ("HN", "NS", "S")]
     assert means == ["1.26", "1.71", "2.60"]
-    assert result["rises"]
-    assert (result["films_tested"], result["p"]) == (11, pytest.approx(2 / 2**11))
+    assert trend["rises"]
+    assert trend["films_tested"] == 11
+    assert trend["p"] == pytest.approx(2 / 2**11)
 
 
 def assert_concepts_rise_with_the_level_for_each_annotator(labels):
@@ -277,7 +292,8 @@ def test_a_clip_that_two_people_labelled_is_one_clip_in_counts_too(tmp_path, cap
     counted = json.loads(capsys.readouterr().out)["policies"]["raw"]
     obygaze("manifest", "stats", tmp_path / "film.csv", "--policy", "raw")
 
-    assert (counted["clips"], counted["rows"]) == (inspected["clips"], inspected["rows"]) == (2, 3)
+    assert counted["clips"] == inspected["clips"] == 2
+    assert counted["rows"] == inspected["rows"] == 3
     assert capsys.readouterr().out.startswith(
         "label policy raw: 2 clips, 3 rows of annotators, 0 without level, 0 left out by the policy\n"
     )

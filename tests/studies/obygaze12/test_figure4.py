@@ -18,6 +18,7 @@ JUNO = "tt0467406"
 
 @pytest.fixture(scope="module")
 def two_films(segments):
+    """Two annotators' free segments of Juno and Pulp Fiction, from MObyGaze."""
     return segments.with_clips(clip for clip in segments if clip.movie in {JUNO, "tt0110912"})
 
 

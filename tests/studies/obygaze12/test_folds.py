@@ -161,7 +161,9 @@ FOLD_WITHOUT_LEAK = Fold(name=1, train=("a",), validation=(), test=("b", "c", "d
 def test_leaks_into_training_and_validation_are_counted_apart():
     """Of the test clips b, c and d, b is trained on and c is validated on."""
     n_in_training, n_in_validation = count_leaks(LEAKING_FOLD)
-    assert (n_in_training, n_in_validation) == (1, 1)
+
+    assert n_in_training == 1
+    assert n_in_validation == 1
 
 
 @pytest.mark.parametrize(

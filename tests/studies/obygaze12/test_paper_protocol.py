@@ -40,6 +40,7 @@ LEAKS = {
 
 @pytest.fixture(scope="module")
 def corpus(obygaze12, shared_data, tmp_path_factory):
+    """ObyGaze12 with made-up features, called xclip, on which the original code was run too."""
     folder = tmp_path_factory.mktemp("oracle")
     with np.load(shared_data / "oracles" / "synth_features.npz", allow_pickle=False) as file:
         movie_of = dict(zip(file["ids"].tolist(), file["movie"].tolist(), strict=True))
@@ -54,6 +55,7 @@ def results_of_paper(corpus):
 
 @pytest.fixture(scope="module")
 def original(shared_data):
+    """What the original code gave with the features of `corpus`: F1 of perceptrons, CAVs and heads."""
     return json.loads((shared_data / "oracles" / "original_results.json").read_text(encoding="utf-8"))
 
 
