@@ -104,9 +104,9 @@ def test_three_steps_of_two_processes_give_the_tensors_of_the_original_code(
 ):
     """The original code took the steps in one process, and in two.
 
-    In two, half of each gradient is lost in its gather, which we do only if asked ("share 1/2"). With the
-    whole gradient ("share 1"), two processes of ours give what one process gave there. How the pairs are
-    divided among processes, and computed in chunks, changes nothing but rounding.
+    In two, it halves the gradients of all that comes before embeddings are gathered, which we do only if
+    asked ("share 1/2"). With whole gradients ("share 1"), two processes of ours give what one process gave
+    there. How pairs are divided among processes, and computed in chunks, changes nothing but rounding.
     """
     tensors = load_file(tensors_file(folder_of_two_processes, variant, rank=0))
 
@@ -116,9 +116,9 @@ def test_three_steps_of_two_processes_give_the_tensors_of_the_original_code(
 def test_two_processes_with_a_quarter_of_the_gradient_give_the_tensors_of_one_process(
     oracle, folder_of_two_processes
 ):
-    """The published model was trained in four processes, where a quarter of each gradient passed the gather.
+    """The published model was trained in four processes, by a quarter of the gradients before the gather.
 
-    We keep this share (`gather_share`) however many processes there are. Two processes took the three steps
+    We keep this factor (`gather_share`) however many processes there are. Two processes took the three steps
     in chunks of two pairs and wrote their tensors; one process takes them here.
     """
     variant = "share 1/4, chunks of 2"

@@ -196,10 +196,10 @@ def test_in_each_step_the_learning_rates_of_the_four_groups_are_those_of_the_ori
 
 
 def test_with_half_of_the_gathered_gradient_one_process_does_what_two_of_the_original_code_do(oracle):
-    """In the original, each process gathers all embeddings, but keeps the gradient of its own alone.
+    """In the original, each process gathers the embeddings of all, but keeps the gradient of its own alone.
 
-    With two processes half of the gradient is lost. One process of ours does the same where half of it passes
-    the gather (`gather_share`).
+    So with two processes, all that comes before the gather gets half of its gradient. One process of ours
+    does the same if it is asked for this factor (`gather_share`).
     """
     trained = three_steps(oracle, gather_share=0.5)
 

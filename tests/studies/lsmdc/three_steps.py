@@ -136,7 +136,7 @@ def three_steps(oracle, *, processes=None, arithmetic="float32", lr=None, scale=
         The learning rate, and the factor on it for tensors of CLIP; by default those of the oracle.
     how
         What else `compute_gradients` takes, such as `chunk`, the pairs that are computed at once, and
-        `gather_share`, the share of the gradient that passes the gather.
+        `gather_share`, a factor of the gradients of the networks that make embeddings.
     """
     processes = processes or execution.Processes()
     mine = processes.share(PAIRS)
@@ -163,8 +163,8 @@ VARIANTS = {
 }
 """How two processes take the three steps: name -> arguments of `three_steps`.
 
-The names say which share of the gradient passes the gather, and how many pairs are computed at once. If
-uneven, the first process has four of the six pairs.
+The names have the factor of the gradients of all that comes before embeddings are gathered (`gather_share`),
+and how many pairs are computed at once. If uneven, the first process has four of the six pairs.
 """
 
 

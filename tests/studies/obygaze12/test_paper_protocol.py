@@ -287,7 +287,8 @@ def test_no_bottleneck_of_table_2_is_tested_on_a_clip_that_trained_it(report_on_
 def test_the_answer_of_a_cell_has_the_f1_of_calling_every_clip_positive(report_on_table_2):
     """Where a share p of clips is positive, such calls have precision p and recall 1, so F1 2p / (1 + p).
 
-    There is an answer for each cell, and it is about the bottleneck with CAVs against EN.
+    The answer of a cell names its best bottleneck. All bottlenecks of a cell are tested on the same clips, so
+    that p may be taken from any, here from that with CAVs against EN.
     """
     rows = measured_rows(report_on_table_2)
     for cell, answer in zip(CELLS, report_on_table_2.answers, strict=True):
