@@ -131,7 +131,7 @@ def n_sentences_and_n_verdicts(answer):
 
 
 @pytest.mark.long
-def test_sentences_tested_on_their_papers_data_and_on_other_data_are_counted_in_two_answers(report):
+def test_one_answer_is_on_sentences_on_their_papers_data_and_one_on_the_other_sentences(report):
     """The report begins with answers, such as "8 sentences ...: 5 hold, 3 fail".
 
     The first is on the sentences that are tested on the data of their own paper, the second on the others. As
@@ -401,9 +401,7 @@ def test_the_sentence_on_words_of_captions_is_undecided_as_one_of_its_parts_is(t
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", ["words", "words (2)", "words (3)"])
-def test_where_conditions_are_exchanged_words_are_as_frequent_for_objectified_persons_as_for_others(
-    parts, part
-):
+def test_by_chance_words_are_as_frequent_for_objectified_as_for_other_persons(parts, part):
     """Each part of the claim `words` is a ratio of objectified to other persons.
 
     Chance exchanges these two conditions at random. The cell begins with the median of its ratios, which has
@@ -1078,7 +1076,7 @@ def test_the_sentence_that_a_mean_is_one_half_mostly_holds_where_it_is_true():
 
 
 @pytest.mark.long  # simulates
-def test_the_sentence_that_a_mean_is_one_half_seldom_holds_where_the_mean_is_twice_the_margin_away():
+def test_the_sentence_that_a_mean_is_one_half_seldom_holds_where_it_is_untrue():
     """The films of 100 data sets have a true mean of .6, and .05 is the margin: 5 may pass by chance."""
     assert n_data_sets_with_a_mean_of_one_half(true_mean=0.5 + 2 * 0.05) <= 5
 
@@ -1168,7 +1166,7 @@ def part_of_range(**ends):
 @pytest.mark.parametrize(
     ("count", "expected"), [(2, "fails"), (3, "holds"), (7, "holds"), (8, "fails")], ids=str
 )
-def test_a_sentence_that_says_at_least_three_and_at_most_seven_holds_of_three_and_of_seven(count, expected):
+def test_at_least_three_and_at_most_seven_is_true_of_three_and_of_seven(count, expected):
     """The number is a count, which needs no interval and no test."""
     counted = Measured(value=count, p_holm=NAN, unit="clips")
 
@@ -1176,9 +1174,7 @@ def test_a_sentence_that_says_at_least_three_and_at_most_seven_holds_of_three_an
 
 
 @pytest.mark.parametrize(("count", "expected"), [(3, "fails"), (4, "holds"), (7, "fails")], ids=str)
-def test_a_sentence_that_says_more_than_three_and_fewer_than_seven_fails_of_three_and_of_seven(
-    count, expected
-):
+def test_more_than_three_and_fewer_than_seven_is_true_of_neither_three_nor_seven(count, expected):
     """The number is a count, which needs no interval and no test."""
     counted = Measured(value=count, p_holm=NAN, unit="clips")
 

@@ -120,7 +120,7 @@ def run_example(name, *arguments):
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_the_script_models_of_words_py_makes_the_three_models_that_are_shipped_and_their_list(
+def test_the_script_models_of_words_makes_the_three_shipped_models_and_their_list(
     tmp_path, rows_of_three_films, weights_of_encoder
 ):
     """The script of the examples imports subtitles of MObyGaze, here of three films, and trains models.

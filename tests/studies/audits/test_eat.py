@@ -101,7 +101,7 @@ def test_the_p_of_drawn_partitions_does_not_depend_on_the_order_of_images(associ
     assert p_of_drawn_partitions(of_x[::-1], of_y[::-1]) == p_of_drawn_partitions(of_x, of_y)
 
 
-def test_the_effect_from_which_on_a_test_of_20_and_20_images_is_significant_is_that_of_the_oracle(oracle):
+def test_the_smallest_significant_effect_of_20_and_20_images_is_that_of_the_oracle(oracle):
     """The test is one-sided, at the level .05."""
     expected = oracle["eat"]["paper_tables"]["critical_d_one_sided_0.05_n20"]
 

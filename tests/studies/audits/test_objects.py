@@ -34,7 +34,7 @@ def objects_of_images(report):
     return objects
 
 
-def test_the_three_most_probable_objects_of_an_image_are_listed_with_the_most_probable_first(stores):
+def test_the_three_most_probable_objects_of_an_image_are_listed_in_their_order(stores):
     """Each image has two planted objects: i0 a motorcycle, and less so a kitchen, i1 a kitchen and so on.
 
     Two other objects of the list are equally improbable: the one that stands first there is listed, the

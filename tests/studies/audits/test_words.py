@@ -197,7 +197,7 @@ def test_a_word_that_is_twice_in_a_caption_counts_twice_and_the_caption_once(aud
     assert row["per_1000"] == pytest.approx(2000 / 3)
 
 
-def test_captions_of_an_image_that_is_not_in_the_table_of_images_count_in_the_totals_alone(
+def test_captions_of_an_image_that_is_not_in_the_table_count_in_totals_alone(
     audit_of_sad_captions,
 ):
     """The word sad is twice in captions of the image i, and once in that of the image `other`.

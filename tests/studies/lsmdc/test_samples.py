@@ -60,7 +60,7 @@ def test_full_batches_are_those_of_the_original_code_whatever_the_number_of_proc
         assert full_batches == batches_of_original[: len(full_batches)]
 
 
-def test_samples_at_the_end_of_an_epoch_that_fill_no_batch_are_left_out_unlike_in_the_original_code(original):
+def test_samples_that_fill_no_batch_are_left_out_where_the_original_code_repeats_others(original):
     """The original code makes a last batch of them, filled up with samples of the epoch's beginning.
 
     So it sees these twice. We have a step less, and the samples that we leave out are those with which the

@@ -142,7 +142,7 @@ def test_three_steps_in_float64_are_those_of_the_original_code_in_float64(oracle
 
 
 @pytest.mark.usefixtures("every_cast_to_float_is_to_float64")
-def test_parameters_in_float64_are_as_far_from_the_originals_in_float32_as_its_own_in_float64(oracle):
+def test_parameters_in_float64_differ_from_those_in_float32_as_in_the_original_code(oracle):
     """The original's parameters after three steps were recorded in float32.
 
     Of those in float64 it is only known by how much they differ from these, by rounding. Ours in float64 have
@@ -177,7 +177,7 @@ def test_losses_norms_parameters_and_moments_of_three_steps_are_the_originals(or
             assert float(moment_of_tensor[name].norm()) == expected, name
 
 
-def test_in_each_step_the_learning_rates_of_the_four_groups_are_those_of_the_original_code(oracle):
+def test_the_learning_rates_of_the_four_groups_are_those_of_the_original_code(oracle):
     """A group is of weights or of biases, and of tensors of CLIP, which learn more slowly, or of others.
 
     A tensor is put into its group by its name. The original recorded the rate of each group in each step: the
@@ -195,7 +195,7 @@ def test_in_each_step_the_learning_rates_of_the_four_groups_are_those_of_the_ori
         assert [group.rate * factor for group in groups] == expected_rates
 
 
-def test_with_half_of_the_gathered_gradient_one_process_does_what_two_of_the_original_code_do(oracle):
+def test_one_process_with_half_of_the_gathered_gradient_equals_two_of_the_original_code(oracle):
     """In the original, each process gathers the embeddings of all, but keeps the gradient of its own alone.
 
     So with two processes, all that comes before the gather gets half of its gradient. One process of ours

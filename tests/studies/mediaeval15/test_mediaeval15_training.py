@@ -161,9 +161,7 @@ def test_baselines_score_or_call_all_clips_alike(dev_and_test):
     ["median_level", "pcbm_lr"],
     ids=["a model of ordered levels", "a model that reads concepts, which the task's clips don't have"],
 )
-def test_a_model_that_does_not_score_two_classes_by_features_alone_is_refused_for_violence(
-    dev_and_test, name
-):
+def test_a_model_that_cannot_score_violence_by_features_alone_is_refused(dev_and_test, name):
     """Violence has two classes: a clip is violent, or it is not. The refusal names the model."""
     with pytest.raises(TaskError, match=name):
         train_violence(dev_and_test, BUILTIN_MODELS[name])

@@ -163,7 +163,7 @@ def assert_concepts_rise_with_the_level_for_each_annotator(labels):
 
 
 @pytest.mark.long
-def test_in_each_annotators_segments_the_number_of_concepts_rises_with_the_level(segments):
+def test_in_free_segments_concepts_rise_with_the_level_for_each_annotator(segments):
     """The ObyGaze12 paper says so in section 3.4, without numbers: of HN, NS and S, S has most concepts.
 
     Labels of single annotators were released of MObyGaze alone, of spans that they delimited freely.
@@ -172,7 +172,7 @@ def test_in_each_annotators_segments_the_number_of_concepts_rises_with_the_level
 
 
 @pytest.mark.long
-def test_in_windows_of_each_annotators_segments_the_number_of_concepts_rises_with_the_level(segments):
+def test_in_windows_concepts_rise_with_the_level_for_each_annotator(segments):
     """MObyGaze's segments are projected onto windows of 46 s, which are more like ObyGaze12's clips."""
     labels = apply_policy(segments, LabelPolicy.PAPER)
 

@@ -42,7 +42,7 @@ def test_a_planted_effect_on_errors_is_found_beside_factors_without_effect_and_a
     assert result.loc[CONSTANT, ["effect", "low", "p", "p_holm"]].isna().all()
 
 
-def test_effects_on_errors_are_coefficients_of_scikit_learns_logistic_regression_with_the_same_penalty():
+def test_effects_on_errors_are_the_coefficients_of_scikit_learns_regression():
     """Whether a model calls a clip wrongly depends on two factors of the clip and on its film, of three.
 
     The regression has a coefficient for each factor, its effect, and one for each film. Our normal prior of

@@ -51,7 +51,7 @@ def concepts_in(row):
     return set(filter(None, row["concepts"].split(";")))
 
 
-def test_the_merge_has_the_highest_level_of_both_projections_and_the_concepts_given_with_it(report):
+def test_the_merge_has_the_highest_level_of_the_projections_and_its_concepts(report):
     """A projection has the level and concepts that one annotator's segments give to a window of 46 s.
 
     Where one projection is EN and the other HN, the merge is HN, and has the concepts of the latter. Where

@@ -221,7 +221,7 @@ def test_table_2_has_our_f1_and_the_printed_one_side_by_side(report_on_table_2):
         assert compact_text_of[">".join(cell)] == f"{mean} ({texts['printed']})"
 
 
-def test_the_table_of_a_cell_has_rows_of_chance_of_bottlenecks_and_of_features_of_the_paper_alone(
+def test_table_2_has_rows_of_chance_of_bottlenecks_and_of_features_that_only_the_paper_has(
     report_on_table_2,
 ):
     """The paper also prints results of ViViT's features. We have none of these: "ours" is a dash."""
@@ -483,7 +483,7 @@ def test_features_of_the_trained_lsmdc_x_clip_make_table_5s_row(results_of_paper
         assert "arXiv, Table 5" in texts.values()
 
 
-def test_beside_features_of_the_trained_x_clip_the_usual_x_clip_has_rows_of_printed_numbers(
+def test_the_usual_x_clip_has_rows_of_printed_numbers_beside_the_trained_one(
     results_of_paper,
 ):
     """Table 2 of the paper is of the usual X-CLIP: its MLP and other models. We have no features of it here.

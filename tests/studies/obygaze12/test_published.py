@@ -25,9 +25,7 @@ def test_one_printed_figure_of_a_trivial_model_is_cut_off_where_the_others_are_r
 
 
 @pytest.mark.parametrize(("prevalence", "called"), [(0.3, 1.0), (0.3, 0.5), (0.41, 0.2)])
-def test_the_f1_of_a_model_that_guesses_is_that_of_the_shares_of_hits_and_errors_to_be_expected(
-    prevalence, called
-):
+def test_the_f1_of_a_model_that_guesses_follows_from_its_expected_hits_and_errors(prevalence, called):
     """A share of clips is positive (prevalence), and the model calls a share of all clips positive by chance.
 
     So it calls the same share of the positive and of the negative clips. F1 is 2 TP / (2 TP + FP + FN); the

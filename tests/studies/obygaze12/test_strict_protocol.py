@@ -232,7 +232,7 @@ def test_figure_3_has_rows_of_the_concepts_that_clips_have_and_a_note_on_the_oth
     assert "Posture against EN" in note_on_others
 
 
-def test_in_figure_3_a_planted_concept_is_found_better_than_other_concepts_and_than_without_a_model(
+def test_figure_3_finds_the_planted_concept_better_than_the_other_concepts(
     report_on_figure_3,
 ):
     """The concept Body is planted in the features. Its F1 has to be significant, and above all others.
@@ -477,7 +477,7 @@ def note_below_table_2(n_movies_of_one_class):
     return note
 
 
-def test_a_note_below_table_2_says_of_how_many_movies_the_mean_of_auc_within_movies_is_not():
+def test_a_note_below_table_2_counts_the_movies_that_have_no_auc():
     """A movie whose clips all are S, or all are not, has no AUC, so that it is missing in the mean."""
     note = note_below_table_2(n_movies_of_one_class=3)
 
@@ -485,7 +485,7 @@ def test_a_note_below_table_2_says_of_how_many_movies_the_mean_of_auc_within_mov
     assert note.endswith("movies of one class, not in within-movie AUC: 3")
 
 
-def test_the_note_below_table_2_is_silent_on_movies_of_one_class_where_there_is_none():
+def test_the_note_below_table_2_mentions_no_movies_of_one_class_where_there_are_none():
     note = note_below_table_2(n_movies_of_one_class=0)
 
     assert "99 test clips" in note
