@@ -87,27 +87,27 @@ draw_bars(["Look"], {"en": [0.5], "all": [0.4]}, "F1", Path(sys.argv[1]) / "figu
 """A program that draws a figure into the folder that is its argument."""
 
 
-def figure_drawn_in_a_process(folder, hash_seed):
-    """Draw a figure in a process whose strings have these hashes; return its bytes by kind of file."""
-    folder.mkdir()
-    python("-c", DRAW_BARS_INTO_FOLDER, folder, env=os.environ | {"PYTHONHASHSEED": hash_seed})
-    return {path.suffix: path.read_bytes() for path in folder.iterdir()}
-
-
-@pytest.mark.long
-def test_a_figure_has_the_same_bytes_in_every_process(tmp_path):
-    """Names in files could depend on the hashes of strings, which differ from process to process."""
-    files = figure_drawn_in_a_process(tmp_path / "1", hash_seed="1")
-    files_of_another_process = figure_drawn_in_a_process(tmp_path / "2", hash_seed="2")
-
-    assert files == files_of_another_process
-
-
 @pytest.fixture
 def files_of_figure(tmp_path):
     """The files of a figure whose path, figure-lab.16, has no suffix of a figure, by their kind."""
-    charts.draw_bars(["Look"], {"en": [0.5], "all": [0.4]}, "F1", tmp_path / "figure-lab.16")
-    return {path.suffix: path for path in tmp_path.iterdir()}
+    folder = tmp_path / "figure"
+    folder.mkdir()
+    charts.draw_bars(["Look"], {"en": [0.5], "all": [0.4]}, "F1", folder / "figure-lab.16")
+    return {path.suffix: path for path in folder.iterdir()}
+
+
+@pytest.mark.long
+def test_a_figure_has_the_same_bytes_in_every_process(tmp_path, files_of_figure):
+    """Names in files could depend on the hashes of strings, which differ from process to process.
+
+    The figure is drawn once more in another process, with hashes of its own.
+    """
+    folder = tmp_path / "of another process"
+    folder.mkdir()
+    python("-c", DRAW_BARS_INTO_FOLDER, folder, env=os.environ | {"PYTHONHASHSEED": "1"})
+
+    files_of_other_process = {path.suffix: path.read_bytes() for path in folder.iterdir()}
+    assert files_of_other_process == {suffix: path.read_bytes() for suffix, path in files_of_figure.items()}
 
 
 @pytest.mark.long
