@@ -174,7 +174,7 @@ def test_a_ready_test_of_table_1_selects_the_images_and_prompts_of_the_authors_c
 
     The authors' code selects a set by what its images' names contain, such as AN2_NO: anger at the high
     level, not objectified. Ours selects by emotion, level and condition. Each set has two images of each of
-    ten persons, one with each hair.
+    ten persons, with one of two hairstyles each.
     """
     (test_of_code,) = [case for case in stimuli["tests"] if case["name"] == test.name]
 

@@ -47,9 +47,10 @@ def test_probes_of_features_that_know_nothing_of_a_gender_have_an_accuracy_of_on
 
 
 def test_a_gender_in_the_features_is_told_by_probes_and_less_so_after_erasing():
-    """The films in which w is frequent, and those in which it is rare, speak against the probe of each other.
+    """A probe also learns how frequent w is in its own film, which misleads it in a film where w is rare.
 
-    Pooled over all items, its accuracy would be below .5 even before erasing.
+    Pooled over the items of all films, its accuracy would be below .5 though the features know the gender.
+    Within films it is above .6 before erasing, and falls by more than .05.
     """
     rows = [probes_by_other_films(seed, signal=3) for seed in range(6)]
     before = np.mean([row["before_others"] for row in rows])

@@ -27,7 +27,10 @@ def estimate_by_object(objects, **options):
 
 @pytest.mark.parametrize("objects", TWO_SPELLINGS, ids=["a word", "two words"])
 def test_the_audit_of_captions_refuses_an_object_that_is_listed_in_two_spellings(objects):
-    """Its captions would be counted twice, in two rows that look like two objects."""
+    """The first and the last object of the list differ in upper case alone, as horse and Horse.
+
+    The captions of a horse would be counted twice, in two rows that look like two objects.
+    """
     with pytest.raises(AuditError, match=f"has twice: {objects[0]}, also as '{objects[-1]}'"):
         audit_cooc(CAPTIONS, objects)
 
@@ -37,9 +40,10 @@ def test_the_audit_of_captions_refuses_an_object_that_is_listed_in_two_spellings
     "audit", [needed_texts, estimate_by_object], ids=["the audit of images", "the audit of scores"]
 )
 def test_audits_of_images_and_of_scores_refuse_an_object_that_is_listed_in_two_spellings(audit, objects):
-    """As two labels, the object would share its probability in an image with itself.
+    """The first and the last object of the list differ in upper case alone, as horse and Horse.
 
-    Its scores would count twice.
+    As two labels, the object would share its probability in an image with itself, and its scores would count
+    twice.
     """
     with pytest.raises(AuditError, match=f"has twice: {objects[0]}, also as '{objects[-1]}'"):
         audit(objects)

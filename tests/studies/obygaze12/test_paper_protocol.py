@@ -224,7 +224,10 @@ def test_table_2_has_our_f1_and_the_printed_one_side_by_side(report_on_table_2):
 def test_table_2_has_rows_of_chance_of_bottlenecks_and_of_features_that_only_the_paper_has(
     report_on_table_2,
 ):
-    """The paper also prints results of ViViT's features. We have none of these: "ours" is a dash."""
+    """There is a table for each cell: a training and a test task. A row is of a model, features and a metric.
+
+    The paper also prints results of ViViT's features, which we don't have: the column "ours" is a dash.
+    """
     for table in tables_of_cells(report_on_table_2).values():
         rows = rows_of_cell(table)
 

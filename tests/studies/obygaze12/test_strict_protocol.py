@@ -168,7 +168,7 @@ def test_a_perceptron_on_a_planted_direction_is_better_than_the_movie_prior(
     ["Logistic regression", "MLP", "PCBM-DT", "PCBM-LR, random directions", "Movie prior", "(chance)"],
 )
 def test_table_2_has_rows_of_classifiers_bottlenecks_the_movie_prior_and_chance(report_on_table_2, model):
-    """A row of its tables begins with the title of a model."""
+    """Written as Markdown, a row of Table 2 begins with the title of a model."""
     assert f"| {model} " in markdown(report_on_table_2)
 
 
