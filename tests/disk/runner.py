@@ -278,14 +278,15 @@ def make_rare_inputs(folder: Path) -> None:
     """Make a CLIP and what it is trained on, a run, and a store that the paper's tables are made of."""
     sys.path.insert(0, str(Path(__file__).parents[2]))
     from tests.studies.lsmdc.corpus import tiny_clip, write_corpus
-    from tests.studies.obygaze12.test_strict_protocol import planted as planted_corpus
+    from tests.studies.obygaze12.test_strict_protocol import planted_results
 
     tiny_clip(folder / "clip")
     write_corpus(folder / "lsmdc")
-    data = planted_corpus(direction=2.0, size=(4, 24))
-    write_manifest(data.corpus.manifest, folder / "paper.csv")
-    movie_of = {clip.clip_id: clip.movie for clip in data.corpus.manifest}
-    seal_arrays(folder / "paper", movie_of, {"toy": {"pooled": data.source.X}})
+    results = planted_results(of_level=2.0, n_movies=4, n_clips=24)
+    manifest = results.corpus.manifest
+    write_manifest(manifest, folder / "paper.csv")
+    movie_of = {clip.clip_id: clip.movie for clip in manifest}
+    seal_arrays(folder / "paper", movie_of, {"toy": {"pooled": results.source.X}})
     evaluate = ("evaluate", folder / "labelled.csv", folder / "abc-1.0.0", "--task", "en_s", "--model", "mlp")
     obygaze(*evaluate, "--save", "mlp", "--out", folder / "run")
 

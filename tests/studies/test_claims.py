@@ -111,7 +111,7 @@ def claim_named(name):
 
 QUOTED_CLAIMS = [claim for claim in CLAIMS if claim.is_printed]
 """Claims that quote a sentence of a paper."""
-TESTED_ON_OTHER_DATA = [claim for claim in QUOTED_CLAIMS if claim.is_elsewhere]
+QUOTED_CLAIMS_TESTED_ON_OTHER_DATA = [claim for claim in QUOTED_CLAIMS if claim.is_elsewhere]
 """Those of them that are tested on other data than their paper's."""
 
 
@@ -131,39 +131,48 @@ def n_sentences_and_n_verdicts(answer):
 
 
 @pytest.mark.long
-def test_answers_count_sentences_on_own_and_on_other_data_apart(report):
-    """A sentence of a paper is tested on its paper's data, or on other data.
+def test_one_answer_is_on_sentences_on_their_papers_data_and_one_on_the_other_sentences(report):
+    """The report begins with answers, such as "8 sentences ...: 5 hold, 3 fail".
 
-    The report on the released data has an answer for either, such as "8 sentences ...: 5 hold, 3 fail": each
-    sentence has one verdict. A third answer is on the claim `length`, which no paper states.
+    The first is on the sentences that are tested on the data of their own paper, the second on the others. As
+    each sentence has one verdict, the verdicts of an answer add up to its sentences. A third answer is on the
+    claim `length`, which is ours: no paper states it.
     """
-    n_on_other_data = len(TESTED_ON_OTHER_DATA)
+    n_on_other_data = len(QUOTED_CLAIMS_TESTED_ON_OTHER_DATA)
     n_on_own_data = len(QUOTED_CLAIMS) - n_on_other_data
 
     answer_on_own_data, answer_on_other_data, answer_on_our_claim = report.answers
 
-    assert n_sentences_and_n_verdicts(answer_on_own_data) == (n_on_own_data, n_on_own_data)
-    assert n_sentences_and_n_verdicts(answer_on_other_data) == (n_on_other_data, n_on_other_data)
+    n_sentences, n_verdicts = n_sentences_and_n_verdicts(answer_on_own_data)
+    assert n_sentences == n_on_own_data
+    assert n_verdicts == n_sentences
+    n_sentences, n_verdicts = n_sentences_and_n_verdicts(answer_on_other_data)
+    assert n_sentences == n_on_other_data
+    assert n_verdicts == n_sentences
     assert answer_on_our_claim == "of ours, length: undecided"
 
 
 @pytest.mark.long
-def test_a_sentence_says_on_which_data_it_is_tested_and_marks_those_of_another_corpus(
-    report, table_of_claims, parts
-):
-    """Annotations by several people were released of MObyGaze alone.
-
-    So some sentences of the ObyGaze12 paper (001) are tested there. The report names the data in its table,
-    in a note on each claim, and in its printed rows: `overlooked` is tested on MObyGaze, `rising` is not.
-    """
-    obygaze12_paper = "001"
+def test_the_report_names_the_data_on_which_each_claim_is_tested(report, table_of_claims):
+    """They stand in the table of claims, and in the note that quotes the claim's sentence."""
     for claim in CLAIMS:
         name_of_data = DATA[claim.needs]
         (note,) = [note for note in notes_of(report) if note.startswith(f'{claim.name}: "')]
-        is_elsewhere = claim.paper == obygaze12_paper and claim.needs == "mobygaze"
 
         assert table_of_claims.loc[claim.name, "data"] == name_of_data
         assert name_of_data in note
+
+
+@pytest.mark.long
+def test_a_sentence_of_the_obygaze12_paper_that_is_tested_on_mobygaze_is_marked(table_of_claims, parts):
+    """Labels of several annotators were released of MObyGaze alone, the later and larger corpus.
+
+    So sentences of the ObyGaze12 paper (001) on annotators are tested there, and marked `is_elsewhere`. In
+    the printed rows, `overlooked` is such a sentence, and `rising` is tested on its paper's own ObyGaze12.
+    """
+    for claim in CLAIMS:
+        is_elsewhere = claim.paper == "001" and claim.needs == "mobygaze"
+
         assert claim.is_elsewhere == is_elsewhere
         assert table_of_claims.loc[claim.name, "is_elsewhere"] == is_elsewhere
 
@@ -318,22 +327,41 @@ def test_whether_the_number_of_shots_tells_the_level_is_undecided(table_of_claim
 
 
 @pytest.mark.long
-def test_sentences_on_effects_are_judged_by_the_tables_that_the_audited_paper_prints(
-    table_of_claims, shared_data
-):
-    """Large effects of anger, above 0.8 with a star, are fewer than the paper says: one level has five.
+def test_the_sentence_on_large_effects_of_anger_fails_by_the_papers_own_table(table_of_claims, shared_data):
+    """An audit says that six of nine models have large effects at high anger and at low anger.
 
-    The sentence on medium effects of sadness can be read in two ways, of which one makes it false.
+    Large are effects above .8 that are significant, which a star marks in the audit's printed table. By this
+    table, five models have one at one of the two levels of anger.
     """
     printed = pd.read_csv(shared_data / "audits" / "paper_tables" / "wolfe2023_tables_1_2.csv")
-    large = printed[(printed["condition"] == "angry") & (printed["d"] > 0.8) & (printed["star"] == 1)]
-    fewest_of_a_level = large.groupby("level").size().min()
+    is_large = (printed["d"] > 0.8) & (printed["star"] == 1)
+    large_effects_of_anger = printed[(printed["condition"] == "angry") & is_large]
+    n_models_at_level = large_effects_of_anger.groupby("level").size()
+    assert n_models_at_level.min() == 5
 
-    assert fewest_of_a_level == 5
     assert table_of_claims.loc["anger-large", "value"] == 5
     assert table_of_claims.loc["anger-large", "verdict"] == "fails"
-    for claim in ("sex-business", "sex-medicine", "sex-science", "anger-positive", "sadness-positive"):
-        assert table_of_claims.loc[claim, "verdict"] == "holds"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "claim", ["sex-business", "sex-medicine", "sex-science", "anger-positive", "sadness-positive"]
+)
+def test_other_sentences_on_effects_hold_by_the_tables_that_their_paper_prints(table_of_claims, claim):
+    """The sentences say how many of nine models have an effect that is above 0, as "eight of nine".
+
+    They count the effects of photographs of professionals in three fields, and of angry and sad faces.
+    """
+    assert table_of_claims.loc[claim, "verdict"] == "holds"
+
+
+@pytest.mark.long
+def test_the_sentence_on_medium_effects_of_sadness_holds_in_one_of_two_readings(table_of_claims):
+    """By the sentence, five models have medium effects or larger "in the high and low sadness conditions".
+
+    It may mean five models in each condition, or five that have such an effect in both. The printed table has
+    five in each, but they are not the same models.
+    """
     assert table_of_claims.loc["sadness-medium", "verdict"] == (
         "depends on how it is read: holds as counted in each condition by itself; "
         "fails as the same models in both conditions"
@@ -341,32 +369,47 @@ def test_sentences_on_effects_are_judged_by_the_tables_that_the_audited_paper_pr
 
 
 @pytest.mark.long
-def test_words_of_smiles_are_more_frequent_for_objectified_than_for_other_persons(
-    table_of_claims, parts, shared_data
+def test_words_of_smiles_are_less_than_half_as_frequent_for_objectified_as_for_other_persons(
+    parts, shared_data
 ):
-    """Words of smiles are counted in captions of happy persons; rare ones, of fewer than 100 uses, are not.
+    """Captions describe pictures of objectified persons (condition O) and of others (NO).
 
-    Their ratio, of objectified to other persons, is the third part of the sentence `words`, of which another
-    part is undecided. Chance exchanges the conditions; the median of its ratios, printed first, is near 1.
+    The third part of the claim `words` is a ratio, O to NO, of how often captions of happy persons ("HA...")
+    have a word of smiles. Words of fewer than 100 uses are left out. The part holds below .5.
     """
     counts = pd.read_csv(shared_data / WORDS)
     happy = counts[counts["emotion"].str.startswith("HA")]
-    candidates = ["happy", "smile", "smiling", "smiles", "smiley", "laughing"]
-    frequent = [word for word in candidates if counts[word].sum() >= 100]
+    words_of_smiles = ["happy", "smile", "smiling", "smiles", "smiley", "laughing"]
+    frequent = [word for word in words_of_smiles if counts[word].sum() >= 100]
     n_words = happy[frequent].sum(axis=1).groupby(happy["condition"]).sum()
     ratio_of_objectified_to_others = n_words["O"] / n_words["NO"]
 
     part_on_smiles = parts["words (3)"]
+    assert ratio_of_objectified_to_others < 0.5
     assert part_on_smiles["number [95 %]"].startswith(f"{ratio_of_objectified_to_others:.3f}")
     assert part_on_smiles["verdict"] == "holds"
 
-    all_parts = [parts["words"], parts["words (2)"], part_on_smiles]
+
+@pytest.mark.long
+def test_the_sentence_on_words_of_captions_is_undecided_as_one_of_its_parts_is(table_of_claims, parts):
+    """The claim `words` has three parts: on words of anger, of sadness and of happiness."""
+    all_parts = [parts["words"], parts["words (2)"], parts["words (3)"]]
+
     assert [part["verdict"] for part in all_parts].count("undecided") == 1
     assert table_of_claims.loc["words", "verdict"] == "undecided"
 
-    for part in all_parts:
-        median_by_chance = chance_cell(part).split()[0]
-        assert 0.7 < float(median_by_chance) < 1.4
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", ["words", "words (2)", "words (3)"])
+def test_by_chance_words_are_as_frequent_for_objectified_as_for_other_persons(parts, part):
+    """Each part of the claim `words` is a ratio of objectified to other persons.
+
+    Chance exchanges these two conditions at random. The cell begins with the median of its ratios, which has
+    to be near 1.
+    """
+    median_by_chance = chance_cell(parts[part]).split()[0]
+
+    assert 0.7 < float(median_by_chance) < 1.4
 
 
 @pytest.mark.long
@@ -387,28 +430,34 @@ def test_claims_without_their_file_say_which_file(files):
 
 
 @pytest.mark.long
-def test_segments_are_projected_at_the_thresholds_once_for_all_levels(segments, measured_claims, monkeypatch):
-    """The four parts of the sentence on thresholds, one a level, read the windows of one projection.
+def test_the_four_parts_of_the_sentence_on_thresholds_project_the_segments_only_once(
+    segments, measured_claims, monkeypatch
+):
+    """The claim `thresholds` has a part for each level. All read MObyGaze's segments, projected onto windows.
 
-    Each is what it is measured by itself.
+    `sweep` makes this projection at several thresholds, which takes long, so the parts share it. Each part
+    has to have the same note as in the report on all claims, and the first the numbers that it has alone.
     """
-    n_sweeps = []
+    claim = claim_named("thresholds")
     sweep = measures.manifests.sweep
-    monkeypatch.setattr(measures.manifests, "sweep", lambda *args: n_sweeps.append(1) or sweep(*args))
-    (claim,) = [claim for claim in CLAIMS if claim.name == "thresholds"]
+    n_sweeps = 0
 
-    findings = claims_report._measure_parts([claim], segments)["thresholds"]
+    def count_and_sweep(*args):
+        nonlocal n_sweeps
+        n_sweeps += 1
+        return sweep(*args)
 
-    assert len(n_sweeps) == 1
-    assert [finding.note for finding in findings] == [
-        finding.note for finding in measured_claims.findings["thresholds"]
-    ]
-    by_itself = measures.thresholds(segments, **claim.parts[0].arguments)
-    assert (findings[0].value, findings[0].low, findings[0].note) == (
-        by_itself.value,
-        by_itself.low,
-        by_itself.note,
-    )
+    with monkeypatch.context() as patch:
+        patch.setattr(measures.manifests, "sweep", count_and_sweep)
+        findings = claims_report._measure_parts([claim], segments)["thresholds"]
+
+    assert n_sweeps == 1
+    findings_among_all_claims = measured_claims.findings["thresholds"]
+    assert [finding.note for finding in findings] == [finding.note for finding in findings_among_all_claims]
+    first_part_alone = measures.thresholds(segments, **claim.parts[0].arguments)
+    assert findings[0].value == first_part_alone.value
+    assert findings[0].low == first_part_alone.low
+    assert findings[0].note == first_part_alone.note
 
 
 @pytest.mark.long
@@ -465,23 +514,25 @@ def test_an_interval_decides_unless_a_test_is_not_significant(number, expected):
     assert verdict(PART_SAYING_AT_LEAST_A_TENTH, number) == expected
 
 
-@pytest.mark.parametrize(
-    ("number", "expected"),
-    [
-        (finding(low=0.2, high=0.3, p=0.2), "holds"),
-        (finding(low=-0.3, high=0.0, p=0.2), "undecided"),
-    ],
-    ids=["its interval is inside the range", "outside"],
-)
-def test_that_things_are_alike_holds_without_a_significant_test_but_does_not_fail_without_one(
-    number, expected
-):
-    """A part of a sentence says that two things are alike, which is true of a number of .1 or more.
+def test_a_sentence_that_things_are_alike_holds_though_no_test_is_significant():
+    """Two things are called alike where a number is .1 or more; its interval is from .2 to .3.
 
-    A test looks for a difference between them. With p = .2 it found none, which does not speak against
-    likeness, but neither shows that they differ.
+    A test looks for a difference between them. With p = .2 it found none, which is as the sentence says.
     """
-    assert verdict(PART_SAYING_ALIKE, number) == expected
+    number_of_alike_things = finding(low=0.2, high=0.3, p=0.2)
+
+    assert verdict(PART_SAYING_ALIKE, number_of_alike_things) == "holds"
+
+
+def test_a_sentence_that_things_are_alike_fails_only_if_a_test_is_significant():
+    """Two things are called alike where a number is .1 or more; its interval, from -.3 to 0, is below.
+
+    By the interval the sentence would fail. But a test that looks for a difference between the two found none
+    (p = .2), and without a difference that is shown nobody can say that they are unlike.
+    """
+    number_of_unlike_things = finding(low=-0.3, high=0.0, p=0.2)
+
+    assert verdict(PART_SAYING_ALIKE, number_of_unlike_things) == "undecided"
 
 
 @pytest.mark.parametrize(
@@ -620,24 +671,34 @@ def test_training_on_hard_negatives_is_found_to_help_or_to_harm():
     assert where_it_harms.high < 0
 
 
-def test_the_gain_of_hard_negatives_is_over_the_seeds_and_films_that_a_comparison_of_runs_counts():
-    """Each seed ranks the clips of a film for itself, and a film of positive clips alone ranks nothing.
+def test_the_gain_of_hard_negatives_is_measured_within_each_seed_and_film():
+    """Models are trained on HN vs S or EN vs S, with seeds 0 and 1, and tested on four films of four clips.
 
-    With seed 1 all scores are higher than with seed 0. Both rank the positive clip first if trained on HN,
-    and last of four if trained on EN: average precisions of 1 and 1/4. Film m3 has positive clips alone.
+    In the first three films one clip is positive. Models trained on HN rank it first, an average precision of
+    1; those trained on EN rank it last of four, 1 / 4. So the gain is .75. Film m3 has positive clips alone,
+    in which there is nothing to rank, and is left out. With seed 1 all scores are higher by 10: ranked
+    together with those of seed 0, they would give other precisions.
     """
     rows = []
     for train, test in product(("hn_s", "en_s"), ("en_s", "enhn_s")):
         for movie, seed, clip in product(range(4), range(2), range(4)):
             is_positive = movie == 3 or clip == 0
-            score = 10 * seed + (-clip if train == "hn_s" else clip)
-            row = {"model": "mlp", "task": f"{train}>{test}", "movie": f"m{movie}", "seed": seed}
-            rows.append(row | {"label": int(is_positive), "score": float(score)})
+            score_by_rank = -clip if train == "hn_s" else clip  # clip 0 first, or last
+            row = {
+                "model": "mlp",
+                "task": f"{train}>{test}",
+                "movie": f"m{movie}",
+                "seed": seed,
+                "label": int(is_positive),
+                "score": float(10 * seed + score_by_rank),
+            }
+            rows.append(row)
 
-    finding = measures.hard_negatives(pd.DataFrame(rows))
+    gain = measures.hard_negatives(pd.DataFrame(rows))
 
-    assert finding.value == pytest.approx(0.75)
-    assert finding.n == 3
+    assert gain.value == pytest.approx(1 - 1 / 4)
+    n_films = gain.n
+    assert n_films == 3
 
 
 def write_staging(path, obygaze12, *, columns=("camera", "tilt", "cuts", "close"), tilt=0.1):
@@ -761,21 +822,30 @@ def test_sentences_that_are_not_tested_are_listed_with_what_would_decide_them():
 # ---------------------------------------------------------------------------
 
 
-@pytest.mark.long  # of the whole corpus
-def test_every_measure_has_the_null_that_its_part_names(measured_claims):
-    """A part of a claim names its null, which is how its measure behaves if the sentence is untrue.
+def test_a_part_that_is_held_against_a_constant_says_why_this_is_what_chance_gives():
+    """A part of a claim has a null: how its number behaves if the sentence is untrue.
 
-    Only numbers that are counted over all there is have none. A constant chance is argued for.
+    Mostly it is made by exchanging labels, which needs no argument. A constant needs one (`argued`).
     """
-    kinds_measured = {claim.needs for claim in CLAIMS if claim.name in measured_claims.findings}
-    assert kinds_measured == {"printed", "obygaze12", "mobygaze", "words"}
-
     for claim in CLAIMS:
         for part in claim.parts:
             is_argued_for = part.argued != ""
             assert (part.null == CONSTANT_NULL) == is_argued_for, claim.name
-        if claim.needs not in kinds_measured:
-            continue
+
+
+@pytest.mark.long  # of the whole corpus
+def test_every_measure_has_the_null_that_its_part_names(measured_claims):
+    """A part of a claim names its null: the way in which data are made of which the sentence is untrue.
+
+    The measure has to return such a null, so that the report tells the truth of how a sentence was tested.
+    There is none to return for a constant, nor for numbers that are counted over all there is (NO_NULL):
+    these are not a sample. The released data, and the tables that papers print, are measured here.
+    """
+    kinds_measured = {claim.needs for claim in CLAIMS if claim.name in measured_claims.findings}
+    assert kinds_measured == {"printed", "obygaze12", "mobygaze", "words"}
+
+    measured_here = [claim for claim in CLAIMS if claim.needs in kinds_measured]
+    for claim in measured_here:
         for part, measured in zip(claim.parts, measured_claims.findings[claim.name], strict=True):
             if part.null in {NO_NULL, CONSTANT_NULL}:
                 assert measured.null is None, claim.name
@@ -786,7 +856,7 @@ def test_every_measure_has_the_null_that_its_part_names(measured_claims):
 
 
 @pytest.mark.parametrize(
-    ("statement", "chance", "expected"),
+    ("range_of_part", "chance", "expected"),
     [
         ({"above": 0.52}, 0.5, "holds"),
         ({"above": 0.52}, 0.8, "in line with the number; chance gives 0.8"),
@@ -795,18 +865,18 @@ def test_every_measure_has_the_null_that_its_part_names(measured_claims):
         ({"below": 0.95}, 1.0, "holds"),
     ],
     ids=[
-        "chance gives less",
-        "as much",
-        "more",
-        "chance is undefined",
-        "it says less, and chance gives more",
+        "the part says 'above .52', and chance gives less than the data",
+        "'above .52', and chance gives as much",
+        "'above .52', and chance gives more",
+        "'above .5', and chance is undefined",
+        "'below .95', and chance gives more",
     ],
 )
-def test_a_part_holds_only_where_chance_does_not_give_as_much(statement, chance, expected):
-    """A part of a sentence says that a number is above, or below, a bound; the number is .8, from .7 to .9.
+def test_a_part_holds_only_where_chance_gives_numbers_that_support_it_less(range_of_part, chance, expected):
+    """A part of a sentence says that a number is above, or below, a bound. The number is .8, from .7 to .9.
 
-    Data in which the sentence is untrue give numbers near `chance`. Where these are as large as .8, the
-    number is in line with the sentence but does not support it.
+    Data in which the sentence is untrue (the null) give numbers near `chance`. If these speak for the
+    sentence as much as .8 does, the number is in line with the sentence, but does not support it.
     """
 
     def draw_near_chance(_data, rng):
@@ -814,7 +884,7 @@ def test_a_part_holds_only_where_chance_does_not_give_as_much(statement, chance,
 
     null = Null("levels", data=0.8, statistic=float, randomise=draw_near_chance)
     number = Measured(value=0.8, low=0.7, high=0.9, unit="films", null=null)
-    part = Part(statistic="", measure="", null="levels", **statement)
+    part = Part(statistic="", measure="", null="levels", **range_of_part)
 
     assert verdict(part, number).startswith(expected)
 
@@ -871,23 +941,28 @@ def test_a_verdict_of_a_sentence_of_two_readings_is_given_once_where_they_agree(
 PART_THAT_THE_SENTENCE_DOES_NOT_NAME = Part(
     statistic="", measure="", null=CONSTANT_NULL, above=0.0, added_because="more of it would be expected"
 )
+"""It is true where a number is above 0. We expect this by the sentence, which does not mention the number."""
 
 
-def test_a_sentence_can_neither_hold_nor_fail_by_a_number_that_it_does_not_name():
-    """The part says that a number is above 0, which would be expected but is not in the sentence.
+def test_a_sentence_does_not_hold_by_a_number_that_it_does_not_name():
+    """The whole interval, from .4 to .6, is above 0. Had the sentence named the number, it would hold.
 
-    Of a number that the sentence names, the first interval would make it hold, and the second fail.
+    As it is, the number is only in line with it. The claim `look-cuts` has such a part and no other, so this
+    is the verdict on its sentence too.
     """
-    part = PART_THAT_THE_SENTENCE_DOES_NOT_NAME
     above_0 = Measured(value=0.5, low=0.4, high=0.6, unit="films")
+
+    verdict_on_part = verdict(PART_THAT_THE_SENTENCE_DOES_NOT_NAME, above_0)
+
+    assert verdict_on_part.startswith("in line with the number")
+    assert verdict_of(claim_named("look-cuts"), [verdict_on_part]) == verdict_on_part
+
+
+def test_a_sentence_does_not_fail_by_a_number_that_it_does_not_name():
+    """The whole interval, from -.6 to -.4, is below 0. Had the sentence named the number, it would fail."""
     below_0 = Measured(value=-0.5, low=-0.6, high=-0.4, unit="films")
 
-    verdict_above_0 = verdict(part, above_0)
-    verdict_below_0 = verdict(part, below_0)
-
-    assert verdict_above_0.startswith("in line with the number")
-    assert verdict_of(claim_named("look-cuts"), [verdict_above_0]) == verdict_above_0
-    assert verdict_below_0 == "undecided"
+    assert verdict(PART_THAT_THE_SENTENCE_DOES_NOT_NAME, below_0) == "undecided"
 
 
 @dataclass(frozen=True)
@@ -898,12 +973,20 @@ class PartOfClaim:
     part: Part  # the part, with its measure and its null
 
     def measured(self, content):
-        """Measure it in data."""
+        """Measure the part's number in the content of an input file (None for printed tables)."""
         return getattr(measures, self.part.measure)(content, **self.part.arguments)
 
 
 def parts_tested(needs, null):
-    """List the parts that are measured in some data and have some null."""
+    """List the parts of all claims that are measured in a kind of data and have a kind of null.
+
+    Parameters
+    ----------
+    needs
+        The kind of data, such as "obygaze12" or "words".
+    null
+        The way in which such data are made that the sentence is untrue of, such as "levels within films".
+    """
     tested = []
     for claim in CLAIMS:
         if claim.needs == needs:
@@ -917,20 +1000,29 @@ def parts_tested(needs, null):
     [("words", "conditions within persons"), ("printed", "a planted difference of twice the margin")],
     ids=["words", "printed"],
 )
-def test_claims_seldom_hold_of_released_data_under_which_they_are_untrue(files, needs, null):
-    """Each part is measured in 100 data sets that its null has randomised: of 5 % it may hold by chance."""
-    content = read_input(files[2])[1] if needs == "words" else None
+def test_claims_seldom_hold_of_data_that_are_randomised_so_that_they_are_untrue(files, needs, null):
+    """The data are counts of words in captions, or tables that a paper prints (which need no file).
+
+    The null of a part says how to randomise its data so that the sentence is untrue of them: it exchanges
+    the conditions of each person, or moves the mean away from where the sentence says that it is. In each of
+    100 such data sets the part is measured and judged. It may hold by chance in 5 of them, on average over
+    parts, and in 10 at most.
+    """
+    file_of_words = files[2]
+    content = read_input(file_of_words)[1] if needs == "words" else None
     tested = parts_tested(needs, null)
     assert len(tested) >= 2
     n_data_sets = 100
     rng = np.random.default_rng(0)
     n_holding_of_parts = []
     for part_of_claim in tested:
-        observed = part_of_claim.measured(content)
+        measured_in_released_data = part_of_claim.measured(content)
+        null_of_part = measured_in_released_data.null
         n_holding = 0
         for _ in range(n_data_sets):
-            untrue_data = observed.null.randomise(observed.null.data, rng)
-            if verdict(part_of_claim.part, observed.measure_again(untrue_data)) == "holds":
+            untrue_data = null_of_part.randomise(null_of_part.data, rng)
+            measured = measured_in_released_data.measure_again(untrue_data)
+            if verdict(part_of_claim.part, measured) == "holds":
                 n_holding += 1
         n_holding_of_parts.append(n_holding)
 
@@ -959,29 +1051,34 @@ def test_a_mean_above_0_seldom_holds_where_the_signs_of_films_are_random():
     assert n_holding <= 10
 
 
-@pytest.mark.long  # simulates
-@pytest.mark.parametrize(
-    ("mean", "fewest", "most"),
-    [(0.5, 90, 100), (0.5 + 2 * 0.05, 0, 5)],
-    ids=["of mean one half, mostly", "twice the margin away, seldom"],
-)
-def test_films_are_called_alike_mostly_where_they_are_and_seldom_where_not(mean, fewest, most):
-    """In each of 100 data sets, twelve films have numbers around a true mean, .5 or .6.
+def n_data_sets_with_a_mean_of_one_half(true_mean):
+    """Count of how many of 100 data sets the sentence "the mean of films is .5, within .05" holds.
 
-    The sentence "the mean of films is .5, within .05" should hold in nearly all where it is true, here in 90
-    or more, and by chance in 5 at most where the mean is .6.
+    In each data set, twelve films have numbers around the true mean. The sentence is held against data whose
+    mean is planted twice the margin away from .5 (its null), and so clearly elsewhere.
     """
-    alike = Part(statistic="", measure="", null="planted", least=0.45, most=0.55, says_alike=True)
-    numbers = np.random.default_rng(0).normal(loc=mean, scale=0.03, size=(100, 12))
+    is_one_half = Part(statistic="", measure="", null="planted", least=0.45, most=0.55, says_alike=True)
+    data_sets = np.random.default_rng(0).normal(loc=true_mean, scale=0.03, size=(100, 12))
 
     n_holding = 0
-    for number_of_film in numbers:
+    for number_of_film in data_sets:
         null = planted_off_centre(number_of_film, centre=0.5, margin=0.05)
         measured = replace(measures.mean_over_units(number_of_film, "films"), null=null)
-        if verdict(alike, measured) == "holds":
+        if verdict(is_one_half, measured) == "holds":
             n_holding += 1
+    return n_holding
 
-    assert fewest <= n_holding <= most
+
+@pytest.mark.long  # simulates
+def test_the_sentence_that_a_mean_is_one_half_mostly_holds_where_it_is_true():
+    """The films of 100 data sets have a true mean of .5."""
+    assert n_data_sets_with_a_mean_of_one_half(true_mean=0.5) >= 90
+
+
+@pytest.mark.long  # simulates
+def test_the_sentence_that_a_mean_is_one_half_seldom_holds_where_it_is_untrue():
+    """The films of 100 data sets have a true mean of .6, and .05 is the margin: 5 may pass by chance."""
+    assert n_data_sets_with_a_mean_of_one_half(true_mean=0.5 + 2 * 0.05) <= 5
 
 
 def levels_exchanged(manifest, rng):
@@ -1001,11 +1098,24 @@ def one_annotators_levels_exchanged(segments, rng):
     return segments.with_clips([*exchanged, *(clip for clip in segments if clip.annotator != first)])
 
 
+N_MANIFESTS = 10
+
+
 def n_holding_by_claim(tested, manifest, exchange):
-    """Count for each claim in how many of ten manifests with exchanged labels its part holds."""
+    """Count for each claim in how many of ten manifests with exchanged labels its part holds.
+
+    Parameters
+    ----------
+    tested
+        The parts of claims.
+    manifest
+        The released labels.
+    exchange
+        Function from these labels, and a generator of random numbers, to a manifest with exchanged labels.
+    """
     rng = np.random.default_rng(0)
     n_holding = Counter()
-    for _ in range(10):
+    for _ in range(N_MANIFESTS):
         exchanged = exchange(manifest, rng)
         for part_of_claim in tested:
             if verdict(part_of_claim.part, part_of_claim.measured(exchanged)) == "holds":
@@ -1015,33 +1125,37 @@ def n_holding_by_claim(tested, manifest, exchange):
 
 @pytest.mark.long  # simulates
 def test_claims_seldom_hold_where_levels_are_exchanged_within_films(obygaze12):
-    """The sentences are untrue of ten manifests in which the levels of each film's clips are exchanged.
+    """The claims are on levels of ObyGaze12, and untrue where each film's clips have exchanged levels.
 
-    A part holds by chance with p = .025: in more than 3 of 10 manifests, once in 10,000 runs.
+    Each is tested in ten such manifests. A part holds by chance with p = .025: in more than 3 of 10
+    manifests, once in 10,000 runs. Over all parts a tenth may hold.
     """
     tested = parts_tested("obygaze12", "levels within films")
     assert tested
 
-    n_holding = n_holding_by_claim(tested, obygaze12, levels_exchanged)
+    n_holding = n_holding_by_claim(tested, obygaze12, exchange=levels_exchanged)
 
     assert max(n_holding.values(), default=0) <= 3
-    assert n_holding.total() <= 0.1 * 10 * len(tested)
+    n_verdicts = N_MANIFESTS * len(tested)
+    assert n_holding.total() <= 0.1 * n_verdicts
 
 
 @pytest.mark.long  # simulates
 @pytest.mark.nightly
-def test_claims_seldom_hold_where_one_annotators_levels_are_exchanged(segments):
-    """The sentences are on two experts, and untrue where one's levels are exchanged, here in ten sets.
+def test_claims_on_two_annotators_seldom_hold_where_the_levels_of_one_are_exchanged(segments):
+    """The claims are on the two annotators of MObyGaze, and untrue where one's levels are exchanged in films.
 
-    A part holds by chance with p = .025: in more than 3 of 10 sets, once in 10,000 runs.
+    Each is tested in ten such manifests. A part holds by chance with p = .025: in more than 3 of 10
+    manifests, once in 10,000 runs. Over all parts a tenth may hold.
     """
     tested = parts_tested("mobygaze", "one annotator's labels within films")
     assert tested
 
-    n_holding = n_holding_by_claim(tested, segments, one_annotators_levels_exchanged)
+    n_holding = n_holding_by_claim(tested, segments, exchange=one_annotators_levels_exchanged)
 
     assert max(n_holding.values(), default=0) <= 3
-    assert n_holding.total() <= 0.1 * 10 * len(tested)
+    n_verdicts = N_MANIFESTS * len(tested)
+    assert n_holding.total() <= 0.1 * n_verdicts
 
 
 def part_of_range(**ends):
@@ -1050,22 +1164,21 @@ def part_of_range(**ends):
 
 
 @pytest.mark.parametrize(
-    ("ends", "value", "expected"),
-    [
-        ({"least": 3, "most": 7}, 2, "fails"),
-        ({"least": 3, "most": 7}, 3, "holds"),
-        ({"least": 3, "most": 7}, 7, "holds"),
-        ({"least": 3, "most": 7}, 8, "fails"),
-        ({"above": 3, "below": 7}, 3, "fails"),
-        ({"above": 3, "below": 7}, 4, "holds"),
-        ({"above": 3, "below": 7}, 7, "fails"),
-    ],
+    ("count", "expected"), [(2, "fails"), (3, "holds"), (7, "holds"), (8, "fails")], ids=str
 )
-def test_a_counted_number_at_an_end_of_the_range_is_in_it_if_the_end_is(ends, value, expected):
-    """A sentence such as "at least three" holds of three, and "more than three" does not."""
-    finding = Measured(value=value, p_holm=NAN, unit="clips")
+def test_at_least_three_and_at_most_seven_is_true_of_three_and_of_seven(count, expected):
+    """The number is a count, which needs no interval and no test."""
+    counted = Measured(value=count, p_holm=NAN, unit="clips")
 
-    assert verdict(part_of_range(**ends), finding) == expected
+    assert verdict(part_of_range(least=3, most=7), counted) == expected
+
+
+@pytest.mark.parametrize(("count", "expected"), [(3, "fails"), (4, "holds"), (7, "fails")], ids=str)
+def test_more_than_three_and_fewer_than_seven_is_true_of_neither_three_nor_seven(count, expected):
+    """The number is a count, which needs no interval and no test."""
+    counted = Measured(value=count, p_holm=NAN, unit="clips")
+
+    assert verdict(part_of_range(above=3, below=7), counted) == expected
 
 
 @pytest.mark.parametrize(

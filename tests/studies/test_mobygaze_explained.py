@@ -44,6 +44,7 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(corpus):
+    """Tables of a linear model of each modality, by the modality that explains the label, EN or S."""
     manifest, stores = corpus
     return explained_report(manifest, stores, task="en_s", models=("linear",))
 
@@ -132,17 +133,20 @@ def test_features_that_do_not_say_what_they_perceive_are_refused(corpus, tmp_pat
 
 
 @pytest.mark.long
-def test_the_command_makes_the_tables(corpus, tmp_path, capsys):
-    """It is `obygaze mobygaze clips.csv visual=STORE audio=STORE speech=STORE ... --explained-by`."""
-    manifest, stores = corpus
-    of.write_manifest(manifest, tmp_path / "clips.csv")
-    modalities = [f"{name}={store.where}" for name, (store, _) in stores.items()]
-    options = ["--model", "linear", "--explained-by", "--out", str(tmp_path / "out")]
+def test_the_command_mobygaze_makes_tables_by_the_modality_that_explains_the_label(corpus, tmp_path, capsys):
+    """The command is `obygaze mobygaze clips.csv visual=STORE audio=STORE speech=STORE ... --explained-by`.
 
-    root_command().main(
-        ["mobygaze", str(tmp_path / "clips.csv"), *modalities, *options], standalone_mode=False
-    )
+    One of its tables is of the segments that sound explains, and the report is written to a folder.
+    """
+    manifest, stores = corpus
+    clips = tmp_path / "clips.csv"
+    out = tmp_path / "out"
+    of.write_manifest(manifest, clips)
+    modalities = [f"{name}={store.where}" for name, (store, _) in stores.items()]
+    options = ["--model", "linear", "--explained-by", "--out", str(out)]
+
+    root_command().main(["mobygaze", str(clips), *modalities, *options], standalone_mode=False)
 
     assert "explained by audio" in capsys.readouterr().out
-    files_written = list((tmp_path / "out").iterdir())
+    files_written = list(out.iterdir())
     assert files_written != []

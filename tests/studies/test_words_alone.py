@@ -23,6 +23,7 @@ from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from tests.process import execute
 
 MARKS = ("S", "EN", "Body")
+"""The levels and the concept whose shares of a window are computed."""
 
 
 def segment(number, start, end, level, concepts=(), annotator="a", movie="m"):
@@ -89,12 +90,12 @@ def test_a_window_is_positive_if_a_part_of_it_is_s_and_negative_if_nearly_all_of
         segment(1, start=0, end=5, level="S", annotator="a"),
         segment(1, start=None, end=None, level="S", annotator="b"),
     ],
-    ids=["of one annotator", "without times"],
+    ids=["a second one of the same annotator", "one of another annotator without times"],
 )
-def test_segments_that_make_no_windows_are_refused(second):
-    """Windows compare two experts in time. The first segment is one of annotator a, from 0 to 5 s.
+def test_segments_of_one_annotator_or_without_times_cannot_be_cut_into_windows(second):
+    """A window has the labels of one annotator, and the words that another one heard at the same time.
 
-    The arguments of `segment` are its number, start, end and level.
+    There are two segments. The first is of annotator a, from 0 to 5 s.
     """
     first = segment(0, start=0, end=5, level="EN", annotator="a")
     no_subtitles = {}
@@ -130,29 +131,72 @@ def says_kiss(texts):
     return np.array([["kiss" in text, 1] for text in texts], float)
 
 
+@pytest.fixture(scope="module")
+def aucs_of_planted_windows(planted):
+    """The AUC for S of every model, which is learnt from an expert ("trained") and tested on an expert.
+
+    A word is used if it is said in five films or more. The encoder of sentences is `says_kiss`.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("examples.mobygaze_words.MIN_FILMS", 5)
+        return study_windows(planted, "S", says_kiss)
+
+
+def aucs_learnt_from_expert_1(aucs):
+    """Return the rows of models that are learnt from expert 1."""
+    return aucs[aucs["trained"] == "1"]
+
+
 @pytest.mark.long
-def test_a_planted_word_is_found_by_sentences_and_words_and_by_nothing_else(planted, monkeypatch):
+def test_a_planted_word_is_found_by_models_of_sentences_and_of_words(aucs_of_planted_windows):
     """In six films, "kiss" is said in three of four windows that two experts call S, and in no other window.
 
-    So three of four S windows are told from the others by the word, the rest by chance: the AUC is
-    .75 x 1 + .25 x .5 = .875. The encoder of sentences, `says_kiss`, knows this word alone.
+    So three of four S windows are told from the others by the word, the rest by chance: the AUC of sentences
+    is .75 x 1 + .25 x .5 = .875. A control exchanges words between the windows of a film.
     """
-    n_films_in_which_a_word_must_be_said = 5
-    monkeypatch.setattr("examples.mobygaze_words.MIN_FILMS", n_films_in_which_a_word_must_be_said)
+    aucs = aucs_learnt_from_expert_1(aucs_of_planted_windows)
+    mean_auc = aucs.groupby("model")["value"].mean()  # over the experts that models are tested on
 
-    table = study_windows(planted, "S", says_kiss)
+    assert mean_auc["sentences"] == pytest.approx(0.875, abs=0.05)
+    assert mean_auc["words"] > mean_auc["words, shuffled within films"] + 0.1
 
-    learnt_from_expert_1 = table[table["trained"] == "1"]
-    auc = learnt_from_expert_1.groupby("model")["value"].mean()  # over the experts it is tested on
-    assert auc["sentences"] == pytest.approx(0.875, abs=0.05)
-    assert auc["words"] > auc["words, shuffled within films"] + 0.1
-    assert auc["place in the film"] == pytest.approx(0.5, abs=0.1)
-    auc_of_other_expert = table.loc[table["model"] == "the other expert's call", "value"]
-    assert auc_of_other_expert.tolist() == [1, 1]
-    gain_by_sentences = "sentences and number of words less number of words"
-    gain = learnt_from_expert_1[learnt_from_expert_1["model"] == gain_by_sentences]
+
+@pytest.mark.long
+def test_sentences_with_a_planted_word_add_to_what_the_number_of_words_tells(aucs_of_planted_windows):
+    """S windows have three words more than others, so their number tells S too.
+
+    The row of this name is the AUC of sentences and number together, less that of the number alone. Its
+    interval must be above 0.
+    """
+    aucs = aucs_learnt_from_expert_1(aucs_of_planted_windows)
+
+    gain = aucs[aucs["model"] == "sentences and number of words less number of words"]
+
     assert len(gain) > 0
     assert (gain["low"] > 0).all()
+
+
+@pytest.mark.long
+def test_the_place_in_the_film_tells_nothing_of_windows_planted_at_random(aucs_of_planted_windows):
+    aucs = aucs_learnt_from_expert_1(aucs_of_planted_windows)
+    mean_auc = aucs.groupby("model")["value"].mean()
+
+    assert mean_auc["place in the film"] == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.long
+def test_experts_who_always_agree_have_an_auc_of_1_for_each_other(aucs_of_planted_windows):
+    """Two rows are of the other expert's calls: tested on expert 1 and on expert 2."""
+    is_of_other_expert = aucs_of_planted_windows["model"] == "the other expert's call"
+
+    assert aucs_of_planted_windows.loc[is_of_other_expert, "value"].tolist() == [1, 1]
+
+
+@pytest.mark.long
+def test_the_word_that_speaks_most_for_s_is_the_planted_one(planted, monkeypatch):
+    """Only "kiss" goes with S; other words are numbers at random. A word counts if five films have it."""
+    monkeypatch.setattr("examples.mobygaze_words.MIN_FILMS", 5)
+
     assert strongest_words(planted, "S", n=1)["for"] == ["kiss"]
 
 
@@ -233,15 +277,20 @@ def results_on_page():
 @pytest.mark.long
 @pytest.mark.nightly
 def test_docs_mobygaze_words_md_has_the_tables_that_the_script_prints(shared_data):
-    """The script runs on the real data, without an encoder. Its figures have three decimals.
+    """The script examples/words_of_mobygaze.py runs on the real data, without an encoder.
 
-    What stands between them is the same, and so are they, but for what processors differ by.
+    The words and lines of its tables must be those of the page. Its figures, of three decimals, may differ by
+    what processors differ by, which was .002.
     """
     script = ROOT / "examples" / "words_of_mobygaze.py"
     output = execute(sys.executable, "-W", "error", str(script), str(shared_data / "mobygaze")).stdout
     printed = "\n".join(line for line in output.splitlines() if line)
+    page = results_on_page()
 
-    assert re.sub(FIGURE, "", printed) == re.sub(FIGURE, "", results_on_page())
-    figures = [float(figure) for figure in re.findall(FIGURE, printed)]
-    figures_on_page = [float(figure) for figure in re.findall(FIGURE, results_on_page())]
-    assert figures == pytest.approx(figures_on_page, abs=0.005)  # processors differ by .002
+    printed_without_figures = re.sub(FIGURE, "", printed)
+    page_without_figures = re.sub(FIGURE, "", page)
+    assert printed_without_figures == page_without_figures
+
+    printed_figures = [float(figure) for figure in re.findall(FIGURE, printed)]
+    figures_of_page = [float(figure) for figure in re.findall(FIGURE, page)]
+    assert printed_figures == pytest.approx(figures_of_page, abs=0.005)

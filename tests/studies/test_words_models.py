@@ -57,25 +57,36 @@ def figures_in_docs(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_page_of_a_model_begins_with_a_warning_and_the_figures_of_list_and_docs(name):
-    """A page begins with the warning that simpler ways may do as well, and with a table of their figures.
-
-    A figure is an AUC with its interval. That of the model stands in the list of published models too,
-    unrounded, and all of them in a table of docs/models.md, whose rows have other titles.
-    """
+def test_the_page_of_a_model_begins_with_the_warning_that_simpler_ways_may_do_as_well(name):
+    """Simpler ways are to count words, or to know how far into the film it is."""
     warning, *_ = first_section_of_page(name).split("\n\n")
+
     assert "may do as well" in warning
 
-    figures_of_page = figures_on_page(name)
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_of_a_model_has_the_auc_of_the_list_of_models(name):
+    """The list has the AUC of each model with its interval, and the page has both to three decimals."""
     (entry,) = [entry for entry in read_zoo(default_zoo()) if entry.name == name]
     (listed,) = [score for score in entry.scores if score.metric == "within_movie_auc"]
-    auc, low, high = (float(figure) for figure in figures_of_page["what is said (this model)"])
-    rounded_to_three_decimals = 6e-4
-    assert listed.value == pytest.approx(auc, abs=rounded_to_three_decimals)
-    assert listed.low == pytest.approx(low, abs=rounded_to_three_decimals)
-    assert listed.high == pytest.approx(high, abs=rounded_to_three_decimals)
 
+    auc, low, high = (float(figure) for figure in figures_on_page(name)["what is said (this model)"])
+
+    rounding_to_three_decimals = 6e-4
+    assert listed.value == pytest.approx(auc, abs=rounding_to_three_decimals)
+    assert listed.low == pytest.approx(low, abs=rounding_to_three_decimals)
+    assert listed.high == pytest.approx(high, abs=rounding_to_three_decimals)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_of_a_model_has_the_figures_of_the_table_in_docs_models_md(name):
+    """Each figure is the AUC of this model, or of something simpler, with its interval.
+
+    Both tables have the same rows, which the docs call otherwise (`ROWS_OF_PAGES_AND_DOCS`).
+    """
+    figures_of_page = figures_on_page(name)
     figures_of_docs = figures_in_docs(name)
+
     assert figures_of_docs.keys() == {ROWS_OF_PAGES_AND_DOCS[row] for row in figures_of_page}
     for row, (auc, low, high) in figures_of_page.items():
         row_of_docs = ROWS_OF_PAGES_AND_DOCS[row]
@@ -109,12 +120,14 @@ def run_example(name, *arguments):
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_the_example_models_of_words_trains_and_lists_the_models_that_are_shipped(
+def test_the_script_models_of_words_makes_the_three_shipped_models_and_their_list(
     tmp_path, rows_of_three_films, weights_of_encoder
 ):
-    """The script imports subtitles of MObyGaze, here of three films, and trains with a real encoder.
+    """The script of the examples imports subtitles of MObyGaze, here of three films, and trains models.
 
-    Only here do the encoder, the importer, windows, training and the list of models meet.
+    It uses a real encoder of sentences, and is the only place where the encoder, the importer, windows,
+    training and the list of models are tested together. `verify_models` finds nothing wrong ("") with any of
+    the models in the list.
     """
     films = tmp_path / "films"
     films.mkdir()
@@ -122,8 +135,8 @@ def test_the_example_models_of_words_trains_and_lists_the_models_that_are_shippe
 
     run_example("models_of_words.py", films, *weights_of_encoder, "--zoo", tmp_path / "zoo")
 
-    problem_of = {entry.name: problem for entry, problem in om.verify_models(tmp_path / "zoo")}
-    assert problem_of == {"words-body": "", "words-s": "", "words-speech": ""}
+    problem_of_model = {entry.name: problem for entry, problem in om.verify_models(tmp_path / "zoo")}
+    assert problem_of_model == {"words-body": "", "words-s": "", "words-speech": ""}
 
 
 @pytest.fixture

@@ -33,9 +33,13 @@ def test_a_store_gives_the_captions_that_the_table_names(store, write_table):
     assert captions.fingerprint == open_store(store).fingerprint
 
 
-def test_a_table_gives_its_own_captions(write_table):
-    read = read_captions(write_table("image_id,caption\ni1,a\ni1,a\n"))
-    assert (read.pairs, read.n_unnamed, read.fingerprint) == ((("i1", "a"), ("i1", "a")), 0, None)
+def test_a_table_may_hold_the_captions_themselves(write_table):
+    """Two captions of one image are equal, and both count. No store is involved, and so no fingerprint."""
+    captions = read_captions(write_table("image_id,caption\ni1,a\ni1,a\n"))
+
+    assert captions.pairs == (("i1", "a"), ("i1", "a"))
+    assert captions.n_unnamed == 0
+    assert captions.fingerprint is None
 
 
 @pytest.mark.parametrize(
@@ -63,7 +67,15 @@ def test_a_table_without_a_caption_is_refused(write_table, rows):
         read_captions(write_table(f"image_id,caption\n{rows}"))
 
 
-def test_a_store_of_clips_has_no_captions(save_vectors, write_table, tmp_path):
-    clips = save_vectors(tmp_path / "clips", ["c1"], [[1.0, 0.0]])
+def test_a_store_whose_features_are_not_of_texts_is_refused_as_a_store_of_captions(
+    save_vectors, write_table, tmp_path
+):
+    """The table names the caption c1, whose text should be in the store.
+
+    The store has features of a clip c1 in its group `toy`, and no text. The refusal names the group.
+    """
+    store_of_clips = save_vectors(tmp_path / "clips", ["c1"], [[1.0, 0.0]])
+    table = write_table("caption_id,image_id\nc1,i1\n")
+
     with pytest.raises(AuditError, match="group toy"):
-        read_captions(write_table("caption_id,image_id\nc1,i1\n"), clips)
+        read_captions(table, store_of_clips)

@@ -55,26 +55,56 @@ def test_associations_effect_sizes_and_p_are_the_oracles(oracle, name):
     assert counted["p_exact"] == expected["exact_partitions"]["p_ge"]
 
 
-def test_the_p_of_drawn_partitions_is_the_exact_one_within_its_noise(oracle):
-    """The observed partition is one of those that p counts: p is a whole number of 1 + n_perm partitions.
-
-    It does not depend on the order of targets.
-    """
+@pytest.fixture
+def associations_of_ten_images(oracle):
+    """The associations of five images X and of five images Y with texts, of the oracle."""
     sets = oracle["eat"]["fixtures"]["small_5v5"]
-    of_x, of_y = associations(*(np.array(sets[side]) for side in "XYAB"))
-    n_perm = 20_000
+    return associations(*(np.array(sets[side]) for side in "XYAB"))
 
-    p = sampled(of_x, of_y, n_perm=n_perm, seed=0)["p_sampled"]
 
+N_DRAWN = 20_000
+
+
+def p_of_drawn_partitions(of_x, of_y):
+    """Compute p from 20,000 drawn partitions of the images into two sets."""
+    return sampled(of_x, of_y, n_perm=N_DRAWN, seed=0)["p_sampled"]
+
+
+def test_the_p_of_drawn_partitions_is_that_of_all_partitions_within_its_noise(associations_of_ten_images):
+    """Ten images can be divided into two sets of five in few enough ways to count all of them (`exact`).
+
+    The p of 20,000 drawn ones may differ by four standard errors, and by the observed partition, which it
+    counts once more.
+    """
+    of_x, of_y = associations_of_ten_images
     p_exact = exact(of_x, of_y)["p_exact"]
-    four_standard_errors = 4 * math.sqrt(p_exact * (1 - p_exact) / n_perm)
-    assert p == pytest.approx(p_exact, abs=four_standard_errors + 1 / n_perm)
-    assert p * (1 + n_perm) == pytest.approx(round(p * (1 + n_perm)), abs=1e-6)
-    assert sampled(of_x[::-1], of_y[::-1], n_perm=n_perm, seed=0)["p_sampled"] == p
+
+    p = p_of_drawn_partitions(of_x, of_y)
+
+    four_standard_errors = 4 * math.sqrt(p_exact * (1 - p_exact) / N_DRAWN)
+    assert p == pytest.approx(p_exact, abs=four_standard_errors + 1 / N_DRAWN)
 
 
-def test_the_printed_critical_d(oracle):
+def test_the_p_of_drawn_partitions_counts_the_observed_one_among_them(associations_of_ten_images):
+    """So p is a whole number of partitions, 1 or more, divided by 20,001, and never 0."""
+    of_x, of_y = associations_of_ten_images
+
+    n_as_large = p_of_drawn_partitions(of_x, of_y) * (1 + N_DRAWN)
+
+    assert n_as_large == pytest.approx(round(n_as_large), abs=1e-6)
+    assert round(n_as_large) >= 1
+
+
+def test_the_p_of_drawn_partitions_does_not_depend_on_the_order_of_images(associations_of_ten_images):
+    of_x, of_y = associations_of_ten_images
+
+    assert p_of_drawn_partitions(of_x[::-1], of_y[::-1]) == p_of_drawn_partitions(of_x, of_y)
+
+
+def test_the_smallest_significant_effect_of_20_and_20_images_is_that_of_the_oracle(oracle):
+    """The test is one-sided, at the level .05."""
     expected = oracle["eat"]["paper_tables"]["critical_d_one_sided_0.05_n20"]
+
     assert critical_d(20, m=20) == pytest.approx(expected, rel=1e-9)
 
 
@@ -85,11 +115,11 @@ def draw_whole_numbers(seed, n):
 
 @settings(max_examples=30, deadline=None)
 @given(seed=ANY_SEED, n_x=st.integers(1, 6), n_y=st.integers(1, 6))
-def test_partitions_are_counted_as_enumerating_all_of_them_does(seed, n_x, n_y):
-    """Of all ways to divide n_x + n_y targets into X and Y, those count in which X has as large a sum.
+def test_as_many_partitions_are_counted_as_if_each_were_made(seed, n_x, n_y):
+    """The exact p is the share of all ways to divide the targets into X and Y in which X sums up to as much.
 
-    Associations are tenths. Their sums are often equal but for the rounding of computers, as of .1 + .2 and
-    .3, while the sums of whole numbers, by which they are counted here, are exact.
+    Here each way is made, of whole numbers, whose sums are exact. `exact` gets them as tenths: sums that
+    should be equal may then differ in their last bit, as .1 + .2 is not .3, and must count as equal.
     """
     whole_numbers = draw_whole_numbers(seed, n_x + n_y)
     observed_sum = whole_numbers[:n_x].sum()
@@ -104,11 +134,20 @@ def test_partitions_are_counted_as_enumerating_all_of_them_does(seed, n_x, n_y):
     assert counted["n_ge"] == n_as_large
 
 
-def test_partitions_of_44_targets_are_counted_and_of_more_refused():
-    assert MAX_EXACT == 44
-    assert exact(*draw_associations(seed=0, n=20, m=24))["n_partitions"] == math.comb(44, 20)
+def test_all_partitions_of_44_targets_can_be_counted():
+    """44 targets can be divided into 20 and 24 in 44! / (20! 24!) ways, of which none has to be made."""
+    of_x, of_y = draw_associations(seed=0, n=20, m=24)
+    assert len(of_x) + len(of_y) == MAX_EXACT
+
+    assert exact(of_x, of_y)["n_partitions"] == math.comb(44, 20)
+
+
+def test_the_partitions_of_more_than_44_targets_are_not_counted():
+    """Of so many, audits draw some instead (`sampled`)."""
+    of_x, of_y = draw_associations(seed=0, n=20, m=25)
+
     with pytest.raises(ValueError, match="45 targets"):
-        exact(*draw_associations(seed=0, n=20, m=25))
+        exact(of_x, of_y)
 
 
 def with_row_of(vectors, value, row):
@@ -145,12 +184,17 @@ def test_a_vector_that_has_no_associations_is_refused_with_its_set_and_row(name,
         associations(*sets.values())
 
 
-def test_targets_that_do_not_differ_have_no_effect():
-    """The effect size would be 0 / 0."""
-    with pytest.raises(AuditError):
-        effect(np.full(3, 0.1), np.full(4, 0.1))
+def test_an_effect_of_images_that_all_have_the_same_association_is_refused():
+    """The effect size d is the difference of the mean associations of X and Y over their deviation: 0 / 0."""
+    of_x = np.full(3, 0.1)
+    of_y = np.full(4, 0.1)
+
+    with pytest.raises(AuditError, match="all targets"):
+        effect(of_x, of_y)
 
 
 def test_sets_are_described_by_what_selects_them():
+    """A set is selected by values of columns, by the name of a list of words, or by ids one by one."""
     assert label({"emotion": "anger", "level": "high"}) == "anger high"
-    assert (label("angry"), label(("a", "b"))) == ("angry", "2 given")
+    assert label("angry") == "angry"
+    assert label(("a", "b")) == "2 given"

@@ -60,21 +60,34 @@ def audit_synthetic(tmp_path_factory, save_vectors):
     return run
 
 
-def test_a_planted_association_has_a_large_effect_and_exchanged_targets_the_negative(
-    audit_synthetic,
-):
-    """The exact p is that of the observed partition alone."""
-    exchanged = EatTest("exchanged", PLANTED_TEST.y, PLANTED_TEST.x, PLANTED_TEST.a, PLANTED_TEST.b)
-    row, row_of_exchanged = records(audit_synthetic([PLANTED_TEST, exchanged]).data)
+def test_a_planted_association_has_a_large_effect_with_a_star(audit_synthetic):
+    """Four images X lie near the texts A, and four Y near the texts B. A star marks a significant effect d.
+
+    Eight images can be divided into two sets of four in 70 ways. Only the observed one gives such an effect.
+    """
+    (row,) = records(audit_synthetic([PLANTED_TEST]).data)
+
     assert row["d"] > 1
     assert row["star"] is True
     n_partitions = math.comb(8, 4)
     assert row["n_partitions"] == n_partitions
     assert row["p_exact"] == 1 / n_partitions
+
+
+def test_where_both_sets_of_images_are_exchanged_the_effect_has_the_opposite_sign(audit_synthetic):
+    """Images X are compared with Y, and Y with X; the second effect is as significant, below 0."""
+    exchanged = EatTest("exchanged", x=PLANTED_TEST.y, y=PLANTED_TEST.x, a=PLANTED_TEST.a, b=PLANTED_TEST.b)
+
+    row, row_of_exchanged = records(audit_synthetic([PLANTED_TEST, exchanged]).data)
+
     assert row_of_exchanged["d"] == pytest.approx(-row["d"])
     assert row_of_exchanged["star"] is True
+
+
+def test_a_model_of_which_the_paper_has_no_effects_is_refused_by_its_name(audit_synthetic):
+    """A model is named so that the paper's effects stand beside ours; RN50 is not in the paper."""
     with pytest.raises(AuditError, match="'RN50'"):
-        audit_synthetic(model="RN50")  # which is not in the paper
+        audit_synthetic(model="RN50")
 
 
 def test_more_targets_than_can_be_counted_are_sampled_with_the_seed(tmp_path, save_vectors):
@@ -133,8 +146,10 @@ def test_prompts_of_code_and_paper_differ_in_words_of_business_and_templates_of_
     assert list(prompts(name, "paper")) == filled(templates_of_paper, words_of_paper)
 
 
-def test_the_ready_tests_are_those_of_the_tables(stimuli):
+def test_the_package_has_the_tests_of_both_tables_of_the_paper_and_no_others(stimuli):
+    """`SELECTIONS` has the tests of Tables 1 and 2, and `stimuli` all tests of the authors' code."""
     ready = [test.name for tests in SELECTIONS.values() for test in tests]
+
     assert sorted(ready) == sorted(test["name"] for test in stimuli["tests"])
 
 
@@ -154,18 +169,21 @@ def sobem():
 
 
 @pytest.mark.parametrize("test", SELECTIONS["table1"], ids=lambda test: test.name)
-def test_a_ready_test_of_table_1_selects_the_images_and_prompts_of_the_code(stimuli, sobem, test):
+def test_a_ready_test_of_table_1_selects_the_images_and_prompts_of_the_authors_code(stimuli, sobem, test):
     """A test compares two sets of images of SOBEM, X and Y, by their nearness to the prompts A and B.
 
-    The authors' code says a set by a part of its images' names, such as AN2_NO: anger at the high level, not
-    objectified. Ten persons are in each set, with either hair.
+    The authors' code selects a set by what its images' names contain, such as AN2_NO: anger at the high
+    level, not objectified. Ours selects by emotion, level and condition. Each set has two images of each of
+    ten persons, with one of two hairstyles each.
     """
-    (test_of_code,) = (one for one in stimuli["tests"] if one["name"] == test.name)
+    (test_of_code,) = [case for case in stimuli["tests"] if case["name"] == test.name]
 
     for side, targets in (("X", test.x), ("Y", test.y)):
-        selected = select(targets, sobem, "set")
-        assert len(selected) == 10 * 2
         part_of_name = test_of_code[side].removeprefix("sobem:")
+
+        selected = select(targets, sobem, f"set {side}")
+
+        assert len(selected) == 10 * 2
         assert all(part_of_name in name for name in selected)
 
     assert test.a == test_of_code["A"]
@@ -283,12 +301,14 @@ def test_unequal_spaces_are_refused_and_both_named(audit_synthetic, tmp_path, sa
         audit_synthetic(texts=read_embeddings(tmp_path / "other"))
 
 
-def test_a_store_that_names_no_space_is_not_compared(tmp_path, save_vectors):
+def test_embeddings_of_a_store_that_names_no_space_are_not_compared_with_any(tmp_path, save_vectors):
+    """The space says which network made the embeddings. Without it, not even a store and itself compare."""
     save_vectors(tmp_path / "old", ["a"], np.ones((1, 2)), space=None)
-    unknown = read_embeddings(tmp_path / "old")
-    assert unknown.space is None
+    embeddings = read_embeddings(tmp_path / "old")
+    assert embeddings.space is None
+
     with pytest.raises(AuditError, match="'space'"):
-        check_same_space(unknown, unknown)
+        check_same_space(embeddings, embeddings)
 
 
 @pytest.mark.parametrize(

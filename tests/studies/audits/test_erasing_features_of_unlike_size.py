@@ -29,13 +29,18 @@ def test_means_of_both_values_are_one_in_units_of_each_feature(scales):
     assert np.abs(difference / deviation).max() < 1e-6
 
 
-def test_a_constant_feature_stays_as_it_is_to_the_bit():
-    X, attribute = planted([1, 1, 0])
-    X[:, 2] = 0.1
+def test_erasing_an_attribute_leaves_a_constant_feature_as_it_is_to_the_bit():
+    """Two features know the attribute, and the third is .1 in all items. LEACE erases the attribute.
+
+    A constant that differed in its last bits would tell the attribute to a probe that scales features.
+    """
+    X, attribute = planted(scales=[1, 1, 0])
+    constant = 2
+    X[:, constant] = 0.1
 
     erased = leace(X, attribute)(X)
 
-    assert (erased[:, 2] == 0.1).all()
+    assert (erased[:, constant] == 0.1).all()
 
 
 def test_a_probe_of_scaled_features_learns_nothing():

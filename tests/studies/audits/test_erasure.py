@@ -1,7 +1,11 @@
-"""LEACE: no linear model tells the attribute on what it was fitted on; the least change that does so."""
+"""LEACE: no linear model tells the attribute on what it was fitted on; the least change that does so.
+
+LEACE (least-squares concept erasure) is a linear map by which features forget an attribute, such as a gender.
+"""
 
 import csv
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -17,12 +21,30 @@ from tests.command import obygaze
 SPACE = "planted"
 
 
-def planted_items(seed=0, n=600, size=24, films=9):
-    """Plant a gender in features 0 and 2 of items of nine films, and a task in feature 1.
+class PlantedItems(NamedTuple):
+    """600 items of nine films, whose features know a gender and a task.
 
-    Returns features [N, D], whether an item's gender is w [N], the rows of the table of items, and the
-    embeddings that hold the features. The task is more often 1 where the gender is w.
+    Attributes
+    ----------
+    X
+        Features [600, 24]: the gender is in features 0 and 2, the task in feature 1.
+    is_w
+        Whether an item's gender is w, not m [600].
+    items
+        The rows of the table of items, by id: gender, task (0 or 1) and film. The task is more often 1 where
+        the gender is w.
+    images
+        The embeddings that hold the features.
     """
+
+    X: np.ndarray
+    is_w: np.ndarray
+    items: dict[str, dict[str, str]]
+    images: Embeddings
+
+
+def planted_items(seed=0, n=600, size=24, films=9):
+    """Draw the items of `PlantedItems`."""
     rng = np.random.default_rng(seed)
     film = rng.integers(films, size=n)
     attribute = rng.random(n) < 0.5
@@ -37,7 +59,8 @@ def planted_items(seed=0, n=600, size=24, films=9):
         for name, a, t, f in zip(ids, attribute, task, film, strict=True)
     }
     rows = {name: row for row, name in enumerate(ids)}
-    return X, attribute, items, Embeddings("here", SPACE, X.astype(np.float32), rows, "0", {})
+    images = Embeddings("here", SPACE, X.astype(np.float32), rows, "0", {})
+    return PlantedItems(X, attribute, items, images)
 
 
 def planted_texts():
@@ -60,29 +83,47 @@ def n_directions_lost(X):
 
 def test_after_leace_the_means_of_classes_are_equal_and_one_direction_is_lost():
     """A linear model is then no better than a constant. A second time LEACE changes nothing."""
-    X, attribute, _, _ = planted_items()
-    after = erased(X, attribute)
-    assert after[attribute].mean(axis=0) == pytest.approx(after[~attribute].mean(axis=0), abs=1e-9)
-    nearly_unpenalised = LogisticRegression(C=1e6).fit(after, attribute)
-    share_of_larger_class = max(attribute.mean(), 1 - attribute.mean())
-    assert nearly_unpenalised.score(after, attribute) == pytest.approx(share_of_larger_class, abs=0.01)
+    planted = planted_items()
+    is_w = planted.is_w
+
+    after = erased(planted.X, is_w)
+
+    assert after[is_w].mean(axis=0) == pytest.approx(after[~is_w].mean(axis=0), abs=1e-9)
+    nearly_unpenalised = LogisticRegression(C=1e6).fit(after, is_w)
+    share_of_larger_class = max(is_w.mean(), 1 - is_w.mean())
+    assert nearly_unpenalised.score(after, is_w) == pytest.approx(share_of_larger_class, abs=0.01)
     assert n_directions_lost(after) == 1
-    assert erased(after, attribute) == pytest.approx(after, abs=1e-9)
+    assert erased(after, is_w) == pytest.approx(after, abs=1e-9)
 
 
-def test_leace_moves_features_less_than_projecting_the_difference_of_means_out():
-    """Moves are measured in standard deviations, by the Mahalanobis distance, which LEACE makes least."""
-    X, attribute, _, _ = planted_items(seed=1)
-    mixed = X @ np.random.default_rng(0).normal(size=(24, 24))
-    difference = mixed[attribute].mean(axis=0) - mixed[~attribute].mean(axis=0)
-    unit = difference / np.linalg.norm(difference)
-    projected = mixed - np.outer((mixed - mixed.mean(axis=0)) @ unit, unit)
-    whitener = np.linalg.inv(np.linalg.cholesky(np.cov(mixed.T)))
+def with_the_difference_of_means_projected_out(X, is_w):
+    """Move features to where they do not vary along the line between the means of both genders."""
+    difference = X[is_w].mean(axis=0) - X[~is_w].mean(axis=0)
+    direction = difference / np.linalg.norm(difference)
+    return X - np.outer((X - X.mean(axis=0)) @ direction, direction)
 
-    def distance_moved(after):
-        return np.sum(((after - mixed) @ whitener.T) ** 2)
 
-    assert distance_moved(erased(mixed, attribute)) < distance_moved(projected)
+def distance_moved(before, after):
+    """Sum the squared distances that features were moved, in their standard deviations (Mahalanobis).
+
+    With the covariance C = L L^T, the squared distance of a move m is |L^-1 m|^2.
+    """
+    lower_triangle = np.linalg.cholesky(np.cov(before.T))
+    return np.sum(np.linalg.solve(lower_triangle, (after - before).T) ** 2)
+
+
+def test_leace_moves_features_less_than_projecting_out_the_difference_of_means():
+    """Both make the means of the genders equal. By its derivation LEACE is the map that moves features least.
+
+    The features are mixed at random, so that the gender is in many of them, which are correlated.
+    """
+    planted = planted_items(seed=1)
+    mixed = planted.X @ np.random.default_rng(0).normal(size=(24, 24))
+
+    after_leace = erased(mixed, planted.is_w)
+    after_projection = with_the_difference_of_means_projected_out(mixed, planted.is_w)
+
+    assert distance_moved(mixed, after_leace) < distance_moved(mixed, after_projection)
 
 
 def test_leace_of_three_values_makes_their_means_equal_and_takes_two_directions():
@@ -108,45 +149,73 @@ def test_leace_of_three_values_makes_their_means_equal_and_takes_two_directions(
     assert n_directions_lost(after) == 2
 
 
-def test_leace_of_an_attribute_with_one_value_changes_nothing():
+def test_erasing_an_attribute_that_is_the_same_for_all_items_changes_nothing():
+    """LEACE makes the means of the attribute's values equal, and there is one mean."""
     features = np.random.default_rng(0).normal(size=(500, 6))
-    all_alike = ["a"] * 500
 
-    assert leace(features, all_alike)(features) == pytest.approx(features)
+    erase = leace(features, ["a"] * 500)
 
-
-GENDER_TEST = EatTest("gender", {"gender": "w"}, {"gender": "m"}, ("a",), ("b",))
+    assert erase(features) == pytest.approx(features)
 
 
-def test_erasing_a_gender_hides_it_from_probes_and_leaves_most_of_a_task_that_goes_with_it():
-    """The features of 600 images hold a gender and a task, which often go together.
+GENDER_TEST = EatTest("gender", x={"gender": "w"}, y={"gender": "m"}, a=("a",), b=("b",))
+"""Whether images of w are nearer to the text a than to b, more so than images of m; d is the size of it."""
 
-    LEACE, fitted on some films, erases the gender; the measures are mostly of the other films. Probes are
-    models that are trained to tell the gender or the task (balanced accuracy, .5 by chance); d is of a test
-    with texts.
+
+@pytest.fixture(scope="module")
+def rows_of_audit():
+    """What an audit measures before and after it erases the gender of `PlantedItems`.
+
+    LEACE is fitted on some films. Columns are of these (fitted) or of the other films (others).
     """
-    _, _, items, images = planted_items()
-    columns = {"attribute": "gender", "films": "film", "task": "task"}
-    association = {"texts": planted_texts(), "tests": [GENDER_TEST]}
+    planted = planted_items()
+    report = audit_erase(
+        planted.images,
+        planted.items,
+        attribute="gender",
+        films="film",
+        task="task",
+        texts=planted_texts(),
+        tests=[GENDER_TEST],
+    )
+    return records(report.data)
 
-    report = audit_erase(images, items, **columns, **association)
 
-    gender_by_fitted_films, gender_by_other_films, task, *_, d = records(report.data)
-    assert gender_by_fitted_films["before_others"] > 0.75
-    assert gender_by_fitted_films["after_others"] == pytest.approx(0.5, abs=0.05)
-    assert gender_by_other_films["before_others"] > 0.7
-    assert 0.5 < gender_by_other_films["after_others"] < gender_by_other_films["before_others"] - 0.1
+def test_probes_of_other_films_do_not_tell_an_erased_gender(rows_of_audit):
+    """A probe is trained to tell the gender; its balanced accuracy is .5 by chance.
+
+    Trained on the films on which LEACE was fitted, it finds nothing there and has .5 on other films. Trained
+    on other films, where the fitted LEACE leaves a little, it tells the gender much worse than before.
+    """
+    probe_of_fitted_films, probe_of_other_films, *_ = rows_of_audit
+
+    assert probe_of_fitted_films["before_others"] > 0.75
+    assert probe_of_fitted_films["after_others"] == pytest.approx(0.5, abs=0.05)
+    assert probe_of_other_films["before_others"] > 0.7
+    assert 0.5 < probe_of_other_films["after_others"] < probe_of_other_films["before_others"] - 0.1
+
+
+def test_a_task_that_often_goes_with_an_erased_gender_is_still_told_by_a_probe(rows_of_audit):
+    """The task is in a feature of its own. Its probe has a balanced accuracy above .6, and .5 is chance."""
+    _, _, task, *_ = rows_of_audit
+
     assert 0.6 < task["after_others"] <= task["before_others"] + 0.02
-    assert d["after_fitted"] == pytest.approx(0, abs=0.01)
-    assert abs(d["after_others"]) < d["before_others"]
+
+
+def test_images_of_an_erased_gender_are_no_nearer_to_texts_than_others(rows_of_audit):
+    """The last row is d of `GENDER_TEST`: 0 on the films on which LEACE was fitted, and smaller on others."""
+    *_, effect = rows_of_audit
+
+    assert effect["after_fitted"] == pytest.approx(0, abs=0.01)
+    assert abs(effect["after_others"]) < effect["before_others"]
 
 
 def test_the_erased_features_are_written_as_a_table(tmp_path):
     """The table has a row for each of 600 images: its id, and its features f0, f1, ... without the gender."""
-    _, _, items, images = planted_items()
+    planted = planted_items()
     table = tmp_path / "erased.csv"
 
-    audit_erase(images, items, attribute="gender", films="film", erased=table)
+    audit_erase(planted.images, planted.items, attribute="gender", films="film", erased=table)
 
     with table.open(encoding="utf-8") as stream:
         header, *rows = list(csv.reader(stream))
@@ -159,43 +228,51 @@ def test_features_of_no_known_space_are_erased_but_not_compared_with_texts():
 
     The same images are audited with the space `planted`, which is also that of the texts, and without one.
     """
-    _, _, items, images = planted_items()
-    of_unknown_space = replace(images, space=None)
+    planted = planted_items()
+    of_unknown_space = replace(planted.images, space=None)
     columns = {"attribute": "gender", "films": "film"}
 
-    result = records(audit_erase(of_unknown_space, items, **columns).data)
+    result = records(audit_erase(of_unknown_space, planted.items, **columns).data)
 
-    assert result == records(audit_erase(images, items, **columns).data)
+    assert result == records(audit_erase(planted.images, planted.items, **columns).data)
     with pytest.raises(AuditError, match="space"):
-        audit_erase(of_unknown_space, items, **columns, texts=planted_texts(), tests=[])
+        audit_erase(of_unknown_space, planted.items, **columns, texts=planted_texts(), tests=[])
 
 
 def test_an_effect_that_erasing_makes_undefined_does_not_stop_the_audit():
-    """The features hold the gender and nothing else. After erasing it, no target differs from another."""
-    X, attribute, items, images = planted_items()
-    gender_alone = np.ones_like(X)
-    gender_alone[:, 2] += attribute
+    """The features hold the gender and nothing else: all are 1, but feature 2 is 2 where the gender is w.
+
+    After erasing it, all images are equal. The effect d divides by how much they differ, and so has no value.
+    """
+    planted = planted_items()
+    gender_alone = np.ones_like(planted.X)
+    gender_alone[:, 2] += planted.is_w
+    images = replace(planted.images, vectors=gender_alone.astype(np.float32))
+
     report = audit_erase(
-        replace(images, vectors=gender_alone.astype(np.float32)),
-        items,
+        images,
+        planted.items,
         attribute="gender",
         films="film",
         texts=planted_texts(),
         tests=[GENDER_TEST],
     )
-    *_, effect = records(report.data)
 
+    *_, effect = records(report.data)
     assert effect["before_others"] > 1
     assert effect["after_others"] is None
 
 
 def test_items_without_a_film_an_attribute_or_an_embedding_are_left_out_and_counted():
     """One item has no film, one a blank as gender, and one is not in the store."""
-    _, _, items, images = planted_items()
+    planted = planted_items()
+    items = planted.items
     items["i000"]["film"] = ""
     items["i001"]["gender"] = " "
     items["without_embedding"] = items["i002"]
-    report = audit_erase(images, items, attribute="gender", films="film")
+
+    report = audit_erase(planted.images, items, attribute="gender", films="film")
+
     assert report.record["left_out"] == 3
 
 
@@ -232,13 +309,13 @@ def test_an_attribute_films_or_texts_that_do_not_fit_the_audit_are_refused(argum
 
     The side is even or odd, as the number of the film is, and so the same for all images of a film.
     """
-    _, _, items, images = planted_items()
-    for row in items.values():
+    planted = planted_items()
+    for row in planted.items.values():
         number_of_film = int(row["film"].removeprefix("f"))
         row["side"] = "odd" if number_of_film % 2 else "even"
 
     with pytest.raises(AuditError, match=message):
-        audit_erase(images, items, **arguments)
+        audit_erase(planted.images, planted.items, **arguments)
 
 
 @pytest.mark.parametrize("given", ["tests", "texts"])

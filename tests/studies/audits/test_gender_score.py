@@ -23,6 +23,7 @@ from tests.files import rows_of
 
 
 def caption(name, text, image="i"):
+    """Make a row of a table of captions, of one image if no other is named."""
     return {"caption_id": name, "image_id": image, "caption": text}
 
 
@@ -145,43 +146,74 @@ def rows_titled(report, title):
     return block.rows
 
 
-def test_estimation_is_summed_up_by_object_beside_the_posters_ratios(estimated_genders):
-    """A caption "a man rides" is of a motorcycle, and one of somebody masked of a kitchen and a table.
+@pytest.fixture(scope="module")
+def summary_of_objects(estimated_genders):
+    """What the estimation has of each object, summed up over the captions of its images."""
+    return {row["object"]: row for row in estimated_genders.record["summary"]["by_object"]}
 
-    With "man" put in, the first is more similar to its object (.5) than with "woman" (.3), so that its gender
-    is estimated rightly; of somebody masked nothing is right or wrong. The poster has .84 and .15 for
-    motorcycles.
+
+def test_an_estimation_has_scores_of_both_genders_for_each_object(summary_of_objects):
+    """A caption "a man rides" is of a motorcycle, of the confidence .5; the prior of all captions is .2.
+
+    With "man" put in, the caption has a similarity of .5 to its object, with "woman" of .3. The ratio to man
+    is the part of the former score in both. Another caption is of a kitchen and a table.
     """
-    by_object = {row["object"]: row for row in estimated_genders.record["summary"]["by_object"]}
-
-    assert list(by_object) == ["kitchen", "motorcycle", "table"]
-    ride = by_object["motorcycle"]
     score_of_man = revise(prior=0.2, similarity=0.5, confidence=0.5)
     score_of_woman = revise(prior=0.2, similarity=0.3, confidence=0.5)
-    assert (ride["distance_man"], ride["distance_woman"]) == (0.5, 0.3)
-    assert (ride["gs_man"], ride["gs_woman"]) == pytest.approx((score_of_man, score_of_woman))
-    assert ride["to_man"] == pytest.approx(score_of_man / (score_of_man + score_of_woman))
-    assert (ride["n_correct_man"], ride["n_correct_woman"], ride["to_man_by_n_correct"]) == (1, 0, 1)
-    assert (ride["published_to_man"], ride["published_to_woman"]) == (0.84, 0.15)
-    kitchen = by_object["kitchen"]
-    assert (kitchen["n_correct_man"], kitchen["n_correct_woman"]) == (0, 0)
+
+    assert list(summary_of_objects) == ["kitchen", "motorcycle", "table"]
+    motorcycle = summary_of_objects["motorcycle"]
+    assert motorcycle["distance_man"] == 0.5
+    assert motorcycle["distance_woman"] == 0.3
+    assert motorcycle["gs_man"] == pytest.approx(score_of_man)
+    assert motorcycle["gs_woman"] == pytest.approx(score_of_woman)
+    assert motorcycle["to_man"] == pytest.approx(score_of_man / (score_of_man + score_of_woman))
 
 
-def test_a_caption_without_any_score_estimates_no_gender_by_object_either():
-    """The caption is so improbable, and so far from the object, that both scores round to 0.
+def test_an_estimation_counts_for_each_object_the_captions_whose_gender_it_found(summary_of_objects):
+    """The man of "a man rides", on a motorcycle, is estimated rightly.
 
-    That is no tie: the caption's row names no gender.
+    The caption of a kitchen is of somebody masked, of whom no gender is right or wrong.
     """
-    sims = {"a man rides": -0.9, "a woman rides": -0.95}
-    objects = {"x": (Detected("motorcycle", confidence=0.01),)}
-    captions = [caption("1", "a man rides", "x")]
+    motorcycle = summary_of_objects["motorcycle"]
+    assert motorcycle["n_correct_man"] == 1
+    assert motorcycle["n_correct_woman"] == 0
+    assert motorcycle["to_man_by_n_correct"] == 1 / (1 + 0)
 
-    report = audit_gender_score(captions, objects, scorer(sims, prior=1e-30), mode="ge")
+    kitchen = summary_of_objects["kitchen"]
+    assert kitchen["n_correct_man"] == 0
+    assert kitchen["n_correct_woman"] == 0
+
+
+def test_an_estimation_has_the_published_ratios_of_an_object_beside_its_own(summary_of_objects):
+    """The Gender Score's poster has ratios of objects: of a motorcycle .84 to man and .15 to woman.
+
+    They are of the captioner Vilbert, which the estimation names.
+    """
+    motorcycle = summary_of_objects["motorcycle"]
+
+    assert motorcycle["published_to_man"] == 0.84
+    assert motorcycle["published_to_woman"] == 0.15
+
+
+def test_a_caption_whose_scores_are_both_0_counts_as_no_estimated_gender():
+    """A caption "a man rides" is so improbable (1e-30), and so unlike its object, that its scores round to 0.
+
+    They are equal, but this is no tie, which would go to man: the caption's row names no gender, and the
+    motorcycle of its image has no correct one.
+    """
+    similarity_of_text = {"a man rides": -0.9, "a woman rides": -0.95}
+    objects = {"x": (Detected("motorcycle", confidence=0.01),)}
+    captions = [caption("1", "a man rides", image="x")]
+
+    report = audit_gender_score(captions, objects, scorer(similarity_of_text, prior=1e-30), mode="ge")
 
     assert report.data["predicted"].tolist() == [None]
-    (ride,) = report.record["summary"]["by_object"]
-    assert (ride["gs_man"], ride["gs_woman"]) == (0, 0)
-    assert (ride["n_correct_man"], ride["n_correct_woman"]) == (0, 0)
+    (motorcycle,) = report.record["summary"]["by_object"]
+    assert motorcycle["gs_man"] == 0
+    assert motorcycle["gs_woman"] == 0
+    assert motorcycle["n_correct_man"] == 0
+    assert motorcycle["n_correct_woman"] == 0
 
 
 def test_examples_show_the_gender_that_was_estimated(estimated_genders):
@@ -196,8 +228,11 @@ def test_examples_show_the_gender_that_was_estimated(estimated_genders):
     assert examples == [("man", "motorcycle"), ("woman", "kitchen"), ("woman", "table")]
 
 
-def test_examples_of_the_poster_are_shown_too(estimated_genders):
-    """Its first example has similarities of .44 with man and .46 with woman, and both scores are .45."""
+def test_an_estimation_shows_the_published_examples_beside_its_own(estimated_genders):
+    """The Gender Score's poster has examples without the name of their captioner.
+
+    The first has similarities of .44 with man and .46 with woman, and both scores are .45.
+    """
     title = "Examples of the poster, whose captioner it does not name"
 
     first, *_others = rows_titled(estimated_genders, title)

@@ -87,9 +87,17 @@ def test_score_and_map_of_a_network_that_pools_by_the_mean_are_the_oracles(oracl
 
 
 def test_a_map_is_enlarged_bicubically_and_its_negative_values_are_cut(oracle):
+    """A map of 4 x 4 places is enlarged to 8 x 8 pixels.
+
+    The oracle enlarged the same map. Between places, bicubic curves may fall below 0, which a map must not.
+    """
     case = oracle["cases"]["cosine"]
-    enlarged = activation.enlarged(np.array(case["cam"]), 8)
-    np.testing.assert_allclose(enlarged, np.maximum(case["cam_bicubic_8x8"], 0), rtol=1e-6, atol=1e-6)
+    map_of_places = np.array(case["cam"])
+
+    enlarged = activation.enlarged(map_of_places, 8)
+
+    expected = np.maximum(case["cam_bicubic_8x8"], 0)
+    np.testing.assert_allclose(enlarged, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_score_and_map_of_a_network_that_pools_by_attention_are_the_oracles(oracle):
@@ -243,13 +251,18 @@ def test_a_text_of_more_tokens_than_clip_takes_is_not_mapped(clip_folder):
         embed(sixteen_letters)
 
 
-def test_networks_that_cannot_be_mapped_are_refused(tmp_path):
-    """One is a CLIP without its tokenizer, the other one is no CLIP."""
+def test_a_clip_without_its_tokenizer_cannot_be_mapped(tmp_path):
+    """A map is of an image and a text, which the tokenizer would cut into tokens."""
     clip_without_tokenizer = tiny_checkpoint("clip", tmp_path / "bare")
-    siglip = tiny_checkpoint("siglip", tmp_path / "siglip")
 
     with pytest.raises(BackboneError, match="tokenizer"):
         activation.clip_to_map(str(clip_without_tokenizer), cpu())
+
+
+def test_a_network_that_is_no_clip_cannot_be_mapped(tmp_path):
+    """SigLIP embeds images and texts too, but has other layers."""
+    siglip = tiny_checkpoint("siglip", tmp_path / "siglip")
+
     with pytest.raises(BackboneError, match="siglip"):
         activation.clip_to_map(str(siglip), cpu())
 
@@ -332,11 +345,16 @@ def map_images(clip_folder, capsys, obygaze):
     return map_images
 
 
-def test_the_command_keeps_the_maps_that_it_shows(lab, map_images):
-    code, out, _ = map_images("stills.csv", "--json")
+def test_the_command_gradcam_writes_maps_of_the_pairs_that_it_prints(lab, map_images):
+    """It maps the images of stills.csv, each by each of some words, into the file m.zarr.
+
+    A pair is an image and a text, with its score, the cosine of their embeddings.
+    """
+    code, printed, _ = map_images("stills.csv", "--json")
+
     assert code == 0
     maps = read_maps(lab / "m.zarr")
-    assert json.loads(out)["pairs"] == [dict(pair) for pair in maps.pairs]
+    assert json.loads(printed)["pairs"] == [dict(pair) for pair in maps.pairs]
     assert maps.about["score"] == "cosine"
 
 
@@ -352,22 +370,33 @@ def cut_in_half(path):
     path.write_bytes(data[: len(data) // 2])
 
 
-def test_a_film_or_a_damaged_image_is_named_and_the_maps_that_are_there_are_kept(lab, map_images):
+def test_a_manifest_of_films_is_refused_and_maps_that_were_made_before_are_kept(lab, map_images):
     """The command has mapped the images `warm` and `cold` into m.zarr, and is to replace these maps.
 
-    First its manifest names films, `cold` the first of them; then the image `warm` is cut.
+    Its manifest names films now, `cold` the first of them.
     """
     map_images("stills.csv")
     maps_before = read_maps(lab / "m.zarr")
-
     name_films_in_place_of_images(lab / "stills.csv", lab / "films.csv")
+
     exit_code, _, errors = map_images("films.csv", "--force")
+
     assert exit_code == 1
     assert "cold" in errors
+    assert read_maps(lab / "m.zarr").pairs == maps_before.pairs
 
+
+def test_a_damaged_image_is_named_and_maps_that_were_made_before_are_kept(lab, map_images):
+    """The command has mapped the images `warm` and `cold` into m.zarr, and is to replace these maps.
+
+    Meanwhile the file of `warm` was cut in half.
+    """
+    map_images("stills.csv")
+    maps_before = read_maps(lab / "m.zarr")
     cut_in_half(lab / "stills" / "warm.png")
+
     exit_code, _, errors = map_images("stills.csv", "--force")
+
     assert exit_code == 1
     assert "warm.png" in errors
-
     assert read_maps(lab / "m.zarr").pairs == maps_before.pairs

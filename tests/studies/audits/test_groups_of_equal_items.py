@@ -6,28 +6,46 @@ from obygaze_models.report import records
 from obygaze_studies.groups import audit_groups
 
 
-def ratings(*pairs):
-    """Items with a rating, two in each cell: a, b and so on."""
+def report_on_ratings(ratings_of_cell):
+    """Audit ratings by their cell, of which each has two items with these ratings: ("3", "3")."""
     items = {}
-    for cell, pair in zip("abcdef", pairs, strict=False):
-        for number, rating in enumerate(pair):
+    for cell, ratings in ratings_of_cell.items():
+        for number, rating in enumerate(ratings):
             items[f"{cell}{number}"] = {"cell_of_item": cell, "rating": rating}
-    return items
+    return audit_groups(items, outcome="rating", by=["cell_of_item"])
 
 
-@pytest.mark.parametrize("pairs", [[("3", "3"), ("4", "4")], [(".1", ".1"), ("2.7", "2.7"), ("4", "4")]])
-def test_two_equal_ratings_in_each_cell_are_no_certainty(pairs):
-    """Each cell had an interval of no width. The means stay, and a note says why there is no interval."""
-    report = audit_groups(ratings(*pairs), outcome="rating", by=["cell_of_item"])
+@pytest.mark.parametrize(
+    "ratings_of_cell",
+    [
+        {"a": ("3", "3"), "b": ("4", "4")},
+        {"a": (".1", ".1"), "b": ("2.7", "2.7"), "c": ("4", "4")},
+    ],
+    ids=["two cells", "three cells"],
+)
+def test_cells_of_two_equal_ratings_each_have_an_estimate_and_no_interval(ratings_of_cell):
+    """Nothing shows how far ratings differ within a cell: two may be equal by chance.
+
+    An interval of no width would say that the mean is certain. So there is none, and a note says why.
+    """
+    report = report_on_ratings(ratings_of_cell)
 
     rows = records(report.data)
-    assert [row["estimate"] for row in rows] == pytest.approx([float(pair[0]) for pair in pairs], abs=1e-4)
-    assert [row["low"] for row in rows] == [row["high"] for row in rows] == [None] * len(pairs)
+    rating_of_cells = [float(ratings[0]) for ratings in ratings_of_cell.values()]
+    assert [row["estimate"] for row in rows] == pytest.approx(rating_of_cells, abs=1e-4)
+    for row in rows:
+        assert row["low"] is None
+        assert row["high"] is None
     assert any("how far items differ is unknown" in note for note in report.notes)
 
 
-def test_one_pair_of_unlike_ratings_gives_all_cells_an_interval():
-    report = audit_groups(ratings(("3", "3"), ("4", "5")), outcome="rating", by=["cell_of_item"])
+def test_one_cell_with_unlike_ratings_gives_all_cells_an_interval():
+    """Cell a has two equal ratings, and b has 4 and 5, which differ by 1.
+
+    How far ratings differ is taken to be the same in all cells. As it is known of two ratings alone, the
+    intervals are wider than 1.
+    """
+    report = report_on_ratings({"a": ("3", "3"), "b": ("4", "5")})
 
     for row in records(report.data):
         assert row["high"] - row["low"] > 1
@@ -36,7 +54,7 @@ def test_one_pair_of_unlike_ratings_gives_all_cells_an_interval():
 
 def test_equal_answers_of_a_share_keep_their_interval():
     """How far answers of 0 and 1 differ is known from their share."""
-    report = audit_groups(ratings(("0", "0"), ("1", "1")), outcome="rating", by=["cell_of_item"])
+    report = report_on_ratings({"a": ("0", "0"), "b": ("1", "1")})
 
     for row in records(report.data):
         assert row["high"] - row["low"] > 0.3

@@ -71,10 +71,13 @@ def test_the_embedding_is_that_of_the_pixels_in_the_file(store, drawn, weights):
     assert group.provenance["sampling"] == {"policy": "uniform", "n": 1}
 
 
-def test_stills_and_videos_are_not_mixed(tmp_path):
+def test_an_extraction_of_images_and_videos_into_one_store_is_refused_by_a_name_of_each(tmp_path):
+    """An image has one frame and a video has many, so that a store would hold vectors of two kinds."""
     clips = (Clip("a", "m", "a.png"), Clip("b", "m", "b.mp4"))
+    backbone = load_backbone("descriptors", n_frames=1)
+
     with pytest.raises(ExtractError, match=r"a\.png.*b\.mp4"):
-        Job(Manifest(clips, tmp_path), "mixed", (load_backbone("descriptors", n_frames=1),))
+        Job(Manifest(clips, tmp_path), "mixed", (backbone,))
 
 
 def probabilities_by_transformers(weights, store):

@@ -15,30 +15,43 @@ read_confidences = partial(read_rows, needed=["image_id", "p_c"], numbers=["p_c"
 
 
 def test_commas_quotes_and_line_ends_in_cells_are_kept(tmp_path):
+    """The table begins with a byte order mark, as spreadsheets write it. Quotes in a cell are doubled."""
     path = written(tmp_path / "table.csv", b'\xef\xbb\xbfa,b\r\n"x, ""y""","1\n2"\r\n')
+
     assert read_rows(path, ["a", "b"]) == ({"a": 'x, "y"', "b": "1\n2"},)
 
 
-def test_items_are_named_by_item_id_or_image_id(tmp_path):
-    path = tmp_path / "items.csv"
-    for name in ("item_id", "image_id"):
-        path.write_text(f"{name},side\ni1,X\n", encoding="utf-8")
-        assert read_items(path)["i1"]["side"] == "X"
+@pytest.mark.parametrize("name", ["item_id", "image_id"])
+def test_items_are_named_by_item_id_or_image_id(tmp_path, name):
+    """The column with the ids of the items may have either heading."""
+    path = written(tmp_path / "items.csv", f"{name},side\ni1,X\n")
+
+    assert read_items(path)["i1"]["side"] == "X"
 
 
 def test_equal_letters_in_two_unicode_forms_and_spaces_around_them_are_one_value(tmp_path):
-    path = tmp_path / "items.csv"
-    path.write_text("item_id,side\na,e\u0301 X\nb, \u00e9  X \n", encoding="utf-8")
+    """The letter is written as e with an accent behind it, and as one character; spaces differ too."""
+    path = written(tmp_path / "items.csv", "item_id,side\na,e\u0301 X\nb, \u00e9  X \n")
+
     assert {row["side"] for row in read_items(path).values()} == {"\u00e9 X"}
 
 
-def test_a_list_is_one_name_a_line(tmp_path):
-    assert read_names(written(tmp_path / "o.txt", "cat\n\nmotor scooter \n")) == ("cat", "motor scooter")
+def test_a_list_has_one_name_a_line_which_may_be_of_several_words(tmp_path):
+    """Empty lines, and spaces at the end of a line, don't count."""
+    path = written(tmp_path / "objects.txt", "cat\n\nmotor scooter \n")
+
+    assert read_names(path) == ("cat", "motor scooter")
 
 
-def test_ratings_are_read_as_declared_with_their_gaps(tmp_path):
+def test_ratings_are_numbers_and_a_missing_one_is_nan(tmp_path):
+    """A table of ratings has a column for each rater, r1 and r2; the ids of items may stand between them.
+
+    The second item has no rating by r1.
+    """
     path = written(tmp_path / "ratings.csv", "r1,item_id,r2\n1,i1,0\n,i2,1\n")
+
     first, second = read_ratings(path)
+
     assert first == {"r1": 1.0, "item_id": "i1", "r2": 0.0}
     assert math.isnan(second["r1"])
     assert second["r2"] == 1.0

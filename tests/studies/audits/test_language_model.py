@@ -41,17 +41,21 @@ def model(folder):
 
 @pytest.fixture
 def copy_spoilt(folder, tmp_path):
-    """Copy the checkpoint and spoil it: file -> its new text, or None to leave it out."""
+    """Return a function that copies the checkpoint of the tiny GPT-2 with changed files."""
 
-    def copy(**changes):
+    def copy_spoilt(**text_of_file):
+        """Give files (named without ending) another text, or remove those of None; return the folder."""
         for path in folder.iterdir():
             (tmp_path / path.name).write_bytes(path.read_bytes())
-        for name, text in changes.items():
-            path = next(one for one in tmp_path.iterdir() if one.stem == name)
-            path.unlink() if text is None else path.write_text(text, encoding="utf-8")
+        for name, text in text_of_file.items():
+            (path,) = [path for path in tmp_path.iterdir() if path.stem == name]
+            if text is None:
+                path.unlink()
+            else:
+                path.write_text(text, encoding="utf-8")
         return str(tmp_path)
 
-    return copy
+    return copy_spoilt
 
 
 def probabilities_one_by_one(model, text):
@@ -122,7 +126,8 @@ def test_texts_scored_together_get_what_they_get_alone(model):
     assert together == pytest.approx(alone, rel=1e-5)
 
 
-def test_a_text_scored_again_gets_the_same_to_the_last_bit(model):
+def test_a_text_scored_again_gets_the_same_prior_to_the_last_bit(model):
+    """So an interrupted run that scores a text again ends with the same table."""
     tokens = model.tokens("a man")
 
     assert model.score([tokens]) == model.score([tokens])
@@ -163,10 +168,17 @@ def test_a_folder_that_is_no_language_models_is_refused(copy_spoilt, changes, me
         language_model(path, compute=cpu())
 
 
-def test_the_end_token_stands_in_for_a_begin_token_that_is_missing(copy_spoilt, model):
-    other = language_model(copy_spoilt(tokenizer_config='{"bos_token": null}'), compute=cpu())
-    assert other.begin == 0
-    assert other.score([other.tokens("a man")]) == model.score([model.tokens("a man")])
+def test_a_model_without_a_begin_token_begins_texts_with_its_end_token(copy_spoilt, model):
+    """GPT-2 has one token, of number 0, for the begin and the end of a text.
+
+    In a copy, the configuration names no begin token. It must score a text as the model itself.
+    """
+    model_without_begin = language_model(copy_spoilt(tokenizer_config='{"bos_token": null}'), compute=cpu())
+
+    end_token = 0
+    assert model_without_begin.begin == end_token
+    scores = model_without_begin.score([model_without_begin.tokens("a man")])
+    assert scores == model.score([model.tokens("a man")])
 
 
 BEGIN, END, A, MAN = 1, 2, 3, 4
@@ -247,6 +259,7 @@ def test_weights_that_are_not_the_networks_are_refused(copy_spoilt):
 
 
 @pytest.mark.parametrize("source", ["random:0", "no/such/folder"])
-def test_a_source_that_is_no_model_is_refused(source):
+def test_random_weights_and_a_folder_that_does_not_exist_are_refused_as_language_models(source):
+    """Priors by random weights would mean nothing."""
     with pytest.raises(BackboneError):
         language_model(source, compute=cpu())

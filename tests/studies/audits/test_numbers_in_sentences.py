@@ -15,11 +15,13 @@ def sentence_of(wording, **values):
 
 @pytest.mark.parametrize(("n", "sentence"), [(0, "0 maps"), (1, "1 map"), (1200, "1,200 maps")])
 def test_a_number_has_its_noun_in_the_singular_or_plural(n, sentence):
+    """In the sentence of an audit, "{n:map}" is to be filled with the number n and the noun "map"."""
     assert sentence_of("{n:map}", n=n) == sentence
 
 
 @pytest.mark.parametrize(("n", "sentence"), [(1, "1 test has a star"), (2, "2 tests have a star")])
 def test_a_noun_may_include_its_verb(n, sentence):
+    """In the sentence of an audit, the text behind a colon has the words for one and those for several."""
     assert sentence_of("{n:test has|tests have} a star", n=n) == sentence
 
 

@@ -16,23 +16,49 @@ IMAGES = ("i0", "i1", "i2")
 
 @pytest.fixture
 def stores(tmp_path, save_vectors):
-    """Texts along the axes; image k is mostly object k, and a little the next one."""
+    """Embeddings of three images, and of the texts of four objects, which lie along the four axes.
+
+    Image k is mostly object k, and a little the next one: i0 is (2, 1, 0, 0) but for its length.
+    """
     texts = {f"t{index}": text for index, text in enumerate(needed_texts(OBJECTS))}
     vectors = np.eye(4)[:3] + 0.5 * np.eye(4)[1:]
     images = read_embeddings(save_vectors(tmp_path / "images", IMAGES, 7 * vectors))
     return images, read_embeddings(save_vectors(tmp_path / "texts", texts, np.eye(4), texts=texts))
 
 
-def test_planted_objects_are_found_most_probable_first(stores):
-    """Of objects that are equally improbable, the first of the list is the third. Two objects are enough."""
-    rows = records(audit_objects(*stores, OBJECTS).data)
-    assert [(row["image_id"], row["object"]) for row in rows] == [
-        *(("i0", "motorcycle"), ("i0", "kitchen"), ("i0", "umbrella")),
-        *(("i1", "kitchen"), ("i1", "umbrella"), ("i1", "motorcycle")),
-        *(("i2", "umbrella"), ("i2", "tennis ball"), ("i2", "motorcycle")),
-    ]
-    first_of_i0, _, first_of_i1, *_ = records(audit_objects(*stores, OBJECTS[:2]).data)
-    assert (first_of_i0["object"], first_of_i1["object"]) == OBJECTS[:2]
+def objects_of_images(report):
+    """Return the objects that were found in each image, in the order of their rows."""
+    objects = {}
+    for row in records(report.data):
+        objects.setdefault(row["image_id"], []).append(row["object"])
+    return objects
+
+
+def test_the_three_most_probable_objects_of_an_image_are_listed_in_their_order(stores):
+    """Each image has two planted objects: i0 a motorcycle, and less so a kitchen, i1 a kitchen and so on.
+
+    Two other objects of the list are equally improbable: the one that stands first there is listed, the
+    motorcycle if it is one of them.
+    """
+    images, texts = stores
+
+    report = audit_objects(images, texts, ("motorcycle", "kitchen", "umbrella", "tennis ball"))
+
+    assert objects_of_images(report) == {
+        "i0": ["motorcycle", "kitchen", "umbrella"],
+        "i1": ["kitchen", "umbrella", "motorcycle"],
+        "i2": ["umbrella", "tennis ball", "motorcycle"],
+    }
+
+
+def test_a_list_of_two_objects_is_enough(stores):
+    """Of the two, the motorcycle is planted in image i0, and the kitchen in i1."""
+    images, texts = stores
+
+    objects = objects_of_images(audit_objects(images, texts, ("motorcycle", "kitchen")))
+
+    assert objects["i0"][0] == "motorcycle"
+    assert objects["i1"][0] == "kitchen"
 
 
 def test_probabilities_are_a_softmax_over_the_scaled_cosines(stores):
@@ -43,8 +69,15 @@ def test_probabilities_are_a_softmax_over_the_scaled_cosines(stores):
     assert [motorcycle["p_c"], kitchen["p_c"]] == pytest.approx(probabilities[:2])
 
 
-def test_improbable_objects_are_left_out_and_counted(stores):
-    report = audit_objects(*stores, OBJECTS, scale=1, minimum=0.9)
+def test_images_whose_objects_are_all_less_probable_than_the_minimum_are_counted(stores):
+    """Probabilities are a softmax over cosines; with the scale 1, those of four objects are nearly equal.
+
+    So none of them reaches .9 in any of the three images.
+    """
+    images, texts = stores
+
+    report = audit_objects(images, texts, OBJECTS, scale=1, minimum=0.9)
+
     assert report.data.empty
     assert "3 images have no object with a probability of 0.9 or more" in report.notes
 

@@ -22,11 +22,13 @@ c4,i2,a man riding a motorcycle
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
+    """A tiny GPT-2 with random weights."""
     return language_model(str(tiny_language_model(tmp_path_factory.mktemp("gpt2"))), compute=Compute("cpu"))
 
 
 @pytest.fixture
 def write_table(tmp_path):
+    """Return a function that writes a table of texts: of four captions with five texts, or another one."""
     return lambda text=CAPTIONS: written(tmp_path / "captions.csv", text)
 
 
@@ -48,16 +50,30 @@ class CountedModel:
         return self.model.score(texts)
 
 
-def test_every_text_is_listed_once_and_masks_become_both_genders(write_table):
-    where, record = texts_to_score(write_table())
-    assert list(where) == [
+def test_equal_texts_are_listed_once_and_a_mask_becomes_both_genders(write_table):
+    """Of four captions, the first and the last are equal. A mask stands for a man or a woman.
+
+    So the two captions with a mask are two texts each.
+    """
+    table = write_table(
+        "caption_id,image_id,caption\n"
+        "c1,i1,a man riding a motorcycle\n"
+        'c2,i1,"a <MASK>, riding"\n'
+        "c3,i2,a [MASK] on a road\n"
+        "c4,i2,a man riding a motorcycle\n"
+    )
+
+    texts, record = texts_to_score(table)
+
+    assert list(texts) == [
         "a man riding a motorcycle",
         "a man, riding",
         "a woman, riding",
         "a man on a road",
         "a woman on a road",
     ]
-    assert (record["rows"], record["masked"]) == (4, 2)
+    assert record["rows"] == 4
+    assert record["masked"] == 2
 
 
 @pytest.mark.parametrize(
@@ -141,8 +157,11 @@ def test_a_text_that_is_too_long_is_named_before_any_work(model, write_table, tm
 
 
 def test_priors_of_texts_with_quotes_and_any_line_breaks_are_read_as_they_were_written(tmp_path):
+    """They are kept in a table, by their text. A prior is the mean probability of its tokens, `lm_mean`."""
     texts = ("plain", 'a "b", c', "two\nlines", "two\r\nlines", "a\rb", " x ", "x\u2028y")
-    means = {text: 1 / (3 + number) for number, text in enumerate(texts)}
-    priors = {text: {"n_tokens": 1, "lm_mean": mean} for text, mean in means.items()}
-    write_priors(tmp_path / "lm.csv", priors, {})
-    assert read_priors(tmp_path / "lm.csv") == means
+    prior_of_text = {text: 1 / (3 + number) for number, text in enumerate(texts)}
+    measured = {text: {"n_tokens": 1, "lm_mean": prior} for text, prior in prior_of_text.items()}
+
+    write_priors(tmp_path / "lm.csv", measured, {})
+
+    assert read_priors(tmp_path / "lm.csv") == prior_of_text

@@ -66,9 +66,11 @@ def test_a_map_of_zeros_has_neither_a_share_nor_a_highest_place_in_a_region():
 
 @pytest.mark.parametrize(("columns", "is_hit"), [((2, 3), True), ((0, 2), False)])
 def test_a_region_is_hit_if_the_highest_place_of_the_map_is_in_it(columns, is_hit):
-    highest_at_1_2 = np.zeros((4, 4))
-    highest_at_1_2[1, 2] = 1
-    assert pointing_hit(highest_at_1_2, region(rows=(0, 2), columns=columns)) is is_hit
+    """The highest of 4 x 4 places is in row 1 and column 2. The region has rows 0 and 1, and some columns."""
+    map_of_places = np.zeros((4, 4))
+    map_of_places[1, 2] = 1
+
+    assert pointing_hit(map_of_places, region(rows=(0, 2), columns=columns)) is is_hit
 
 
 @pytest.fixture
@@ -101,29 +103,47 @@ def test_a_map_with_all_light_in_a_region_has_its_share_and_hits_it(audit_of_cor
 
 
 def test_a_map_without_light_is_called_empty_and_has_no_share(audit_of_corner):
-    _, _, dark = records(audit_of_corner.data)
+    """A map shows which places of an image a network looked at. That of the image `dark` is 0 everywhere.
+
+    Its share in a region would be 0 / 0, and its highest place (peak, 0) can't be said to hit the region.
+    """
+    _top, _low, dark = records(audit_of_corner.data)
+
     assert dark["empty"]
     assert dark["peak"] == 0.0
-    assert (dark["share"], dark["hit"]) == (None, None)
+    assert dark["share"] is None
+    assert dark["hit"] is None
 
 
 def test_a_group_has_the_means_of_its_maps_that_are_not_empty(audit_of_corner):
     """Of three maps one is empty, one hits the corner and one does not."""
     top, low, _ = records(audit_of_corner.data)
     (group,) = audit_of_corner.record["summary"]["groups"]
-    assert (group["n_maps"], group["n_empty"]) == (3, 1)
+    assert group["n_maps"] == 3
+    assert group["n_empty"] == 1
     assert group["share_of_hits"] == 1 / 2
     assert group["mean_share"] == pytest.approx((top["share"] + low["share"]) / 2)
 
 
 def test_the_mean_of_three_stretched_maps_without_overlap_is_at_most_a_third(maps_of_three_images):
-    assert mean_stretched(maps_of_three_images.by_group()["g"]).max() == pytest.approx(1 / 3, abs=1e-3)
+    """Of three maps, one has light in the top left, one in the bottom right, and one is empty.
+
+    Each is stretched to the range from 0 to 1, so that no place of their mean has more than (1 + 0 + 0) / 3.
+    """
+    maps = maps_of_three_images.by_group()["g"]
+
+    assert mean_stretched(maps).max() == pytest.approx(1 / 3, abs=1e-3)
 
 
-def test_without_regions_there_is_a_row_a_pair(maps_of_three_images):
-    results = audit_maps(maps_of_three_images)
-    assert [row["image_id"] for row in records(results.data)] == ["top", "low", "dark"]
-    assert {row["roi"] for row in records(results.data)} == {None}
+def test_an_audit_without_regions_has_a_row_for_each_map(maps_of_three_images):
+    """A map is of a pair of an image and a text. Three images have a map each, and so a row.
+
+    With regions there would be a row for each region of an image, with its name as `roi`.
+    """
+    rows = records(audit_maps(maps_of_three_images).data)
+
+    assert [row["image_id"] for row in rows] == ["top", "low", "dark"]
+    assert [row["roi"] for row in rows] == [None, None, None]
 
 
 def bytes_of_files(folder):
@@ -158,9 +178,13 @@ def test_maps_that_were_stored_are_read_as_they_were_and_give_the_same_audit(map
     assert to_json(audit_maps(maps, regions)) == to_json(audit_maps(maps_of_three_images, regions))
 
 
-def test_maps_that_are_not_there_are_neither_read_nor_replaced(tmp_path):
+def test_maps_that_do_not_exist_are_refused_by_their_name(tmp_path):
     with pytest.raises(StoreError, match=r"m\.zarr"):
         read_maps(tmp_path / "m.zarr")
+
+
+def test_a_folder_that_holds_no_maps_is_not_replaced_by_maps_even_by_force(tmp_path):
+    """Only maps that were written before may be replaced, and this is a folder of something else."""
     with pytest.raises(StoreError):
         check_maps_free(tmp_path, force=True)
 
@@ -224,6 +248,7 @@ NINE_OF_5000_DIGITS = "9".zfill(5000)
     ids=["no height", "beyond the map", "before the map", "half a pixel", "a number of 5000 digits"],
 )
 def test_a_region_that_is_no_box_in_the_map_is_refused(tmp_path, box):
+    """A region is a box in pixels: its first row and column, and those behind its last ones."""
     path = tmp_path / "roi.csv"
     path.write_text(f"image_id,roi,y0,x0,y1,x1\ni,face,{box}\n", encoding="utf-8")
     with pytest.raises(AuditError, match=r"roi\.csv.*face of i"):

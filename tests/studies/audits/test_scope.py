@@ -24,13 +24,23 @@ GENERATOR = re.compile(
 """Names of what makes images, or judges them as the paper's experiment did."""
 
 
-def generators(source):
-    """Name what in a module could generate: names, texts without spaces, calls of `generate`."""
-    called = re.findall(r"\.generate\(", source)
+def generators_in(source):
+    """List what in a module's source text could generate images or texts.
+
+    These are names, and texts without spaces such as the name of a network, that `GENERATOR` matches, and
+    calls of a method `generate`. Sentences, which have spaces, may speak of generating.
+    """
+    calls = re.findall(r"\.generate\(", source)
     if not GENERATOR.search(source):  # most modules: no need of their tokens
-        return called
-    tokens = [one for one in generate_tokens(StringIO(source).readline) if one.type in {NAME, STRING}]
-    return [one.string for one in tokens if " " not in one.string and GENERATOR.search(one.string)] + called
+        return calls
+
+    named = []
+    for token in generate_tokens(StringIO(source).readline):
+        is_name_or_text = token.type in {NAME, STRING}
+        is_sentence = " " in token.string
+        if is_name_or_text and not is_sentence and GENERATOR.search(token.string):
+            named.append(token.string)
+    return named + calls
 
 
 @pytest.mark.parametrize(
@@ -45,30 +55,65 @@ def generators(source):
         "from nsfw_detector import predict",
     ],
 )
-def test_the_guard_sees_a_generator(source):
-    """Such a module could make images or texts, which is out of the project's scope."""
-    assert generators(source)
+def test_source_text_that_could_generate_images_or_texts_is_recognised(source):
+    """Such a module is out of the project's scope; `generators_in` lists what of it could generate."""
+    assert generators_in(source)
 
 
-def test_the_guard_passes_what_only_measures():
-    code = "import transformers\nrng = default_rng(0)\nstate.generate_state(4)\n'no image is generated here'"
-    assert generators(code) == []
-    assert generators("unclipped = 3") == []
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import transformers",
+        "rng = default_rng(0)",
+        "state.generate_state(4)",
+        "'no image is generated here'",
+        "unclipped = 3",
+    ],
+    ids=[
+        "a library that has generators too",
+        "random numbers",
+        "states of random numbers",
+        "a sentence that speaks of generating",
+        "a word that contains the name of a generator, unCLIP",
+    ],
+)
+def test_source_text_that_only_resembles_a_generator_is_not_taken_for_one(source):
+    """None of these can make an image or a text, so that `generators_in` lists nothing."""
+    assert generators_in(source) == []
 
 
-def test_no_module_imports_names_or_calls_a_generator():
+def test_no_module_of_the_project_could_generate_images_or_texts():
+    """The project measures images and texts that exist. All modules of packages and benchmarks are searched.
+
+    None may import a generator of images or texts, such as Stable Diffusion, or name one, or call `generate`.
+    """
     modules = [path for folder in ("obygaze*", "benchmarks") for path in ROOT.glob(f"{folder}/**/*.py")]
     assert len(modules) > 100
-    result = {str(path): generators(path.read_text(encoding="utf-8")) for path in modules}
-    assert {path: names for path, names in result.items() if names} == {}
+
+    generators_of_module = {}
+    for path in modules:
+        generators = generators_in(path.read_text(encoding="utf-8"))
+        if generators:
+            generators_of_module[str(path)] = generators
+
+    assert generators_of_module == {}
 
 
-def test_no_dependency_is_a_generator():
+def test_no_dependency_of_the_project_is_a_generator_of_images():
+    """Searched are the names of all required and optional packages, and of those with constraints.
+
+    `GENERATOR` matches names such as diffusers. There are more than 40 names, or they would not be read.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    requirements = sum(project["optional-dependencies"].values(), project["dependencies"])
+    requirements = list(project["dependencies"])
+    for requirements_of_extra in project["optional-dependencies"].values():
+        requirements += requirements_of_extra
     requirements += (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     assert len(requirements) > 40
-    names = [re.split(r"[<>=;\[ ]", requirement)[0] for requirement in requirements]
+
+    name_ends = r"[<>=;\[ ]"  # where a version, a condition or an extra begins
+    names = [re.split(name_ends, requirement)[0] for requirement in requirements]
+
     assert [name for name in names if GENERATOR.search(name)] == []
 
 
@@ -100,10 +145,17 @@ def test_importing_the_audits_loads_no_library_of_networks():
     assert not packages & NETWORKS
 
 
-def test_no_prompt_is_about_an_age():
-    for variant in ("code", "paper"):
-        words = {word for row in prompt_rows(variant) for word in row["text"].lower().split()}
-        assert not words & {"girl", "boy", "teenage", "teenager", "child", "year", "years", "old", "young"}
+@pytest.mark.parametrize("variant", ["code", "paper"])
+def test_no_prompt_of_the_association_tests_is_about_an_age(variant):
+    """The prompts are texts with which images are compared, as in the audited paper or in its code.
+
+    The paper's experiment that generates images by age is out of the project's scope.
+    """
+    words_on_ages = {"girl", "boy", "teenage", "teenager", "child", "year", "years", "old", "young"}
+
+    words_of_prompts = {word for row in prompt_rows(variant) for word in row["text"].lower().split()}
+
+    assert not words_of_prompts & words_on_ages
 
 
 def test_the_page_on_audits_says_that_generating_is_not_built():
@@ -119,8 +171,12 @@ def test_a_page_of_a_task_says_that_nothing_generates_images_and_links_the_scope
     assert "docs/audits/README.md#scope" in text or "../audits/README.md#scope" in text
 
 
-def test_the_file_of_tests_that_docs_audits_eat_md_shows_can_be_read(tmp_path):
-    text = (DOCS / "eat.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
-    (tmp_path / "tests.json").write_text(shown, encoding="utf-8")
-    assert read_tests(tmp_path / "tests.json")[0].name == "smiles"
+def test_the_file_of_association_tests_that_docs_audits_eat_md_shows_can_be_read(tmp_path):
+    """The page has one block of JSON: a file of tests of one's own, the first of which is called smiles."""
+    page = (DOCS / "eat.md").read_text(encoding="utf-8")
+    (shown_file,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "tests.json").write_text(shown_file, encoding="utf-8")
+
+    first_test, *_ = read_tests(tmp_path / "tests.json")
+
+    assert first_test.name == "smiles"

@@ -12,6 +12,7 @@ TEXTS = {"t1": "a man", "t2": "a woman", "t3": "a dog"}
 
 
 def seal_store_of_texts(folder, texts=TEXTS, **changes):
+    """Seal a store of embeddings of t1, t2 and t3, with their texts, or without any if `texts` is None."""
     return save_vectors_to(folder / "texts", TEXTS, np.eye(3, 4), texts=texts, **changes)
 
 
@@ -21,11 +22,19 @@ def ids_of_texts(folder, table=None):
     return read_embeddings(folder / "texts").text_ids(id_of_text)
 
 
-def test_the_ids_of_texts_are_those_of_the_store_which_a_table_may_not_contradict(tmp_path):
+def test_the_ids_of_texts_are_those_of_the_store_which_embedded_them(tmp_path):
+    """A text that could not be embedded, here t3, has its id too: an audit that needs it names its reason."""
     seal_store_of_texts(tmp_path, failed={"t3": "no token"})
-    assert ids_of_texts(tmp_path) == {text: name for name, text in TEXTS.items()}
+
+    assert ids_of_texts(tmp_path) == {"a man": "t1", "a woman": "t2", "a dog": "t3"}
+
+
+def test_a_table_that_gives_an_id_another_text_than_the_store_is_refused(tmp_path):
+    """In the store t2 is "a woman", and in the table "a girl"; both texts are named."""
+    seal_store_of_texts(tmp_path)
+
     with pytest.raises(AuditError, match=r"t2.*'a girl'.*'a woman'"):
-        ids_of_texts(tmp_path, {"t2": "a girl"})
+        ids_of_texts(tmp_path, table={"t2": "a girl"})
 
 
 def test_a_table_has_to_choose_which_of_two_equal_texts_is_used(tmp_path):
@@ -39,9 +48,12 @@ def test_a_table_has_to_choose_which_of_two_equal_texts_is_used(tmp_path):
     assert ids == {"a man": "t3", "a woman": "t2"}
 
 
-def test_a_store_without_texts_needs_a_table(tmp_path):
+def test_a_store_that_does_not_know_its_texts_needs_a_table_of_them(tmp_path):
+    """The store has embeddings with ids alone. A table (`--text-items`) says which text an id stands for."""
     seal_store_of_texts(tmp_path, texts=None)
+
     with pytest.raises(AuditError, match="--text-items"):
         ids_of_texts(tmp_path)
-    result = ids_of_texts(tmp_path, TEXTS)
-    assert result == {text: name for name, text in TEXTS.items()}
+
+    ids = ids_of_texts(tmp_path, table={"t1": "a man", "t2": "a woman", "t3": "a dog"})
+    assert ids == {"a man": "t1", "a woman": "t2", "a dog": "t3"}

@@ -60,8 +60,10 @@ def published_counts_and_items(shared_data):
 
 
 def test_the_words_of_each_emotion_are_those_of_the_authors_code(oracle):
-    word_lists = {emotion: list(words) for emotion, words in EMOTION_WORDS.items()}
-    assert word_lists == oracle["captions"]["word_lists"]
+    """The package has lists of words of anger, sadness and happiness; the oracle copied the authors'."""
+    words_of_emotion = {emotion: list(words) for emotion, words in EMOTION_WORDS.items()}
+
+    assert words_of_emotion == oracle["captions"]["word_lists"]
 
 
 @pytest.fixture(scope="module")
@@ -171,23 +173,41 @@ def test_only_full_stops_and_commas_are_stripped():
     assert tokens("Sad, sad. SAD! sad-faced isn't") == ["sad", "sad", "sad!", "sad-faced", "isn't"]
 
 
-def test_occurrences_and_captions_are_counted_apart():
-    """The caption "sad sad." has two occurrences.
-
-    One of three captions has any, and 2 / 3 are 2000 / 3 per 1000 captions.
-    """
-    items = {"i": {"emotion": "sadness", "level": "high", "condition": "c"}}
-    counts = find_words([("i", "sad sad."), ("i", "happy"), ("i", ""), ("other", "sad")], EMOTION_WORDS)
-    results = audit_words(counts, items, min_total=0)
-    (row,) = records(results.data)
-
-    assert (row["n_captions"], row["count"], row["captions_with_any"]) == (3, 2, 1)
-    assert row["per_1000"] == pytest.approx(2000 / 3)
-    assert results.record["summary"]["images_without_item"] == ["other"]
-    assert results.record["summary"]["word_totals"]["sad"] == 3
-
-
 ITEM = {"emotion": "sadness", "level": "high", "condition": "c"}
+"""A row of the table of images: which emotion is shown, how strongly, and in which condition."""
+
+
+@pytest.fixture
+def audit_of_sad_captions():
+    """An audit of image i, which shows sadness, and of an image `other` that is not in the table of images.
+
+    Image i has three captions: with the word sad twice, with another word, and without a word.
+    """
+    words = find_words([("i", "sad sad."), ("i", "happy"), ("i", ""), ("other", "sad")], EMOTION_WORDS)
+    return audit_words(words, {"i": ITEM}, min_total=0)  # words count however rare they are
+
+
+def test_a_word_that_is_twice_in_a_caption_counts_twice_and_the_caption_once(audit_of_sad_captions):
+    """Of three captions of an image, one is "sad sad.". Two words in 3 captions are 2000 / 3 in 1000."""
+    (row,) = records(audit_of_sad_captions.data)
+
+    assert row["n_captions"] == 3
+    assert row["count"] == 2
+    assert row["captions_with_any"] == 1
+    assert row["per_1000"] == pytest.approx(2000 / 3)
+
+
+def test_captions_of_an_image_that_is_not_in_the_table_count_in_totals_alone(
+    audit_of_sad_captions,
+):
+    """The word sad is twice in captions of the image i, and once in that of the image `other`.
+
+    It is not known which emotion the latter shows, so that it has no row and is named.
+    """
+    summary = audit_of_sad_captions.record["summary"]
+
+    assert summary["images_without_item"] == ["other"]
+    assert summary["word_totals"]["sad"] == 2 + 1
 
 
 @pytest.mark.parametrize(

@@ -54,12 +54,21 @@ def test_a_bad_line_is_refused_with_its_number(write_training_file, bad_line):
         read_captions(path)
 
 
-def test_missing_and_empty_files_are_named(tmp_path, write_training_file):
-    with pytest.raises(FileNotFoundError):
+def test_annotations_of_a_folder_without_their_files_are_refused(tmp_path):
+    """LSMDC has a file of captions for each split, as LSMDC16_annos_training.csv; the folder is empty."""
+    with pytest.raises(FileNotFoundError, match=r"LSMDC16_annos_training\.csv"):
         read_annotations(tmp_path)
+
+
+def test_an_empty_file_of_captions_is_refused_by_its_name(write_training_file):
     with pytest.raises(TrainError, match=r"LSMDC16_annos_training\.csv"):
         read_captions(write_training_file(""))
+
+
+def test_a_file_of_film_titles_without_a_title_is_refused_by_its_name(tmp_path):
+    """Its only line is a comment, so that no film would be excluded from the training."""
     (tmp_path / "none.txt").write_text("# no title\n")
+
     with pytest.raises(TrainError, match=r"none\.txt"):
         read_titles(tmp_path / "none.txt")
 

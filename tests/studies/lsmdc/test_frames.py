@@ -29,26 +29,33 @@ from obygaze_studies.lsmdc.frame_cache import (
 from .corpus import picture, write_video
 
 PRESET = choose_preset("clip", ("clip",), size=32)
-ALL = 10**6
-"""More frames than any video has."""
+MORE_FRAMES_THAN_ANY_VIDEO_HAS = 10**6
 
-
-OTHERWISE_READ = {
+OPENCV_TAKES_OTHER_FRAMES = {
     "nasa_13013.mp4",  # has two video streams: ours takes the one that players take, OpenCV the other
     "corrupted.mp4",  # OpenCV delivers frames that a decoding in order does not have
 }
-"""Videos of which the original, which reads with OpenCV, takes other frames."""
+"""Videos of which the original code, which reads with OpenCV, takes other frames than ours."""
 
 
-def test_frames_of_real_videos_are_those_that_the_original_takes(oracle, shared_data):
-    """It takes a frame each second, by the rate without its fraction: of 29.97 frames a second, each 29th."""
+def test_frames_of_real_videos_are_those_that_the_original_code_takes(oracle, shared_data):
+    """The original takes a frame each second, by the frame rate without its fraction.
+
+    Of a video with 29.97 frames a second it takes frame 0, 29, 58 and so on. Recorded is, for each video, its
+    rate ("fps") and the number of frames taken.
+    """
     original = json.loads((oracle.folder / "frames_of_videos.json").read_text())["videos"]
-    for name in sorted(original.keys() - OTHERWISE_READ):
-        rate, n_taken = original[name]["fps"], original[name]["taken"]
+    for name in sorted(original.keys() - OPENCV_TAKES_OTHER_FRAMES):
+        rate = original[name]["fps"]
+        n_taken = original[name]["taken"]
         path = shared_data / "videos" / name
         assert frame_rate(path) == pytest.approx(rate), name
-        frames = sample_frames(path, PRESET.geometry, ALL)
-        assert frames.index.tolist() == [int(rate) * second for second in range(n_taken)], name
+
+        frames = sample_frames(path, PRESET.geometry, max_frames=MORE_FRAMES_THAN_ANY_VIDEO_HAS)
+
+        frames_from_one_to_the_next = int(rate)
+        expected = [frames_from_one_to_the_next * second for second in range(n_taken)]
+        assert frames.index.tolist() == expected, name
         assert frames.status == "ok", name
 
 
@@ -159,29 +166,51 @@ def test_clips_whose_lines_in_the_index_were_lost_are_decoded_again(filled_once,
 
 @pytest.mark.long
 def test_a_damaged_file_of_frames_is_named_and_is_made_anew_when_it_is_deleted(copy_of_cache, videos):
-    """The message says to delete it."""
+    """The file of the frames of clip a lacks its last byte. The message names it, and says to delete it.
+
+    Then filling the cache decodes this clip alone.
+    """
     cache = fill(copy_of_cache, videos).cache
     (frames_of_a,) = (copy_of_cache / "frames").rglob("a.npy")
     frames_of_a.write_bytes(frames_of_a.read_bytes()[:-1])
+
     with pytest.raises(TrainError, match=r"a\.npy"):
         cache.read("a")
+
     frames_of_a.unlink()
     assert fill(copy_of_cache, videos).n_decoded == 1
 
 
-def test_a_cache_of_another_size_or_with_a_damaged_recipe_is_refused(videos, tmp_path):
-    """A folder with what a killed process left of its first write becomes a cache."""
-    folder = tmp_path / "cache"
-    folder.mkdir()
-    (folder / f".{RECIPE}.0123456789ab.partial").touch()
-    assert not fill(folder, videos, stopped=lambda: True).entries  # it is stopped at once
-    assert (folder / RECIPE).is_file()
+def begin_cache(folder, videos):
+    """Make a cache in a folder, and stop before the first video is decoded: it has its recipe alone."""
+    begun = fill(folder, videos, stopped=lambda: True)
+    assert not begun.entries
+
+
+def test_a_folder_in_which_a_process_was_killed_at_its_first_write_becomes_a_cache(videos, tmp_path):
+    """The first write is that of the recipe, by which frames are made. A part of it lies in the folder."""
+    (tmp_path / f".{RECIPE}.0123456789ab.partial").touch()
+
+    begin_cache(tmp_path, videos)
+
+    assert (tmp_path / RECIPE).is_file()
+
+
+def test_a_cache_of_frames_of_another_size_is_refused(videos, tmp_path):
+    """The cache was made for frames of 32 pixels, and is to be filled with frames of 64."""
+    begin_cache(tmp_path / "cache", videos)
 
     with pytest.raises(TrainError, match="cache"):
-        fill(folder, videos, preset=choose_preset("clip", ("clip",), size=64))
-    (folder / RECIPE).write_text("{")
+        fill(tmp_path / "cache", videos, preset=choose_preset("clip", ("clip",), size=64))
+
+
+def test_a_cache_with_a_damaged_recipe_is_refused(videos, tmp_path):
+    """The recipe, a JSON object that says how the frames were made, is cut after its first character."""
+    begin_cache(tmp_path / "cache", videos)
+    (tmp_path / "cache" / RECIPE).write_text("{")
+
     with pytest.raises(TrainError, match="cache"):
-        fill(folder, videos)
+        fill(tmp_path / "cache", videos)
 
 
 def test_a_folder_with_files_of_something_else_does_not_become_a_cache(videos, tmp_path):
@@ -192,13 +221,12 @@ def test_a_folder_with_files_of_something_else_does_not_become_a_cache(videos, t
         fill(tmp_path / "full", videos)
 
 
-def test_an_error_names_the_video_that_is_not_there():
-    """No file has this name."""
+def test_a_video_that_does_not_exist_is_refused_by_its_name():
     with pytest.raises(VideoError, match=r"nowhere\.avi"):
         sample_frames(Path("nowhere.avi"), PRESET.geometry, max_frames=12)
 
 
-def test_an_error_names_the_video_that_states_no_frame_rate(videos):
+def test_a_video_that_states_no_frame_rate_is_refused_by_its_name(videos):
     """The file broken.avi has the first letters of an AVI file and no video."""
     with pytest.raises(VideoError, match=r"broken\.avi"):
         frame_rate(videos["broken"])
@@ -219,6 +247,7 @@ def test_a_clip_on_a_disk_that_fails_is_left_out_with_the_reason_of_the_disk(tmp
     frame_cache._decode_clip(task, SimpleNamespace(send=sent.append), geometry=None, max_frames=12)
 
     (record,) = sent
-    assert (record.clip_id, record.frames) == ("a", 0)
+    assert record.clip_id == "a"
+    assert record.frames == 0
     assert "Input/output error" in record.note
     assert not (tmp_path / "frames").exists()

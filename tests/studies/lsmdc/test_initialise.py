@@ -17,10 +17,14 @@ is_half = lazy_import("obygaze_studies.lsmdc.execution", "is_half")
 plan = lazy_import("obygaze_studies.lsmdc.plan")
 rules = lazy_import("obygaze_studies.lsmdc.step")
 
-GROUPS = ((0.5, 0.2), (1.0, 0.2), (0.5, 0.0), (1.0, 0.0))
-"""Rate and decay of the original's groups, at rate 1 and half of it for CLIP."""
+RATE_AND_DECAY_OF_GROUPS = ((0.5, 0.2), (1.0, 0.2), (0.5, 0.0), (1.0, 0.0))
+"""Of the original's four groups, at the rate 1, and half of it for CLIP.
+
+They are weights of CLIP, other weights, biases of CLIP and other biases.
+"""
 
 TINY = {"temporal_layers": 2, "max_frames": 8, "max_words": 12}
+"""The size of a temporal transformer that the oracle's CLIP fits."""
 
 
 @pytest.fixture(scope="module")
@@ -42,19 +46,23 @@ def test_every_initial_tensor_is_clips_or_an_identity(oracle, tensors):
         assert torch.equal(tensors[name], expected), name
 
 
-def test_groups_frozen_tensors_and_data_types_are_the_originals(oracle):
-    """A tensor is in a group with its learning rate and decay, is trained or frozen, and has 32 or 16 bits.
-
-    The oracle says so of each tensor of the original's network. The rate is 1 here, and half of it for the
-    tensors of CLIP.
-    """
+def test_a_tensor_learns_at_the_rate_and_decays_as_in_the_original_code(oracle):
+    """The original puts each tensor into one of four groups, which the oracle says of each by its name."""
     for name, facts in oracle.tensors.items():
-        expected_group = GROUPS[facts["group"]]
-        has_16_bits = facts["dtype_original"] == "float16"
+        expected = RATE_AND_DECAY_OF_GROUPS[facts["group"]]
+        assert rules.group_of(name, rate=1.0, clip_scale=0.5) == expected, name
 
-        assert rules.group_of(name, rate=1.0, clip_scale=0.5) == expected_group, name
+
+def test_the_tensors_that_are_trained_are_those_that_the_original_code_trains(oracle):
+    """The oracle says of each tensor whether the original trains it, or keeps it as it was in CLIP."""
+    for name, facts in oracle.tensors.items():
         assert rules.is_trained(name) == facts["trained"], name
-        assert is_half(name) == has_16_bits, name
+
+
+def test_the_tensors_in_float16_are_those_that_the_original_code_keeps_in_float16(oracle):
+    """The oracle has the data type of each tensor in the original: float32 or float16."""
+    for name, facts in oracle.tensors.items():
+        assert is_half(name) == (facts["dtype_original"] == "float16"), name
 
 
 def test_a_clip_in_the_hubs_format_is_loaded_under_the_names_of_openai(clip, tmp_path):
@@ -94,6 +102,7 @@ def test_a_clip_with_another_function_or_more_layers_than_its_weights_is_refused
 
 
 def test_random_weights_are_no_clip_to_train_from():
+    """The word random:0 stands for a network with random weights of seed 0; a training begins with CLIP's."""
     with pytest.raises(TrainError, match="CLIP"):
         plan.load_clip(find_weights("random:0"))
 
@@ -113,15 +122,31 @@ def tensors_of_clip(oracle):
     return plan.load_clip(find_weights(oracle.folder / "clip.safetensors"))
 
 
-def test_a_clip_that_does_not_fit_the_temporal_transformer_is_refused(tensors_of_clip):
-    """Usually it has 4 temporal layers and 32 words. Texts are projected to a width of 64."""
+def test_a_clip_with_fewer_blocks_than_the_temporal_transformer_is_refused(tensors_of_clip):
+    """The temporal transformer begins with copies of the blocks of CLIP's text network.
+
+    By default it has 4, and this CLIP has 3.
+    """
     with pytest.raises(TrainError, match="3 blocks"):
         plan.initial_tensors("clip", tensors_of_clip, max_frames=8, max_words=12)
+
+
+def test_a_clip_that_reads_shorter_texts_than_captions_are_is_refused(tensors_of_clip):
+    """By default captions have up to 32 tokens, and this CLIP has 20 positions for tokens."""
     with pytest.raises(TrainError, match="20 positions"):
         plan.initial_tensors("clip", tensors_of_clip)
+
+
+def test_a_clip_that_projects_pictures_to_another_width_than_texts_is_refused(tensors_of_clip):
+    """Texts become vectors of 64 numbers, and by the replaced tensor pictures become vectors of 32."""
     of_another_width = tensors_of_clip | {"visual.proj": torch.zeros(128, 32)}
+
     with pytest.raises(TrainError, match="64"):
         plan.initial_tensors("clip", of_another_width, **TINY)
-    without_projection = {name: value for name, value in tensors_of_clip.items() if name != "visual.proj"}
+
+
+def test_a_clip_without_the_projection_of_pictures_is_refused_with_the_tensors_name(tensors_of_clip):
+    del tensors_of_clip["visual.proj"]
+
     with pytest.raises(BackboneError, match=r"missing: clip\.visual\.proj"):
-        plan.initial_tensors("clip", without_projection, **TINY)
+        plan.initial_tensors("clip", tensors_of_clip, **TINY)

@@ -108,6 +108,12 @@ def test_the_first_step_changes_moments_but_no_parameter_as_its_rate_is_0():
     [("clip.a.weight", 0.5, 0.2), ("transformerClip.b.bias", 1.0, 0.0)],
     ids=["a weight of CLIP", "a bias beside CLIP"],
 )
-def test_a_tensors_name_decides_on_its_rate_and_decay(name, rate, decay):
-    rate_of_others, factor_for_clip = 1.0, 0.5
-    assert rules.group_of(name, rate_of_others, factor_for_clip) == (rate, decay)
+def test_tensors_of_clip_learn_at_a_lower_rate_and_biases_do_not_decay(name, rate, decay):
+    """The rate is 1, and half of it for CLIP, the names of whose tensors begin with "clip.".
+
+    Weights decay by .2 of the rate in a step.
+    """
+    group = rules.group_of(name, rate=1.0, clip_scale=0.5)
+
+    assert group.rate == rate
+    assert group.decay == decay

@@ -42,9 +42,12 @@ def test_published_ranks_and_measures_are_the_originals(oracle, scores, case, di
     }
 
 
-def test_a_score_that_is_not_a_number_is_refused(scores):
+def test_a_score_that_is_not_a_number_is_refused_with_its_sentence_and_clip(scores):
+    """In this case, all scores of a sentence with the clips are NaN. Sentence k is of clip k, of 23."""
+    clip_of_sentence = np.arange(23)
+
     with pytest.raises(TrainError, match=r"sentence \d+ and clip \d+"):
-        retrieval.measures(scores["nan_row"], np.arange(23))
+        retrieval.measures(scores["nan_row"], clip_of_sentence)
 
 
 def test_where_a_repeated_clip_is_one_column_each_sentence_has_one_rank_without_ties(scores):

@@ -38,28 +38,31 @@ RunFolder = lazy_import("obygaze_studies.lsmdc.state", "RunFolder")
 
 @pytest.fixture(scope="module", autouse=True)
 def saved_at_every_step():
+    """Let trainings write their state after every step; usually they do so after many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("obygaze_studies.lsmdc.run.SAVE_EVERY", 1)
         yield
 
 
 def files_of(folder):
+    """Return the bytes of the files in a folder by their names."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 @pytest.fixture(scope="module")
 def module_tmp(tmp_path_factory):
+    """A folder that all tests of this file share."""
     return tmp_path_factory.mktemp("runs")
 
 
 @pytest.fixture
 def uninterrupted_run(settings, module_tmp):
-    """Give a run that nothing interrupted, and what came of it; made once."""
+    """The settings of a training that ran to its end without a stop; `out` is its folder. It ran once."""
     out = module_tmp / "whole"
-    of_a_run = settings(out=out)
+    settings_of_run = settings(out=out)
     if not out.exists():
-        train(of_a_run)
-    return of_a_run
+        train(settings_of_run)
+    return settings_of_run
 
 
 @pytest.mark.long
@@ -118,91 +121,106 @@ def test_the_model_is_that_of_the_epoch_with_the_best_validation_recall(uninterr
 
 
 @pytest.mark.long
-def test_the_written_model_is_loaded_as_it_was_written_in_float32(uninterrupted_run):
-    """The backbone names and arranges tensors in its own way; `from_port` gives them back as in the file."""
+def test_the_backbone_that_loads_a_written_model_has_its_tensors_in_float32(uninterrupted_run):
+    """A training writes its network to model.safetensors, and `load` makes a backbone of this file.
+
+    The backbone's network names and arranges tensors otherwise than the file; its format changes them back.
+    """
     folder = uninterrupted_run.out
+    tensors_of_file = load_file(folder / "model.safetensors")
 
-    network, size = load(find_weights(folder))
+    network, network_format = load(find_weights(folder))
 
-    written = load_file(folder / "model.safetensors")
-    loaded = size.from_port(network.state_dict())
-    assert written.keys() == loaded.keys()
-    for name, tensor in written.items():
+    tensors_loaded = network_format.from_port(network.state_dict())
+    assert tensors_of_file.keys() == tensors_loaded.keys()
+    for name, tensor in tensors_of_file.items():
         assert tensor.dtype == torch.float32, name
-        assert torch.equal(tensor, loaded[name]), name
+        assert torch.equal(tensor, tensors_loaded[name]), name
 
 
 class Killed(BaseException):
     """In place of SIGKILL: nothing catches it, and files are left as they are at that moment."""
 
 
-class Countdown:
-    """Counts what a training does, and kills it at the n-th.
+class Killer:
+    """Counts what a training does, and kills it at the n-th thing that it does.
 
     Attributes
     ----------
-    left : int
-        How many things it may still do, the one that kills it included.
+    n_left : int
+        How many things the training may still begin; it is killed in the last of them.
     """
 
-    left = 0
+    n_left = 0
 
     def count(self, leave_half_done=lambda: None):
         """Count one thing; if it is the last one, leave it half done and kill the training."""
-        self.left -= 1
-        if self.left == 0:
+        self.n_left -= 1
+        if self.n_left == 0:
             leave_half_done()
             raise Killed
 
 
 @pytest.fixture
-def countdown(monkeypatch):
-    """Count the gradients that a training computes and the files that it writes; the last is half written."""
-    countdown = Countdown()
+def killer(monkeypatch):
+    """Count the gradients that a training computes and the files that it writes; kill it in the last of them.
+
+    A file in which it is killed is half written, under its name with `.partial`.
+    """
+    killer = Killer()
     compute_gradients = step.compute_gradients
     write = RunFolder.write
     write_tensors = RunFolder._write_tensors
 
     def counted_gradients(*args, **kwargs):
-        countdown.count()
+        killer.count()
         return compute_gradients(*args, **kwargs)
 
     def counted_write(folder, name, *args):
         half_of_file = folder.folder / f".{name}.partial"
-        countdown.count(lambda: half_of_file.write_text("half"))
+        killer.count(lambda: half_of_file.write_text("half"))
         return write(folder, name, *args)
 
     def counted_write_of_tensors(path, *args):
         half_of_file = path.with_name(f".{path.name}.partial")
-        countdown.count(lambda: half_of_file.write_bytes(b"half"))
+        killer.count(lambda: half_of_file.write_bytes(b"half"))
         return write_tensors(path, *args)
 
     monkeypatch.setattr(step, "compute_gradients", counted_gradients)
     monkeypatch.setattr(RunFolder, "write", counted_write)
     monkeypatch.setattr(RunFolder, "_write_tensors", staticmethod(counted_write_of_tensors))
-    return countdown
+    return killer
+
+
+def train_and_kill_repeatedly(settings_of_run, killer, *, every):
+    """Train, killed in each n-th gradient or file, and resumed each time; return the outcome at the end."""
+    for _ in range(30):  # more often than needed
+        killer.n_left = every
+        try:
+            return train(settings_of_run)
+        except Killed:
+            continue
+    raise AssertionError("the training did not come to its end")
 
 
 @pytest.mark.long  # trains, is stopped, trains again
-def test_a_training_killed_repeatedly_and_resumed_gives_the_same_bytes(
-    uninterrupted_run, settings, countdown
-):
-    """Killed at every place of a step at some time, it ends with the files of a run that was not killed."""
-    resumed = settings(resume=True)
-    more_times_than_needed = 30
-    for _ in range(more_times_than_needed):
-        countdown.left = 9
-        try:
-            outcome = train(resumed)
-            break
-        except Killed:
-            continue
-    assert outcome.complete
-    files = {name: data for name, data in files_of(resumed.out).items() if not name.endswith(".partial")}
-    expected = files_of(uninterrupted_run.out)
+def test_a_training_killed_repeatedly_and_resumed_gives_the_same_bytes(uninterrupted_run, settings, killer):
+    """A training is killed in the ninth gradient or file, resumed, killed in the next ninth, and so on.
 
-    assert files.keys() == expected.keys()
-    assert [name for name in expected if files[name] != expected[name]] == []
+    A step has fewer than nine, and not always the same number, so that kills come at all places of a step.
+    At its end, the files have to be those of a run that was not killed; what was half written when it was
+    killed (`.partial`) may still lie beside them.
+    """
+    settings_of_run = settings(resume=True)
+
+    outcome = train_and_kill_repeatedly(settings_of_run, killer, every=9)
+
+    assert outcome.complete
+    files = files_of(settings_of_run.out)
+    whole_files = {name: data for name, data in files.items() if not name.endswith(".partial")}
+    expected = files_of(uninterrupted_run.out)
+    assert whole_files.keys() == expected.keys()
+    assert [name for name in expected if whole_files[name] != expected[name]] == []
 
 
 def yes_from_the_nth_question_on(n):
@@ -220,37 +238,50 @@ def test_a_training_that_is_stopped_on_request_and_resumed_ends_with_the_same_by
     Here it is told to when it asks for the fifth time: after steps 1 to 3, epoch 0 and step 4. Resumed, it
     must end with the files of a run that nothing interrupted.
     """
-    resumed = settings(resume=True)
+    settings_of_run = settings(resume=True)
 
-    outcome = train(resumed, stopped=yes_from_the_nth_question_on(5))
-
-    assert outcome.steps == 4
-    assert len(outcome.epochs) == 1
-    assert not outcome.complete
-
+    stopped = train(settings_of_run, stopped=yes_from_the_nth_question_on(5))
     listener = Listener()
-    assert train(resumed, watch=listener).complete
+    resumed = train(settings_of_run, watch=listener)
+
+    assert stopped.steps == 4
+    assert len(stopped.epochs) == 1
+    assert not stopped.complete
+    assert resumed.complete
     assert any("step 4 of 6" in text for text in listener.said)
-    assert files_of(resumed.out) == files_of(uninterrupted_run.out)
+    assert files_of(settings_of_run.out) == files_of(uninterrupted_run.out)
 
 
 @pytest.mark.long
-def test_a_complete_run_is_resumed_without_a_change_and_not_overwritten_or_resumed_otherwise(
-    uninterrupted_run, settings
-):
-    """The run was trained to its end, at the learning rate 3e-4; its folder is given once more.
+def test_to_resume_a_complete_run_changes_nothing(uninterrupted_run, settings):
+    """The run was trained to its end. Its folder is given once more, with `resume`."""
+    folder = uninterrupted_run.out
+    files_before = files_of(folder)
 
-    To resume it changes nothing. Without `resume` it would be overwritten, and at another rate the files
-    would be of two trainings, so that both are refused.
+    outcome = train(settings(out=folder, resume=True))
+
+    assert outcome.complete
+    assert files_of(folder) == files_before
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("changed_settings", "message"),
+    [({"resume": False}, "--resume"), ({"resume": True, "lr": 1e-4}, "lr")],
+    ids=["a new training", "resumed at another learning rate"],
+)
+def test_a_complete_run_is_not_overwritten_by_another_training(
+    uninterrupted_run, settings, changed_settings, message
+):
+    """The run was trained to its end, at the learning rate 3e-4, and its folder is given once more.
+
+    A new training would lose its files. Resumed at the rate 1e-4, they would be of two trainings.
     """
     folder = uninterrupted_run.out
     files_before = files_of(folder)
 
-    assert train(settings(out=folder, resume=True)).complete
-    with pytest.raises(TrainError, match="--resume"):
-        train(settings(out=folder, resume=False))
-    with pytest.raises(TrainError, match="lr"):
-        train(settings(out=folder, resume=True, lr=1e-4))
+    with pytest.raises(TrainError, match=message):
+        train(settings(out=folder, **changed_settings))
 
     assert files_of(folder) == files_before
 
@@ -268,28 +299,46 @@ def test_a_training_that_is_stopped_while_videos_are_decoded_makes_no_folder(set
 
 
 @pytest.mark.long
-def test_a_run_that_another_process_trains_is_not_resumed(uninterrupted_run, settings):
-    """What a killed training left half written is removed first."""
-    half_written = uninterrupted_run.out / ".tmpOrMfiG"
-    half_written.touch()
-    with RunFolder(uninterrupted_run.out).locked_for_training(), pytest.raises(StoreError, match="whole"):
-        train(settings(out=uninterrupted_run.out, resume=True))
-    assert not half_written.exists()
+def test_a_run_whose_folder_another_training_has_locked_is_not_resumed(uninterrupted_run, settings):
+    """A training locks its folder, so that no other one writes there. The refusal names the folder."""
+    folder = uninterrupted_run.out
+    name_of_folder = folder.name
+    assert name_of_folder == "whole"
+
+    with RunFolder(folder).locked_for_training(), pytest.raises(StoreError, match=name_of_folder):
+        train(settings(out=folder, resume=True))
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures(
-    "uninterrupted_run"
-)  # which has filled the cache: decoding asks whether to stop, too
-def test_a_damaged_state_is_refused_by_its_name(settings):
-    """A training is stopped after its second step; the file with its state is then cut to 1,000 bytes."""
-    resumed = settings(epochs=1, resume=True)
-    train(resumed, stopped=yes_from_the_nth_question_on(2))
-    state = resumed.out / "state.safetensors"
+def test_a_training_that_locks_its_folder_removes_what_a_killed_one_left_half_written(uninterrupted_run):
+    """The library safetensors first writes a file under a name of chance, such as .tmpOrMfiG."""
+    half_written = uninterrupted_run.out / ".tmpOrMfiG"
+    half_written.touch()
+
+    with RunFolder(uninterrupted_run.out).locked_for_training():
+        assert not half_written.exists()
+
+
+@pytest.fixture
+def training_stopped_after_two_steps(settings):
+    """The settings of a training of one epoch of three steps that was stopped after the second one.
+
+    It asks after each step whether to stop, and while it decodes videos too: these have to be in the cache.
+    """
+    settings_of_run = settings(epochs=1, resume=True)
+    train(settings_of_run, stopped=yes_from_the_nth_question_on(2))
+    return settings_of_run
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("uninterrupted_run")  # which has filled the cache
+def test_a_training_is_not_resumed_from_a_damaged_state_which_is_named(training_stopped_after_two_steps):
+    """The file with the state after the second step is cut to 1,000 bytes."""
+    state = training_stopped_after_two_steps.out / "state.safetensors"
     state.write_bytes(state.read_bytes()[:1000])
 
     with pytest.raises(TrainError, match=r"state\.safetensors"):
-        train(resumed)
+        train(training_stopped_after_two_steps)
 
 
 @pytest.fixture
@@ -416,9 +465,11 @@ def test_clips_without_a_readable_video_are_left_out_and_listed(settings, corpus
     assert outcome.left_out == {"training": 2, "validation": 0, "test": 0}
 
     row_of_missing, row_of_unreadable = rows_of(of_a_run.out / "left_out.csv")
-    assert (row_of_missing["line"], row_of_missing["clip_id"]) == ("4", missing)
-    assert (row_of_unreadable["line"], row_of_unreadable["clip_id"]) == ("6", unreadable)
+    assert row_of_missing["clip_id"] == missing
+    assert row_of_missing["line"] == "4"
     assert row_of_missing["reason"]
+    assert row_of_unreadable["clip_id"] == unreadable
+    assert row_of_unreadable["line"] == "6"
     assert row_of_unreadable["reason"]
 
     assert any(text.startswith("training: 2 of 12") and "line 4" in text for text in listener.said)
@@ -438,14 +489,29 @@ def test_a_corpus_without_a_readable_validation_clip_is_refused(settings, corpus
     [
         ({"batch": 300}, "--batch 300"),
         ({"batch": None}, "--batch"),
-        ({"gather_share": 0.0}, "--gather-share 0"),
-        ({"arithmetic": "float64"}, "'float64'"),
     ],
-    ids=["more than there are clips", "no batch", "no share", "an unknown arithmetic"],
+    ids=["300 clips, of 12", "the published one, of which there is none for patches of 8 pixels"],
 )
-def test_a_setting_that_cannot_be_is_refused_before_anything_is_decoded(settings, setting, message):
+def test_a_training_without_a_possible_batch_is_refused_when_it_is_planned(settings, setting, message):
+    """The plan of a training is made before any video is decoded, which may take hours.
+
+    This training has 12 clips, and its CLIP cuts pictures into patches of 8 pixels.
+    """
+    settings_of_run = settings(**setting)
+
     with pytest.raises(TrainError, match=message):
-        make_plan(settings(**setting))
+        make_plan(settings_of_run)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [({"gather_share": 0.0}, "--gather-share 0"), ({"arithmetic": "float64"}, "'float64'")],
+    ids=["no share of the gradient", "an unknown arithmetic"],
+)
+def test_a_setting_that_no_training_can_have_is_refused_and_named(settings, setting, message):
+    """One of the settings of a small training is replaced."""
+    with pytest.raises(TrainError, match=message):
+        settings(**setting)
 
 
 @pytest.mark.long

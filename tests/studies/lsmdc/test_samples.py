@@ -4,6 +4,7 @@ import gzip
 import json
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -30,46 +31,64 @@ def global_batch(samples_by_process):
     return [sample for of_each_process in zip(*samples_by_process, strict=True) for sample in of_each_process]
 
 
-def batches_and_rest(case):
-    """Cut the order of an epoch into full batches, and the samples that are left and fill no batch."""
+class Epoch(NamedTuple):
+    """An epoch as our code divides it: full batches, and the samples at its end that fill no batch."""
+
+    full_batches: list[list[int]]
+    left_out: list[int]
+
+
+def our_epoch(case):
+    """Divide an epoch into batches as our code does, for a number of samples, processes and batch size."""
     order = samples.epoch_order(case["samples"], case["epoch"])
     size = case["processes"] * case["batch_per_process"]
     n_full = samples.steps_of_an_epoch(case["samples"], size)
-    return [order[size * step : size * (step + 1)] for step in range(n_full)], order[size * n_full :]
+    full_batches = [order[size * step : size * (step + 1)] for step in range(n_full)]
+    return Epoch(full_batches, left_out=order[size * n_full :])
 
 
-def test_full_batches_are_the_originals_whatever_the_number_of_processes(original):
+def test_full_batches_are_those_of_the_original_code_whatever_the_number_of_processes(original):
+    """The original code was run with several numbers of samples, processes and clips a batch.
+
+    Recorded is the order of the samples of each process in an epoch. Our batches, which don't depend on the
+    number of processes, must be those of all processes together, in the same order.
+    """
     for case in original["order"]:
-        batches, _ = batches_and_rest(case)
-        batches_of_original = [global_batch(by_process) for by_process in case["batches"][: len(batches)]]
-        assert batches == batches_of_original
+        full_batches = our_epoch(case).full_batches
+
+        batches_of_original = [global_batch(samples_by_process) for samples_by_process in case["batches"]]
+        assert full_batches == batches_of_original[: len(full_batches)]
 
 
-def test_samples_that_fill_no_batch_are_left_out(original):
-    """The samples at the end of an epoch that fill no batch are not trained on.
+def test_samples_that_fill_no_batch_are_left_out_where_the_original_code_repeats_others(original):
+    """The original code makes a last batch of them, filled up with samples of the epoch's beginning.
 
-    The original trains on them: its last batch begins with them, and is filled with samples of the epoch's
-    beginning, which it so sees twice. In 6 of the recorded cases there is such a batch.
+    So it sees these twice. We have a step less, and the samples that we leave out are those with which the
+    original's last batch begins. In 6 of the recorded cases there is such a batch; in the others, the
+    original has as many steps as we have.
     """
     n_cases_with_such_a_batch = 0
     for case in original["order"]:
-        batches, rest = batches_and_rest(case)
-        if case["steps"] == len(batches):
+        full_batches, left_out = our_epoch(case)
+        has_same_steps = case["steps"] == len(full_batches)
+        if has_same_steps:
             continue
         n_cases_with_such_a_batch += 1
-        assert case["steps"] == len(case["batches"]) == len(batches) + 1
-        last_batch = global_batch(case["batches"][-1])
-        assert last_batch[: len(rest)] == rest
+        assert case["steps"] == len(case["batches"]) == len(full_batches) + 1
+        last_batch_of_original = global_batch(case["batches"][-1])
+        assert last_batch_of_original[: len(left_out)] == left_out
 
     assert n_cases_with_such_a_batch == 6
 
 
-def test_frames_kept_are_the_originals(original):
-    for sampled, expected in original["frames_of_n"].items():
-        assert kept_frames(int(sampled), max_frames=12).tolist() == expected
+def test_the_frames_that_are_kept_of_a_clip_are_those_of_the_original_code(original):
+    """Of a clip of n sampled frames, 12 at most are kept. Recorded is which ones, for several n."""
+    for n_sampled, expected in original["frames_of_n"].items():
+        assert kept_frames(int(n_sampled), max_frames=12).tolist() == expected
 
 
 def test_captions_are_mended_before_they_are_cut_into_tokens():
+    """Captions from the web have doubly escaped characters, spaces, and UTF-8 that was read as Latin-1."""
     assert tokenizers.clean_caption("  A man &amp;amp; a\twoman ") == "a man & a woman"
     assert tokenizers.clean_caption("cafÃ© “quoted”") == 'café "quoted"'
 
@@ -131,8 +150,11 @@ def real_tokenizer(tmp_path_factory):
 
 
 @pytest.mark.long
-def test_tokens_are_the_originals(original, real_tokenizer):
-    captions = original["tokens"]
-    assert len(captions) == 12
-    ids = real_tokenizer.ids([caption["text"] for caption in captions])
-    assert np.array_equal(ids, [caption["ids"] for caption in captions])
+def test_captions_are_cut_into_the_tokens_of_the_original_code(original, real_tokenizer):
+    """The published training code cut 12 captions into tokens of CLIP, whose numbers were recorded."""
+    recorded = original["tokens"]
+    assert len(recorded) == 12
+
+    ids = real_tokenizer.ids([caption["text"] for caption in recorded])
+
+    assert np.array_equal(ids, [caption["ids"] for caption in recorded])

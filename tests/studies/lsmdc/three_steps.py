@@ -6,6 +6,7 @@ Run as a program it is one of several processes: it does what its first argument
 import json
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -101,8 +102,42 @@ def learn(network, size, batches, pairs, *, rate, scale, total, **how):
     return losses, norms, trained, optimiser
 
 
+class Trained(NamedTuple):
+    """A network after three steps of training.
+
+    Attributes
+    ----------
+    parameters
+        Its trained tensors, by the names that the original code gives them.
+    losses, norms
+        The loss of each step, and the norm of all its gradients together.
+    optimiser
+        The optimiser, whose moments `m` and `v` are running means of each gradient and of its square.
+    """
+
+    parameters: dict[str, Any]
+    losses: list[float]
+    norms: list[float]
+    optimiser: Any
+
+
 def three_steps(oracle, *, processes=None, arithmetic="float32", lr=None, scale=None, **how):
-    """Train; gives the trained tensors by their original names, losses and norms, and the optimiser."""
+    """Take the three steps that the original code took from the oracle's network, with our code.
+
+    Parameters
+    ----------
+    oracle
+        The network, the three batches of pairs and the original's settings.
+    processes
+        The processes that share each batch; one by default.
+    arithmetic
+        The data types: "float32", "bfloat16", or "published", in which most tensors are float16.
+    lr, scale
+        The learning rate, and the factor on it for tensors of CLIP; by default those of the oracle.
+    how
+        What else `compute_gradients` takes, such as `chunk`, the pairs that are computed at once, and
+        `gather_share`, a factor of the gradients of the networks that make embeddings.
+    """
     processes = processes or execution.Processes()
     mine = processes.share(PAIRS)
     batches = [oracle.batch(step).part(mine.start, mine.stop) for step in range(3)]
@@ -110,11 +145,11 @@ def three_steps(oracle, *, processes=None, arithmetic="float32", lr=None, scale=
     how |= {"total": oracle.run["total_steps"], "processes": processes, "arithmetic": arithmetic}
     network = oracle.network(arithmetic)
     losses, norms, trained, optimiser = learn(network, oracle.size, batches, PAIRS, **rates, **how)
-    originals = oracle.size.from_port({name: value.detach() for name, value in trained.items()})
-    return originals, losses, norms, optimiser
+    parameters = oracle.size.from_port({name: value.detach() for name, value in trained.items()})
+    return Trained(parameters, losses, norms, optimiser)
 
 
-def furthest(tensors, expected):
+def largest_difference(tensors, expected):
     """Return the largest difference of any number of two networks that have tensors of the same names."""
     assert tensors.keys() == expected.keys()
     return max(float((tensors[name] - expected[name]).abs().max()) for name in expected)
@@ -126,6 +161,11 @@ VARIANTS = {
     "share 1/4, chunks of 2": {"gather_share": 0.25, "chunk": 2},
     "share 1, uneven, chunks of 3": {"uneven": True, "chunk": 3},
 }
+"""How two processes take the three steps: name -> arguments of `three_steps`.
+
+The names have the factor of the gradients of all that comes before embeddings are gathered (`gather_share`),
+and how many pairs are computed at once. If uneven, the first process has four of the six pairs.
+"""
 
 
 def main(oracle, out, settings):
@@ -144,10 +184,10 @@ def main(oracle, out, settings):
         for name, options in VARIANTS.items():
             settings_of_steps = dict(options)
             kind = Uneven if settings_of_steps.pop("uneven", False) else execution.Processes
-            tensors, *_ = three_steps(
+            trained = three_steps(
                 oracle, processes=kind(processes.rank, processes.count), **settings_of_steps
             )
-            save_file(tensors, out / f"{name.replace('/', ' of ')}.{processes.rank}")
+            save_file(trained.parameters, out / f"{name.replace('/', ' of ')}.{processes.rank}")
     options = json.loads(settings)
     paths = {name: Path(options.pop(name)) for name in ("annotations", "videos", "out", "cache")}
     train(LsmdcSettings(**options, **paths))

@@ -66,10 +66,12 @@ def test_a_clip_has_the_classes_of_its_scores_or_of_its_judgements(tmp_path):
     assert rejected == {}
 
 
-def test_a_clip_of_contradictory_judgements_is_left_out_with_the_axis(tmp_path):
+def test_a_clip_of_contradictory_judgements_has_no_row_and_its_axis_is_returned(tmp_path):
     """Most judges say that the valence of clip c is above the high pivot, and not above the low one.
 
-    No class fits that, so c is no row. The other clips, a, b and d of the table of scores, are.
+    (A pivot is a clip at the border of the lowest class, or of the highest.) No class fits that, so c is no
+    row. The other clips of the table of scores are: a has scores, and b and d neither scores nor judges, and
+    so no class.
     """
     scores = written(tmp_path / "scores.csv", TABLE_OF_SCORES_OF_CLIP_A)
     judgements = write_judgements(
@@ -104,12 +106,17 @@ def test_unusable_scores_are_refused_by_clip(tmp_path, rows, message):
 @pytest.mark.parametrize(
     ("clip", "votes_on_low_pivot"),
     [("b", [1, 1]), ("a", [1, 1, 1]), ("z", [1, 1, 1])],
-    ids=["two judges", "judgements beside scores", "a clip that is not listed"],
+    ids=[
+        "only two judges of clip b",
+        "clip a, which has scores already",
+        "clip z, which is not in the table of scores",
+    ],
 )
-def test_unusable_judgements_are_refused_by_clip(tmp_path, clip, votes_on_low_pivot):
-    """Three judges say of each clip without scores whether its valence is above a low and a high pivot.
+def test_judgements_that_give_a_clip_no_class_are_refused_with_its_id(tmp_path, clip, votes_on_low_pivot):
+    """Clips without scores get their class of three judges.
 
-    In the table of scores, a has some, and b, c and d have none.
+    These say whether the valence of a clip is above a low pivot, a clip at the border of the lowest class,
+    and above a high one. In the table of scores, a has some, and b, c and d have none.
     """
     scores = written(tmp_path / "scores.csv", TABLE_OF_SCORES_OF_CLIP_A)
     votes = Votes(clip, "valence", above_low_pivot=votes_on_low_pivot, above_high_pivot=[0, 0, 0])
@@ -136,12 +143,16 @@ def test_a_truth_may_hold_scores_or_classes(tmp_path):
     )
     a, b, c = read_annotations(path)
 
-    assert (a.classes, a.violent) == ({"valence": "positive", "arousal": "calm"}, True)
-    assert (b.classes, b.violent) == ({"valence": "neutral"}, None)
-    assert (c.classes, c.violent) == ({"valence": "neutral", "arousal": "active"}, False)
+    assert a.classes == {"valence": "positive", "arousal": "calm"}
+    assert b.classes == {"valence": "neutral"}
+    assert c.classes == {"valence": "neutral", "arousal": "active"}
+    assert a.violent is True
+    assert b.violent is None
+    assert c.violent is False
 
 
 def test_runs_are_scored_on_test_clips_or_on_all_clips_where_none_is_a_test_clip(tmp_path):
+    """Of two labelled clips, one is in dev and one in test. Without the latter, the dev clip is scored."""
     path = written(tmp_path / "clips.csv", "clip,split,violence\na,dev,1\nb,test,0\n")
     dev_clip, test_clip = read_annotations(path)
     assert scored_clips((dev_clip, test_clip)) == (test_clip,)
@@ -158,25 +169,56 @@ def test_runs_are_scored_on_test_clips_or_on_all_clips_where_none_is_a_test_clip
         ("name,violence\na,1\n", "column clip"),
         ("clip,movie\na,m\n", "violence"),
     ],
+    ids=[
+        "a label of violence that is not 0 or 1",
+        "a clip twice",
+        "a split that is not dev or test",
+        "a score that is no number",
+        "no column of clips",
+        "no column of labels",
+    ],
 )
-def test_a_truth_that_can_not_be_read_is_named(tmp_path, text, message):
+def test_a_table_of_labels_that_cannot_be_read_is_refused_with_its_name_and_the_fault(
+    tmp_path, text, message
+):
+    """The table has a clip a row, with its split (dev or test) and its labels of violence or of an axis."""
+    path = written(tmp_path / "clips.csv", text)
+
     with pytest.raises(ObygazeError, match=rf"clips\.csv[\s\S]*{message}"):
-        read_annotations(written(tmp_path / "clips.csv", text))
+        read_annotations(path)
 
 
-def test_runs_are_read_back_as_they_were_written(tmp_path):
-    run = {"b": 0.1, "a": 0.1, "c": -1e-7}
-    text = trec_lines(run, "mine")
+def test_a_run_of_violence_is_read_back_as_it_was_written(tmp_path):
+    """The clips a and b have the same score, and b comes first, as trec_eval ranks it; c's is below 0.
+
+    A line has six fields: topic, Q0, which is always there, clip, rank, score and the name of the run.
+    """
+    score_of_clip = {"b": 0.1, "a": 0.1, "c": -1e-7}
+
+    text = trec_lines(score_of_clip, "mine")
+
     assert text.splitlines()[0] == "violence Q0 b 1 0.1 mine"
-    assert read_trec(written(tmp_path / "run.trec", text)) == {"violence": run}
+    assert read_trec(written(tmp_path / "run.trec", text)) == {"violence": score_of_clip}
+
+
+def test_a_run_of_affect_is_read_back_as_it_was_written(tmp_path):
+    """It has the classes of valence and of arousal that are called for two clips."""
     calls = {"valence": {"a": "negative", "b": "neutral"}, "arousal": {"a": "active", "b": "calm"}}
-    assert read_affect(written(tmp_path / "run.csv", affect_lines(calls))) == calls
+
+    text = affect_lines(calls)
+
+    assert read_affect(written(tmp_path / "run.csv", text)) == calls
 
 
-def test_a_name_that_a_run_can_not_have_is_refused(tmp_path):
-    for name in ("", "two words", "../up", ".hidden"):
-        with pytest.raises(TaskError, match=re.escape(repr(name))):
-            RunFile(tmp_path, "violence", name)
+@pytest.mark.parametrize("name", ["", "two words", "../up", ".hidden"])
+def test_a_run_whose_name_does_not_fit_into_its_file_name_is_refused(tmp_path, name):
+    """The name of a run is a part of its file's name, and a field between blanks in its lines."""
+    with pytest.raises(TaskError, match=re.escape(repr(name))):
+        RunFile(tmp_path, "violence", name)
+
+
+def test_a_run_of_a_clip_with_a_blank_in_its_id_is_not_written():
+    """Fields of a run's lines are divided by blanks, so that the clip "a b" would be two of them."""
     with pytest.raises(TaskError, match="'a b'"):
         trec_lines({"a b": 1.0}, "mine")
 

@@ -7,7 +7,6 @@ from obygaze_features.manifest import read_manifest, write_manifest
 from obygaze_studies.mediaeval15 import import_mediaeval15
 
 HEADER = "clip,movie,split,valence,arousal,violence,note"
-ROWS = ("ACCEDE00001.mp4,one,dev,-0.4,calm,1,x", "ACCEDE00002.mp4,one,dev,,,,y", "new-1.mp4,two,test,,,,z")
 
 
 def folder_of(folder, *rows, header=HEADER, **lists):
@@ -18,19 +17,45 @@ def folder_of(folder, *rows, header=HEADER, **lists):
     return folder
 
 
-def test_clips_become_a_manifest_and_notices_say_what_differs_from_the_published_corpus(tmp_path):
-    """Violence is the level, too. The videos should be in a folder that is not there.
+@pytest.fixture
+def imported(tmp_path):
+    """An import of three clips, whose videos should be in a folder that is not there.
 
-    The published corpus has 6,144 dev and 4,756 test clips, named ACCEDE00000.mp4 and so on.
+    The first has labels on all axes, the second and third none; a column note is none of the task's.
     """
-    imported = import_mediaeval15(folder_of(tmp_path, *ROWS), tmp_path, tmp_path / "videos")
+    source = folder_of(
+        tmp_path,
+        "ACCEDE00001.mp4,one,dev,-0.4,calm,1,x",
+        "ACCEDE00002.mp4,one,dev,,,,y",
+        "new-1.mp4,two,test,,,,z",
+    )
+    return import_mediaeval15(source, tmp_path, tmp_path / "videos")
 
-    first, _, last = imported.manifest
-    assert (first.clip_id, first.movie, first.video) == ("ACCEDE00001.mp4", "one", "videos/ACCEDE00001.mp4")
+
+def test_clips_of_the_task_become_a_manifest_with_violence_as_the_level(imported, tmp_path):
+    """The first of three clips is violent (1) and has a score of valence and a class of arousal.
+
+    All of this is kept in further columns. The last clip has no labels, and so no level.
+    """
+    first, _second, last = imported.manifest
+    assert first.clip_id == "ACCEDE00001.mp4"
+    assert first.movie == "one"
+    assert first.video == "videos/ACCEDE00001.mp4"
     assert first.extras == {"split": "dev", "valence": "-0.4", "arousal": "calm", "violence": "1"}
+    assert first.level == "violent"
     assert last.extras == {"split": "test", "valence": "", "arousal": "", "violence": ""}
-    assert (first.level, last.level) == ("violent", None)
+    assert last.level is None
     assert imported.manifest.codebook.name == "mediaeval15"
+
+    write_manifest(imported.manifest, tmp_path / "m.csv")
+    assert read_manifest(tmp_path / "m.csv") == imported.manifest
+
+
+def test_notices_of_an_import_say_what_differs_from_the_published_corpus(imported, tmp_path):
+    """The published corpus has 6,144 dev and 4,756 test clips, named ACCEDE00000.mp4 and so on.
+
+    Imported are two clips of dev and one of test, called new-1.mp4, without their videos.
+    """
     assert imported.notices == (
         "dev: 2 clips of 1 movie; the published corpus has 6,144 of 100",
         "test: 1 clip of 1 movie; the published corpus has 4,756 of 99",
@@ -38,14 +63,17 @@ def test_clips_become_a_manifest_and_notices_say_what_differs_from_the_published
         f"0 of 3 named videos are in {tmp_path / 'videos'}: there is no such folder",
         "left out 1 column: note",
     )
-    write_manifest(imported.manifest, tmp_path / "m.csv")
-    assert read_manifest(tmp_path / "m.csv") == imported.manifest
 
 
-def test_the_split_may_come_from_lists_of_films(tmp_path):
+def test_the_split_of_clips_may_come_from_lists_of_films(tmp_path):
+    """Clip a.mp4 is of the film one, which dev.txt lists, and b.mp4 of the film two, which test.txt lists.
+
+    The table of clips has no column for the split. A listed film without clips has a notice.
+    """
     source = folder_of(
         tmp_path, "a.mp4,one", "b.mp4,two", header="clip,movie", dev=["one", "lost"], test=["two"]
     )
+
     imported = import_mediaeval15(source, tmp_path)
 
     assert [clip.extras["split"] for clip in imported.manifest] == ["dev", "test"]

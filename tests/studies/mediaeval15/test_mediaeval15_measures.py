@@ -37,39 +37,61 @@ def mean_measures(topics):
     return {n: sum(t[n] for t in topics) / (1 if n in counts else len(topics)) for n in topics[0]}
 
 
-def test_scores_become_classes_and_a_score_at_a_limit_between_classes_is_neutral(oracle):
+def test_scores_become_the_classes_of_the_oracle(oracle):
+    """The task makes three classes of a score of valence, or of arousal, from -1 to 1. A case has a score."""
     for case in oracle["discretise"]["cases"]:
         assert discretise(case["x"], "valence") == case["valence"]
         assert discretise(case["x"], "arousal") == case["arousal"]
 
 
+@pytest.mark.parametrize("score", [-0.15, 0.15])
+def test_a_score_at_a_limit_between_classes_is_neutral(score):
+    """Below -.15 valence is negative, above .15 positive."""
+    assert discretise(score, "valence") == "neutral"
+
+
 @pytest.mark.parametrize("score", [1.5, -1.0001, math.nan, math.inf])
 def test_a_score_outside_its_scale_is_refused(score):
+    """Valence is from -1 to 1."""
     with pytest.raises(TaskError, match="valence"):
         discretise(score, "valence")
 
 
 @pytest.mark.parametrize("axis", CLASSES)
-def test_the_majority_of_three_judges_places_a_clip_between_two_pivots(oracle, axis):
-    """Above the low pivot and below the high one it is of the middle class; contradictions give no class."""
+def test_the_votes_of_three_judges_on_two_pivots_give_a_clip_its_class(oracle, axis):
+    """Pivots are clips at the borders of the three classes of an axis, such as valence.
+
+    Three judges said whether a clip is above the low pivot, and whether it is above the high one; majorities
+    count. Above none it has the lowest class, above the low one alone the middle class, above both the
+    highest. Above the high one alone is a contradiction: no class. The oracle has all cases.
+    """
     for case in oracle["pivot_rule"]["cases"]:
-        is_above_low_pivot = [bool(vote) for vote in case["low"]]
-        is_above_high_pivot = [bool(vote) for vote in case["high"]]
-        expected = None if case["cls"] is None else CLASSES[axis][case["cls"]]
-        assert pivot_class(is_above_low_pivot, is_above_high_pivot, axis) == expected
+        votes_on_low_pivot = [bool(vote) for vote in case["low"]]
+        votes_on_high_pivot = [bool(vote) for vote in case["high"]]
+        is_contradiction = case["cls"] is None
+        expected = None if is_contradiction else CLASSES[axis][case["cls"]]
+
+        assert pivot_class(votes_on_low_pivot, votes_on_high_pivot, axis) == expected
 
 
 def test_other_than_three_judgements_of_a_pivot_are_refused():
+    """Three judges said whether a clip is above the low pivot, and only two whether above the high one."""
+    votes_on_low_pivot = [True, True, True]
+    votes_on_high_pivot = [True, True]
+
     with pytest.raises(TaskError, match="high arousal pivot"):
-        pivot_class([True] * 3, [True] * 2, "arousal")
+        pivot_class(votes_on_low_pivot, votes_on_high_pivot, "arousal")
 
 
 def test_average_precision_is_that_of_trec_eval_9_in_every_case(oracle):
+    """A case has the scores of clips (run) and which of them are relevant (qrel).
+
+    The task's program is version 9 of trec_eval, which compares scores as floats of 32 bits.
+    """
     for case in oracle["ap_cases"]:
-        expected = case["ap_trec_eval_v9_float32"]
-        assert average_precision(case["run"], case["qrel"]) == pytest.approx(expected, rel=1e-12), case[
-            "name"
-        ]
+        result = average_precision(case["run"], case["qrel"])
+
+        assert result == pytest.approx(case["ap_trec_eval_v9_float32"], rel=1e-12), case["name"]
 
 
 def test_scores_that_are_equal_in_single_precision_are_tied():
@@ -118,11 +140,12 @@ def measures_of_trec_evals_test(shared_data):
     return of_topic | {"all": mean_measures(list(of_topic.values()))}
 
 
-def test_measures_of_trec_evals_test_files_are_those_that_it_prints(oracle, shared_data):
+def test_measures_of_the_run_that_comes_with_trec_eval_are_those_that_trec_eval_prints(shared_data):
     """The program trec_eval comes with a run of several topics as its test, and with what it prints of it.
 
-    Each line is a measure, a topic and a value; "all" is the mean of topics. The precisions at a recall are
-    printed otherwise by the task's version of the program, and compared in a test of their own.
+    Each printed line is a measure, a topic and a value with four decimals; "all" is the mean of topics. 100
+    lines are of measures that we have too. The precisions at a recall ("iprec_at_recall_0.10") are left out:
+    the task's version of the program prints others, which a test of their own compares.
     """
     measures_of_topic = measures_of_trec_evals_test(shared_data)
 
@@ -130,10 +153,19 @@ def test_measures_of_trec_evals_test_files_are_those_that_it_prints(oracle, shar
     lines = (shared_data / "audits" / "trec_eval" / "out.test.aq").read_text("utf-8").splitlines()
     for line in lines:
         name, topic, printed = line.split()
-        if name in measures_of_topic[topic] and "iprec" not in name:
-            assert f"{measures_of_topic[topic][name]:.4f}" == f"{float(printed):.4f}", (name, topic)
-            n_compared += 1
+        is_precision_at_recall = "iprec" in name
+        if name not in measures_of_topic[topic] or is_precision_at_recall:
+            continue
+        assert f"{measures_of_topic[topic][name]:.4f}" == f"{float(printed):.4f}", (name, topic)
+        n_compared += 1
     assert n_compared == 100
+
+
+def test_average_precisions_of_the_run_that_comes_with_trec_eval_are_its_own_to_12_digits(
+    oracle, shared_data
+):
+    """The oracle has the average precision ("map") of each topic, and their mean, before they are rounded."""
+    measures_of_topic = measures_of_trec_evals_test(shared_data)
 
     expected = oracle["trec_eval_test"]
     assert measures_of_topic["all"]["map"] == pytest.approx(expected["map"], rel=1e-12)
@@ -169,11 +201,17 @@ def test_bpref_counts_irrelevant_clips_above_each_relevant_one():
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, 1e300])
-def test_scores_that_are_not_finite_in_single_precision_are_refused(score):
+def test_a_clip_whose_score_is_not_finite_in_single_precision_is_refused_by_its_id(score):
+    """Scores are compared as floats of 32 bits, as by the task's program; 1e300 is infinite there.
+
+    Clip a has a good score and b the bad one, which can be neither ranked nor measured.
+    """
+    scores = {"a": 1.0, "b": score}
+
     with pytest.raises(TaskError, match="'b'"):
-        measures({"a": 1.0, "b": score}, {"a": 1})
+        measures(scores, {"a": 1})
     with pytest.raises(TaskError, match="'b'"):
-        ranked({"a": 1.0, "b": score})
+        ranked(scores)
 
 
 @pytest.mark.parametrize("axis", CLASSES)
@@ -239,9 +277,16 @@ def test_a_clip_without_a_call_is_wrong_among_all_and_left_out_among_returned():
 
 
 def test_the_expected_average_precision_is_the_oracles_and_the_mean_of_40000_drawn_orders(oracle):
+    """50 clips, of which 5 are relevant, are ranked at random. The oracle has a formula and a simulation.
+
+    The average precision of one order has a deviation of about .09; the mean of the drawn orders may be off
+    by four standard errors.
+    """
     expected = oracle["expected_random_ap"]
-    standard_error = 0.09 / math.sqrt(40_000)  # the precision of one order has a deviation of about .09
+    standard_error = 0.09 / math.sqrt(40_000)
+
     result = expected_average_precision(50, n_relevant=5)
+
     assert result == pytest.approx(expected["N50_R5"], rel=1e-12)
     assert result == pytest.approx(expected["simulated_40000"], abs=4 * standard_error)
 

@@ -30,6 +30,7 @@ def spec(make, choose=None):
 
 
 FAST = spec(lambda _: make_pipeline(ClippedScaler(), LogisticRegression()))
+"""A logistic regression, which is trained in no time."""
 
 
 def train_violence(dev_and_test, model):
@@ -119,12 +120,13 @@ def test_affect_that_is_separable_has_an_accuracy_of_1_and_a_penalty_for_each_st
 
 
 class ConstantModel:
-    """A model that every clip is above a class, with the same probability p."""
+    """A model of whether a clip is above a class, by which all clips are so with the same probability p."""
 
     def __init__(self, p):
         self.p = p
 
     def scores(self, X, _):
+        """Return the logit of p for each clip."""
         return np.full(len(X), np.log(self.p / (1 - self.p)))
 
 
@@ -154,8 +156,13 @@ def test_baselines_score_or_call_all_clips_alike(dev_and_test):
     assert len(set(called_classes["arousal"].values())) == 1
 
 
-@pytest.mark.parametrize("name", ["median_level", "pcbm_lr"], ids=["of ordered classes", "of concepts"])
-def test_a_model_that_cannot_tell_violence_is_refused(dev_and_test, name):
+@pytest.mark.parametrize(
+    "name",
+    ["median_level", "pcbm_lr"],
+    ids=["a model of ordered levels", "a model that reads concepts, which the task's clips don't have"],
+)
+def test_a_model_that_cannot_score_violence_by_features_alone_is_refused(dev_and_test, name):
+    """Violence has two classes: a clip is violent, or it is not. The refusal names the model."""
     with pytest.raises(TaskError, match=name):
         train_violence(dev_and_test, BUILTIN_MODELS[name])
 
@@ -232,11 +239,13 @@ def test_no_test_clip_is_trained_on_and_each_movie_is_held_out_of_one_inner_fold
     assert sorted(all_held_out) == sorted(dev_movies)
 
 
-def test_a_clip_without_features_is_missing_from_the_run(make_task):
-    """Of 120 test clips, one file was empty."""
+def test_a_test_clip_without_features_has_no_score_and_is_listed_with_its_reason(make_task):
+    """Of 120 test clips, one has no features, as its file was empty."""
     dev_and_test = load_sides(*make_task(failed="ACCEDE00239.mp4"))
-    run, _ = train_violence(dev_and_test, FAST)
-    assert len(run) == 119
+
+    scores, _ = train_violence(dev_and_test, FAST)
+
+    assert len(scores) == 119
     (excluded,) = dev_and_test.excluded["test"]
     assert excluded == {"clip_id": "ACCEDE00239.mp4", "reason": "failed: the file is empty (0 bytes)"}
 
@@ -254,12 +263,18 @@ def without_labels_of_test_clips(manifest):
 
 
 @pytest.mark.parametrize("train", [train_violence, train_affect])
-def test_labels_of_test_clips_change_nothing(store_and_manifest, dev_and_test, train):
-    """The same clips, with and without the labels of the test clips, give the same scores and choices."""
-    store, manifest = store_and_manifest
-    without_test_labels = load_sides(store, without_labels_of_test_clips(manifest))
+def test_labels_of_test_clips_change_neither_calls_nor_the_choice_of_the_model(
+    store_and_manifest, dev_and_test, train
+):
+    """In `dev_and_test` all clips are labelled, and in a copy only the dev clips, which a model may see.
 
-    assert train(without_test_labels, FAST) == train(dev_and_test, FAST)
+    So both have to give the test clips the same scores of violence, or classes of affect, and choose the
+    same penalty.
+    """
+    store, manifest = store_and_manifest
+    dev_and_test_without_test_labels = load_sides(store, without_labels_of_test_clips(manifest))
+
+    assert train(dev_and_test_without_test_labels, FAST) == train(dev_and_test, FAST)
 
 
 @pytest.mark.parametrize(
@@ -272,9 +287,22 @@ def test_labels_of_test_clips_change_nothing(store_and_manifest, dev_and_test, t
         ({"imported": True, "weights_sha256": "0" * 64}, True),
         ({"imported": True, "untrained": True}, False),
     ],
+    ids=[
+        "weights",
+        "random weights",
+        "no weights",
+        "imported without a word on weights",
+        "imported, by weights",
+        "imported, by random weights",
+    ],
 )
-def test_the_origin_of_the_features_is_seen_in_the_provenance(make_task, provenance, pretrained):
-    """Imported features of which no weights are declared are of unknown origin."""
+def test_the_provenance_of_features_says_whether_a_pretrained_network_made_them(
+    make_task, provenance, pretrained
+):
+    """The task asks for it. Without weights, a descriptor made the features, and nothing was trained.
+
+    Of imported features this is unknown (None) where the provenance does not say by which weights.
+    """
     assert load_sides(*make_task(**provenance)).pretrained is pretrained
 
 
@@ -299,30 +327,42 @@ def test_dev_labels_that_teach_nothing_are_refused(store_and_manifest, is_violen
         train_violence(dev_and_test, FAST)
 
 
-def test_a_manifest_without_clips_on_either_side_is_refused(store_and_manifest):
-    """One manifest has no clip at all, and the other one dev clips and no test clips."""
+def test_a_manifest_without_clips_is_refused_as_it_has_no_split(store_and_manifest):
     store, manifest = store_and_manifest
     without_clips = manifest.with_clips([])
-    dev_clips_alone = manifest.with_clips(clip for clip in manifest if clip.extras["split"] == "dev")
 
     with pytest.raises(TaskError, match="split"):
         load_sides(store, without_clips)
+
+
+def test_a_manifest_without_test_clips_is_refused_with_the_name_of_the_store(store_and_manifest):
+    """All clips of the manifest are in dev. The store, called films, has features of both sides."""
+    store, manifest = store_and_manifest
+    dev_clips_alone = manifest.with_clips(clip for clip in manifest if clip.extras["split"] == "dev")
+
     with pytest.raises(TaskError, match="films"):
         load_sides(store, dev_clips_alone)
 
 
-def test_a_manifest_of_another_codebook_and_a_store_without_the_backbone_are_refused(store_and_manifest):
-    """A manifest has the codebook obygaze12 where none is given; the store has no features of X-CLIP."""
+def test_a_manifest_of_another_codebook_than_the_tasks_is_refused_by_its_name(store_and_manifest):
+    """A manifest has the codebook obygaze12 where none is given; the task has one of its own."""
     store, manifest = store_and_manifest
     of_obygaze12 = Manifest(clips=(), root=manifest.root)
 
     with pytest.raises(TaskError, match="obygaze12"):
         load_sides(store, of_obygaze12)
+
+
+def test_a_store_without_features_of_the_backbone_that_is_asked_for_is_refused(store_and_manifest):
+    """The store has a group `descriptors`, and features of X-CLIP are asked for."""
+    store, manifest = store_and_manifest
+
     with pytest.raises(DatasetError, match="xclip"):
         load_sides(store, manifest, backbone="xclip")
 
 
 def test_a_film_of_dev_and_of_test_clips_is_refused_by_its_name(make_task):
+    """The first clip of film00 is in test, its others in dev: a model would be tested on a film it knows."""
     store, with_film00_on_both_sides = make_task(leak=True)
 
     with pytest.raises(TaskError, match="'film00'"):

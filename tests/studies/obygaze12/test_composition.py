@@ -27,6 +27,7 @@ small = st.integers(0, 4)
 
 
 def clips_of(*rows):
+    """Make a manifest of clips, each given as (movie, level, concepts)."""
     return Manifest(
         tuple(
             Clip(str(index), movie, level=level, concepts=concepts)
@@ -61,75 +62,123 @@ def test_with_one_film_the_test_of_a_pair_is_fishers_exact_test(
 
 
 def test_with_two_films_every_exchange_within_films_is_counted():
-    """Two concepts are exchanged among the clips of each film in every possible way.
+    """The first film has four clips, the second three. Each clip has, or lacks, each of two concepts.
 
-    The share of exchanges as improbable as what is observed is p.
+    By chance, the clips of a film exchange the second concept. Here all exchanges are made, and the clips
+    with both concepts are counted in each: `expected` is the mean of these counts. Observed are 3 such clips,
+    and p is the probability of all counts that are at most as probable as 3.
     """
-    # four clips of one film, three of another
-    first = [1, 1, 0, 0, 1, 1, 0]
-    second = [1, 1, 0, 0, 1, 0, 0]
-    sums = []
-    for one_film in permutations(second[:4]):
-        for other_film in permutations(second[4:]):
-            sums.append(int(np.dot(first, [*one_film, *other_film])))  # noqa: PERF401
-    ours = exact_common([2, 1], [2, 2], [2, 1], [4, 3])
-    chance = {value: sums.count(value) / len(sums) for value in set(sums)}
+    has_first_concept = [1, 1, 0, 0, 1, 1, 0]
+    has_second_concept = [1, 1, 0, 0, 1, 0, 0]
+    n_observed = int(np.dot(has_first_concept, has_second_concept))
+    assert n_observed == 3
+    counts = []
+    for exchanged_in_first_film in permutations(has_second_concept[:4]):
+        for exchanged_in_second_film in permutations(has_second_concept[4:]):
+            exchanged = [*exchanged_in_first_film, *exchanged_in_second_film]
+            counts.append(int(np.dot(has_first_concept, exchanged)))
+    probability_of_count = {count: counts.count(count) / len(counts) for count in set(counts)}
+    rounding = 1 + 1e-9
+    most_probable = probability_of_count[n_observed] * rounding
 
-    assert ours["expected"] == pytest.approx(np.mean(sums))
-    assert ours["p"] == pytest.approx(sum(p for p in chance.values() if p <= chance[3] * (1 + 1e-9)))
+    ours = exact_common(both=[2, 1], first=[2, 2], second=[2, 1], clips=[4, 3])
+
+    assert ours["expected"] == pytest.approx(np.mean(counts))
+    as_improbable = [
+        probability for probability in probability_of_count.values() if probability <= most_probable
+    ]
+    assert ours["p"] == pytest.approx(sum(as_improbable))
 
 
-def test_a_film_without_clips_expects_nothing():
-    assert exact_common([0, 3], [0, 3], [0, 3], [0, 6]) == exact_common([3], [3], [3], [6])
+def test_a_film_without_clips_changes_nothing_in_the_test_of_a_pair():
+    """Beside a film of no clips is one of six clips: three have both properties, and three neither."""
+    with_a_film_without_clips = exact_common(both=[0, 3], first=[0, 3], second=[0, 3], clips=[0, 6])
+
+    assert with_a_film_without_clips == exact_common(both=[3], first=[3], second=[3], clips=[6])
 
 
 def test_a_link_that_films_alone_explain_is_not_significant():
     """Film a has both properties in every clip and film b none: pooled they go together, within films not."""
-    assert exact_common([20, 0], [20, 0], [20, 0], [20, 20])["p"] == 1
+    result = exact_common(both=[20, 0], first=[20, 0], second=[20, 0], clips=[20, 20])
+
+    assert result["p"] == 1
 
 
-def test_a_planted_trend_rises_and_a_flat_one_does_not():
+def test_a_planted_number_of_concepts_that_rises_with_the_level_is_found():
     """HN clips have one concept, NS two and S three in each of six films.
 
     All six films rise, so p is 2 / 2^6 = 2 / 64.
     """
     ladder = {"EN": (), "HN": ("Body",), "NS": ("Body", "Look"), "S": ("Body", "Look", "Posture")}
     rising = [(f"m{film}", level, marked) for film in range(6) for level, marked in ladder.items()]
-    result = concept_trend(clips_of(*rising))
-    assert result == {
+
+    trend = concept_trend(clips_of(*rising))
+
+    assert trend == {
         "HN_concepts": 1, "NS_concepts": 2, "S_concepts": 3,
         "rises": True, "difference": 2, "films_tested": 6, "p": 2 / 64,
     }  # fmt: skip
-    flat = concept_trend(clips_of(("m", "HN", ("Body",)), ("m", "S", ("Look",))))
 
-    assert (flat["rises"], flat["difference"], flat["p"]) == (False, 0, 1)
+
+def test_a_number_of_concepts_that_is_the_same_at_all_levels_does_not_rise():
+    """A clip of HN has one concept, and so has one of S."""
+    trend = concept_trend(clips_of(("m", "HN", ("Body",)), ("m", "S", ("Look",))))
+
+    assert trend["rises"] is False
+    assert trend["difference"] == 0
+    assert trend["p"] == 1
+
+
+def test_whether_the_number_of_concepts_rises_is_unknown_from_one_level():
+    """The only clip is of S."""
     assert concept_trend(clips_of(("m", "S", ("Look",))))["rises"] is None
 
 
 @pytest.fixture(scope="module")
 def labelled(obygaze12):
+    """ObyGaze12 by the labels of the paper, which counts clips without a visual concept as EN."""
     return apply_policy(obygaze12, LabelPolicy.PAPER)
 
 
 def test_in_obygaze12_concepts_rise_with_the_level_as_printed(labelled):
     """Printed in section 3.4: 1.26, 1.71, 2.6; the test over films is ours. One film has no S clip."""
-    result = concept_trend(labelled)
-    means = [f"{result[f'{level}_concepts']:.2f}" for level in ("HN", "NS", "S")]
+    trend = concept_trend(labelled)
+
+    means = [f"{trend[f'{level}_concepts']:.2f}" for level in ("HN", "NS", "S")]
     assert means == ["1.26", "1.71", "2.60"]
-    assert result["rises"]
-    assert (result["films_tested"], result["p"]) == (11, pytest.approx(2 / 2**11))
+    assert trend["rises"]
+    assert trend["films_tested"] == 11
+    assert trend["p"] == pytest.approx(2 / 2**11)
+
+
+def assert_concepts_rise_with_the_level_for_each_annotator(labels):
+    """Check for MObyGaze's two annotators that concepts rise from HN to S, in a test over its 20 films."""
+    labels_of_annotator = grouped(labels, "annotator")
+    assert set(labels_of_annotator) == {"annotator1", "annotator2"}
+    for labels_of_one in labels_of_annotator.values():
+        trend = concept_trend(labels_of_one)
+        assert trend["rises"]
+        assert trend["p"] < 1e-5
+        assert trend["films_tested"] == 20
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("projected", [False, True])
-def test_the_trend_is_observable_for_every_single_annotator(segments, projected):
-    """Printed without numbers (section 3.4); of MObyGaze's two annotators, as marked and on clips."""
-    clips = apply_policy(segments, LabelPolicy.PAPER)
-    if projected:
-        clips = project(clips, windows(clips, seconds=46), per_annotator=True).manifest
-    trends = {name: concept_trend(one) for name, one in grouped(clips, "annotator").items()}
-    assert set(trends) == {"annotator1", "annotator2"}
-    assert all(one["rises"] and one["p"] < 1e-5 and one["films_tested"] == 20 for one in trends.values())
+def test_in_free_segments_concepts_rise_with_the_level_for_each_annotator(segments):
+    """The ObyGaze12 paper says so in section 3.4, without numbers: of HN, NS and S, S has most concepts.
+
+    Labels of single annotators were released of MObyGaze alone, of spans that they delimited freely.
+    """
+    assert_concepts_rise_with_the_level_for_each_annotator(apply_policy(segments, LabelPolicy.PAPER))
+
+
+@pytest.mark.long
+def test_in_windows_concepts_rise_with_the_level_for_each_annotator(segments):
+    """MObyGaze's segments are projected onto windows of 46 s, which are more like ObyGaze12's clips."""
+    labels = apply_policy(segments, LabelPolicy.PAPER)
+
+    labels_of_windows = project(labels, windows(labels, seconds=46), per_annotator=True).manifest
+
+    assert_concepts_rise_with_the_level_for_each_annotator(labels_of_windows)
 
 
 def test_sets_and_pairs_add_up(labelled):
@@ -173,19 +222,27 @@ def body_alone_is_hn_and_beside_look_s():
     return clips_of(*rows)
 
 
-def test_a_concept_that_makes_clips_sure_only_beside_others_is_told_apart():
+def test_a_concept_whose_clips_are_s_only_beside_other_concepts_has_a_small_p():
     """Each of four films has three clips of Body alone, which are HN, and two of Body and Look, which are S.
 
-    A count of clips has those that are not S, and those that are. Look is never alone, which tells nothing
-    of it.
+    So of the clips of Body alone 12 are not S and none is, and of those with more concepts 8 are. The test
+    compares the two pairs of counts.
     """
     row_of_concept = {row["name"]: row for row in alone_or_combined(body_alone_is_hn_and_beside_look_s())}
 
     body = row_of_concept["Body"]
-    assert body["alone"] == (12, 0)
-    assert body["combined"] == (0, 8)
-    assert body["clips"] == 8
+    n_not_s, n_s = body["alone"]
+    assert (n_not_s, n_s) == (12, 0)
+    n_not_s, n_s = body["combined"]
+    assert (n_not_s, n_s) == (0, 8)
+    n_s_with_other_concepts = body["clips"]
+    assert n_s_with_other_concepts == 8
     assert body["p_holm"] < 1e-3
+
+
+def test_a_concept_that_is_never_alone_has_a_p_of_1():
+    """Look stands beside Body in 8 clips of S, which cannot be compared with clips of Look alone."""
+    row_of_concept = {row["name"]: row for row in alone_or_combined(body_alone_is_hn_and_beside_look_s())}
 
     look = row_of_concept["Look"]
     assert look["alone"] == (0, 0)
@@ -204,10 +261,20 @@ def test_the_share_of_s_is_printed_for_each_number_of_concepts():
 
 
 def test_a_level_at_which_nothing_was_marked_has_no_column_of_concepts():
+    """Of three clips, that of EN has no concept. HN and S have concepts, and NS has no clip.
+
+    The table of concepts has two columns for a level: the share of its clips with a concept, and the share of
+    its marks. So there are two of HN and two of S.
+    """
     clips = clips_of(("a", "EN", ()), ("a", "HN", ("Body",)), ("a", "S", ("Body", "Posture")))
+
     text = as_text(statistics(clips), len(clips), {})
+
     header = next(line for line in text.splitlines() if line.startswith("concept "))
-    assert header.split()[1:] == ["of", "HN", "of", "S", "of", "HN", "of", "S"]  # of clips, and of marks
+    columns_of_shares = header.removeprefix("concept ").split()
+    of_clips = ["of", "HN", "of", "S"]
+    of_marks = ["of", "HN", "of", "S"]
+    assert columns_of_shares == [*of_clips, *of_marks]
 
 
 def test_a_clip_that_two_people_labelled_is_one_clip_in_counts_too(tmp_path, capsys):
@@ -225,25 +292,27 @@ def test_a_clip_that_two_people_labelled_is_one_clip_in_counts_too(tmp_path, cap
     counted = json.loads(capsys.readouterr().out)["policies"]["raw"]
     obygaze("manifest", "stats", tmp_path / "film.csv", "--policy", "raw")
 
-    assert (counted["clips"], counted["rows"]) == (inspected["clips"], inspected["rows"]) == (2, 3)
+    assert counted["clips"] == inspected["clips"] == 2
+    assert counted["rows"] == inspected["rows"] == 3
     assert capsys.readouterr().out.startswith(
         "label policy raw: 2 clips, 3 rows of annotators, 0 without level, 0 left out by the policy\n"
     )
 
 
-def test_the_table_of_sets_has_the_most_frequent_ones_and_counts_them_without_the_empty_set():
-    """Nothing was marked in most clips: that is no set of concepts that go together.
+def test_clips_without_a_concept_are_no_row_in_the_table_of_sets_of_concepts():
+    """Four clips have no concept. Three have Body alone, of which one is S, and one of S has Body and Look.
 
-    Of two sets, Body is in three clips, of which one is S, and Body with Look in one.
+    So the table has two sets, the more frequent one first, with the number of clips at each level.
     """
-    sets = [("EN", ()), ("EN", ()), ("EN", ()), ("EN", ())]
-    sets += [("HN", ("Body",)), ("HN", ("Body",)), ("S", ("Body",)), ("S", ("Body", "Look"))]
-    clips = clips_of(*[("film", level, concepts) for level, concepts in sets])
+    without_a_concept = 4 * [("film", "EN", ())]
+    body_alone = [("film", "HN", ("Body",)), ("film", "HN", ("Body",)), ("film", "S", ("Body",))]
+    body_and_look = [("film", "S", ("Body", "Look"))]
+    clips = clips_of(*without_a_concept, *body_alone, *body_and_look)
 
     report = composition_report(clips, LabelPolicy.RAW)
 
     (table,) = [block for block in report.blocks if block.title == "Sets of concepts"]
     assert [row[0] for row in table.rows] == ["Body", "Look + Body"]
-    of_s = list(table.headers).index("S")
-    assert [row[of_s] for row in table.rows] == ["1", "1"]
+    column_of_s = list(table.headers).index("S")
+    assert [row[column_of_s] for row in table.rows] == ["1", "1"]
     assert any("2 most frequent of 2 sets" in note for note in table.notes)

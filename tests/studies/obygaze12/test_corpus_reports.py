@@ -78,23 +78,28 @@ def test_higher_thresholds_give_more_en_and_less_of_other_levels(segments):
 
 
 def test_reports_on_another_corpus_than_the_papers_have_no_printed_numbers():
+    """The corpus has two clips of a film m, which is none of ObyGaze12's."""
     clips = Manifest((Clip("a", "m", level="S", concepts=("Body",)), Clip("b", "m", level="EN")), Path())
     for report in (composition_report(clips, PAPER), group_report(clips, "movie", PAPER)):
         assert "printed" not in plain(report)
 
 
 @pytest.mark.long
-def test_an_annotator_called_all_has_a_row_of_their_own(segments):
-    """The row of all segments is called "all", too."""
+def test_an_annotator_called_all_has_a_row_beside_that_of_all_segments(segments):
+    """A report by annotator begins with a row of all segments, which is called "all".
+
+    The first of MObyGaze's two annotators is renamed to "all" too. Their row must stay what it was under
+    their own name: the number of segments, and the p of the test that is made for each annotator.
+    """
     first = segments.clips[0].annotator
-    first_is_called_all = segments.with_clips(
+    segments_renamed = segments.with_clips(
         replace(clip, annotator="all") if clip.annotator == first else clip for clip in segments
     )
-    of_all_segments, of_annotator_all, *_ = group_report(first_is_called_all, "annotator", RAW).data.to_dict(
-        "records"
-    )
-    of_first = rows_of(group_report(segments, "annotator", RAW), "annotator")[first]
 
-    assert of_all_segments["clips"] == len(segments)
-    assert of_annotator_all["clips"] == of_first["clips"]
-    assert of_annotator_all["p_holm"] == of_first["p_holm"]
+    report = group_report(segments_renamed, "annotator", RAW)
+
+    row_of_all_segments, row_of_annotator, *_ = report.data.to_dict("records")
+    row_under_own_name = rows_of(group_report(segments, "annotator", RAW), "annotator")[first]
+    assert row_of_all_segments["clips"] == len(segments)
+    assert row_of_annotator["clips"] == row_under_own_name["clips"]
+    assert row_of_annotator["p_holm"] == row_under_own_name["p_holm"]

@@ -1,4 +1,8 @@
-"""Effects of what is in a clip on a model's errors: planted ones are found, and the fit is scikit-learn's."""
+"""Effects of what is in a clip on a model's errors: planted ones are found, and the fit is scikit-learn's.
+
+`error_factors` fits a logistic regression of whether a model calls a clip wrongly. Its factors are what is in
+the clip, such as a concept; films may differ in how many errors they have.
+"""
 
 import numpy as np
 import pytest
@@ -38,10 +42,11 @@ def test_a_planted_effect_on_errors_is_found_beside_factors_without_effect_and_a
     assert result.loc[CONSTANT, ["effect", "low", "p", "p_holm"]].isna().all()
 
 
-def test_error_factors_are_scikit_learns_with_the_same_penalty():
-    """A logistic regression has a coefficient for each of two factors and a constant for each of three films.
+def test_effects_on_errors_are_the_coefficients_of_scikit_learns_regression():
+    """Whether a model calls a clip wrongly depends on two factors of the clip and on its film, of three.
 
-    A normal prior of the coefficients, with deviation s, is a penalty with C = s^2 in scikit-learn.
+    The regression has a coefficient for each factor, its effect, and one for each film. Our normal prior of
+    coefficients, with deviation `PRIOR_SD`, is a penalty with C = `PRIOR_SD`^2 in scikit-learn.
     """
     rng = np.random.default_rng(1)
     movies = np.repeat(["a", "b", "c"], 80)
@@ -54,26 +59,52 @@ def test_error_factors_are_scikit_learns_with_the_same_penalty():
     is_of_movie = movies[:, None] == np.array(["a", "b", "c"])
     model = LogisticRegression(C=figure6.PRIOR_SD**2, fit_intercept=False, tol=1e-10, max_iter=1000)
     model.fit(np.column_stack([factors, is_of_movie]), errors)
-    np.testing.assert_allclose(ours.effect, model.coef_[0, :2], atol=1e-6)
+    coefficients_of_factors = model.coef_[0, :2]
+    np.testing.assert_allclose(ours.effect, coefficients_of_factors, atol=1e-6)
 
 
-def test_error_factors_of_one_film_have_effects_and_no_interval():
+def test_a_factor_of_errors_in_one_film_has_an_effect_and_no_interval():
+    """A model's errors on 50 clips of a film are explained by one factor of the clips.
+
+    Intervals say how effects vary from film to film, of which one film tells nothing.
+    """
     rng = np.random.default_rng(2)
-    result = error_factors((rng.random((50, 1)) < 0.5).astype(float), rng.random(50) < 0.4, np.full(50, "a"))
-    assert np.isfinite(result.effect[0])
+    factors = (rng.random((50, 1)) < 0.5).astype(float)
+    errors = rng.random(50) < 0.4
+
+    result = error_factors(factors, errors, np.full(50, "a"))
+
+    (effect,) = result.effect
+    assert np.isfinite(effect)
     assert np.isnan([result.low[0], result.high[0], result.p[0]]).all()
 
 
-@pytest.mark.parametrize("n_rare", [0, 1, 4, 5])
-@pytest.mark.parametrize("rare", ["errors", "correct calls"])
-def test_fewer_than_five_errors_or_correct_calls_have_no_effects(n_rare, rare):
-    """Of none, the prior alone would give effects with narrow intervals."""
+def effects_with_rare(rare, n_rare):
+    """Explain the calls of 30 clips of three films, of which so many are errors, or are correct.
+
+    The factor is in every second clip (1, 3, 5, ...), and the rare clips are among these, in all films.
+    """
     factors = np.tile([[0.0], [1.0]], (15, 1))
-    is_rare = np.isin(np.arange(30), [1, 3, 11, 13, 21][:n_rare])
+    clips_with_the_factor = [1, 3, 11, 13, 21]
+    is_rare = np.isin(np.arange(30), clips_with_the_factor[:n_rare])
     errors = is_rare if rare == "errors" else ~is_rare
-    result = error_factors(factors, errors, np.repeat(["a", "b", "c"], 10))
-    assert np.isfinite(result.effect).all() == (n_rare == 5)
-    assert result.isna().all(axis=None) == (n_rare < 5)
+    return error_factors(factors, errors, np.repeat(["a", "b", "c"], 10))
+
+
+@pytest.mark.parametrize("n_rare", [0, 1, 4])
+@pytest.mark.parametrize("rare", ["errors", "correct calls"])
+def test_with_fewer_than_five_errors_or_correct_calls_all_effects_are_undefined(n_rare, rare):
+    """The prior would give effects all the same, with narrow intervals, which say nothing of the clips."""
+    result = effects_with_rare(rare, n_rare)
+
+    assert result.isna().all(axis=None)
+
+
+@pytest.mark.parametrize("rare", ["errors", "correct calls"])
+def test_with_five_errors_or_correct_calls_effects_are_defined(rare):
+    result = effects_with_rare(rare, n_rare=5)
+
+    assert np.isfinite(result.effect).all()
 
 
 @pytest.mark.parametrize(("weight_of_success", "text"), [(0.5, "-0.50"), (-0.5, "+0.50"), (0.001, "+0.00")])

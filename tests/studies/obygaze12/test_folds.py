@@ -47,7 +47,7 @@ def assert_same_clips(fold, expected):
 @pytest.mark.parametrize(
     ("file", "task"), [("02_EN_S", "en_s"), ("02_HN_S", "hn_s"), ("02_ENHN_S", "enhn_s")]
 )
-def test_classifier_folds_are_the_originals_id_for_id(obygaze12, oracle, file, task):
+def test_classifier_folds_have_the_clips_of_the_original_code_in_its_order(obygaze12, oracle, file, task):
     """The oracle has the folds that the paper's code makes of each split file, with their names and clips."""
     original = oracle["LinearProbing_KFold"][file]
 
@@ -64,30 +64,46 @@ def any_number_of_clips(size_of_fold):
 
 
 @pytest.mark.parametrize("file", ["02_EN_S", "02_HN_S", "02_ENHN_S"])
-def test_the_folds_of_a_class_that_are_drawn_are_those_that_the_original_draws(oracle, file):
-    """From a larger class so many folds of a tenth are drawn as are as large as the smallest class."""
-    for number, expected in oracle["LinearProbing_KFold"][file]["folds"].items():
-        sizes = expected["draw"]["mini_fold_size"]
-        n_clips_of_smallest = any_number_of_clips(min(sizes))
-        for size, drawn in zip(sizes, expected["draw"]["drawn_folds"], strict=True):
-            assert list(draw_folds(any_number_of_clips(size), n_clips_of_smallest, int(number))) == drawn
+def test_of_a_larger_class_the_same_tenths_are_drawn_as_by_the_original_code(oracle, file):
+    """The paper's code divides the clips of each class into tenths, which it calls mini folds.
+
+    So that classes have about as many clips, it draws of a larger class as many tenths as together are as
+    large as the smallest class. The oracle has the size of a tenth of each class, and the numbers of the
+    tenths that were drawn in each fold.
+    """
+    for number_of_fold, expected in oracle["LinearProbing_KFold"][file]["folds"].items():
+        sizes_of_tenths = expected["draw"]["mini_fold_size"]
+        n_clips_of_smallest_class = any_number_of_clips(min(sizes_of_tenths))
+        for size, drawn_by_original in zip(sizes_of_tenths, expected["draw"]["drawn_folds"], strict=True):
+            n_clips_of_class = any_number_of_clips(size)
+
+            drawn = draw_folds(n_clips_of_class, n_clips_of_smallest_class, int(number_of_fold))
+
+            assert list(drawn) == drawn_by_original
 
 
-def test_film_pairs_are_the_originals_id_for_id(obygaze12, oracle):
+def name_of_film_pair(original, test_number, validation_number):
+    """Return our name of a film pair, of which the oracle has the numbers of both films."""
+    film_of_number = original["fold_to_movie"]
+    test = f"test {test_number} {film_of_number[test_number]}"
+    validation = f"validation {validation_number} {film_of_number[validation_number]}"
+    return f"{test}, {validation}"
+
+
+def test_film_pairs_have_the_clips_of_the_original_code_in_its_order(obygaze12, oracle):
     """In a fold of film pairs one film is tested, a second one is validated, and the rest are trained on.
 
-    The oracle has the clips of each pair, by the numbers of its two films, as the paper's code makes them.
+    The oracle has the clips of each pair, by the numbers of its two films, as the paper's code makes them:
+    for each file of the released movie set, which is of one task.
     """
     for file, original in oracle["MovieBySet_KFold"]["files"].items():
         task = TASKS[file.lower()]
-        film_of_number = original["fold_to_movie"]
-        fold_of_name = {fold.name: fold for fold in movie_folds(obygaze12, task, task)}
+        fold_of_name = {fold.name: fold for fold in movie_folds(obygaze12, train=task, test=task)}
 
         for test_number, pairs_of_test_film in original["pairs"].items():
             for validation_number, expected in pairs_of_test_film.items():
-                test = f"test {test_number} {film_of_number[test_number]}"
-                validation = f"validation {validation_number} {film_of_number[validation_number]}"
-                assert_same_clips(fold_of_name[f"{test}, {validation}"], expected)
+                name = name_of_film_pair(original, test_number, validation_number)
+                assert_same_clips(fold_of_name[name], expected)
 
 
 def movies_and_levels(manifest, clip_ids):
@@ -121,12 +137,13 @@ def test_there_are_90_film_pairs_and_films_3_and_7_are_always_trained_on(obygaze
 
 
 @pytest.mark.parametrize("negatives", NEGATIVES)
-def test_concept_folds_and_labels_are_the_originals_id_for_id(obygaze12, oracle, negatives):
-    """A concept is told from clips without it, of which the paper has three kinds of sets (`negatives`).
+def test_concept_folds_have_the_clips_and_labels_of_the_original_code(obygaze12, oracle, negatives):
+    """A concept is told from clips without it, its negatives: EN clips, all clips, or HN and S clips alone.
 
     The oracle has, for each concept and fold, the clips of each side and their labels, as a text of 0 and 1.
     """
-    for concept, original_folds in oracle["XCLIP_Multi_SHN"]["exp"][negatives].items():
+    folds_of_concepts = oracle["XCLIP_Multi_SHN"]["exp"][negatives]
+    for concept, original_folds in folds_of_concepts.items():
         folds = concept_folds(obygaze12, concept, NEGATIVES[negatives])
         label_of = concept_labels(obygaze12, concept, NEGATIVES[negatives])
 
@@ -144,7 +161,9 @@ FOLD_WITHOUT_LEAK = Fold(name=1, train=("a",), validation=(), test=("b", "c", "d
 def test_leaks_into_training_and_validation_are_counted_apart():
     """Of the test clips b, c and d, b is trained on and c is validated on."""
     n_in_training, n_in_validation = count_leaks(LEAKING_FOLD)
-    assert (n_in_training, n_in_validation) == (1, 1)
+
+    assert n_in_training == 1
+    assert n_in_validation == 1
 
 
 @pytest.mark.parametrize(
@@ -183,9 +202,19 @@ def test_a_heads_fold_is_disjoint_and_has_the_originals_sizes(obygaze12):
     assert len(fold_tested_on_en_s.test) == 71
 
 
-def test_clips_without_a_video_are_in_no_fold_and_are_counted(obygaze12):
-    fold = classifier_folds(obygaze12, TASKS["enhn_s"], TASKS["enhn_s"])[0]
-    assert all(obygaze12.by_id[clip_id].video for clip_id in fold.train + fold.validation + fold.test)
+def test_clips_without_a_video_are_in_no_fold(obygaze12):
+    """The original code left them out, as it had no features of them."""
+    first_fold, *_ = classifier_folds(obygaze12, train=TASKS["enhn_s"], test=TASKS["enhn_s"])
+
+    for clip_id in first_fold.train + first_fold.validation + first_fold.test:
+        assert obygaze12.by_id[clip_id].video
+
+
+def test_clips_without_a_video_that_the_released_folds_name_are_counted(obygaze12):
+    """The released split files put clips of EN, HN and S into folds (column `fold_enhn_s`).
+
+    51 of these clips have no video in the released ObyGaze12.
+    """
     assert count_without_video(obygaze12, ["fold_enhn_s"]) == 51
 
 
@@ -205,7 +234,8 @@ def test_a_manifest_without_videos_is_refused_by_the_name_of_the_column(obygaze1
         concept_folds(without_videos, "Body", Negatives.EN)
 
 
-def test_the_movie_set_has_no_en_s(obygaze12):
+def test_film_pairs_of_the_task_en_s_are_refused_as_they_were_never_released(obygaze12):
+    """The released movie set, of which film pairs are made, has files of hn_s and enhn_s alone."""
     with pytest.raises(ProtocolError, match="en_s"):
         movie_folds(obygaze12, TASKS["en_s"], TASKS["enhn_s"])
 

@@ -40,6 +40,7 @@ LEAKS = {
 
 @pytest.fixture(scope="module")
 def corpus(obygaze12, shared_data, tmp_path_factory):
+    """ObyGaze12 with made-up features, called xclip, on which the original code was run too."""
     folder = tmp_path_factory.mktemp("oracle")
     with np.load(shared_data / "oracles" / "synth_features.npz", allow_pickle=False) as file:
         movie_of = dict(zip(file["ids"].tolist(), file["movie"].tolist(), strict=True))
@@ -54,43 +55,56 @@ def results_of_paper(corpus):
 
 @pytest.fixture(scope="module")
 def original(shared_data):
+    """What the original code gave with the features of `corpus`: F1 of perceptrons, CAVs and heads."""
     return json.loads((shared_data / "oracles" / "original_results.json").read_text(encoding="utf-8"))
 
 
-def files(cell):
-    return f"02_{cell[0].upper()}", f"02_{cell[1].upper()}.csv"
+def recorded_f1_of_cell(run, cell, key):
+    """Return the F1 of the eight folds of a cell (training task, test task) in a run of the original code."""
+    train, test = cell
+    names_of_original = f"02_{train.upper()}", f"02_{test.upper()}.csv"
+    f1_of_folds = [row[key] for row in run["infer"] if (row["trained_on"], row["test"]) == names_of_original]
+    assert len(f1_of_folds) == 8
+    return f1_of_folds
 
 
-def test_the_perceptrons_f1_is_the_originals_within_its_spread(results_of_paper, original):
-    """Of each cell: the mean over folds, and where the folds lie, against the original's runs."""
+@pytest.mark.parametrize(("name", "key"), [("f1_weighted", "f1_weighted"), ("f1_pos", "f1_positive")])
+@pytest.mark.parametrize("cell", CELLS, ids=">".join)
+def test_the_f1_of_the_papers_perceptron_is_that_of_the_original_code(
+    results_of_paper, original, cell, name, key
+):
+    """A cell of Table 2 is a training task and a test task, with a perceptron for each of eight folds.
+
+    The original code was run several times. Between its runs, the mean F1 over the folds differs by up to
+    .01. Our mean may differ from the mean of the runs by .02, and no fold of ours may be more than .05 below
+    their lowest fold, or above their highest one.
+    """
+    f1_of_original = np.array([recorded_f1_of_cell(run, cell, key) for run in original["mlp"].values()])
+
+    f1_of_ours = table2.f1_by_fold(results_of_paper.classifiers, "mlp", ">".join(cell))[name].to_numpy()
+
+    assert f1_of_ours.mean() == pytest.approx(f1_of_original.mean(), abs=0.02)
+    assert f1_of_ours.min() >= f1_of_original.min() - 0.05
+    assert f1_of_ours.max() <= f1_of_original.max() + 0.05
+
+
+@pytest.mark.parametrize(("kind", "model"), [("tree", "pcbm_dt|all"), ("logistic", "pcbm_lr|all")])
+def test_the_f1_of_a_head_on_concept_values_is_that_of_the_original_code(
+    results_of_paper, original, kind, model
+):
+    """A head is a decision tree, or a logistic regression, that reads the concept values of a clip.
+
+    The values are those of CAVs which tell a concept from all other clips ("|all"). The F1 has to be the
+    original's up to rounding, in each of the four cells of Table 2: a training task and a test task.
+    """
+    f1_of_original = {}
+    for row in original["pcbm"][kind]:
+        cell = row["training_exptype"].lower(), row["predicting"].lower()
+        f1_of_original[cell] = row["f1_test"]
+
     for cell in CELLS:
-        ours = table2.f1_by_fold(results_of_paper.classifiers, "mlp", ">".join(cell))
-        runs = []
-        for run in original["mlp"].values():
-            of_cell = [row for row in run["infer"] if (row["trained_on"], row["test"]) == files(cell)]
-            runs.append([[row["f1_weighted"], row["f1_positive"]] for row in of_cell])
-        theirs = np.array(runs)
-        assert theirs.shape[1:] == (8, 2)
-        # Run to run the original's means differ by up to .01; ours may by twice that.
-        for index, name in enumerate(("f1_weighted", "f1_pos")):
-            result = ours[name].to_numpy()
-            assert result.mean() == pytest.approx(theirs[..., index].mean(), abs=0.02), (cell, name)
-            assert result.min() >= theirs[..., index].min() - 0.05
-            assert result.max() <= theirs[..., index].max() + 0.05
-
-
-def test_the_heads_f1_is_the_originals(results_of_paper, original):
-    """From features to CAVs to heads: equal to the last digit, on CAVs against all as the original stored."""
-    for kind, model in (("tree", "pcbm_dt|all"), ("logistic", "pcbm_lr|all")):
-        checked = 0
-        for row in original["pcbm"][kind]:
-            cell = row["training_exptype"].lower(), row["predicting"].lower()
-            if cell not in CELLS:
-                continue
-            ours = table2.f1_by_fold(results_of_paper.heads.predictions, model, ">".join(cell))
-            assert ours["f1_pos"].tolist() == pytest.approx([row["f1_test"]], abs=1e-12)
-            checked += 1
-        assert checked == 4
+        ours = table2.f1_by_fold(results_of_paper.heads.predictions, model, ">".join(cell))
+        assert ours["f1_pos"].tolist() == pytest.approx([f1_of_original[cell]], abs=1e-12)
 
 
 def concept_named(name_of_original):
@@ -104,37 +118,59 @@ def concept_named(name_of_original):
     return spelled_otherwise.get(name_of_original, name_of_original)
 
 
-def test_the_elected_cavs_are_of_the_originals_folds(results_of_paper, original):
-    """Of each concept, a CAV is trained in every fold, and the paper's code elects one of them for its heads.
+def test_each_concept_keeps_the_cav_of_the_fold_that_the_original_code_chose(results_of_paper, original):
+    """A concept has nine folds, with a CAV trained in each. The paper's heads read only one of these CAVs.
 
-    The oracle has the number of the elected fold, of CAVs that tell the concept from all other clips.
+    The oracle has the number of the chosen fold for each concept, of CAVs that tell the concept from all
+    other clips (`Negatives.ALL`).
     """
-    ours = {}
+    chosen_fold = {}
     for (concept, negatives), fold in results_of_paper.concepts.elected.items():
         if negatives is Negatives.ALL:
-            ours[concept] = fold
+            chosen_fold[concept] = fold
 
-    originals = {concept_named(name): fold for name, fold in original["pcbm"]["elected_split"].items()}
-    assert ours == originals
+    chosen_by_original = {
+        concept_named(name): fold for name, fold in original["pcbm"]["elected_split"].items()
+    }
+    assert chosen_fold == chosen_by_original
 
 
-def test_the_f1_of_cavs_is_the_originals_in_every_fold(results_of_paper, original):
-    """CAVs tell a concept from all other clips. The oracle has their F1 on the test clips of each fold."""
+def test_the_f1_of_cavs_is_that_of_the_original_code_in_every_fold(results_of_paper, original):
+    """A concept has a CAV in each fold, which tells the clips with the concept from all others ("|all").
+
+    The oracle has, for each concept, the list of their F1 on the test clips of each fold.
+    """
     for name, f1_of_side in original["cav_f1_per_split"].items():
+        f1_of_original = f1_of_side["test"]
         target = f"{concept_named(name)}|all"
 
-        result = table2.f1_by_fold(results_of_paper.concepts.predictions, "cav_svm", target)
+        f1_of_ours = table2.f1_by_fold(results_of_paper.concepts.predictions, model="cav_svm", task=target)
 
-        assert result["f1_pos"].tolist() == pytest.approx(f1_of_side["test"], abs=1e-12)
+        assert f1_of_ours["f1_pos"].tolist() == pytest.approx(f1_of_original, abs=1e-12)
 
 
 MLP_OF_OURS = ("MLP", "xclip", "F1 (weighted)")
+"""The row of our perceptron in a cell's table: model, features, metric."""
 
 
 @pytest.fixture(scope="module")
 def report_on_table_2(results_of_paper):
-    """It has a compact table, one for each of `CELLS`, and one of trivial models."""
+    """Table 2 under the `paper` protocol; `compact_table` and `tables_of_cells` return its tables."""
     return table2.paper_report([results_of_paper])
+
+
+def compact_table(report):
+    """Return the first table of a report on Table 2: a row per model, a column per cell."""
+    return report.blocks[0]
+
+
+def tables_of_cells(report):
+    """Return the tables of a report on Table 2 by their cell: training task and test task.
+
+    They come after the compact table, in the order of `CELLS`. A last table has the trivial models.
+    """
+    _compact_table, *tables, _trivial_models = report.blocks
+    return dict(zip(CELLS, tables, strict=True))
 
 
 def rows_of_cell(block):
@@ -142,36 +178,68 @@ def rows_of_cell(block):
     return {row[:3]: dict(zip(block.headers, row, strict=True)) for row in block.rows}
 
 
-def test_table_2_says_of_every_cell_whether_its_folds_leak(report_on_table_2):
-    """It stands in the first note of the cell's table, and among the notes on leaks of the report."""
-    notes_by_title = dict(leak_notes(report_on_table_2)[::2])  # two notes of each table; the first says it
-    _compact, *blocks, _trivial = report_on_table_2.blocks
-    for cell, block in zip(CELLS, blocks, strict=True):
-        assert LEAKS[cell] in block.notes[0]
-        assert LEAKS[cell] in notes_by_title[table2.cell_title(cell)]
-    data = report_on_table_2.data
-    tested_on_all = data[(data["model"] == "mlp") & (data["test"] == "enhn_s")]
-    assert tested_on_all["test_in_training_max"].max() == 51
+@pytest.mark.parametrize("cell", CELLS, ids=">".join)
+def test_table_2_says_of_every_cell_whether_its_folds_leak(report_on_table_2, cell):
+    """`LEAKS` has the sentence of each cell: in how many test clips its folds leak.
 
-
-def test_table_2_has_the_published_figures_beside_ours(report_on_table_2):
-    """It begins with a short table, without standard deviations: of "0.61 (0.05)" and "0.70", "0.61 (0.70)".
-
-    Features that we have not stand there as printed; chance and each kind of concept directions have rows.
+    The sentence stands in the first note below the table of the cell, and among the report's notes on leaks,
+    which each have the title of their table.
     """
-    compact, *blocks, _trivial = report_on_table_2.blocks
+    assert LEAKS[cell] in tables_of_cells(report_on_table_2)[cell].notes[0]
+
+    notes_of_cell = [
+        note for title, note in leak_notes(report_on_table_2) if title == table2.cell_title(cell)
+    ]
+    assert LEAKS[cell] in notes_of_cell[0]
+
+
+def test_the_data_of_table_2_have_the_numbers_of_leaked_clips(report_on_table_2):
+    """As `LEAKS` says of the two cells that are tested on enhn_s, up to 51 test clips are in training."""
+    data = report_on_table_2.data
+    is_of_mlp = data["model"] == "mlp"
+    is_tested_on_all_levels = data["test"] == "enhn_s"
+
+    n_leaked = data.loc[is_of_mlp & is_tested_on_all_levels, "test_in_training_max"]
+
+    assert n_leaked.max() == 51
+
+
+def test_table_2_has_our_f1_and_the_printed_one_side_by_side(report_on_table_2):
+    """The table of a cell has them in the columns "ours", such as "0.61 (0.05)", and "printed", as "0.70".
+
+    The compact table before has both in one column of the cell, without our standard deviation:
+    "0.61 (0.70)".
+    """
+    compact = compact_table(report_on_table_2)
     (row,) = [row for row in compact.rows if row[:3] == MLP_OF_OURS]
-    shown = dict(zip(compact.headers, row, strict=True))
-    for cell, block in zip(CELLS, blocks, strict=True):
-        rows = rows_of_cell(block)
-        texts = rows[MLP_OF_OURS]
-        assert texts["printed"] != "-"
+    compact_text_of = dict(zip(compact.headers, row, strict=True))
+
+    for cell, table in tables_of_cells(report_on_table_2).items():
+        texts = rows_of_cell(table)[MLP_OF_OURS]
         mean, _, _standard_deviation = texts["ours"].partition(" ")
-        assert shown[">".join(cell)] == f"{mean} ({texts['printed']})"
+        assert texts["printed"] != "-"
+        assert compact_text_of[">".join(cell)] == f"{mean} ({texts['printed']})"
+
+
+def test_table_2_has_rows_of_chance_of_bottlenecks_and_of_features_that_only_the_paper_has(
+    report_on_table_2,
+):
+    """There is a table for each cell: a training and a test task. A row is of a model, features and a metric.
+
+    The paper also prints results of ViViT's features, which we don't have: the column "ours" is a dash.
+    """
+    for table in tables_of_cells(report_on_table_2).values():
+        rows = rows_of_cell(table)
+
         assert rows["MLP", "ViViT-B/16 (printed only)", "F1 (weighted)"]["ours"] == "-"
         models = {model for model, _features, _metric in rows}
         assert {"Random", "All positive", "PCBM-DT, CAVs vs EN"} <= models
+
+
+def test_table_2_measures_the_two_f1_that_the_paper_may_mean(report_on_table_2):
+    """They are the F1 averaged over the classes by their sizes, and that of the positive class."""
     measured = report_on_table_2.data.dropna(subset=["ours"])
+
     assert set(measured["metric"]) == {"f1_weighted", "f1_pos"}
 
 
@@ -187,25 +255,48 @@ def test_all_positive_at_the_released_prevalence_is_not_the_printed_row(report_o
     assert (side["ours"] > side["printed"] + 0.1).all()
 
 
-def test_every_row_of_table_2_counts_the_clips_that_it_is_of(results_of_paper, report_on_table_2):
-    """The bottlenecks' folds are of another file than the perceptron's, and have 71 and 100 test clips.
+def measured_rows(report):
+    """Return the rows of Table 2's data that we trained models for, by training task, test task and model."""
+    is_measured = report.data["n_folds"] > 0  # others are of printed numbers, or of trivial models
+    return report.data[is_measured].set_index(["train", "test", "model"]).sort_index()
 
-    No bottleneck is tested on a clip that it was trained on. Answers have the F1 of calling all positive:
-    where a share p of clips is positive, it has precision p and recall 1, so F1 2p / (1 + p).
+
+def test_every_row_of_table_2_has_the_number_and_prevalence_of_its_own_test_clips(
+    results_of_paper, report_on_table_2
+):
+    """The perceptron (`classifiers`) and the bottlenecks (`heads`) are tested on folds of different files.
+
+    So the numbers of a row have to be those of the clips in the predictions of the row's model.
     """
-    data = report_on_table_2.data
-    measured = data[data["n_folds"] > 0].set_index(["train", "test", "model"]).sort_index()
+    rows = measured_rows(report_on_table_2)
     for predictions in (results_of_paper.classifiers, results_of_paper.heads.predictions):
-        for (task, model), of_row in predictions.table.groupby(["task", "model"]):
+        for (task, model), predictions_of_row in predictions.table.groupby(["task", "model"]):
             train, test = task.split(">")
-            labels_of_clips = of_row.drop_duplicates("clip_id")["label"]
-            row = measured.loc[[(train, test, model)]].iloc[0]
+            labels_of_clips = predictions_of_row.drop_duplicates("clip_id")["label"]
+
+            row = rows.loc[[(train, test, model)]].iloc[0]
             assert row["n_test"] == len(labels_of_clips)
             assert row["prevalence"] == labels_of_clips.mean()
-    models = measured.index.get_level_values("model")
-    assert not measured.loc[models.str.startswith("pcbm"), "test_in_training_max"].any()
+
+
+def test_no_bottleneck_of_table_2_is_tested_on_a_clip_that_trained_it(report_on_table_2):
+    """The published folds of the bottlenecks ("pcbm_dt", "pcbm_lr") don't leak, unlike the perceptron's."""
+    rows = measured_rows(report_on_table_2)
+    is_bottleneck = rows.index.get_level_values("model").str.startswith("pcbm")
+
+    assert not rows.loc[is_bottleneck, "test_in_training_max"].any()
+
+
+def test_the_answer_of_a_cell_has_the_f1_of_calling_every_clip_positive(report_on_table_2):
+    """Where a share p of clips is positive, such calls have precision p and recall 1, so F1 2p / (1 + p).
+
+    The answer of a cell names its best bottleneck. All bottlenecks of a cell are tested on the same clips, so
+    that p may be taken from any, here from that with CAVs against EN.
+    """
+    rows = measured_rows(report_on_table_2)
     for cell, answer in zip(CELLS, report_on_table_2.answers, strict=True):
-        share = float(measured.loc[[(*cell, "pcbm_dt|en")], "prevalence"].iloc[0])
+        share = float(rows.loc[[(*cell, "pcbm_dt|en")], "prevalence"].iloc[0])
+
         assert f"{2 * share / (1 + share):.3f}" in answer
 
 
@@ -221,8 +312,8 @@ def store_that_lacks_three_of_ten_clips(shared_data, folder):
 def test_clips_without_features_are_in_no_count_of_leaks(obygaze12, shared_data, tmp_path):
     """The published folds name clips without features too, which can be neither tested nor trained on.
 
-    Table 2 has a cell for each training and test task. Its row of the perceptron, and the note below, count
-    clips that were tested, and in how many of them a fold leaks.
+    Table 2 has a cell for each training and test task. The data of the perceptron in a cell, and the note
+    below the cell's table, count the clips that were tested, and how many of them are in a fold's training.
     """
     store = store_that_lacks_three_of_ten_clips(shared_data, tmp_path)
     corpus = load_corpus([store], obygaze12, LabelPolicy.RAW)
@@ -230,54 +321,77 @@ def test_clips_without_features_are_in_no_count_of_leaks(obygaze12, shared_data,
 
     report = table2.paper_report([results])
 
-    is_of_mlp = (report.data["model"] == "mlp") & (report.data["n_folds"] > 0)
-    row_of_cell = report.data[is_of_mlp].drop_duplicates(["train", "test"]).set_index(["train", "test"])
-    _compact_table, *tables_of_cells, _trivial_models = report.blocks
+    rows = measured_rows(report)
     predictions = results.classifiers.table
-    folds_of_cell = cell_folds(corpus.manifest)
-    for (cell, folds), table_of_cell in zip(folds_of_cell.items(), tables_of_cells, strict=True):
+    for cell, folds in cell_folds(corpus.manifest).items():
         tested = set(predictions.loc[predictions["task"] == ">".join(cell), "clip_id"])
         n_leaked = [len(tested & set(fold.train)) for fold in folds]
 
-        row = row_of_cell.loc[cell]
-        assert row["n_test"] == len(tested)
-        assert row["test_in_training_min"] == min(n_leaked)
-        assert row["test_in_training_max"] == max(n_leaked)
+        row_of_perceptron = rows.loc[[(*cell, "mlp")]].iloc[0]
+        assert row_of_perceptron["n_test"] == len(tested)
+        assert row_of_perceptron["test_in_training_min"] == min(n_leaked)
+        assert row_of_perceptron["test_in_training_max"] == max(n_leaked)
 
-        says_that_it_leaks = f"of {len(tested)} test clips are in training" in table_of_cell.notes[0]
+        first_note = tables_of_cells(report)[cell].notes[0]
+        says_that_it_leaks = f"of {len(tested)} test clips are in training" in first_note
         assert says_that_it_leaks == (max(n_leaked) > 0)
 
 
 @pytest.fixture(scope="module")
-def narrow(corpus):
-    """Sixteen columns, for speed: what is learnt does not matter here."""
+def results_of_16_columns(corpus):
+    """Results by sixteen columns of the features, for speed: how well they are learnt does not matter."""
     source = dataclasses.replace(corpus.first_source, X=np.ascontiguousarray(corpus.first_source.X[:, :16]))
     return PaperResults(corpus, source)
 
 
-def test_table_4_has_ten_films_of_nine_pairs_each_and_no_leak(narrow):
-    report = table4.paper_report([narrow])
-    assert report.data["n_pairs"].tolist() == [9] * 10
-    assert report.blocks[0].notes[0].startswith("90 film pairs; no test clip is in training or validation")
-    assert report.data.set_index("title").loc["Pulp Fiction", "printed"] == 0.29
-    assert report.blocks[0].rows[-1][4] == "0.53"
+@pytest.fixture(scope="module")
+def report_on_table_4(results_of_16_columns):
+    return table4.paper_report([results_of_16_columns])
 
 
-def test_a_film_pair_is_what_it_would_be_trained_alone(narrow):
-    """Of films 0 and 1, and 0 and 2, both ways: two trainings, each stopped on its own by four films."""
-    folds = protocol_results.pair_folds(narrow.corpus.manifest)
-    table = narrow.movie_pairs.table
-    X = narrow.source.X
-    y = s_labels(narrow.source)
-    for place, twin in ((0, 9), (9, 0), (1, 18), (18, 1)):
-        train = narrow.source.rows(folds[place].train)
-        validation = narrow.source.rows(folds[place].validation)
-        test = narrow.source.rows(folds[place].test)
-        assert set(folds[place].train) == set(folds[twin].train)
-        alone = MLPProbe(variant="paper", random_state=seed_of(0, min(place, twin)))
-        alone.fit(X[train], y[train], X_val=X[validation], y_val=y[validation])
-        scores = table.loc[table["fold"] == place, "score"].to_numpy()
-        assert np.array_equal(scores, alone.decision_function(X[test]).astype(np.float64))
+def test_table_4_tests_each_of_ten_films_in_nine_pairs_without_a_leak(report_on_table_4):
+    """In a pair, one film is tested and another validated on; two of the twelve films are always trained on.
+
+    So each of ten films is tested beside the nine others, which makes 90 pairs.
+    """
+    assert report_on_table_4.data["n_pairs"].tolist() == [9] * 10
+    first_note = report_on_table_4.blocks[0].notes[0]
+    assert first_note.startswith("90 film pairs; no test clip is in training or validation")
+
+
+def test_table_4_has_the_f1_that_the_paper_prints_of_each_film_and_their_mean(report_on_table_4):
+    """The paper prints .29 of Pulp Fiction, and a mean of .53 over all films, which is in the last row."""
+    assert report_on_table_4.data.set_index("title").loc["Pulp Fiction", "printed"] == 0.29
+
+    table = report_on_table_4.blocks[0]
+    row_of_means = dict(zip(table.headers, table.rows[-1], strict=True))
+    assert row_of_means["printed"] == "0.53"
+
+
+@pytest.mark.parametrize(("pair", "pair_exchanged"), [(0, 9), (9, 0), (1, 18), (18, 1)])
+def test_the_model_of_a_film_pair_is_the_one_that_is_trained_for_this_pair_alone(
+    results_of_16_columns, pair, pair_exchanged
+):
+    """A film pair has a film that is tested, and one whose validation clips stop the training.
+
+    If the two are exchanged, the training clips are the same, and the 90 pairs share the steps of their
+    training with the exchanged pair. Pairs 0 and 9 are of films 0 and 1, pairs 1 and 18 of films 0 and 2. The
+    scores of a pair must be those of a model that shares nothing, whose seed is of the first of both pairs.
+    """
+    folds = protocol_results.pair_folds(results_of_16_columns.corpus.manifest)
+    fold = folds[pair]
+    assert set(fold.train) == set(folds[pair_exchanged].train)
+    source = results_of_16_columns.source
+    X = source.X
+    y = s_labels(source)
+    train, validation, test = source.rows(fold.train), source.rows(fold.validation), source.rows(fold.test)
+
+    trained_alone = MLPProbe(variant="paper", random_state=seed_of(0, min(pair, pair_exchanged)))
+    trained_alone.fit(X[train], y[train], X_val=X[validation], y_val=y[validation])
+
+    table = results_of_16_columns.movie_pairs.table
+    scores = table.loc[table["fold"] == pair, "score"].to_numpy()
+    assert np.array_equal(scores, trained_alone.decision_function(X[test]).astype(np.float64))
 
 
 def shown_weight_of_error(weight_of_success):
@@ -288,16 +402,34 @@ def shown_weight_of_error(weight_of_success):
     return f"{to_hundredths:+.2f}"
 
 
-def test_figure_6_explains_errors_film_by_film(narrow):
-    """Positive leads to errors in tables and figures; the data keep the papers' weights of success."""
-    report = figure6.paper_report([narrow])
-    for row, shown in zip(report.data.to_dict(orient="records"), report.blocks[0].rows, strict=True):
-        assert shown[2:] == tuple(shown_weight_of_error(row[name]) for name in figure6.FACTORS)
-    assert len(report.data) == 10
-    weights = report.data[list(figure6.FACTORS)]
+@pytest.fixture(scope="module")
+def report_on_figure_6(results_of_16_columns):
+    """A row per tested film: how each factor (a concept or a level) goes with correct calls of its clips."""
+    return figure6.paper_report([results_of_16_columns])
 
+
+def test_figure_6_shows_weights_of_errors_where_its_data_have_those_of_correct_calls(report_on_figure_6):
+    """The paper's regression has weights of a correct call; these are kept in the data.
+
+    Tables show the opposite numbers, so that a positive one means more errors.
+    """
+    table = report_on_figure_6.blocks[0]
+    columns_of_factors = slice(2, None)  # after the film, and how many of its clips are called wrongly
+    for row, shown in zip(report_on_figure_6.data.to_dict(orient="records"), table.rows, strict=True):
+        weights_of_errors = [shown_weight_of_error(row[factor]) for factor in figure6.FACTORS]
+        assert shown[columns_of_factors] == tuple(weights_of_errors)
+
+
+def test_figure_6_has_the_weights_of_most_of_the_ten_tested_films(report_on_figure_6):
+    """Weights of a film are undefined where its clips are all called correctly, or all wrongly.
+
+    Eight of the ten films or more must have weights, and these are drawn.
+    """
+    weights = report_on_figure_6.data[list(figure6.FACTORS)]
+
+    assert len(weights) == 10
     assert weights.notna().all(axis=1).sum() >= 8
-    assert "figure6-paper-xclip" in [picture.name for picture in report.pictures]
+    assert "figure6-paper-xclip" in [picture.name for picture in report_on_figure_6.pictures]
 
 
 def test_figure_5_is_the_published_heads_tree_down_to_four_levels(results_of_paper):
@@ -314,7 +446,19 @@ def test_figure_5_is_the_published_heads_tree_down_to_four_levels(results_of_pap
 
 
 def results_described_as(results, *, clips=None, **of_source):
-    """Return the same predictions of a source that is described otherwise, or of some clips alone."""
+    """Return the same predictions, as if their features were of another source, or of some clips alone.
+
+    The trained models stay as they are, so that a test sees only what the description changes.
+
+    Parameters
+    ----------
+    results
+        The results whose predictions are taken.
+    clips
+        The clips that are left in the manifest; all by default.
+    of_source
+        What is said of the features, such as backbone="lab": the name of another network.
+    """
     source = dataclasses.replace(results.source, **of_source)
     manifest = results.corpus.manifest if clips is None else results.corpus.manifest.with_clips(clips)
     corpus = dataclasses.replace(results.corpus, manifest=manifest, sources=(source,))
@@ -325,28 +469,37 @@ def results_described_as(results, *, clips=None, **of_source):
 
 
 def test_features_of_the_trained_lsmdc_x_clip_make_table_5s_row(results_of_paper):
-    """The paper's Table 5 prints figures of an X-CLIP that was trained on LSMDC, of the perceptron (MLP).
+    """Our features are said to be of an X-CLIP that was trained on LSMDC, of which the paper has a Table 5.
 
-    They stand beside ours in the four cells of Table 2, where our features are said to be of this X-CLIP.
-    Figures of the usual X-CLIP are in rows of their own, and none is of a bottleneck (Pcbm).
+    Table 5 prints four F1 of the perceptron (MLP) on such features, one for each cell of Table 2. In our
+    report each stands beside our own F1, in the table of the cell.
     """
     of_lsmdc = results_described_as(results_of_paper, backbone="xclip-lsmdc")
-    title = of_lsmdc.source.title
+    our_row = ("MLP", of_lsmdc.source.title, "F1 (weighted)")
 
-    _compact_table, *tables_of_cells, _trivial_models = table2.paper_report([of_lsmdc]).blocks
+    tables = tables_of_cells(table2.paper_report([of_lsmdc]))
 
     printed_in_table_5 = ("0.70 (0.08)", "0.70 (0.10)", "0.66 (0.06)", "0.78 (0.11)")
-    for table, printed in zip(tables_of_cells, printed_in_table_5, strict=True):
-        texts_of_row = rows_of_cell(table)
-        texts_of_mlp = texts_of_row["MLP", title, "F1 (weighted)"]
-        assert texts_of_mlp["printed"] == printed
-        assert "arXiv, Table 5" in texts_of_mlp.values()
+    for table, printed in zip(tables.values(), printed_in_table_5, strict=True):
+        texts = rows_of_cell(table)[our_row]
+        assert texts["printed"] == printed
+        assert "arXiv, Table 5" in texts.values()
 
-        models_printed_only = {
-            model for model, features, _ in texts_of_row if features == "X-CLIP (printed only)"
-        }
+
+def test_the_usual_x_clip_has_rows_of_printed_numbers_beside_the_trained_one(
+    results_of_paper,
+):
+    """Table 2 of the paper is of the usual X-CLIP: its MLP and other models. We have no features of it here.
+
+    No row is named after the zoo's own word for a bottleneck, Pcbm.
+    """
+    of_lsmdc = results_described_as(results_of_paper, backbone="xclip-lsmdc")
+
+    for table in tables_of_cells(table2.paper_report([of_lsmdc])).values():
+        rows = rows_of_cell(table)
+        models_printed_only = {model for model, features, _ in rows if features == "X-CLIP (printed only)"}
         assert models_printed_only > {"MLP"}
-        assert not any(model.startswith("Pcbm") for model, _, _ in texts_of_row)
+        assert not any(model.startswith("Pcbm") for model, _, _ in rows)
 
 
 def test_random_weights_are_called_untrained_in_every_table(results_of_paper):
@@ -359,30 +512,36 @@ def test_random_weights_are_called_untrained_in_every_table(results_of_paper):
         assert "xclip (untrained)" in text
 
 
-def test_there_is_no_printed_number_beside_those_of_random_weights(results_of_paper):
-    """Table 2 has a compact table and then one for each cell, with six metrics of the features in the first.
+def test_beside_results_of_random_weights_table_2_shows_no_printed_numbers(results_of_paper):
+    """Our features are said to be by an X-CLIP of random weights, of which the paper has no results.
 
-    The paper has no figures of random weights, so that nothing is printed beside ours.
+    In the table of the first cell, six rows are of these features. All have a dash as printed number.
     """
     untrained = results_described_as(results_of_paper, untrained=True)
 
-    _compact_table, table_of_first_cell, *_ = table2.paper_report([untrained]).blocks
+    table_of_first_cell = tables_of_cells(table2.paper_report([untrained]))[CELLS[0]]
 
     printed = [
         texts["printed"]
-        for (_, features, _), texts in rows_of_cell(table_of_first_cell).items()
+        for (_model, features, _metric), texts in rows_of_cell(table_of_first_cell).items()
         if features == "xclip (untrained)"
     ]
     assert printed == ["-", "-", "-", "-", "-", "-"]
 
 
-def test_columns_of_printed_numbers_that_there_are_none_of_are_left_out_with_one_note(results_of_paper):
-    of_lab = results_described_as(results_of_paper, backbone="lab", label="lab")
-    for described, has_printed in ((of_lab, False), (results_of_paper, True)):
-        report = figure3.paper_report([described])
-        headings = [heading for block in report.blocks for heading in block.headers]
-        assert any(heading.startswith("printed") for heading in headings) == has_printed
-        assert sum("none of lab" in note for note in report.notes) == (not has_printed)
+@pytest.mark.parametrize(("backbone", "has_printed_numbers"), [("xclip", True), ("lab", False)])
+def test_figure_3_has_a_column_of_printed_numbers_or_a_note_that_there_are_none(
+    results_of_paper, backbone, has_printed_numbers
+):
+    """The papers print numbers of X-CLIP's features, and of course none of those of a network "lab"."""
+    results = results_described_as(results_of_paper, backbone=backbone, label=backbone)
+
+    report = figure3.paper_report([results])
+
+    headings = [heading for table in report.blocks for heading in table.headers]
+    assert any(heading.startswith("printed") for heading in headings) == has_printed_numbers
+    n_notes_on_lab = sum("none of lab" in note for note in report.notes)
+    assert n_notes_on_lab == (0 if has_printed_numbers else 1)
 
 
 def test_without_one_of_the_films_no_printed_numbers_are_shown(results_of_paper):
@@ -395,8 +554,10 @@ def test_without_one_of_the_films_no_printed_numbers_are_shown(results_of_paper)
         assert not [name for name in report.data.columns if "printed" in name]
 
 
-def film_pairs(manifest, clips):
-    return PaperResults(PaperCorpus(manifest, LabelPolicy.RAW, "0" * 64, (clips,)), clips).movie_pairs
+def train_film_pairs(manifest, clips):
+    """Train the perceptrons of Table 4, in each of whose folds one film is tested and one validated on."""
+    corpus = PaperCorpus(manifest, LabelPolicy.RAW, "0" * 64, (clips,))
+    return PaperResults(corpus, clips).movie_pairs
 
 
 def clips_of_first_movies(source, n_movies):
@@ -408,15 +569,18 @@ def clips_of_first_movies(source, n_movies):
 @pytest.mark.parametrize(
     ("train", "n_movies", "fold_without_clips"),
     [
-        (film_pairs, 11, "movies:hn_s>enhn_s, fold test 0"),
+        (train_film_pairs, 11, "movies:hn_s>enhn_s, fold test 0"),
         (protocol_results.fit_concepts, 1, "Body against en, fold 5"),
     ],
-    ids=["film pairs, of 11 of the 12 movies", "concepts, of one movie"],
+    ids=["film pairs, with features of 11 of the 12 movies", "CAVs, with features of one movie"],
 )
-def test_features_of_too_few_clips_name_the_published_fold(corpus, train, n_movies, fold_without_clips):
-    """The published folds are of twelve movies. Where features of some are missing, one side is empty.
+def test_a_training_with_features_of_too_few_clips_names_the_published_fold_that_it_lacks(
+    corpus, train, n_movies, fold_without_clips
+):
+    """The published folds are of twelve movies. With features of fewer, a fold may have nothing to test.
 
-    The refusal names the first fold of which this is so.
+    Nothing is trained then, and the refusal names the first such fold: of the film pairs one that tests film
+    0, of the CAVs the first that is short of clips of the concept Body, or of EN.
     """
     clips = clips_of_first_movies(corpus.first_source, n_movies)
 
@@ -439,7 +603,7 @@ def only_table_2_can_be_made(corpus, monkeypatch):
 @pytest.mark.usefixtures("only_table_2_can_be_made")
 def test_a_table_that_lacks_a_film_is_a_note_beside_those_that_can_be_made(corpus):
     """Both tables are asked for, and Table 2 alone can be made."""
-    redone = paper.redo(("table2", "table4"), corpus.manifest, [], "paper")
+    redone = paper.redo(("table2", "table4"), corpus.manifest, [], protocol="paper")
 
     assert redone.reports == ("report on table 2",)
     (note,) = redone.notes
@@ -447,6 +611,7 @@ def test_a_table_that_lacks_a_film_is_a_note_beside_those_that_can_be_made(corpu
 
 
 @pytest.mark.usefixtures("only_table_2_can_be_made")
-def test_a_table_that_lacks_a_film_is_refused_where_nothing_else_is_asked_for(corpus):
+def test_a_table_that_lacks_a_film_is_refused_where_no_other_table_is_asked_for(corpus):
+    """Table 4 alone is asked for, and a fold of it has no clip to test: there is nothing to return."""
     with pytest.raises(FoldsError, match="no clip on its test side"):
-        paper.redo(("table4",), corpus.manifest, [], "paper")
+        paper.redo(("table4",), corpus.manifest, [], protocol="paper")

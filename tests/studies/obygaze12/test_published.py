@@ -25,14 +25,20 @@ def test_one_printed_figure_of_a_trivial_model_is_cut_off_where_the_others_are_r
 
 
 @pytest.mark.parametrize(("prevalence", "called"), [(0.3, 1.0), (0.3, 0.5), (0.41, 0.2)])
-def test_the_trivial_formula_is_the_f1_of_expected_counts(prevalence, called):
-    tp = prevalence * called
-    fp = (1 - prevalence) * called
-    fn = prevalence - tp
-    tn = (1 - prevalence) - fp
-    positive = 2 * tp / (2 * tp + fp + fn)
-    negative = 2 * tn / (2 * tn + fp + fn)
-    assert trivial_f1(prevalence, called, "f1_pos") == pytest.approx(positive)
-    weighted = prevalence * positive + (1 - prevalence) * negative
+def test_the_f1_of_a_model_that_guesses_follows_from_its_expected_hits_and_errors(prevalence, called):
+    """A share of clips is positive (prevalence), and the model calls a share of all clips positive by chance.
 
-    assert trivial_f1(prevalence, called, "f1_weighted") == pytest.approx(weighted)
+    So it calls the same share of the positive and of the negative clips. F1 is 2 TP / (2 TP + FP + FN); the
+    weighted one is the mean of both classes' F1, by their sizes.
+    """
+    true_positives = prevalence * called
+    false_positives = (1 - prevalence) * called
+    false_negatives = prevalence - true_positives
+    true_negatives = (1 - prevalence) - false_positives
+    errors = false_positives + false_negatives
+    f1_of_positives = 2 * true_positives / (2 * true_positives + errors)
+    f1_of_negatives = 2 * true_negatives / (2 * true_negatives + errors)
+    weighted_f1 = prevalence * f1_of_positives + (1 - prevalence) * f1_of_negatives
+
+    assert trivial_f1(prevalence, called=called, average="f1_pos") == pytest.approx(f1_of_positives)
+    assert trivial_f1(prevalence, called=called, average="f1_weighted") == pytest.approx(weighted_f1)

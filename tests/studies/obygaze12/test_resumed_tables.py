@@ -86,30 +86,46 @@ def test_a_killed_run_keeps_its_tables_and_gives_the_same_files_without_training
 
 @pytest.mark.long  # tables of all models
 def test_results_that_a_killed_run_of_another_seed_left_are_removed(inputs, tmp_path, monkeypatch):
-    """Results of seed 0 must not be mixed with those of seed 1."""
+    """Results of seed 0 must not be mixed with those of seed 1.
+
+    Both runs are killed where the first model would be trained. Before that, each makes Figure 2, which needs
+    no model, in its unfinished folder out.partial. In between, the test puts a result of seed 0 there.
+    """
     monkeypatch.setattr(protocol_results, "evaluate", kill)
-    partial = tmp_path / "out.partial"
+    unfinished_folder = tmp_path / "out.partial"
     with pytest.raises(Abort):
         run([*inputs, "--seed", "0"], tmp_path / "out")
-    (partial / "trained" / "strict-toy-hn_s.json").write_text("of another seed")
+    (unfinished_folder / "trained" / "strict-toy-hn_s.json").write_text("of another seed")
 
     with pytest.raises(Abort):
         run([*inputs, "--seed", "1"], tmp_path / "out")
-    assert list((partial / "trained").iterdir()) == []
-    assert "figure2.csv" in files(partial)
+
+    assert list((unfinished_folder / "trained").iterdir()) == []
+    assert "figure2.csv" in files(unfinished_folder)
 
 
-def test_tables_that_were_killed_at_their_first_write_begin_anew(tmp_path):
-    partial = tmp_path / "out.partial"
-    partial.mkdir()
-    (partial / f".{unfinished.INPUTS_FILE}.0123456789ab.partial").touch()
-    with unfinished.unfinished_folder(tmp_path / "out", {}, force=False) as folder:
+def test_a_run_continues_in_a_folder_where_one_was_killed_at_its_first_write(tmp_path):
+    """The first file that a run writes says what its inputs are. Killed in it, a run leaves a part of it.
+
+    This part has the name of the file between a dot and letters of chance. The next run must remove it and
+    begin: with the file, and a folder for what it will train.
+    """
+    folder_of_killed_run = tmp_path / "out.partial"
+    folder_of_killed_run.mkdir()
+    (folder_of_killed_run / f".{unfinished.INPUTS_FILE}.0123456789ab.partial").touch()
+
+    with unfinished.unfinished_folder(tmp_path / "out", inputs={}, force=False) as folder:
+        assert folder == folder_of_killed_run
         assert sorted(path.name for path in folder.iterdir()) == [unfinished.INPUTS_FILE, "trained"]
 
 
-def test_a_folder_that_is_no_unfinished_output_is_left_alone(inputs, tmp_path):
-    (tmp_path / "out.partial").mkdir()
-    (tmp_path / "out.partial" / "notes.txt").write_text("mine")
+def test_a_run_is_refused_where_its_unfinished_folder_would_be_somebody_elses(inputs, tmp_path):
+    """A run into `out` works in the folder out.partial, which exists with a file of notes, and must stay."""
+    folder_of_notes = tmp_path / "out.partial"
+    folder_of_notes.mkdir()
+    (folder_of_notes / "notes.txt").write_text("mine")
+
     with pytest.raises(ObygazeError, match=r"out\.partial"):
         run(inputs, tmp_path / "out")
-    assert files(tmp_path / "out.partial") == {"notes.txt": b"mine"}
+
+    assert files(folder_of_notes) == {"notes.txt": b"mine"}
