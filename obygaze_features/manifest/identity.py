@@ -165,24 +165,27 @@ def _same_names(column: str, names: Iterable[str]) -> SameNames:
 def _same_annotators(names: Iterable[str]) -> SameNames:
     """Find names of annotators, or of other people, that are spellings of one, or may be.
 
-    Zeros before numbers do not count. Names that are one number, as 1 and 01, which spreadsheets write for
-    each other, are one name. Names with letters, as R1 and R01, may be one.
+    Two rules apply. By the first, zeros before and behind numbers do not count: 1, 01 and 1.0, which
+    spreadsheets write for each other, are one name; R1 and R01 may be one. By the second, names are one or
+    look alike as all other names do (`same_names`).
     """
     first_of_key: dict[str, str] = {}  # name in one form, without such zeros -> the first name that has it
-    same = []
+    same = []  # pairs of a name and the first spelling of it
     doubtful = []
     for name in dict.fromkeys(names):
-        key = _LEADING_ZEROS.sub("", as_typed(without_zeros(name)))
+        without_decimals = as_typed(without_zeros(name))  # 1.0 as 1
+        key = _LEADING_ZEROS.sub("", without_decimals)  # 01 as 1
         first = first_of_key.setdefault(key, name)
         if first == name:
             continue
         is_number = key.isdecimal()
-        is_respelled = as_typed(first) == as_typed(name)
+        is_respelled = as_typed(first) == as_typed(name)  # they differ in more than zeros, such as in case
         if is_number or is_respelled:
             same.append((name, first))
         else:
             doubtful.append((name, first))
 
+    # What the first rule found is not found again by the second.
     known_pairs = {*same, *doubtful}
     others = same_names(names)
     same += [pair for pair in others.same if pair not in known_pairs]

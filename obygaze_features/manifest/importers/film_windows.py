@@ -452,24 +452,32 @@ def read_parts(
 def _parts_of_films(table: Table, movies: Sequence[str], default_movie: str) -> dict[str, list[FilmPart]]:
     """Return movie -> its parts, from a table's rows; rows of films that are not in `movies` are left out.
 
-    What cannot be read is added to the table's problems, so that one message names them all.
+    What cannot be read is added to the table's problems, which are refused together behind the last row, so
+    that one message names them all.
+
     `default_movie` is the film of rows that name none; "" to refuse such rows.
     """
     problems = table.problems
-    # "" for a film that is not among `movies`. Cached, as many rows are of few films.
-    find = cache(lambda name: find_film(name, movies) or "")
+
+    @cache  # as many rows are of few films
+    def movie_called(name: str) -> str:
+        """Return the one of `movies` that a name means; "" if it means none of them."""
+        return find_film(name, movies) or ""
+
     parts_of_movie: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
     for row in table.timed():
-        # `attempt` returns None where the function that it calls refuses the row, which becomes a problem.
+        # `attempt` calls a function with what follows it. If that refuses the row, this becomes a problem,
+        # and `attempt` returns None.
         part = problems.attempt(row.line, "", _film_part, row)
         name = _film_named(row)
-        movie: str | None = default_movie
         if name:
-            movie = problems.attempt(row.line, "movie", find, name)
-        elif not default_movie:
-            problems.add(row.line, "is empty: which film is it of?", "movie")
+            movie = problems.attempt(row.line, "movie", movie_called, name) or ""
+        else:
+            movie = default_movie
+            if not default_movie:
+                problems.add(row.line, "is empty: which film is it of?", "movie")
         is_wanted = movie in parts_of_movie
-        if part is None or movie is None or not is_wanted:
+        if part is None or not is_wanted:
             continue
         parts = parts_of_movie[movie]
         if parts and part.start_s < parts[-1].end_s - SLACK_S:

@@ -79,9 +79,15 @@ def with_usual_separators(text: str, words: Iterable[str]) -> str:
 def nearest(text: str, names: Iterable[str]) -> str:
     """Find the name that a person most likely meant by a text; "" if no name is near.
 
-    First comes the same IMDb id written in another way, then the same number without decimals (2 for 2.0),
-    then the name that is spelled most alike. Another number is no spelling of a number, such as -1 of 1, and
-    a text of two letters none of a name of one, such as `sí` of the level S, unless a letter was typed twice.
+    The first of these that exists is taken:
+
+    1. the same IMDb id written in another way;
+    2. the same number without decimals: 2 for 2.0;
+    3. the same name in another case;
+    4. the name with one letter less, where the text has that letter twice: `ss` is S;
+    5. the name that is spelled most alike. `sí` is not alike enough to be S.
+
+    Another number is no spelling of a number, as -1 is none of 1.
     """
     if len(text) > MAX_COMPARED:
         return ""
@@ -104,9 +110,9 @@ def nearest(text: str, names: Iterable[str]) -> str:
     possible = name_of_spelling
     if _is_number(spelling):
         possible = {near: name for near, name in name_of_spelling.items() if not _is_number(near)}
-    typed_once = _TYPED_TWICE.sub(r"\1", spelling)
-    if typed_once in possible:
-        return possible[typed_once]
+    without_double_letters = _TYPED_TWICE.sub(r"\1", spelling)
+    if without_double_letters in possible:
+        return possible[without_double_letters]
 
     min_likeness = MIN_LIKENESS if len(spelling) > SHORT_NAME else MIN_LIKENESS_OF_SHORT
     near_spellings = get_close_matches(spelling, possible, n=1, cutoff=min_likeness)
