@@ -45,7 +45,7 @@ class AnnotatorColumns:
         if have_spans_several_rows:
             # Without their annotators these rows would repeat the label of one span, which is refused: so
             # the import needs the column.
-            self._proposal.needed_unread.append(message)
+            self._proposal.require(message)
         else:
             self._proposal.mention(message, [column])
 

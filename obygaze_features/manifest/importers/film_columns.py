@@ -66,7 +66,7 @@ class FilmColumns:
 
         By the column of titles; else by that of sections or sheets; else by the first column, if it has
         names; else by ids of files; else all rows are taken to be of one film. Rows need a film, so that the
-        import is refused until the person accepts the proposal (`Proposal.needed_unread`).
+        import is refused until the person accepts the proposal (`needed`).
 
         `column_of_titles` is the column whose heading means films; "" if there is none.
         """
@@ -83,8 +83,8 @@ class FilmColumns:
     def _propose_files(self, columns: Sequence[str]) -> None:
         """Propose one of the columns that name video files: the one that is headed so, else the first.
 
-        The import needs it if nothing else names the films (`Proposal.needed_unread`); otherwise it is only
-        mentioned (`Proposal.optional_unread`).
+        If nothing else names the films, the import is refused until the person accepts it (`needed`);
+        otherwise it is only mentioned.
         """
         column = self._unread.column_meant_as("video", columns.__contains__) or columns[0]
         if self._unread.has_column_for("movie"):
@@ -96,17 +96,16 @@ class FilmColumns:
     def _propose_one_film(self) -> None:
         """Propose that all rows are of one film, named by a row of titles, else by the table's file.
 
-        Rows need a film. So the import is refused (`Proposal.needed_unread`), and its message proposes an
-        option --movie that the person can type. A file's name need not be the film's: then the message adds
-        that the person should check it (`Proposal.doubts`).
+        Rows need a film. So the import is refused, and its message proposes an option --movie that the person
+        can type. A file's name need not be the film's: then the message asks the person to check it.
         """
         film_in_titles = value_in_titles(self._titles, "movie")
         if film_in_titles:
             self._proposal.movie = film_in_titles
         else:
             self._proposal.movie = self._file.path.stem
-            self._proposal.doubts.append("--movie is proposed by the file's name: give the film's")
-        self._proposal.needed_unread.append("rows of one film (no column video or movie says which)")
+            self._proposal.ask("--movie is proposed by the file's name: give the film's")
+        self._proposal.require("rows of one film (no column video or movie says which)")
 
     def _column_of_sections(self) -> str:
         """Return the unread column that names the table's sections, else sheets; "" if there is none."""

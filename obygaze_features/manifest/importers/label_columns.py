@@ -121,7 +121,7 @@ class LabelColumns:
         would have their names in an option (`--wide`), their columns need no option each, and are set aside.
         """
         has_levels = not self._lacks_levels() or bool(self._columns_of_known_levels())
-        if has_levels or self._headings.has_none_of("level"):
+        if has_levels or self._unread.person_denies("level"):
             return
         columns_of_marks = [column for column in self._unread.remaining if are_marks(self._cells[column])]
         annotators = annotators_of_grid(columns_of_marks, self._translated_words)
@@ -134,9 +134,7 @@ class LabelColumns:
             return
         self._unread.set_aside(columns_of_annotators)
         self._proposal.annotators_with_columns = annotators
-        self._proposal.needed_unread.append(
-            f"marks of {len(annotators)} annotators ({_shown(columns_of_annotators)})"
-        )
+        self._proposal.require(f"marks of {len(annotators)} annotators ({_shown(columns_of_annotators)})")
 
     def _set_aside_with_marks(self, columns: Collection[str]) -> None:
         """Look for no further meaning in columns that belong to annotators, those of marks among them."""
@@ -153,7 +151,7 @@ class LabelColumns:
         columns_of_marks = [column for column in columns if are_marks(self._cells[column])]
         names = names_beside_label(columns_of_marks, self._translated_words)
         if names:
-            self._proposal.doubts.append(
+            self._proposal.ask(
                 f"several columns say the same label: if {first_few(names, SHOWN)} are annotators, give "
                 f"{wide_option(names)} in place of these columns"
             )
@@ -169,12 +167,14 @@ class LabelColumns:
     def _columns_of_levels(self) -> list[str]:
         """Return the unread columns of levels: with words of the codebook, then with the table's own words.
 
-        There are none if the person says that the table has no levels (`Headings.has_none_of`).
+        There are none if the person says that the table has no levels.
         """
-        if self._headings.has_none_of("level"):
+        if self._unread.person_denies("level"):
             return []
         with_known_words = self._columns_of_known_levels()
-        if self._headings.wide:
+        # With --wide the person names the annotators' columns, so that no others are guessed.
+        does_person_name_annotators = bool(self._headings.wide)
+        if does_person_name_annotators:
             return with_known_words
         return [*with_known_words, *self._levels_in_unknown_words(with_known_words)]
 
@@ -234,7 +234,7 @@ class LabelColumns:
             is_one_word = own_words.isalpha()
             if not is_one_word or names_no_annotator(own_words):
                 return
-        self._proposal.doubts.append(
+        self._proposal.ask(
             f"if {first_few(list(map(repr, columns)), SHOWN)} are of different people, give "
             f"{wide_option(columns)} in place of these columns"
         )
@@ -256,7 +256,7 @@ class LabelColumns:
     def _doubt_levels_of_model(self, column: str) -> None:
         """Add a doubt to the proposal if by its heading a proposed column of levels is not of people."""
         if is_of_model_or_doubt(column):
-            self._proposal.doubts.append(
+            self._proposal.ask(
                 f"by its heading {column!r} is what a model says, or how sure somebody is: read it only "
                 "if people gave these levels"
             )
@@ -292,7 +292,7 @@ class LabelColumns:
 
         Of several, such as ratings and ages, nothing tells which one has the levels.
         """
-        if self._headings.has_none_of("level"):
+        if self._unread.person_denies("level"):
             return
         with_few_words = [column for column in self._unread.remaining if self._has_few_words(column)]
         columns = self._columns_that_number_levels(with_few_words)
@@ -306,16 +306,15 @@ class LabelColumns:
         annotated, the column `level` has the labels of those instead.
         """
         has_level_column = "level" in self._table.columns
-        names_other_levels = bool(
-            self._headings.columns.get("level")
-        )  # by an option, in place of this column
-        if not has_level_column or names_other_levels:
+        # By an option, in place of the column `level`.
+        does_person_name_levels = bool(self._headings.columns.get("level"))
+        if not has_level_column or does_person_name_levels:
             return False
         does_option_say_who = bool(self._headings.wide or self._annotator)
-        does_column_say_who = self._unread.has_column_for("annotator") or bool(
-            self._unread.column_meant_as("annotator", self._unread.can_be_people)
-        )
-        return not does_option_say_who and not does_column_say_who
+        if does_option_say_who or self._unread.has_column_for("annotator"):
+            return False
+        column_of_annotators = self._unread.column_meant_as("annotator", self._unread.can_be_people)
+        return not column_of_annotators
 
     def _is_of_sums_or_ids(self, column: str) -> bool:
         """Return whether a column that looks like levels has sums, or numbers such as ids, by its heading."""
@@ -331,8 +330,7 @@ class LabelColumns:
         Each is of one annotator. A single column proves little. So these columns are taken as levels only if
         there are two or more, `levels` included, and if they have about the same words.
         """
-        is_there_a_column = self._unread.has_column_for("level")
-        if is_there_a_column or self._headings.has_none_of("level"):  # the person says that there is none
+        if self._unread.has_column_for("level") or self._unread.person_denies("level"):
             return []
         further_columns = self._further_columns_of_levels(levels)
         all_columns = [*levels, *further_columns]
@@ -429,7 +427,7 @@ class LabelColumns:
         self._set_aside_with_marks(columns_of_annotators | set(levels))
 
         self._proposal.annotators_with_columns = annotators
-        self._proposal.needed_unread.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
+        self._proposal.require(f"levels of {len(annotators)} annotators ({_shown(levels)})")
 
     def _has_films_as_columns(self, levels: Sequence[str]) -> bool:
         """Return whether columns of levels belong to films, as in a table that is turned on its side.
@@ -492,8 +490,8 @@ class LabelColumns:
             columns_of_others.update(columns_headed_by(other, self._unread.remaining))
         self._unread.set_aside(columns_of_others)
         self._proposal.annotator = annotator
-        self._proposal.needed_unread.append(f"labels of {annotator} ({_shown(label_columns)})")
-        self._proposal.doubts.append(
+        self._proposal.require(f"labels of {annotator} ({_shown(label_columns)})")
+        self._proposal.ask(
             f"each annotator has times of their own: import what {first_few(others, SHOWN)} marked apart, by "
             "the same options with the other columns"
         )
@@ -506,7 +504,7 @@ class LabelColumns:
         `name` is `level` or `concepts`.
         """
         columns = self._columns_of_marks(name)
-        if not columns or self._headings.has_none_of(name):
+        if not columns or self._unread.person_denies(name):
             return
         shown = _shown(columns)
         # Concepts that are only proposed are no reason: a table may have lists of concepts and marks of them.
@@ -537,7 +535,7 @@ class LabelColumns:
         They are headed as concepts, or their heading means nothing known and their cells list words. If
         concepts are read already, the columns are only mentioned, with the options that would read them.
         """
-        if self._headings.has_none_of("concepts"):
+        if self._unread.person_denies("concepts"):
             return
 
         headed_as_concepts = []
@@ -593,7 +591,7 @@ class LabelColumns:
         proposed. The others are mentioned, with the options that would read them; so are columns that are
         computed, such as `agreed?` and `total`.
         """
-        if self._headings.has_none_of("concepts"):
+        if self._unread.person_denies("concepts"):
             return
         columns = self._columns_of_unknown_marks()
         has_labels = self._unread.has_column_for("level", "concepts") or self._has_columns_of_annotators()
@@ -647,7 +645,7 @@ class LabelColumns:
         If the table or an option of the person has concepts already, the columns are only mentioned, with the
         options that would read them.
         """
-        if self._headings.has_none_of("concepts"):
+        if self._unread.person_denies("concepts"):
             return
         columns = self._columns_of_concepts()
         shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
@@ -662,7 +660,7 @@ class LabelColumns:
 
     def _propose_levels_by_heading(self) -> None:
         """Propose the column that is headed as levels, though the codebook does not have its words."""
-        if self._headings.has_none_of("level"):
+        if self._unread.person_denies("level"):
             return
         column = self._unread.column_meant_as("level", self._can_be_levels)
         if column:
@@ -674,7 +672,7 @@ class LabelColumns:
         A column is of an annotator if more than half of its words are also in another such column: people
         who rate on one scale use the same words. One column alone proves nothing.
         """
-        if self._headings.has_none_of("level"):
+        if self._unread.person_denies("level"):
             return
         words_of_column = {}  # of the columns that may hold levels, whose headings mean nothing known
         for column in self._unread.remaining:

@@ -546,7 +546,7 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
     """
     refused: list[tuple[SpanFile, Proposal]] = []
     for file, proposal in tables:
-        if proposal.needed_unread:  # without these columns rows have no times, labels or films
+        if proposal.is_import_refused:
             refused.append((file, proposal))
             continue
         if not proposal.optional_unread:

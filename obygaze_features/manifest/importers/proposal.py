@@ -105,6 +105,19 @@ class Proposal:
     mentioned: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
+    def require(self, description: str) -> None:
+        """Describe what must be read, so that the import is refused until the person says how."""
+        self.needed_unread.append(description)
+
+    @property
+    def is_import_refused(self) -> bool:
+        """Whether the table has what must be read first, so that the import is refused with this proposal."""
+        return bool(self.needed_unread)
+
+    def ask(self, request: str) -> None:
+        """Ask the person to say or check something, in the message of the refusal."""
+        self.doubts.append(request)
+
     def mention(self, description: str, columns: Iterable[str]) -> None:
         """Describe unread columns that the import does not need; `columns` are their headings."""
         self.optional_unread.append(description)

@@ -372,8 +372,7 @@ def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
     codebook = options.codebook or _codebook_named_first(_codebook_names(content))
     words = LabelWords(codebook, options.words)
     proposal = proposal_for(file, layout, words, options.annotator)
-    will_be_refused = bool(proposal.needed_unread)  # columns without which no row can be read
-    if will_be_refused:
+    if proposal.is_import_refused:
         # The parent needs the proposal and the names of codebooks for the refusal, and no other rows.
         content = replace(content, table=_rows_naming_codebooks(layout.table))
     return replace(content, findings=proposal.to_json())

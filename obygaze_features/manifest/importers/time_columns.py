@@ -57,7 +57,7 @@ class TimeColumns:
     """Finds the unread columns that hold times, and proposes to read them as starts, ends or durations.
 
     Its methods write into the proposal (`UnreadColumns.proposal`): columns, a unit and a rate; what must be
-    read into `needed_unread`, so that the import is refused; and what a person has to say into `doubts`.
+    read, so that the import is refused (`Proposal.require`); and what a person has to say (`Proposal.ask`).
     """
 
     def __init__(self, unread: UnreadColumns) -> None:
@@ -82,8 +82,8 @@ class TimeColumns:
         if columns_in_parts:
             self._unread.set_aside(columns_in_parts)
             shown = first_few([repr(column) for column in columns_in_parts], SHOWN)
-            self._proposal.needed_unread.append(f"times in parts ({shown})")
-            self._proposal.doubts.append("write each time in one column, such as 1:05 for 1 min and 5 s")
+            self._proposal.require(f"times in parts ({shown})")
+            self._proposal.ask("write each time in one column, such as 1:05 for 1 min and 5 s")
         elif not are_times_read and columns_of_times:
             self._propose_pair(columns_of_times)
         elif not are_times_read:
@@ -99,7 +99,7 @@ class TimeColumns:
                 self._unread.propose(name, [column])
         columns = list(columns_of_times.values())
         shown = ", ".join(map(repr, dict.fromkeys(columns)))
-        self._proposal.needed_unread.append(f"times ({shown})")
+        self._proposal.require(f"times ({shown})")
         self._propose_unit(columns)
         self._propose_rate(columns)
 
@@ -170,7 +170,7 @@ class TimeColumns:
             return
         shown = ", ".join(map(repr, in_unknown_units))
         self._proposal.unit = UNKNOWN_UNIT
-        self._proposal.doubts.append(
+        self._proposal.ask(
             f"in place of {UNKNOWN_UNIT} type the unit of the numbers in {shown}: s, ms, cs, us, ns, "
             "min, h, or frames (with --rate)"
         )
@@ -186,7 +186,7 @@ class TimeColumns:
         number = number_like_minutes(times)
         if number:
             self._proposal.unit = UNKNOWN_UNIT
-            self._proposal.doubts.append(doubt_of_minutes(", ".join(map(repr, columns)), number))
+            self._proposal.ask(doubt_of_minutes(", ".join(map(repr, columns)), number))
 
     def _has_mere_numbers(self, column: str) -> bool:
         """Return whether a column has times that are mere numbers, whose unit only its heading may say.
@@ -225,7 +225,7 @@ class TimeColumns:
         remedy = "give the film's rate by --rate"
         if counted_in_frames:
             remedy += f", or --unit s if the numbers in {counted_in_frames[0]!r} are seconds"
-        self._proposal.doubts.append(f"its times have frames: {remedy}")
+        self._proposal.ask(f"its times have frames: {remedy}")
 
     def _is_counted_in_frames(self, column: str) -> bool:
         """Return whether a column has mere numbers that are frames, as the person or its heading says."""
@@ -375,7 +375,7 @@ class TimeColumns:
         Every end must be later than its start, and ends must not look like ratings, such as 1 to 5. Of
         several pairs the one with the shortest spans is taken: a time in the film and a time of day, which
         are no start and end, are further apart. If nothing but numbers tells that they are times, the person
-        is warned (`Proposal.doubts`).
+        is warned (`Proposal.ask`).
         """
         columns_of_clocks = [column for column in columns if are_clocks(self._cells[column])]
         pairs = []  # (median length of the spans, column of starts, column of ends)
@@ -394,7 +394,7 @@ class TimeColumns:
         no_heading_tells = not meanings_of_heading(start) and not meanings_of_heading(end)
         are_numbers = start not in columns_of_clocks
         if no_heading_tells and are_numbers and not self._unread.has_column_for(START):
-            self._proposal.doubts.append(f"{start!r} and {end!r} are taken as times by their numbers alone")
+            self._proposal.ask(f"{start!r} and {end!r} are taken as times by their numbers alone")
         return {START: start, END: end}
 
     def _likely_times(self, columns: Sequence[str], columns_of_clocks: Sequence[str]) -> Sequence[str]:
@@ -446,7 +446,7 @@ class TimeColumns:
             column_of_starts = self._single_time_column(START)
             if column_of_starts:
                 self._propose_without_other_time(START, column_of_starts, missing=END)
-                self._proposal.doubts.append(
+                self._proposal.ask(
                     f"--column {END}=HEADING, or --column {DURATION}=HEADING, says where spans end"
                 )
                 return
@@ -459,7 +459,7 @@ class TimeColumns:
         column_of_ends = self._single_time_column(END)
         if column_of_ends:
             self._propose_without_other_time(END, column_of_ends, missing=START)
-            self._proposal.doubts.append(f"--column {START}=HEADING says where spans start")
+            self._proposal.ask(f"--column {START}=HEADING says where spans start")
 
     def _propose_without_other_time(self, name: str, column: str, *, missing: str) -> None:
         """Propose a column of starts, or of ends, of a table in which the other one is not found.
@@ -471,7 +471,7 @@ class TimeColumns:
         if not self._unread.has_column_for(name):
             self._unread.propose(name, [column])
         self._proposal.columns[missing] = [UNKNOWN_HEADING]
-        self._proposal.needed_unread.append(f"times ({column!r}), and no column {missing}")
+        self._proposal.require(f"times ({column!r}), and no column {missing}")
 
     def _single_time_column(self, name: str) -> str:
         """Find the column of starts (`name` is `start_s`) or of ends (`end_s`).

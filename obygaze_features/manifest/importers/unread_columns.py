@@ -130,17 +130,24 @@ class UnreadColumns:
     def propose(self, name: str, columns: Sequence[str], *, needed: str = "") -> None:
         """Propose to read columns of the table as a manifest's column, and remove them from `remaining`.
 
-        If rows lack their times, labels or films without these columns, `needed` describes them
-        (`Proposal.needed_unread`).
+        If rows lack their times, labels or films without these columns, `needed` describes them, and the
+        import is refused until the person names them (`Proposal.require`).
         """
         if needed:
-            self.proposal.needed_unread.append(needed)
+            self.proposal.require(needed)
         self.proposal.columns.setdefault(name, []).extend(columns)
         self.set_aside(columns)
 
     def set_aside(self, columns: Collection[str]) -> None:
         """Look for no further meaning in some columns."""
         self.remaining = [column for column in self.remaining if column not in columns]
+
+    def person_denies(self, name: str) -> bool:
+        """Return whether the person says that the table has no levels, or no concepts: `--column level=`.
+
+        Then no column is proposed as these, whatever its cells look like.
+        """
+        return self.headings.has_none_of(name)
 
     def has_column_for(self, *names: str) -> bool:
         """Return whether one of a manifest's columns is in the table, named by the person, or proposed."""

@@ -45,8 +45,8 @@ class _UnknownWords(NamedTuple):
 class WordProposals:
     """Proposes which label each word means that the codebook does not have, so that a table can be read.
 
-    Its methods write into the proposal (`UnreadColumns.proposal`): meanings into its `words`, what must be
-    read into `needed_unread`, so that the import is refused, and what a person should check into `doubts`.
+    Its methods write into the proposal (`UnreadColumns.proposal`): meanings of words, what must be read, so
+    that the import is refused (`Proposal.require`), and what a person should say or check (`Proposal.ask`).
     """
 
     def __init__(self, unread: UnreadColumns) -> None:
@@ -133,12 +133,8 @@ class WordProposals:
             label_in_codebook = self._known_words.level_of(code) or self._known_words.concept_of(code)
             options_for_codebook.append(f"--word {shlex.quote(f'{code}={label_in_codebook}')}")
         self._proposal.words |= label_of_code
-        self._proposal.needed_unread.append(
-            f"labels that it explains as others ({_shown_labels(label_of_code)})"
-        )
-        self._proposal.doubts.append(
-            f"if they are those of the codebook, give {' '.join(options_for_codebook)}"
-        )
+        self._proposal.require(f"labels that it explains as others ({_shown_labels(label_of_code)})")
+        self._proposal.ask(f"if they are those of the codebook, give {' '.join(options_for_codebook)}")
 
     def _cells_of_labels(self) -> list[str]:
         """Return the different cells of all columns of levels and concepts, except columns of marks."""
@@ -230,10 +226,10 @@ class WordProposals:
     def _propose_numbers(self, level_of_number: Mapping[str, str], numbers: Sequence[str]) -> None:
         """Propose numbers as levels, and ask the person whether they count from low to high."""
         self._proposal.words |= level_of_number
-        self._proposal.needed_unread.append(f"levels as numbers ({', '.join(numbers)})")
+        self._proposal.require(f"levels as numbers ({', '.join(numbers)})")
         meanings = [f"{number} is {level}" for number, level in level_of_number.items()]
         # A condition of the proposal: "if 0 is EN and 3 is S".
-        self._proposal.doubts.append(f"if {meanings[0]} and {meanings[-1]}; else change --word")
+        self._proposal.ask(f"if {meanings[0]} and {meanings[-1]}; else change --word")
 
     def _unknown_words_of_levels(self, n_rows_of_cell: Mapping[str, int]) -> Counter[str]:
         """Count the unknown words of cells of levels, which may list concepts too.
@@ -312,12 +308,12 @@ class WordProposals:
         meanings = {word: abbreviated_mark(word) or UNKNOWN_ANSWER for word in words}
         self._proposal.words |= meanings
         shown = _shown_words(answers, words)
-        self._proposal.needed_unread.append(f"words below concepts that may say yes and no ({shown})")
+        self._proposal.require(f"words below concepts that may say yes and no ({shown})")
         guesses = {word: meaning for word, meaning in meanings.items() if meaning != UNKNOWN_ANSWER}
         if guesses:
-            self._proposal.doubts.append(f"abbreviated: {_shown_labels(guesses)}; else change --word")
+            self._proposal.ask(f"abbreviated: {_shown_labels(guesses)}; else change --word")
         if len(guesses) < len(words):
-            self._proposal.doubts.append(
+            self._proposal.ask(
                 f"in place of {UNKNOWN_ANSWER} type yes if the word says that the concept is there, no if "
                 "it says that it is not, nothing if it says neither"
             )
@@ -329,7 +325,7 @@ class WordProposals:
         """
         read_columns = self._unread.named_columns("concepts")
         if not read_columns and "concepts" in self._table.columns:
-            person_says_none = self._headings.has_none_of("concepts")
+            person_says_none = self._unread.person_denies("concepts")
             read_columns = [] if person_says_none else ["concepts"]
         proposed_columns = self._proposal.columns.get("concepts", ())
         return [*proposed_columns, *read_columns, *self._columns_of_annotators("concepts")]
@@ -390,9 +386,9 @@ class WordProposals:
             return
         texts = [text for text, _ in words.most_common()]
         translations = self._translations(texts, may_be_levels=may_be_levels)
-        is_table_refused = is_proposed or bool(self._proposal.needed_unread) or bool(translations)
+        will_be_refused = is_proposed or self._proposal.is_import_refused or bool(translations)
         can_errors_show_all = words.total() <= SHOWN_PROBLEMS
-        if not is_table_refused and can_errors_show_all:
+        if not will_be_refused and can_errors_show_all:
             self._held_back.append(_UnknownWords(words, may_be_levels))
             return
 
@@ -404,15 +400,15 @@ class WordProposals:
 
         if translations:
             shown = _shown_labels(translations)
-            self._proposal.doubts.append(f"translated, or explained by the table: {shown}")
+            self._proposal.ask(f"translated, or explained by the table: {shown}")
         if corrections:
             shown = _shown_labels(corrections)
-            self._proposal.doubts.append(f"mistyped, it seems: {shown}; else change --word")
+            self._proposal.ask(f"mistyped, it seems: {shown}; else change --word")
         unexplained = [text for text in texts if text not in label_of_word]
         if unexplained:
             self._ask_for_words(words, unexplained)
-        elif not self._proposal.needed_unread:
-            self._proposal.needed_unread.append(f"labels in other words ({_shown_words(words, texts)})")
+        elif not self._proposal.is_import_refused:
+            self._proposal.require(f"labels in other words ({_shown_words(words, texts)})")
 
     def _propose_what_was_held_back(self) -> None:
         """Propose a label for each of the few words that were held back, if the table is refused anyway.
@@ -420,8 +416,7 @@ class WordProposals:
         It is refused before its rows are read, whose errors would name these words. So all is asked in one
         step.
         """
-        is_table_refused = bool(self._proposal.needed_unread)
-        if not is_table_refused:
+        if not self._proposal.is_import_refused:
             return
         for held_back in self._held_back:
             # As if their columns were proposed, so that they are not held back again.
@@ -461,16 +456,14 @@ class WordProposals:
         """
         codebook = self._known_words.codebook
         shown = _shown_words(n_rows_of_word, unexplained)
-        self._proposal.needed_unread.append(
-            f"words that the codebook {codebook.name!r} does not have ({shown})"
-        )
+        self._proposal.require(f"words that the codebook {codebook.name!r} does not have ({shown})")
         labels = ", ".join([*codebook.level_names, *codebook.concept_names])
         doubt = (
             f"in place of {UNKNOWN_LABEL} type which level or concept a word is ({labels}), "
             "nothing where it is none; or make a codebook of the table's words with `obygaze codebook guess`"
         )
         if doubt not in self._proposal.doubts:
-            self._proposal.doubts.append(doubt)
+            self._proposal.ask(doubt)
 
     def _propose_errors_as_no_label(self) -> None:
         """Propose to read a spreadsheet's errors, such as `#N/A`, in columns of labels as no label.
@@ -478,12 +471,11 @@ class WordProposals:
         They are proposed only if the table is refused for something else. Alone they need no proposal, as
         reading their rows refuses them.
         """
-        is_table_refused = bool(self._proposal.needed_unread)
-        if not is_table_refused:
+        if not self._proposal.is_import_refused:
             return
         for error_value, place in self._first_places_of_errors().items():
             self._proposal.words[error_value] = ""  # no label
-            self._proposal.doubts.append(f"{place}: {error_value!r} cannot be read, and is taken as no label")
+            self._proposal.ask(f"{place}: {error_value!r} cannot be read, and is taken as no label")
 
     def _first_places_of_errors(self) -> dict[str, str]:
         """Return error value -> the line and column where it is first, of all columns of labels.
