@@ -503,10 +503,11 @@ def _columns_of_parts(*, has_movie: bool, flagged: bool) -> list[str]:
 
 def _films_of_table(table: Table) -> list[str]:
     """Return the films that a table names, in its order; refuse a film that it spells in two ways."""
-    # From the last row up, so that the place of a film's first row replaces those of its later rows.
-    first_places = {_film_named(row): (table.path, f"line {row.line}") for row in reversed(table.rows)}
+    first_places: dict[str, tuple[Path, str]] = {}
+    for row in table.rows:
+        first_places.setdefault(_film_named(row), (table.path, f"line {row.line}"))
     refuse_twins("movie", first_places)
-    return [movie for movie in reversed(first_places) if movie]
+    return [movie for movie in first_places if movie]
 
 
 def _film_named(row: Row) -> str:

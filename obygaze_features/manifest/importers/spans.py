@@ -56,6 +56,7 @@ from obygaze_features.manifest.spans.units import checked_unit
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     MAX_SHOWN,
+    Row,
     Table,
     counted,
     error_context,
@@ -380,9 +381,11 @@ def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
 
 def _rows_naming_codebooks(table: Table) -> Table:
     """Return a table with the first row for each codebook that its rows name, and no other row."""
-    # From the last row up, so that a codebook's first row replaces its later ones.
-    rows = {row.cells.get(CODEBOOK_COLUMN, "").strip(): row for row in reversed(table.rows)}
-    return replace(table, rows=tuple(reversed(rows.values())))
+    first_row_of_codebook: dict[str, Row] = {}  # in the order of the rows, as the first codebook is chosen
+    for row in table.rows:
+        name = row.cells.get(CODEBOOK_COLUMN, "").strip()
+        first_row_of_codebook.setdefault(name, row)
+    return replace(table, rows=tuple(first_row_of_codebook.values()))
 
 
 def _refuse_absent_headings(headings: Headings, contents: Sequence[Content]) -> None:
