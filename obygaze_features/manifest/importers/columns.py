@@ -152,8 +152,11 @@ def _new_names(table: Table, headings: Headings) -> dict[str, str]:
     """Return heading -> the manifest's column that the person names it for, without columns of labels."""
     new_names = {}
     for name, named_headings in headings.columns.items():
-        heading = find_column(table, named_headings[0])
-        if name not in LABEL_COLUMNS and heading is not None:
+        if name in LABEL_COLUMNS:
+            continue
+        (named_heading,) = named_headings  # only labels may have several
+        heading = find_column(table, named_heading)
+        if heading is not None:
             new_names[heading] = name
     return new_names
 

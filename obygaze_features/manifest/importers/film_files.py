@@ -115,12 +115,17 @@ class FilmFiles:
         return []
 
     def _files_of_film(self, media_path: str) -> list[PurePosixPath]:
-        """Return the files of the film that a path, a title or an IMDb id names, by their names."""
+        """Return the files of the film that a path, a title or an IMDb id names, by their names.
+
+        `films/Psycho.avi` and `psycho` both name the film of the file `Psycho.mp4`. Files in several folders
+        may have the same name: all of them are returned.
+        """
         candidates: list[PurePosixPath] = []
         for form in _forms_of_name(media_path):
             candidates += self._files_by_name.get(form, ())
-        stem = find_film(media_path, {file.stem for file in candidates})
-        return [file for file in dict.fromkeys(candidates) if file.stem == stem]
+        stems = {file.stem for file in candidates}
+        stem_of_film = find_film(media_path, stems)  # None if it names none of these
+        return [file for file in dict.fromkeys(candidates) if file.stem == stem_of_film]
 
     def stored_path_of_movie(self, movie: str) -> str:
         """Return the path of a movie's video as the manifest stores it; "" if there is none.

@@ -210,8 +210,9 @@ def find_header(records: Records, headings: Headings) -> Header | None:
     candidates = _possible_headers(rows)
 
     n_named_of_candidates = [headings.n_in(header.names) for header in candidates]
-    if any(n_named_of_candidates):
-        return candidates[n_named_of_candidates.index(max(n_named_of_candidates))]
+    max_named = max(n_named_of_candidates, default=0)
+    if max_named > 0:
+        return candidates[n_named_of_candidates.index(max_named)]  # the first of equal ones
 
     for header in candidates:
         if headings.is_header(header.names):
