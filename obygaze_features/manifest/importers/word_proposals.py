@@ -270,9 +270,8 @@ class WordProposals:
         n_rows_of_answer = Counter[str]()  # of words that may be yes or no
         for column in self._columns_of_concepts():
             has_abbreviated_answers = abbreviate_yes_and_no(self._cells[column])
-            has_marks = is_of_marks(
-                self._table, column, self._words_with_guesses
-            ) or self._unread.has_yes_and_no(column)
+            has_marks_of_label = is_of_marks(self._table, column, self._words_with_guesses)
+            has_marks = has_marks_of_label or self._unread.has_yes_and_no(column)
             if has_abbreviated_answers or (not has_marks and self._may_answer(column)):
                 n_rows_of_answer.update(self._unknown_marks(column))
             elif has_marks:
