@@ -294,30 +294,31 @@ class Collected:
         self._lines: dict[tuple[str, str], int] = {}  # (clip id, annotator) -> line
 
     def add(self, clip: Clip | None, line: int) -> None:
-        """Add the clip that was read from a line; None stands for a line that could not be read."""
+        """Add the clip that was read from a line; None stands for a line that could not be read.
+
+        A clip whose id an earlier one has is not added, but noted as a problem, unless they are labels of the
+        same span by two annotators.
+        """
         if clip is None:
             return
-        earlier = self._by_id.add(clip)
-        if earlier is None:
+        earlier_of_id = self._by_id.add(clip)
+        if earlier_of_id is None:
             self.clips.append(clip)
             self._lines[clip.clip_id, clip.annotator] = line
-        else:
-            first_line = self._lines[earlier.clip_id, earlier.annotator]
-            is_video_of_two_movies = (
-                bool(clip.video)
-                and video_key(clip.video) == video_key(earlier.video)
-                and clip.movie != earlier.movie
+            return
+
+        first_line = self._lines[earlier_of_id.clip_id, earlier_of_id.annotator]
+        have_same_video = bool(clip.video) and video_key(clip.video) == video_key(earlier_of_id.video)
+        if have_same_video and clip.movie != earlier_of_id.movie:
+            problem = (
+                f"{clip.video!r} is of movie {clip.movie!r}, and on line {first_line} of "
+                f"{earlier_of_id.movie!r}: one video is named for two movies; name the film once, or give "
+                "each its own video"
             )
-            if is_video_of_two_movies:
-                problem = (
-                    f"{clip.video!r} is of movie {clip.movie!r}, and on line {first_line} of "
-                    f"{earlier.movie!r}: one video is named for two movies; name the film once, or give each "
-                    "its own video"
-                )
-                self._problems.add(line, problem, "video")
-            else:
-                problem = f"clip {clip.clip_id!r} is already on line {first_line}: one row says all of a clip"
-                self._problems.add(line, problem, self._column)
+            self._problems.add(line, problem, "video")
+        else:
+            problem = f"clip {clip.clip_id!r} is already on line {first_line}: one row says all of a clip"
+            self._problems.add(line, problem, self._column)
 
 
 def is_of_another_annotator(clip: Clip, other: Clip) -> bool:
@@ -354,9 +355,9 @@ def clip_of(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool =
 def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool) -> Clip | None:
     """Read a row as `clip_of` does, without the check of argument types, which is slow over many rows.
 
-    `problems.attempt(line, column, function, ...)` returns what the function returns; if it raises an error,
-    this becomes a problem of the line and the column, and None is returned. So all cells of a row are read,
-    and all their problems are noted, before the row is refused.
+    All cells of a row are read, and all their problems are noted, before None is returned: a person can mend
+    them in one step. To this end `problems.attempt(line, column, function, ...)` returns what the function
+    returns; if that raises an error, it notes it as a problem of the line and the column, and returns None.
     """
     n_problems_before = len(problems.messages)
     line = row.line
@@ -369,7 +370,7 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
         level_of = codebook.level_spelled if spelled else codebook.level_named
         level = problems.attempt(line, "level", level_of, cells["level"])
     concepts = problems.attempt(line, "concepts", _concepts_of, cells, codebook, spelled=spelled)
-    # No column is named here: the error of `parse_seen_score` names it.
+    # No column is named here: the error of `parse_seen_score` names it. None only where there is a problem.
     seen_score = problems.attempt(line, "", parse_seen_score, cells.get(SEEN_SCORE, ""))
     if is_short(start, end):
         # Spreadsheets store a time as a share of a day, such as 0.0005 for 43 s.
@@ -379,12 +380,13 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
     if has_problem:
         return None
 
+    # The columns that a clip has fields for, and that of the codebook's name, are no extra columns.
     extras = {column: text for column, text in cells.items() if column not in _RESERVED_COLUMNS}
     if SEEN_SCORE in cells:
         extras[SEEN_SCORE] = seen_score or ""
     return problems.attempt(
         line,
-        "",
+        "",  # the error of `Clip` names its column
         Clip,
         clip_id=cells["clip_id"],
         movie=cells["movie"],

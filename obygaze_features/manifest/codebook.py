@@ -346,17 +346,20 @@ class Codebook:
     ) -> ManifestError:
         """Return the error for a name that the codebook does not have, with the nearest one it has.
 
+        No name is suggested for a label with a question mark, such as `S?`: it says that somebody was in
+        doubt, and is no slip for S.
+
         `kind` is `level`, `concept`, `task` or `scale`, `spellings` is spelling -> name for all of that kind,
         and `column` is the manifest's column that the name is in.
         """
-        parts = text.split(",")  # a list that is separated by commas, which are part of some names
+        parts = text.split(",")  # perhaps a list; but commas are part of some names
         is_list_of_known_names = len(parts) > 1 and all(plain(part) in spellings for part in parts)
         if is_list_of_known_names:
             hint = " (separate several by ;)"
         else:
-            # Words such as "maybe" beside a label are no slip of typing: no label is suggested for them.
-            says_doubt = kind in {"level", "concept"} and has_doubt(text, self.spellings)
-            hint = suggestion(text, spellings, may_be_slip=not says_doubt) or f" (it has no {kind}s)"
+            is_label = kind in {"level", "concept"}
+            may_be_slip = not (is_label and has_doubt(text, self.spellings))
+            hint = suggestion(text, spellings, may_be_slip=may_be_slip) or f" (it has no {kind}s)"
         message = f"unknown {kind} {text!r}{hint} in the codebook {self.name!r}"
         if kind == "task" and not self.tasks:
             message += ": --negative LEVEL --positive LEVEL makes one, [tasks.NAME] in the codebook keeps it"
@@ -413,17 +416,17 @@ def codebook_parameters(text: str) -> dict[str, Any]:
     """
     try:
         tables = _as_in_schema(parse_toml(text))
-        construct = tables.get("construct")  # an English text, or language -> text
+        # `construct` is an English text, or language -> text. The schema has the English one apart.
+        construct = tables.get("construct")
         if isinstance(construct, dict):
+            other_languages = {language: text for language, text in construct.items() if language != ENGLISH}
             tables["construct"] = construct.get(ENGLISH, "")
-            tables["constructs"] = {
-                language: text_in_it for language, text_in_it in construct.items() if language != ENGLISH
-            }
+            tables["constructs"] = other_languages
         file = msgspec.convert(tables, CodebookFile)
     except msgspec.ValidationError as error:
         raise ManifestError(misfit(error)) from None
     except ManifestError:
-        raise  # it is a ValueError too, and says more than that this is not TOML
+        raise  # a ManifestError is a ValueError too, but says more than that this is not TOML
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else error
         raise ManifestError(f"not TOML: {reason}") from None

@@ -241,6 +241,8 @@ def _guess_in_child(file: SpanFile) -> FileContent[RawSpan]:
 def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
     """Make a codebook of the words in a table's columns of levels and concepts; the file gives its name.
 
+    A table without levels gets columns that may be levels as a suggestion.
+
     `headings` has the columns that the person says are levels or concepts.
 
     Raises
@@ -259,19 +261,24 @@ def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
 
     columns = (*level_columns, *concept_columns)
     words_of_levels = _count_levels(table, level_columns)
-    missing = _missing_levels(words_of_levels)
-    levels = [word for word in words_of_levels if word not in missing]
+    words_for_no_level = _missing_levels(words_of_levels)  # such as n/a
+    levels = [word for word in words_of_levels if word not in words_for_no_level]
     levels.sort(key=_sort_key_of_level)
-    with_levels_only = GuessedCodebook(
-        _codebook_name(file.path), tuple(levels), (), columns, may_be_levels, missing
+    # The draft with levels alone is made first, as its levels decide how a cell of concepts is divided.
+    without_concepts = GuessedCodebook(
+        name=_codebook_name(file.path),
+        levels=tuple(levels),
+        concepts=(),
+        columns=columns,
+        may_be_levels=may_be_levels,
+        missing=words_for_no_level,
     )
     problem = f"the words of {first_few(list(map(repr, columns)), MAX_SHOWN)} make no codebook"
     remedy = "; write ; between the concepts of a cell" if concept_columns else ""
     with error_context(f"{file.path}: {problem}", remedy):
-        # The words of levels come first, as they decide how a cell of concepts is divided.
-        words = LabelWords(_codebook_of(with_levels_only))
+        words = LabelWords(_codebook_of(without_concepts))
         concepts = tuple(_count_concepts(table, concept_columns, words))
-        guessed = replace(with_levels_only, concepts=concepts)
+        guessed = replace(without_concepts, concepts=concepts)
         _codebook_of(guessed)  # refuses words that make no valid codebook
     return guessed
 
@@ -324,6 +331,9 @@ def _table(file: SpanFile) -> Table:
 def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
     """Return the columns of levels or concepts: those that the person names, else the one headed so.
 
+    Only one column is taken by its heading, as another may have another annotator's labels. A column headed
+    as levels must have few different words: one of many holds remarks or names.
+
     `name` is `level` or `concepts`.
 
     Raises
@@ -337,10 +347,10 @@ def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
     if name in table.columns:
         return [name]
     for column in table.columns:
-        first_meaning = meanings_of_heading(column)[:1]  # the likeliest of several; empty if none is known
-        if first_meaning != (name,):
-            continue
-        if name != "level" or _are_few(cells_of(table, column)):
+        meanings = meanings_of_heading(column)  # the likeliest first
+        is_headed_so = bool(meanings) and meanings[0] == name
+        has_too_many_words = name == "level" and not _are_few(cells_of(table, column))
+        if is_headed_so and not has_too_many_words:
             return [column]
     return []
 
@@ -348,7 +358,8 @@ def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
 def _columns_named_by_person(table: Table, headings: Headings, name: str) -> list[str]:
     """Return the columns that the person says are levels, or concepts; none if the person does not say.
 
-    Levels may also be in columns headed by their annotators, one for each.
+    Levels may also be in columns headed by their annotators (`Headings.wide`). Of each annotator the first
+    such column is taken: others may hold concepts or remarks.
 
     `name` is `level` or `concepts`.
 
@@ -365,10 +376,11 @@ def _columns_named_by_person(table: Table, headings: Headings, name: str) -> lis
         columns.append(column)
     if name == "level":
         for annotator in headings.wide:
-            annotator_columns = columns_headed_by(annotator, table.columns)
-            if not annotator_columns:
+            columns_of_annotator = columns_headed_by(annotator, table.columns)
+            if not columns_of_annotator:
                 raise _absent_column(table, annotator)
-            columns.append(annotator_columns[0])
+            first_column, *_ = columns_of_annotator
+            columns.append(first_column)
     return columns
 
 
@@ -438,29 +450,28 @@ def _readable_labels(table: Table, column: str) -> list[str]:
 def _count_words(cells: Iterable[str]) -> list[CountedWord]:
     """Count words, the most frequent first; spellings that differ only in case or blanks are one word.
 
-    A word is named by its most frequent spelling. Its twin is the more frequent word that it may be a
-    misspelling of, if there is one.
+    A word is named by its most frequent spelling. A rare word may be a misspelling of a more frequent one,
+    its twin. Only short words are compared for this, and not very many, as it takes long.
     """
     counts = Counter(without_zeros(cell) for cell in cells)
     spellings_of_word: dict[str, list[str]] = {}  # word in small letters -> spellings, frequent ones first
     for spelling, _ in counts.most_common():
         spellings_of_word.setdefault(plain(spelling), []).append(spelling)
 
-    words: list[CountedWord] = []
-    name_of_short_word: dict[str, str] = {}  # the words so far, which are more frequent than the next ones
+    counted_words: list[CountedWord] = []
+    name_of_word: dict[str, str] = {}  # of the short words so far, which are more frequent than the next ones
     for word, spellings in spellings_of_word.items():
         name, *other_spellings = spellings
         is_short = len(word) <= LONGEST_COMPARED
         is_number = not math.isnan(number_of(name))  # 1 and 11 are no misspellings of each other
-        similar_word = ""
-        if is_short and not is_number and len(words) < MAX_COMPARED:
-            similar_word = _similar_word(word, name_of_short_word)
+        is_compared = is_short and not is_number and len(counted_words) < MAX_COMPARED
+        twin = _similar_word(word, name_of_word) if is_compared else ""
 
         frequency = sum(counts[spelling] for spelling in spellings)
-        words.append(CountedWord(name, tuple(other_spellings), frequency, similar_word))
+        counted_words.append(CountedWord(name, tuple(other_spellings), frequency, twin))
         if is_short:
-            name_of_short_word[word] = name
-    return words
+            name_of_word[word] = name
+    return counted_words
 
 
 def _similar_word(word: str, name_of_word: Mapping[str, str]) -> str:

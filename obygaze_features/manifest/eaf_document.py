@@ -104,8 +104,9 @@ def eaf_document(
     Parameters
     ----------
     tiers
-        The tiers with their annotations, parents before the tiers that depend on them. Spans of a model or of
-        notes that overlap, as subtitles may, are put on further tiers, as a tier of ELAN has no overlaps.
+        The tiers with their annotations, parents before the tiers that depend on them. As a tier of ELAN has
+        no overlaps, spans of a model or of notes that overlap others, as subtitles may, are put on further
+        tiers of similar names.
     properties
         Properties of the header, by name.
     vocabularies
@@ -115,10 +116,10 @@ def eaf_document(
     media
         Path of the film's file, relative to the document.
     """
+    # What is written: tiers without overlaps, their annotations by numbers, and the times of these.
     written_tiers = _with_overlaps_on_further_tiers(tiers)
-    numbers = _annotation_numbers(written_tiers)
+    numbers = _annotation_numbers(written_tiers)  # of each tier, in the order of its spans
     slots = _time_slots(written_tiers, numbers)
-    # ELAN keeps properties of a document: here, which decision of the film's ledger each annotation shows.
     decisions = _decisions_property(written_tiers, numbers)
     if decisions:
         properties = {**properties, DECISIONS: decisions}
@@ -150,39 +151,40 @@ def _add_annotations(
 ) -> None:
     """Add the tiers with their annotations to a document.
 
-    An annotation refers to two time slots, its start and its end. On a tier that has a parent it refers to
-    the parent's annotation of the same times instead. So parents must come before the tiers that depend on
-    them.
+    An annotation refers to two time slots. On a tier with a parent it refers instead to the annotation of the
+    parent with the same times.
 
     Parameters
     ----------
     root
-        The document, which is changed.
+        The element of the document.
     tiers
-        What is added.
+        The tiers, parents before the tiers that depend on them.
     numbers
-        For each tier, the numbers by which its annotations are referred to.
+        The numbers of each tier's annotations, in the order of its spans.
     slots
-        The document's times, in its order.
+        The time slots of the document, in their order: the first is `ts1`.
     """
-    slot_id_of = {(slot.annotation, slot.side): f"ts{place}" for place, slot in enumerate(slots, start=1)}
-    # (tier, start in seconds, end in seconds) -> number of the annotation there, for tiers without a parent.
-    number_of: dict[tuple[str, float, float], int] = {}
+    slot_id_of_side = {}  # (number of an annotation, START or END) -> id of its slot
+    for place, slot in enumerate(slots, start=1):
+        slot_id_of_side[slot.annotation, slot.side] = f"ts{place}"
+    # (tier, start in seconds, end in seconds) -> number of the annotation there, to which others may refer.
+    number_at: dict[tuple[str, float, float], int] = {}
     for tier, tier_numbers in zip(tiers, numbers, strict=True):
-        element = _add_tier(root, tier)
+        tier_element = _add_tier(root, tier)
         for (start_s, end_s, text), number in zip(tier.spans, tier_numbers, strict=True):
-            annotation = _add(element, "ANNOTATION")
+            annotation = _add(tier_element, "ANNOTATION")
             attributes = {"ANNOTATION_ID": f"a{number}"}
             if tier.parent:
-                parent_number = number_of[tier.parent, start_s, end_s]
+                parent_number = number_at[tier.parent, start_s, end_s]
                 attributes["ANNOTATION_REF"] = f"a{parent_number}"
-                value = _add(annotation, "REF_ANNOTATION", **attributes)
+                reference = _add(annotation, "REF_ANNOTATION", **attributes)
             else:
-                attributes["TIME_SLOT_REF1"] = slot_id_of[number, START]
-                attributes["TIME_SLOT_REF2"] = slot_id_of[number, END]
-                value = _add(annotation, "ALIGNABLE_ANNOTATION", **attributes)
-                number_of[tier.name, start_s, end_s] = number
-            _add(value, "ANNOTATION_VALUE", text)
+                attributes["TIME_SLOT_REF1"] = slot_id_of_side[number, START]
+                attributes["TIME_SLOT_REF2"] = slot_id_of_side[number, END]
+                reference = _add(annotation, "ALIGNABLE_ANNOTATION", **attributes)
+                number_at[tier.name, start_s, end_s] = number
+            _add(reference, "ANNOTATION_VALUE", text)
 
 
 def _with_overlaps_on_further_tiers(tiers: Sequence[EafTier]) -> list[EafTier]:

@@ -163,29 +163,29 @@ def _same_names(column: str, names: Iterable[str]) -> SameNames:
 
 
 def _same_annotators(names: Iterable[str]) -> SameNames:
-    """Find which names of annotators, or of other people, are spellings of one name, and which may be.
+    """Find names of annotators, or of other people, that are spellings of one, or may be.
 
-    Names that are the same number are one name, as 1 and 01: spreadsheets write either for the other. Names
-    with letters that differ in zeros before a number, as R1 and R01, may be one name. All others are compared
-    as names of anything are (`same_names`).
+    Two rules apply. By the first, zeros before and behind numbers do not count: 1, 01 and 1.0, which
+    spreadsheets write for each other, are one name; R1 and R01 may be one. By the second, names are one or
+    look alike as all other names do (`same_names`).
     """
-    # 1. Names that differ in nothing but zeros before numbers, decimals such as ".0", and how they are typed.
-    first_of_key: dict[str, str] = {}  # name without what does not count -> the first name that has it
-    same = []
+    first_of_key: dict[str, str] = {}  # name in one form, without such zeros -> the first name that has it
+    same = []  # pairs of a name and the first spelling of it
     doubtful = []
     for name in dict.fromkeys(names):
-        key = _LEADING_ZEROS.sub("", as_typed(without_zeros(name)))
+        without_decimals = as_typed(without_zeros(name))  # 1.0 as 1
+        key = _LEADING_ZEROS.sub("", without_decimals)  # 01 as 1
         first = first_of_key.setdefault(key, name)
         if first == name:
             continue
         is_number = key.isdecimal()
-        is_respelled = as_typed(first) == as_typed(name)
+        is_respelled = as_typed(first) == as_typed(name)  # they differ in more than zeros, such as in case
         if is_number or is_respelled:
             same.append((name, first))
         else:
             doubtful.append((name, first))
 
-    # 2. Names that differ in other ways, such as capitals.
+    # What the first rule found is not found again by the second.
     known_pairs = {*same, *doubtful}
     others = same_names(names)
     same += [pair for pair in others.same if pair not in known_pairs]

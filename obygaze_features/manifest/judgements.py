@@ -339,21 +339,22 @@ def how_judged(judged: Iterable[Clip], extras: Mapping[str, str]) -> dict[str, s
     """Return the extra columns of a row that gets its label from judged rows, with how these were judged.
 
     The row was judged in sight of a model's score if one of the judged rows was, and blindly if all of them
-    were. In every other column of `HOW_JUDGED` the row gets each value of the judged rows once, joined by
-    semicolons. A column that neither has is left out.
+    were. Other columns of `HOW_JUDGED`, such as the model's name, hold each value of the judged rows once,
+    joined by semicolons.
 
     Parameters
     ----------
     judged
         The rows that the label comes from.
     extras
-        The extra columns of the row until now. How its earlier label was judged is replaced.
+        The extra columns of the row so far. What they say of how an earlier label was judged is replaced.
     """
     rows = list(judged)
     result = dict(extras)
     for column in HOW_JUDGED:
         cells = [row.extras[column] for row in rows if column in row.extras]
-        if not cells and column not in extras:
+        is_in_no_row = not cells and column not in extras
+        if is_in_no_row:
             continue
         if column == SEEN_SCORE:
             result[column] = _seen_score_of(cells)

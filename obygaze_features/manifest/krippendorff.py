@@ -197,13 +197,14 @@ def unitised_alpha(
 
     The result has three coefficients, of the segments with their values (`segments`), of what is marked,
     whatever its value (`marked`), and of the values alone, where both annotators marked a segment (`values`).
-    Each is 1 - observed / expected disagreement.
+    Each is 1 - observed / expected disagreement; two annotators disagree where they give two values at the
+    same time. Equations are those of Krippendorff et al. 2016.
 
-    The observed coincidences of two values are the lengths over which two annotators gave them at the same
-    time (eq. 1 of Krippendorff et al. 2016). Those expected by chance pair every piece of the continuum with
-    every other piece, but not with itself. A segment is one piece; what is unmarked has a piece for every
-    `grain` (eq. 4). For `values`, the piece of a segment is the part of it that the other annotator marked
-    too (eq. 10).
+    - Observed coincidences of two values: the length over which two annotators gave them at the same time
+      (eq. 1).
+    - Expected ones: every piece of the annotated time is paired with every other piece, but not with itself.
+      A segment is one piece; what is unmarked has a piece for every `grain` (eq. 4). For `values`, the piece
+      of a segment is the part of it that the other annotator marked too (eq. 10).
 
     Parameters
     ----------
@@ -227,12 +228,17 @@ def unitised_alpha(
     squared_lengths = _squared_lengths(partitions, n_values, grain)
     expected = _coincidences_by_chance(observed.lengths, squared_lengths)
 
-    # The same without GAP: only where both annotators marked a segment.
+    # The same without the row and the column of GAP: only where both annotators marked a segment.
     observed_values = observed.lengths[MARKED, MARKED]
     expected_values = _coincidences_by_chance(observed_values, observed.squares_of_marked[MARKED])
+
+    # Two different values at the same time are off the diagonal. Where one annotator marked what the other
+    # did not, one of the two is GAP.
+    observed_disagreement_on_marking = float(observed.lengths[GAP, MARKED].sum())
+    expected_disagreement_on_marking = float(expected[GAP, MARKED].sum())
     return UnitisedAlpha(
         segments=_alpha(_off_diagonal(observed.lengths), _off_diagonal(expected)),
-        marked=_alpha(float(observed.lengths[GAP, MARKED].sum()), float(expected[GAP, MARKED].sum())),
+        marked=_alpha(observed_disagreement_on_marking, expected_disagreement_on_marking),
         values=_alpha(_off_diagonal(observed_values), _off_diagonal(expected_values)),
         coverage=float(observed_values.sum() / observed.lengths.sum()),
     )
@@ -256,19 +262,17 @@ class _Observed(NamedTuple):
 
 
 def _observed(partitions: Sequence[Sequence[Segment]], n_values: int) -> _Observed:
-    """Add up the coincidences of each pair of annotators, with the weight 1 / (number of annotators - 1).
+    """Add up what each annotator marked at the same time as each other one: lengths, and squares of lengths.
 
-    The coincidences of two values are the length over which one annotator gave the first value and another
-    annotator the second. The weight makes up for each annotator being in a pair with every other one: all
-    coincidences of a value then sum to the length that all annotators gave it.
-
-    Chance coincidences are computed from the squares of lengths; so those of what two annotators marked, with
-    whatever value, are added up too, segment by segment.
+    The squares are needed for the chance coincidences of values (`_coincidences_by_chance`), whose pieces are
+    the parts of segments that the other annotator marked too, with whatever value.
 
     `partitions` are the segments and gaps of each annotator, and `n_values` includes `GAP`.
     """
     lengths = np.zeros((n_values, n_values))
     squares_of_marked = np.zeros(n_values)
+    # Each annotator is in a pair with every other one. With this weight, the coincidences of a value sum to
+    # the length that all annotators gave it.
     weight = 1 / (len(partitions) - 1)
     for partition, other_partition in permutations(partitions, 2):
         for part in partition:
@@ -285,19 +289,20 @@ def _observed(partitions: Sequence[Sequence[Segment]], n_values: int) -> _Observ
 def _squared_lengths(partitions: Sequence[Sequence[Segment]], n_values: int, grain: float) -> Floats:
     """Return for each value the sum of the squared lengths of its pieces over all annotators, [n_values].
 
-    A segment is one piece. A gap of some length has length / grain pieces of the length grain, whose squares
-    sum to length * grain.
+    `_coincidences_by_chance` takes them off, as chance pairs no piece with itself. A segment is one piece. A
+    gap (value `GAP`) is many, as each of them could have been marked: length / grain pieces of the length
+    grain, whose squares sum to length / grain * grain ** 2 = length * grain.
 
     `partitions` are the segments and gaps of each annotator, `n_values` includes `GAP`, and `grain` is the
     length of the shortest segment that could be marked.
     """
-    squares = np.zeros(n_values)
-    for parts in partitions:
-        for part in parts:
+    sums_of_squares = np.zeros(n_values)
+    for partition in partitions:
+        for part in partition:
             length = part.end - part.start
             piece_length = grain if part.value == GAP else length
-            squares[part.value] += length * piece_length
-    return squares
+            sums_of_squares[part.value] += length * piece_length
+    return sums_of_squares
 
 
 def _highest_value(partitions: Sequence[Sequence[Segment]]) -> int:
@@ -490,19 +495,22 @@ def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
     judged = judgements_of(compared).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
 
-    judgements_of_films: dict[str, dict[str, list[Judgement]]] = {}  # movie -> judge -> judgements
+    # Movie -> judge -> judgements. A judge of the film who marked nothing of the time that is compared has
+    # an empty list, which says that nothing is there.
+    judgements_of_film: dict[str, dict[str, list[Judgement]]] = {}
     for judgement in judgements_of(blind.manifest).every:
-        if judgement.judge:  # also one who marked nothing of the time that is compared
-            judgements_of_films.setdefault(judgement.clip.movie, {}).setdefault(judgement.judge, [])
+        if judgement.judge:
+            of_judge = judgements_of_film.setdefault(judgement.clip.movie, {})
+            of_judge.setdefault(judgement.judge, [])
     for judgement in judged.every:
         if judgement.window.start_s is None or judgement.window.end_s is None:
             raise ManifestError(f"clip {judgement.clip.clip_id!r} has no start_s and end_s", "start_s")
-        judgements_of_films[judgement.clip.movie][judgement.judge].append(judgement)
+        judgements_of_film[judgement.clip.movie][judgement.judge].append(judgement)
 
     alphas = []
-    for movie, by_judge in judgements_of_films.items():
-        has_compared_time = any(by_judge.values())
-        if len(by_judge) > 1 and has_compared_time:
+    for movie, by_judge in judgements_of_film.items():
+        is_anything_marked = any(judgements for judgements in by_judge.values())
+        if len(by_judge) > 1 and is_anything_marked:
             alphas.append(_film_alpha(movie, by_judge, manifest.codebook))
     if not alphas:
         raise ManifestError(

@@ -171,17 +171,18 @@ def project(
             raise ManifestError(f"clip {annotation.clip_id!r} has no level, so it is no annotation", "level")
     judgements_of(annotations).refuse_two_definitions()
 
-    # Both name a movie alike, and both have the columns that say how labels were given.
+    # Movies may be spelled differently in the annotations: they get the names that the clips have. The clips
+    # get the columns that say how labels were given.
     annotations = annotations.spelled_as(clips.movies)
     columns = tuple(annotations.clips[0].extras) if len(annotations) else ()
     clips = _with_columns_of_judgements(clips, [name for name in HOW_JUDGED if name in columns])
 
     annotations_of_movie = grouped(annotations, "movie")
     rows_of_clip: dict[str, list[Clip]] = {}
-    unanswered: list[str] = []
+    unanswered: list[str] = []  # ids of clips of annotated movies on which nobody has an answer
     n_without_row = Counter[str]()  # annotator -> clips on which others have a row, and they have none
     for movie, clips_of_movie in grouped(clips, "movie").items():
-        marks = annotations_of_movie.get(movie, [])
+        marks = annotations_of_movie.get(movie, [])  # empty if nobody annotated the movie
         annotators = {mark.annotator for mark in marks}
         labelled_rows = _label_movie(clips_of_movie, marks, threshold, per_annotator, annotations.codebook)
         for clip, rows in zip(clips_of_movie, labelled_rows, strict=True):
@@ -265,23 +266,26 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
 def _merged_ranks(rows: Sequence[Clip], codebook: Codebook, how: Merge) -> dict[str, str]:
     """Merge the ranks of a clip on each scale that has a column: scale -> the cell of the rank that counts.
 
-    It is the lowest rank for `both`, and else the highest. Rows without a rank do not count. The result does
-    not depend on the order of the rows.
+    It is the lowest rank for `both`, and else the highest. Rows without a rank do not count.
     """
-    merged: dict[str, str] = {}
+    cell_of_scale: dict[str, str] = {}
     for scale in codebook.scales:
         if scale.name not in rows[0].extras:
             continue
-        cells_of_rank: dict[int, list[str]] = {}
+        cells_of_rank: dict[int, list[str]] = {}  # several, as 7 and 7.5 may be one level of the scale
         for row in rows:
             cell = row.extras[scale.name]
             with error_context(f"clip {row.clip_id!r}"):
                 level = scale.level_of(cell)
             if level is not None:
                 cells_of_rank.setdefault(scale.level_names.index(level), []).append(cell)
-        choose = min if how == "both" else max
-        merged[scale.name] = min(cells_of_rank[choose(cells_of_rank)]) if cells_of_rank else ""
-    return merged
+        if not cells_of_rank:
+            cell_of_scale[scale.name] = ""
+            continue
+        rank = min(cells_of_rank) if how == "both" else max(cells_of_rank)
+        # Of several cells the first by the alphabet, so that the order of the rows does not count.
+        cell_of_scale[scale.name] = min(cells_of_rank[rank])
+    return cell_of_scale
 
 
 @checked
@@ -349,6 +353,10 @@ def _label_movie(
 ) -> list[list[Clip]]:
     """Label the clips of one movie by its annotations: merged over annotators, or for each one separately.
 
+    A clip's label is made of the annotations that cover enough of it. Where an annotator has none, but has an
+    answer all the same (`_is_answered`), it is the lowest level, which was given as this annotator judged the
+    rest of the movie: in sight of a model's score, for example.
+
     `threshold` is the share of a clip's duration that an annotation must cover to count.
 
     Returns
@@ -358,31 +366,32 @@ def _label_movie(
         has an answer. A clip for which nobody has one gets a row without a level.
     """
     marks_of_clips = _marks_of_clips(clips, marks, threshold)
-    marks_by_annotator = grouped(marks, "annotator")
     has_answer_of: dict[str, NDArray[np.bool_]] = {}  # annotator -> for each clip, whether they have one
     how_each_judged: dict[str, dict[str, str]] = {}  # annotator -> how they judged the movie
-    for annotator, their_marks in marks_by_annotator.items():
-        has_answer_of[annotator] = _is_answered(clips, their_marks, threshold, codebook)
-        how_each_judged[annotator] = how_judged(their_marks, {})
+    for annotator, marks_of_annotator in grouped(marks, "annotator").items():
+        has_answer_of[annotator] = _is_answered(clips, marks_of_annotator, threshold, codebook)
+        how_each_judged[annotator] = how_judged(marks_of_annotator, extras={})
 
     rows_of_clips: list[list[Clip]] = []
-    for index, (clip, clip_marks) in enumerate(zip(clips, marks_of_clips, strict=True)):
+    for index, (clip, marks_of_clip) in enumerate(zip(clips, marks_of_clips, strict=True)):
         annotators = [name for name, has_answer in has_answer_of.items() if has_answer[index]]
-        rows = []
         if not annotators:
-            rows.append(replace(clip, level=None, concepts=(), annotator=""))
-        elif per_annotator:
-            for annotator in annotators:
-                their_marks = [mark for mark in clip_marks if mark.annotator == annotator]
-                row = merge(clip, their_marks, codebook, annotator=annotator)
-                if not their_marks:  # they judged the clip as they judged the rest of the movie
-                    row = replace(row, extras={**row.extras, **how_each_judged[annotator]})
-                rows.append(row)
-        else:
-            row = merge(clip, clip_marks, codebook)
-            if not clip_marks:
+            rows_of_clips.append([replace(clip, level=None, concepts=(), annotator="")])
+            continue
+        if not per_annotator:
+            row = merge(clip, marks_of_clip, codebook)
+            if not marks_of_clip:
                 marks_in_movie = [mark for mark in marks if mark.annotator in annotators]
-                row = replace(row, extras={**row.extras, **how_judged(marks_in_movie, {})})
+                how_all_judged = how_judged(marks_in_movie, extras={})
+                row = replace(row, extras={**row.extras, **how_all_judged})
+            rows_of_clips.append([row])
+            continue
+        rows = []
+        for annotator in annotators:
+            marks_of_annotator = [mark for mark in marks_of_clip if mark.annotator == annotator]
+            row = merge(clip, marks_of_annotator, codebook, annotator=annotator)
+            if not marks_of_annotator:
+                row = replace(row, extras={**row.extras, **how_each_judged[annotator]})
             rows.append(row)
         rows_of_clips.append(rows)
     return rows_of_clips

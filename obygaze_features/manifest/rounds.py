@@ -97,10 +97,10 @@ def _rows_of_annotator(
 
 
 def _without_labels(clip: Clip, codebook: Codebook) -> Clip:
-    """Return a clip for new labels, without earlier ones, ranks on scales, and how these were given.
+    """Return a clip without what was said of it before: labels, ranks on scales, and how they were given.
 
-    The extra columns on how a label was given would else be taken for those of the new label: given by a
-    machine, or in sight of a model's score.
+    If the columns on how labels were given kept their cells, the new labels would seem to be given as the
+    earlier ones were: by a machine, or in sight of a score.
     """
     emptied = {*HOW_JUDGED, JUDGED_AT, *(scale.name for scale in codebook.scales)}
     extras = {name: "" if name in emptied else cell for name, cell in clip.extras.items()}

@@ -265,21 +265,27 @@ class Table:
         ManifestError
             A clip has two rows, a cell is no number, or a row has another movie or other times than its clip.
         """
-        table = self.pointed(names)  # decimal commas become points
+        with_decimal_points = self.pointed(names)
+        # Either yields the rows that can be read, and raises the problems of the others at the end. Times, if
+        # the table has them, are compared with those of the clips in seconds.
         has_times = set(TIMES) <= set(self.columns)
-        rows = table.timed() if has_times else table.checked()
-        compared_columns = ("movie", *TIMES) if has_times else ("movie",)
+        if has_times:
+            rows = with_decimal_points.timed()
+            columns_to_compare: tuple[str, ...] = ("movie", *TIMES)
+        else:
+            rows = with_decimal_points.checked()
+            columns_to_compare = ("movie",)
 
         clip_of_id = {clip.clip_id: clip for clip in clips}
-        values_of_clip: dict[str, list[float]] = {}
+        numbers_of_clip: dict[str, list[float]] = {}
         for row in rows:
             clip_id = composed(row.cells["clip_id"].strip())
-            if clip_id in values_of_clip:
+            if clip_id in numbers_of_clip:
                 raise ManifestError(f"{self.path}: line {row.line}: clip {clip_id} has a row already")
             if clip_id in clip_of_id:
-                self._refuse_row_of_other_span(row, clip_of_id[clip_id], compared_columns)
-            values_of_clip[clip_id] = [row.number(name, self.path) for name in names]
-        return values_of_clip
+                self._refuse_row_of_other_span(row, clip_of_id[clip_id], columns_to_compare)
+            numbers_of_clip[clip_id] = [row.number(name, self.path) for name in names]
+        return numbers_of_clip
 
     def _refuse_row_of_other_span(self, row: Row, clip: Any, columns: Sequence[str]) -> None:
         """Refuse a row whose movie or times differ from those of `clip`, the clip with the row's id.
@@ -473,17 +479,18 @@ def table_of(
     """
     if not records:
         raise ManifestError(f"{path}: nothing but empty lines; a header and rows were expected")
+
+    # 1. The header: below rows of titles, with known names in the spelling that we know.
     n_above_header = header_row(records, is_header or header_test(needed, any_of))
     header_line, header = records[n_above_header]
     body = records[n_above_header + 1 :]
     location = f"{path}: line {header_line}"
-
-    # Headings that differ from a known name only in case or blanks are replaced by it.
     written_headings = [_in_one_line(cell) for cell in header]
     is_table_of_clips = set(TIMES) <= set(needed)
     names_of_manifest = FIELDS if is_table_of_clips else ()
     headings = _known_headings(written_headings, (*known, *names_of_manifest, *needed, *any_of))
 
+    # 2. The columns: without empty ones and without the index of a data frame.
     left_out = _empty_columns(headings, body) | _index_columns(headings, body)
     columns = _cells_left(headings, left_out)
     missing = _missing_columns(columns, needed, any_of)
@@ -493,6 +500,7 @@ def table_of(
         raise ManifestError(f"{location}: {problem}; {advice}" if advice else f"{location}: {problem}")
     _refuse_bad_names(columns, location, named=named)
 
+    # 3. The rows, and which columns a caller reads: a spreadsheet's error in one of them is refused.
     rows = _rows_of_records(path, body, columns, left_out)
     notes = []
     if n_above_header:

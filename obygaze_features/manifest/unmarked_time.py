@@ -13,12 +13,12 @@ from obygaze_features.manifest.manifest import Manifest
 
 @checked
 def marks_every_answer(marks: Iterable[Clip], codebook: Codebook) -> bool:
-    """Return whether an annotator of a film said nothing of the time that they did not mark.
+    """Return whether an annotator marked every answer in a film, so that unmarked time has no answer.
 
-    Somebody who delimits only what they find says of all other time that it is not there. Somebody who also
-    marks the lowest level (EN), or who judged windows that were drawn, answers by marks alone: where there
-    are none, they did not look, or did not get that far. So does a machine that was asked about clips: what
-    it did not answer is no "no".
+    - Somebody who delimits only what they find answers "no" by leaving time unmarked: False.
+    - Somebody who also marks the lowest level (EN), or who judged windows that were drawn, marks a "no" too.
+      Where such a person marked nothing, they did not look, or did not get that far: True.
+    - Of clips that a machine was not asked about, or did not answer on, it says nothing either: True.
 
     Parameters
     ----------
@@ -77,11 +77,15 @@ def common_stretches(manifest: Manifest) -> dict[str, Stretch]:
 
 @checked
 def in_common_stretches(manifest: Manifest) -> Manifest:
-    """Cut annotations to the stretch of their film in which all annotators answer (`common_stretches`).
+    """Cut annotations to the stretch of their film in which all annotators answer.
 
-    Agreement on free segments is measured in that stretch alone: where one of two annotators stopped at half
-    of the film, nobody knows whether they would have agreed on the rest. Films without a stretch stay as they
-    are. Annotations outside of the stretch are left out, even if they are all that an annotator marked.
+    Agreement on free segments is measured there alone: where one of two annotators stopped at half of the
+    film, nobody knows whether they would have agreed on the rest. The stretch goes from the latest of their
+    first marks to the earliest of their last ones (`common_stretches`). Clips outside are left out. Films
+    without a stretch, and clips without times, stay as they are.
+
+    An annotator whose marks all lie outside has no clip in the result: whoever compares annotators has to
+    remember them, as they say of the stretch that nothing is there.
     """
     stretches = common_stretches(manifest)
     clips = []

@@ -578,6 +578,21 @@ def test_a_broken_table_of_shots_or_scenes_is_refused_by_line(tmp_path, films, t
     assert message in str(refusal.value)
 
 
+def test_films_of_a_table_of_scenes_are_in_the_order_of_their_first_rows(tmp_path):
+    """The table has a scene of film a, one of film b, and another one of a."""
+    path = written(tmp_path / "parts.csv", "movie,start_s,end_s\na,0,2\nb,0,2\na,2,3\n")
+
+    assert list(read_parts(path)) == ["a", "b"]
+
+
+def test_the_later_of_two_spellings_of_a_film_in_a_table_of_scenes_is_named_as_the_wrong_one(tmp_path):
+    """The film is `a` on line 2 and `A` on line 3."""
+    path = written(tmp_path / "parts.csv", "movie,start_s,end_s\na,0,2\nA,2,3\n")
+
+    with pytest.raises(ManifestError, match=r"line 3: movie 'A' and 'a' \(line 2\) are one name"):
+        read_parts(path)
+
+
 @pytest.mark.parametrize("with_cuts", [True, False], ids=["with a row of cuts above", "scenes alone"])
 def test_the_list_of_scenes_that_pyscenedetect_writes_is_read(tmp_path, with_cuts):
     """PySceneDetect, a program that finds cuts, writes a table of the scenes of a film.

@@ -15,14 +15,14 @@ class AnnotatorColumns:
         """Keep what is known of the table's columns; see `UnreadColumns`."""
         self._unread = unread
         self._table = unread.table
-        self._titles = unread.titles
-        self._headings = unread.headings
-        self._annotator = unread.annotator
-        self._cells = unread.cells
+        self._titles = unread.titles  # rows above the table
+        self._headings = unread.headings  # that the person's options name
+        self._annotator = unread.annotator  # whom the person's option names; "" if it is not given
+        self._cells = unread.cells  # column -> its cells that are neither empty nor errors
         self._proposal = unread.proposal
 
     def propose_annotators(self) -> None:
-        """Propose the column of annotators, or one annotator for all rows.
+        """Propose the column of annotators, or one annotator for all rows, if nothing says who annotated.
 
         The first of these that is found is proposed:
 
@@ -33,18 +33,19 @@ class AnnotatorColumns:
         """
         if self._are_annotators_known():
             return
-        has_rows_of_one_span = self._has_equal_rows_in(self._span_columns())
+        have_spans_several_rows = self._has_equal_rows_in(self._span_columns())
         column = self._unread.column_meant_as("annotator", self._unread.can_be_people)
-        if not column and has_rows_of_one_span and not self._may_have_one_label_a_row():
+        if not column and have_spans_several_rows and not self._may_have_one_label_a_row():
             column = self._column_of_different_names()
         if not column:
             self._proposal.annotator = value_in_titles(self._titles, "annotator")
             return
         self._unread.propose("annotator", [column])
         message = f"annotators ({column!r})"
-        if has_rows_of_one_span:
-            # Without their annotators, these rows would be repeated labels of one span.
-            self._proposal.needed_unread.append(message)
+        if have_spans_several_rows:
+            # Without their annotators these rows would repeat the label of one span, which is refused: so
+            # the import needs the column.
+            self._proposal.require(message)
         else:
             self._proposal.mention(message, [column])
 
@@ -58,16 +59,18 @@ class AnnotatorColumns:
     def _column_of_different_names(self) -> str:
         """Return the column that names a different person in each row of a span; "" if there is none.
 
-        Of several such columns, it is the one with the fewest names.
+        In different spans the same people come again, so that its names repeat; ids or remarks do not. Of
+        several such columns, it is the one with the fewest names.
         """
         span_columns = self._span_columns()
         candidates = []
         for column in self._unread.remaining:
-            names_repeat = self._n_names(column) < len(self._cells[column])  # each person has several rows
-            if not names_repeat or not self._unread.can_be_people(column):
+            do_names_repeat = self._n_names(column) < len(self._cells[column])
+            if not do_names_repeat or not self._unread.can_be_people(column):
                 continue
-            differs_in_each_span = not self._has_equal_rows_in([*span_columns, column])
-            if differs_in_each_span:
+            # If no two rows are equal in their span and this column, it differs between the rows of a span.
+            differs_within_spans = not self._has_equal_rows_in([*span_columns, column])
+            if differs_within_spans:
                 candidates.append(column)
         return min(candidates, key=self._n_names, default="")
 

@@ -93,8 +93,9 @@ _OF_NO_ANNOTATOR: Final = _DECIDED | _OF_A_MODEL | _HOW_SURE | _OF_ANOTHER_TIME 
 def names_no_annotator(heading: str) -> bool:
     """Return whether a heading says that a column is of no single annotator.
 
-    It is as a whole a word for labels, or it has a word for what several people decided, for what a model
-    says, for how sure somebody is, for an earlier time, for remarks, or for what is said.
+    Either the whole heading is a word for labels (`Rating`), or it has one of these words: for what several
+    people decided (`final`), for what a model says (`gpt`), for how sure somebody is (`confidence`), for an
+    earlier or later time (`round`), for remarks (`comment`), or for speech (`speaker`).
 
     Examples
     --------
@@ -123,11 +124,11 @@ def is_of_model_or_doubt(heading: str) -> bool:
 def label_columns_of(annotator: str, columns: Sequence[str], words: LabelWords) -> list[str]:
     """Return the columns that hold an annotator's labels, among those headed by the annotator's name.
 
-    The name alone, `AB`, heads levels. Where a heading says that it is of levels, as `AB` and `Level AB` do,
-    the columns whose headings mean nothing of labels, such as `Remarks AB` or `Start AB`, are of something
-    else.
+    If one of them clearly has the levels, `AB` alone or `Level AB`, the others are labels only if their
+    headings say so: `Concepts AB`, or `Look (AB)`, which has marks of Look. Then `Remarks AB` and `Start AB`
+    are something else. If none does, all are taken, as any of them may have the levels.
 
-    `columns` are all headings of the table. Below a known label, as in `Look (AB)`, there are marks.
+    `columns` are all headings of the table.
     """
     headed_columns = [column for column in columns if is_headed_by(annotator, column)]
     heading_of_column = {column: without_name(annotator, column) for column in headed_columns}
@@ -138,9 +139,9 @@ def label_columns_of(annotator: str, columns: Sequence[str], words: LabelWords) 
         return headed_columns
     label_columns = []
     for column, heading in heading_of_column.items():
-        is_of_marks = bool(label_of_heading(heading, words))
-        is_of_concepts = _first_role(heading) == "concepts"
-        if column in level_columns or is_of_marks or is_of_concepts:
+        has_marks = bool(label_of_heading(heading, words))  # of the label in the heading
+        has_concepts = _first_role(heading) == "concepts"
+        if column in level_columns or has_marks or has_concepts:
             label_columns.append(column)
     return label_columns
 
@@ -217,23 +218,34 @@ def names_beside_label(columns: Sequence[str], words: LabelWords) -> list[str]:
 
 
 def _annotator_and_label(heading: str, words: LabelWords) -> AnnotatorsLabel | None:
-    """Split a heading that begins or ends with an annotator and has a label for the rest; None for others."""
+    """Split a heading such as `Anna look` or `Look (Anna)` into its annotator and its label; None for others.
+
+    The shortest beginning that leaves a name and a label is taken. A heading that is as a whole a label names
+    nobody, nor does one whose rest says that it is of no annotator, as `final` (`names_no_annotator`).
+    """
     if words.level_of(heading) or words.concept_of(heading):
         return None
     parts = _PARTS.findall(heading)
     for n_parts in range(1, len(parts)):
-        for name, rest in ((parts[:n_parts], parts[n_parts:]), (parts[n_parts:], parts[:n_parts])):
-            label = label_of_heading(" ".join(rest), words)
-            if label and not names_no_annotator(" ".join(name)):
-                return AnnotatorsLabel(" ".join(name), label)
+        beginning = " ".join(parts[:n_parts])
+        end = " ".join(parts[n_parts:])
+        for name, possible_label in ((beginning, end), (end, beginning)):
+            label = label_of_heading(possible_label, words)
+            if label and not names_no_annotator(name):
+                return AnnotatorsLabel(name, label)
     return None
 
 
 def ends_with_label(heading: str, words: LabelWords) -> bool:
-    """Return whether a heading is a label, or ends with one behind a word for labels, as in `AB level S`."""
+    """Return whether a heading names a label: as a whole, or at its end behind a word for labels.
+
+    `Look` and `AB level S` do, and `AB S` does not: its S may be another person.
+    """
     parts = _PARTS.findall(heading)
     for start, part in enumerate(parts):
-        is_role_word = any(plain(part) in KNOWN_HEADINGS[name] for name in LABEL_COLUMNS)
-        if is_role_word and label_of_heading(" ".join(parts[start:]), words):
-            return True
+        is_word_for_labels = any(plain(part) in KNOWN_HEADINGS[name] for name in LABEL_COLUMNS)
+        if is_word_for_labels:
+            from_this_word_on = " ".join(parts[start:])  # such as `level S`
+            if label_of_heading(from_this_word_on, words):
+                return True
     return bool(label_of_heading(heading, words))

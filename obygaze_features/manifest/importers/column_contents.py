@@ -234,15 +234,17 @@ def label_of_heading(heading: str, words: LabelWords) -> str:
     """Return the level or concept that a column's heading names; "" if it names none.
 
     The label may be the whole heading, or the heading without a remark in brackets, or the words behind
-    a word for concepts or levels, as in `Concept: Look`.
+    a word for concepts or levels, as in `Concept: Look`. The first of these texts that is a label counts.
     """
     for text in texts_in_heading(heading):
         label = words.level_of(text) or words.concept_of(text)
         if label:
             return label
-        labels = words.labels_of(text.strip())
-        if labels is not None and len(labels.words) == 1:
-            return labels.words[0]
+        # A text may list labels, of which some say nothing: it still names one if just one is left.
+        listed = words.labels_of(text.strip())
+        if listed is not None and len(listed.words) == 1:
+            (label,) = listed.words
+            return label
     return ""
 
 
@@ -351,35 +353,33 @@ def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
 
 
 def _are_marks_of_concept(cells: Sequence[str], words: LabelWords) -> bool:
-    """Return whether the cells of a column that is headed by a concept are marks.
-
-    Besides marks of yes, other cells such as `?` are allowed, as the person is asked about them later. But if
-    most cells are labels, it is a column of labels and not of marks. Words for yes and no that are
-    abbreviated are marks even where one of them is spelled as a level, as `s` beside `n`: below a concept
-    they answer whether it is there, and the person is asked about them too.
-    """
-    unexplained = _unexplained(cells, words)
+    """Return whether the cells of a column that is headed by a concept say whether the concept is there."""
+    unexplained = _without_explained_marks(cells, words)
+    # Abbreviated words for yes and no are marks even where one of them is spelled as a level, as `s` (sí)
+    # beside `n`. The person is asked about them later.
     if are_marks(unexplained) or abbreviate_yes_and_no(unexplained):
         return True
+    # Beside marks of yes, other cells such as `?` are allowed: the person is asked about them, too. But if
+    # most cells are labels, they are the labels of rows.
     has_yes = has_yes_marks(cells) or any(words.is_yes(cell) for cell in cells)
-    return has_yes and not count_labels(unexplained, words).are_labels
+    are_labels = count_labels(unexplained, words).are_labels
+    return has_yes and not are_labels
 
 
 def _are_marks_of_level(cells: Sequence[str], words: LabelWords) -> bool:
-    """Return whether the cells below a level are marks, and nothing else.
-
-    A codebook may have levels that look like marks, such as 0 and 1. If it has, a column `S` with both 0 and
-    1 holds levels; one with nothing but 1 still holds marks.
-    """
-    unexplained = _unexplained(cells, words)
+    """Return whether all cells of a column that is headed by a level are marks, such as 1 and 0."""
+    unexplained = _without_explained_marks(cells, words)
     if not are_marks(unexplained):
         return False
+    # A codebook may have levels that are called 0 and 1. Then a column with both has the levels of rows. But
+    # one with nothing but 1 says in which rows the level of its heading is: it would tell no levels apart.
     has_one_value = len(set(cells)) <= 1
-    return has_one_value or not count_labels(unexplained, words).are_labels
+    are_labels = count_labels(unexplained, words).are_labels
+    return has_one_value or not are_labels
 
 
-def _unexplained(cells: Sequence[str], words: LabelWords) -> list[str]:
-    """Return the cells that the person does not explain as marks of yes or no, such as `是=yes`."""
+def _without_explained_marks(cells: Sequence[str], words: LabelWords) -> list[str]:
+    """Return the cells without those that the person explains as marks: `是=yes`, or `x=` for no."""
     return [cell for cell in cells if not words.is_yes(cell) and not words.is_explained_as_nothing(cell)]
 
 

@@ -81,6 +81,7 @@ def with_manifest_names(table: Table, file: SpanFile) -> Table:
     headings = file.reading.headings
     heading_of_time: dict[str, str] = {}  # manifest's column of times -> the heading that stands for it
 
+    # 1. Name the columns: the steps below find times by the manifest's names.
     if headings.has_one_column_of_times:
         heading = headings.columns[START][0]
         heading_of_time = {START: heading, END: heading}
@@ -92,19 +93,20 @@ def with_manifest_names(table: Table, file: SpanFile) -> Table:
             heading_of_time[name] = heading
     table = _with_names(table, new_names)
 
+    # 2. Mend or refuse times whose meaning is another than it seems, while cells are as they were written.
     is_of_a_workbook = file.sheet is not None
     if is_of_a_workbook:
         table = with_minutes_as_typed(table)
     _refuse_numbers_like_minutes(table, heading_of_time, file.reading)
     if _are_frames(table, heading_of_time, file.reading):
         table = with_ends_after_last_frames(table)
+
+    # 3. Convert them to seconds. Ends are computed last, as starts and durations may have different units.
     for name, heading in heading_of_time.items():
         if name in table.columns:
             table = _in_seconds(table, name, heading, file)
     if any(_has_time_codes(table, name) for name in (*TIMES, DURATION)):
         file.account.uses_rate = True
-
-    # Ends are computed last, as starts and durations may have had different units.
     return with_ends(table, file.reading.rate)
 
 
@@ -150,8 +152,11 @@ def _new_names(table: Table, headings: Headings) -> dict[str, str]:
     """Return heading -> the manifest's column that the person names it for, without columns of labels."""
     new_names = {}
     for name, named_headings in headings.columns.items():
-        heading = find_column(table, named_headings[0])
-        if name not in LABEL_COLUMNS and heading is not None:
+        if name in LABEL_COLUMNS:
+            continue
+        (named_heading,) = named_headings  # only labels may have several
+        heading = find_column(table, named_heading)
+        if heading is not None:
             new_names[heading] = name
     return new_names
 
@@ -228,7 +233,8 @@ def _in_seconds(table: Table, name: str, heading: str, file: SpanFile) -> Table:
     """Convert the times of a column in another unit to seconds; its heading, or the person, tells the unit.
 
     Clocks, such as 00:01:05, and times with units of their own, such as `1 min 5 s`, stay as they are, unless
-    the heading shows that its clocks lack a part: 1:30 below `h:mm` is 1:30:00.
+    the heading shows that its clocks lack a part: 1:30 below `h:mm` is 1:30:00. The file's account notes
+    whether the options --unit and --rate are used.
 
     `name` is the manifest's name, which the column has already, and `heading` is its own.
 
@@ -248,26 +254,30 @@ def _in_seconds(table: Table, name: str, heading: str, file: SpanFile) -> Table:
 
     table = _with_whole_clocks(table, name, unit_in_heading)
     unit = unit_in_heading.unit_beside(person_unit)
+    # A number counts as so many seconds here, and is converted below. Of a cell that is no time it is None or
+    # an error: the cell stays as it is, and is refused when the rows are read.
     times = _seconds(table, name, file.reading.rate)
     rows = []
-    has_numbers = False
-    for row, value in zip(table.rows, times, strict=True):
-        cells = dict(row.cells)
-        if isinstance(value, float) and not has_own_unit(cells[name]):  # a mere number
-            has_numbers = True
-            place = f"{table.path}: line {row.line}, column {heading!r}"
-            if unit_in_heading.doubt and not person_unit:
-                raise ManifestError(
-                    f"{place}: {unit_in_heading.doubt!r} is no known unit of numbers such as {cells[name]}: "
-                    "give --unit s; or ms, cs, us, ns, min, h; or frames, with --rate"
-                )
-            if unit == FRAMES:
-                cells[name] = _written(_seconds_of_frames(value, place, file.reading))
-            elif unit:
-                cells[name] = _written(value * seconds_of_unit(unit))
-        rows.append(Row(row.line, cells))
+    has_mere_numbers = False
+    for row, time in zip(table.rows, times, strict=True):
+        cell = row.cells[name]
+        if not isinstance(time, float) or has_own_unit(cell):
+            rows.append(row)
+            continue
+        has_mere_numbers = True
+        place = f"{table.path}: line {row.line}, column {heading!r}"
+        if unit_in_heading.doubt and not person_unit:
+            raise ManifestError(
+                f"{place}: {unit_in_heading.doubt!r} is no known unit of numbers such as {cell}: "
+                "give --unit s; or ms, cs, us, ns, min, h; or frames, with --rate"
+            )
+        if unit == FRAMES:
+            cell = _written(_seconds_of_frames(time, place, file.reading))
+        elif unit:
+            cell = _written(time * seconds_of_unit(unit))
+        rows.append(Row(row.line, {**row.cells, name: cell}))
 
-    if not has_numbers:
+    if not has_mere_numbers:
         return table
     file.account.uses_unit = True
     if unit in {"", "s"}:
@@ -286,15 +296,17 @@ def _with_whole_clocks(table: Table, name: str, unit_in_heading: UnitOfHeading) 
 
     Below a heading `h:mm`, 1:30 becomes 1:30:00. Clocks with more parts stay as they are.
     """
-    if not unit_in_heading.whole_clock:
+    template = unit_in_heading.whole_clock  # such as `{}:00`
+    if not template:
         return table
     rows = []
     for row in table.rows:
         cells = dict(row.cells)
         cell = with_ascii_digits(cells[name].strip())
-        n_signs = len(_SIGNS_OF_CLOCKS.findall(cell))
-        if is_clock(cell) and n_signs == unit_in_heading.n_signs:
-            cells[name] = unit_in_heading.whole_clock.format(cell)
+        n_colons = len(_SIGNS_OF_CLOCKS.findall(cell))  # or semicolons
+        lacks_a_part = n_colons == unit_in_heading.n_signs
+        if is_clock(cell) and lacks_a_part:
+            cells[name] = template.format(cell)
         rows.append(Row(row.line, cells))
     note = f"clocks in column {name} are read as {unit_in_heading.doubt}"
     return replace(table, rows=tuple(rows), notes=(*table.notes, note))
@@ -441,17 +453,23 @@ class LabelReader:
         (text of a cell, label of the codebook) -> how many cells were read so.
     has_single_labels
         Whether a cell of levels held concepts alone: then each row says one label, and a span has several.
+        It is known when the rows are read, as is `respelled`.
     """
 
     def __init__(self, table: Table, headings: Headings, words: LabelWords) -> None:
-        """Find the columns of labels of each annotator, and those that all annotators share."""
+        """Find the columns of labels of each annotator, and those that all annotators share.
+
+        Signs for yes that may mean no become problems of the table.
+        """
         self._table = table
         self._words = words
+        self.notes: list[str] = []
+        # Filled while rows are read:
         self.respelled: Counter[tuple[str, str]] = Counter()
         self.has_single_labels = False
-        self.notes: list[str] = []
+
         self.annotators: dict[str, list[LabelColumn]] = {}
-        for annotator in headings.wide:
+        for annotator in headings.wide:  # those who have columns of their own
             label_columns = self._columns_of_annotator(annotator)
             if label_columns:
                 self.annotators[annotator] = label_columns
@@ -459,7 +477,7 @@ class LabelReader:
         self._shared = self._shared_columns(headings, columns_of_annotators)
         self._all_columns = [*self._shared, *columns_of_annotators]
         self._refuse_levels_or_annotators_given_twice(headings)
-        self._note_doubtful_signs()
+        self._add_problems_of_doubtful_signs()
 
     def _shared_columns(
         self, headings: Headings, columns_of_annotators: Sequence[LabelColumn]
@@ -475,20 +493,23 @@ class LabelReader:
         """Return the columns of levels, or those of concepts: those the person names, else the one so called.
 
         If the person names others, the column that is called `level` or `concepts` is left out with a note.
+        If the person says that there is none (`Headings.has_none_of`), it is left out too.
 
         `role` is `level` or `concepts`.
         """
         columns = []
-        for heading in headings.columns.get(role, ()):
-            column = find_column(self._table, heading) if heading else None
+        headings_of_person = [heading for heading in headings.columns.get(role, ()) if heading]
+        for heading in headings_of_person:
+            column = find_column(self._table, heading)
             if column is None:
                 continue
             self._note_heading_read(column)
             if not self._is_explained_as_no_label(column):
                 columns.append(column)
-        if columns and role in self._table.columns and role not in columns:
+        column_has_name_of_role = role in self._table.columns
+        if column_has_name_of_role and columns and role not in columns:
             self.notes.append(f"column {role!r} left out: {', '.join(columns)} is read as {role}")
-        if not columns and role in self._table.columns and not headings.has_none_of(role):
+        if column_has_name_of_role and not columns and not headings.has_none_of(role):
             columns = [role]
         return [LabelColumn(column, role, self._label_of_marks(column)) for column in columns]
 
@@ -499,14 +520,16 @@ class LabelReader:
     def _columns_of_annotator(self, name: str) -> list[LabelColumn]:
         """Return the columns that hold an annotator's labels (`label_columns_of`).
 
-        Below a heading such as `Look (AB)`, which has a label beside the name, the cells are marks.
+        Below a heading such as `Look (AB)`, which has a label beside the name, the cells are marks: they say
+        yes or no to Look. So are those below a heading that is as a whole a label, if they look like marks.
         """
         label_columns = []
         for column in label_columns_of(name, self._table.columns, self._words):
             heading = without_name(name, column)  # `Look` of `Look (AB)`
             self._note_heading_read(heading)
             marked_label = self._label_of_marks(column)
-            if not marked_label and heading != column:
+            has_name_in_heading = heading != column
+            if not marked_label and has_name_in_heading:
                 marked_label = label_of_heading(heading, self._words)
             label_columns.append(LabelColumn(column, role_of_heading(heading), marked_label))
         return label_columns
@@ -539,59 +562,63 @@ class LabelReader:
                 f"the table has a column {other_columns[0]} besides: leave one of them out"
             )
 
-    def _note_doubtful_signs(self) -> None:
+    def _add_problems_of_doubtful_signs(self) -> None:
         """Add a problem for a second sign for yes where there is none for no: it may mean no.
 
-        In a column of ✓ and x, or of 1 and x, one sign says yes and the other no, and which is which only the
-        person knows. Ticks and crosses are so too if they are in different columns of marks. Of all columns
-        the sign that comes first is taken as yes, and each other sign is asked about once.
+        Each sign below may be meant as yes: ✓, x, 1. But in a column of ✓ and x, or of 1 and x, people mean
+        yes by one of them and no by the other, and which is which only they know. Ticks and crosses are
+        doubtful even if they are in different columns of marks. The sign that comes first in the table is
+        taken as yes, and each other one is asked about once.
         """
-        marks_of_column = {column: self._open_marks(column) for column in self._columns_of_marks()}
+        marks_of_column = {column: self._unexplained_marks(column) for column in self._columns_of_marks()}
         all_marks = list(chain.from_iterable(marks_of_column.values()))
         first_mark_of_kind = kinds_of_yes(all_marks)
 
         doubtful_kinds = set[str]()
         for marks in marks_of_column.values():
-            kinds = kinds_of_yes(marks).keys()
-            if len(kinds) > 1 and not has_no_marks(marks):
-                doubtful_kinds |= kinds
-        if {"tick", "cross"} <= first_mark_of_kind.keys() and not has_no_marks(all_marks):
+            kinds_in_column = kinds_of_yes(marks).keys()
+            has_sign_for_no = has_no_marks(marks)
+            if len(kinds_in_column) > 1 and not has_sign_for_no:
+                doubtful_kinds |= kinds_in_column
+        has_ticks_and_crosses = {"tick", "cross"} <= first_mark_of_kind.keys()
+        if has_ticks_and_crosses and not has_no_marks(all_marks):
             doubtful_kinds |= {"tick", "cross"}
 
         doubtful_marks = [mark for kind, mark in first_mark_of_kind.items() if kind in doubtful_kinds]
         for mark in doubtful_marks[1:]:
-            self._add_problem_of_sign(mark, doubtful_marks[0], list(marks_of_column))
+            self._add_problem_of_sign(mark, taken_as_yes=doubtful_marks[0], columns=list(marks_of_column))
 
     def _columns_of_marks(self) -> list[str]:
         """Return the columns of marks, each once."""
         names = [label_column.column for label_column in self._all_columns if label_column.marked_label]
         return list(dict.fromkeys(names))
 
-    def _open_marks(self, column: str) -> list[str]:
+    def _unexplained_marks(self, column: str) -> list[str]:
         """Return the filled cells of a column of marks whose meaning the person's options do not explain."""
-        open_marks = []
+        marks = []
         for cell in cells_of(self._table, column):
             is_explained = self._words.explained(cell) is not None or self._words.is_yes(cell)
             if not is_explained:
-                open_marks.append(cell)
-        return open_marks
+                marks.append(cell)
+        return marks
 
-    def _add_problem_of_sign(self, sign: str, first_sign: str, columns: Sequence[str]) -> None:
-        """Add a problem for the first cell with a sign that may mean yes or no.
+    def _add_problem_of_sign(self, sign: str, *, taken_as_yes: str, columns: Sequence[str]) -> None:
+        """Add a problem for the first cell with a sign that may mean yes or no, and no other for its others.
 
-        `first_sign` is the sign that is taken as yes.
+        `taken_as_yes` is another sign for yes in the table, and `columns` are the columns of marks.
         """
-        no = shlex.quote(f"{sign}=")
-        yes = shlex.quote(f"{sign}=yes")
+        # `--word x=` explains x as no label, which a mark says as no.
+        option_for_no = f"--word {shlex.quote(f'{sign}=')}"
+        option_for_yes = f"--word {shlex.quote(f'{sign}=yes')}"
         reason = (
-            f"{sign!r} stands beside {first_sign!r}, and no sign for no: --word {no} if it means no, "
-            f"--word {yes} if it means yes"
+            f"{sign!r} stands beside {taken_as_yes!r}, and no sign for no: {option_for_no} if it means no, "
+            f"{option_for_yes} if it means yes"
         )
         for row in self._table.rows:
             for column in columns:
                 if row.cells[column].strip() == sign:
                     self._table.problems.add(row.line, reason, column)
-                    return
+                    return  # one answer of the person explains all cells with this sign
 
     @property
     def columns(self) -> list[str]:
@@ -663,8 +690,9 @@ class LabelReader:
     def _labels_in(self, position: CellPosition, cell: str) -> Labels:
         """Return the level and concepts that a cell of a column of levels holds.
 
-        Such a cell may hold concepts besides its level, or in place of it, which `has_single_labels`
-        remembers. An unknown word is a problem, and no label.
+        A cell that is as a whole one level, such as `not sure`, is that. Any other is divided into its
+        labels, as it may hold concepts besides its level, or in place of it (`has_single_labels` is true
+        then). Words that people write for no level are no label; an unknown word is a problem besides.
         """
         no_labels = Labels("", ())
         words = self._words

@@ -24,15 +24,18 @@ HEADINGS_OF_TIERS: Final = frozenset(
 
 
 class FilmColumns:
-    """Finds the unread column that names the film of each row: by its files, heading, or repeated names."""
+    """Finds the unread column that names the film of each row: by its files, heading, or repeated names.
+
+    Its methods write what they find into the proposal (`UnreadColumns.proposal`).
+    """
 
     def __init__(self, unread: UnreadColumns) -> None:
         """Keep what is known of the table's columns; see `UnreadColumns`."""
         self._unread = unread
         self._file = unread.file
         self._table = unread.table
-        self._titles = unread.titles
-        self._cells = unread.cells
+        self._titles = unread.titles  # rows above the table, each as its cells
+        self._cells = unread.cells  # column -> its cells that are neither empty nor errors
         self._proposal = unread.proposal
 
     def propose_films(self) -> None:
@@ -45,28 +48,31 @@ class FilmColumns:
             return
 
         file_columns = [column for column in self._unread.remaining if are_files(self._cells[column])]
+        if file_columns:
+            self._propose_files(file_columns)
+        if self._unread.has_column_for("movie"):
+            return
         column_of_titles = self._unread.column_meant_as(
             "movie", lambda column: column not in file_columns and self._can_be_films(column)
         )
-        are_titles_read = self._unread.has_column_for("movie")
-        if file_columns:
-            self._propose_files(file_columns)
-            if column_of_titles and not are_titles_read:
-                # Titles are proposed too, but the table can be read without them.
-                self._unread.propose("movie", [column_of_titles])
-        elif not are_titles_read:
+        if not file_columns:
             self._propose_films_without_files(column_of_titles)
+        elif column_of_titles:
+            # The table can be read without titles, as the files say the films.
+            self._unread.propose("movie", [column_of_titles])
 
     def _propose_films_without_files(self, column_of_titles: str) -> None:
-        """Propose the column of titles, sections, names or ids, else that all rows are of one film.
+        """Propose how rows that name no video file are given their films.
 
-        Rows need a film, so that the import is refused until the person accepts the proposal
-        (`Proposal.needed_unread`). `column_of_titles` is the column whose heading means films; "" if there is
-        none.
+        By the column of titles; else by that of sections or sheets; else by the first column, if it has
+        names; else by ids of files; else all rows are taken to be of one film. Rows need a film, so that the
+        import is refused until the person accepts the proposal (`needed`).
+
+        `column_of_titles` is the column whose heading means films; "" if there is none.
         """
-        column = column_of_titles or self._column_of_sections() or self._first_column_of_names()
-        if column:
-            self._unread.propose("movie", [column], needed=f"films ({column!r})")
+        column_of_films = column_of_titles or self._column_of_sections() or self._first_column_of_names()
+        if column_of_films:
+            self._unread.propose("movie", [column_of_films], needed=f"films ({column_of_films!r})")
             return
         column_of_ids = self._column_of_ids_of_files()
         if column_of_ids:
@@ -77,8 +83,8 @@ class FilmColumns:
     def _propose_files(self, columns: Sequence[str]) -> None:
         """Propose one of the columns that name video files: the one that is headed so, else the first.
 
-        The import needs it if nothing else names the films (`Proposal.needed_unread`); otherwise it is only
-        mentioned (`Proposal.optional_unread`).
+        If nothing else names the films, the import is refused until the person accepts it (`needed`);
+        otherwise it is only mentioned.
         """
         column = self._unread.column_meant_as("video", columns.__contains__) or columns[0]
         if self._unread.has_column_for("movie"):
@@ -90,17 +96,16 @@ class FilmColumns:
     def _propose_one_film(self) -> None:
         """Propose that all rows are of one film, named by a row of titles, else by the table's file.
 
-        Rows need a film. So the import is refused (`Proposal.needed_unread`), and its message proposes an
-        option --movie that the person can type. A file's name need not be the film's: then the message adds
-        that the person should check it (`Proposal.doubts`).
+        Rows need a film. So the import is refused, and its message proposes an option --movie that the person
+        can type. A file's name need not be the film's: then the message asks the person to check it.
         """
         film_in_titles = value_in_titles(self._titles, "movie")
         if film_in_titles:
             self._proposal.movie = film_in_titles
         else:
             self._proposal.movie = self._file.path.stem
-            self._proposal.doubts.append("--movie is proposed by the file's name: give the film's")
-        self._proposal.needed_unread.append("rows of one film (no column video or movie says which)")
+            self._proposal.ask("--movie is proposed by the file's name: give the film's")
+        self._proposal.require("rows of one film (no column video or movie says which)")
 
     def _column_of_sections(self) -> str:
         """Return the unread column that names the table's sections, else sheets; "" if there is none."""

@@ -55,23 +55,26 @@ class FilmFiles:
     """
 
     def __init__(self, folder: Path | str | None, root: Path) -> None:
-        """List the videos below the folder, and index them by every form in which they may be named.
-
-        These are the last parts of their path, their name without suffix, and that name without what programs
-        add to it (`bare_name`).
-        """
+        """List the videos below the folder, and index them by every form in which they may be named."""
         self.root = root
         self.folder = None if folder is None else local_path(folder)
         self.files: list[PurePosixPath] = []
         self.notices: list[str] = []
         if self.folder is not None:
             self.files, self.notices = list_files(self.folder, VIDEO_SUFFIXES, "video")
+
+        # `psycho/a.mp4` is found by `psycho/a.mp4` and `a.mp4`; else by its name without suffix, `a`. Where
+        # neither finds a file, one whose name has the same letters and digits is suggested: of several, the
+        # first.
         self._files_by_end = _files_by_end(self.files)
         self._files_by_name = _files_by_name(self.files)
-        self._file_of_bare_name = {bare_name(file.stem): file for file in reversed(self.files)}
+        self._first_file_of_bare_name: dict[str, PurePosixPath] = {}
+        for file in self.files:
+            self._first_file_of_bare_name.setdefault(bare_name(file.stem), file)
+
         self._named: set[PurePosixPath] = set()  # the files that were found so far
         self._missing: dict[str, str] = {}  # video or movie as it is named -> text of a notice
-        # Cached, as many spans are of few films.
+        # The methods that find a video, cached, as many spans are of few films.
         self.find = cache(self._find)
         self.video = cache(self._video)
 
@@ -112,12 +115,17 @@ class FilmFiles:
         return []
 
     def _files_of_film(self, media_path: str) -> list[PurePosixPath]:
-        """Return the files of the film that a path, a title or an IMDb id names, by their names."""
+        """Return the files of the film that a path, a title or an IMDb id names, by their names.
+
+        `films/Psycho.avi` and `psycho` both name the film of the file `Psycho.mp4`. Files in several folders
+        may have the same name: all of them are returned.
+        """
         candidates: list[PurePosixPath] = []
         for form in _forms_of_name(media_path):
             candidates += self._files_by_name.get(form, ())
-        stem = find_film(media_path, {file.stem for file in candidates})
-        return [file for file in dict.fromkeys(candidates) if file.stem == stem]
+        stems = {file.stem for file in candidates}
+        stem_of_film = find_film(media_path, stems)  # None if it names none of these
+        return [file for file in dict.fromkeys(candidates) if file.stem == stem_of_film]
 
     def stored_path_of_movie(self, movie: str) -> str:
         """Return the path of a movie's video as the manifest stores it; "" if there is none.
@@ -135,34 +143,42 @@ class FilmFiles:
     def _video(self, table: Path, reference: str) -> NamedVideo:
         """Return the video that a cell of a table names, and remember it as missing if it is not on disk.
 
-        It is looked for in the table's folder if the person gives no folder of videos.
+        Parameters
+        ----------
+        table
+            Path of the table. The video is looked for in its folder if the person gives no folder of videos.
+        reference
+            The cell: a path or a URL.
         """
         problem = unsuitable(reference)  # such as a control character
         if problem:
             raise ManifestError(f"{reference!r} {problem}", "video")
-        file = self.find(reference)
-        path_on_disk = self._path_on_disk(table, reference, file)
+        found = self.find(reference)
+        path_on_disk = self._path_on_disk(table, reference, found)
         if not _is_regular_file(path_on_disk, reference):
             self._missing.setdefault(reference, f"{path_on_disk}{self._hint(reference)}")
 
-        path_in_folder = file or _normal_path(reference)
+        # The film is named by the path below the folder. Of a path outside, of a URL and of a path of another
+        # system, the folders say nothing of the film.
+        path_in_folder = found or _normal_path(reference)
         is_outside = path_in_folder.is_absolute() or ".." in path_in_folder.parts
-        if is_outside or is_foreign(reference):  # only the file's name means something here
+        if is_outside or is_foreign(reference):
             path_in_folder = PurePosixPath(path_in_folder.name)
         return NamedVideo(path_in_folder, stored_path(path_on_disk, self.root))
 
-    def _path_on_disk(self, table: Path, reference: str, file: PurePosixPath | None) -> Path:
-        """Return the path of a video, which need not exist.
+    def _path_on_disk(self, table: Path, reference: str, found: PurePosixPath | None) -> Path:
+        """Return the path where the video should be that a cell names; it need not exist.
 
-        If no file was found, a path at somebody's home (`~`) is taken as it is, and any other path is taken
-        as one below the folder. Of URLs and paths of other systems only the file's name is used.
-
-        Paths are relative to the table's folder if the person gives no folder of videos. `file` is the video
-        that was found below that folder; None if none was.
+        - A video that was found (`found`) is in the folder of videos.
+        - `~/a.mp4` is in the home of the user, if that is known.
+        - Of a URL, or a path of another system such as `C:/films/a.mp4`, only the file's name is used.
+        - Any other path is one below the folder of videos, or below the table's folder if the person gives
+          none.
         """
         folder = self.folder or table.absolute().parent
-        if file is not None:
-            return in_any_form(folder, str(file))
+        # `in_any_form` finds names whose accents the disk has in another form of Unicode.
+        if found is not None:
+            return in_any_form(folder, str(found))
         if reference.startswith("~"):
             path_at_home = local_path(reference)
             is_home_known = path_at_home.is_absolute()  # it stays relative if there is no such user
@@ -189,7 +205,7 @@ class FilmFiles:
 
     def _hint(self, media_path: str) -> str:
         """Return a hint to the video whose name has the same letters and digits; "" if there is none."""
-        near = self._file_of_bare_name.get(bare_name(stem_of(media_path)))
+        near = self._first_file_of_bare_name.get(bare_name(stem_of(media_path)))
         if near is None:
             return ""
         return f" (did you mean '{near}'?)"

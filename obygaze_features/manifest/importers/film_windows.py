@@ -452,28 +452,32 @@ def read_parts(
 def _parts_of_films(table: Table, movies: Sequence[str], default_movie: str) -> dict[str, list[FilmPart]]:
     """Return movie -> its parts, from a table's rows; rows of films that are not in `movies` are left out.
 
-    What cannot be read is added to the table's problems, so that one message names them all.
+    What cannot be read is added to the table's problems, which are refused together behind the last row, so
+    that one message names them all.
+
     `default_movie` is the film of rows that name none; "" to refuse such rows.
     """
     problems = table.problems
 
-    @cache  # many rows are of few films
+    @cache  # as many rows are of few films
     def movie_called(name: str) -> str:
-        """Return which of the wanted films a table's name means; "" for any other film."""
+        """Return the one of `movies` that a name means; "" if it means none of them."""
         return find_film(name, movies) or ""
 
     parts_of_movie: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
     for row in table.timed():
-        # `attempt` returns None where the function that it calls refuses the row, which becomes a problem.
+        # `attempt` calls a function with what follows it. If that refuses the row, this becomes a problem,
+        # and `attempt` returns None.
         part = problems.attempt(row.line, "", _film_part, row)
         name = _film_named(row)
-        movie: str | None = default_movie
         if name:
-            movie = problems.attempt(row.line, "movie", movie_called, name)
-        elif not default_movie:
-            problems.add(row.line, "is empty: which film is it of?", "movie")
+            movie = problems.attempt(row.line, "movie", movie_called, name) or ""
+        else:
+            movie = default_movie
+            if not default_movie:
+                problems.add(row.line, "is empty: which film is it of?", "movie")
         is_wanted = movie in parts_of_movie
-        if part is None or movie is None or not is_wanted:
+        if part is None or not is_wanted:
             continue
         parts = parts_of_movie[movie]
         if parts and part.start_s < parts[-1].end_s - SLACK_S:
@@ -499,10 +503,11 @@ def _columns_of_parts(*, has_movie: bool, flagged: bool) -> list[str]:
 
 def _films_of_table(table: Table) -> list[str]:
     """Return the films that a table names, in its order; refuse a film that it spells in two ways."""
-    # From the last row up, so that the place of a film's first row replaces those of its later rows.
-    first_places = {_film_named(row): (table.path, f"line {row.line}") for row in reversed(table.rows)}
+    first_places: dict[str, tuple[Path, str]] = {}
+    for row in table.rows:
+        first_places.setdefault(_film_named(row), (table.path, f"line {row.line}"))
     refuse_twins("movie", first_places)
-    return [movie for movie in reversed(first_places) if movie]
+    return [movie for movie in first_places if movie]
 
 
 def _film_named(row: Row) -> str:

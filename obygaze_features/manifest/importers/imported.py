@@ -170,17 +170,22 @@ class ClipIds:
 
     def __init__(self) -> None:
         """Start with no number taken."""
-        # Stem -> number that is taken -> a higher number, at which the search for a free one goes on. All
-        # numbers between the two are taken too.
-        self._jumps: dict[str, dict[int, int]] = {}
+        # Stem -> number that is taken -> the number at which the search for a free one goes on. It is higher,
+        # and all numbers between the two are taken too.
+        self._next_to_try: dict[str, dict[int, int]] = {}
 
     def take(self, clip_id: str) -> None:
-        """Take an id that a file gives a clip itself, so that no id is made that is equal to it."""
+        """Take an id that a file gives a clip itself, so that no id is made that is equal to it.
+
+        Only an id of the form that `new` makes, such as `film-0007`, can be equal to one.
+        """
         stem, _, digits = clip_id.rpartition("-")
         is_a_number = digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS
         number = int(digits) if is_a_number else 0
-        if clip_id == f"{stem}-{number:04d}":
-            self._jumps.setdefault(stem, {}).setdefault(number, number + 1)
+        has_form_of_new_ids = clip_id == f"{stem}-{number:04d}"
+        if has_form_of_new_ids:
+            next_to_try = self._next_to_try.setdefault(stem, {})
+            next_to_try.setdefault(number, number + 1)
 
     def new(self, stem: str, number: int) -> str:
         """Return the first id of `stem-0007`, `stem-0008`, ... that is not taken yet.
@@ -190,15 +195,15 @@ class ClipIds:
 
         `number` is tried first.
         """
-        jumps = self._jumps.setdefault(stem, {})
+        next_to_try = self._next_to_try.setdefault(stem, {})
         passed_numbers = []
         free_number = number
-        while free_number in jumps:
+        while free_number in next_to_try:  # it is taken
             passed_numbers.append(free_number)
-            free_number = jumps[free_number]
-        jumps[free_number] = free_number + 1  # it is taken now
-        # The next search from a passed number jumps behind the new one. Without this shortcut, many files of
-        # one film, which all try 1, 2, 3, ..., would pass the same taken numbers again and again.
+            free_number = next_to_try[free_number]
+        next_to_try[free_number] = free_number + 1  # it is taken now
+        # The next search from a passed number goes on behind the new one. Without this shortcut, many files
+        # of one film, which all try 1, 2, 3, ..., would pass the same taken numbers again and again.
         for passed_number in passed_numbers:
-            jumps[passed_number] = free_number + 1
+            next_to_try[passed_number] = free_number + 1
         return f"{stem}-{free_number:04d}"

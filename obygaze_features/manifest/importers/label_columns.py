@@ -53,31 +53,39 @@ MAX_SHOWN: Final = 12
 
 
 class LabelColumns:
-    """Finds the unread columns of levels and concepts: with words of the codebook first, then with others."""
+    """Finds the unread columns of levels and concepts: with words of the codebook first, then with others.
+
+    Its methods write what they find into the proposal (`UnreadColumns.proposal`). A column that is proposed,
+    mentioned or set aside leaves the remaining ones, so that later methods do not consider it.
+    """
 
     def __init__(self, unread: UnreadColumns) -> None:
         """Keep what is known of the table's columns; see `UnreadColumns`."""
         self._unread = unread
         self._table = unread.table
-        self._headings = unread.headings
-        self._annotator = unread.annotator
-        self._cells = unread.cells
+        self._headings = unread.headings  # that the person's options name
+        self._annotator = unread.annotator  # whom the person's option names; "" if it is not given
+        self._cells = unread.cells  # column -> its cells that are neither empty nor errors
+        # The codebook's words, with translations and guesses of what the table's own words and headings mean.
         self._words = unread.words
-        # Without the guesses of what the table's own headings mean, which may hold an annotator's name.
+        # The same without guesses: a guess may take a heading such as `Anna look` as a whole for the label
+        # Look, and this class looks for the annotator's name in it.
         self._translated_words = unread.known_words.with_guesses()
         self._proposal = unread.proposal
 
     def propose_labels(self) -> None:
         """Propose the columns of levels and concepts: columns of labels, of marks, and of one annotator each.
 
-        The surest signs come first, as a proposed column is not considered again: words of the codebook, then
-        headings, then the table's own words, and at last numbers.
+        The surest signs come first, as a proposed column is not considered again.
         """
+        # 1. By words of the codebook, in cells or in the headings of marks.
         self._mention_words_of_speech()
         self._propose_annotators_of_marks()
         self._propose_levels(self._columns_of_levels())
         self._propose_marks("level")
         self._propose_concepts()
+
+        # 2. By headings, then by the table's own words.
         if self._lacks_levels():
             self._propose_levels_by_heading()
         if self._lacks_levels():
@@ -85,6 +93,8 @@ class LabelColumns:
         if not self._has_columns_of_annotators():
             self._propose_concepts_in_unknown_words()
         self._propose_marks_under_other_words()
+
+        # 3. By numbers, which say least, and only in a table that is known to hold labels.
         if self._lacks_levels() and self._unread.has_column_for("concepts"):
             self._propose_numbers_as_levels()
         self._ask_whose_marks()
@@ -107,26 +117,26 @@ class LabelColumns:
     def _propose_annotators_of_marks(self) -> None:
         """Propose the annotators who have a column of marks for each label, as `AB_level_S` and `CD_level_S`.
 
-        Nothing is proposed if anything else says what the levels are, or who gave them.
+        Nothing is proposed if anything else says what the levels are, or who gave them. As the annotators
+        would have their names in an option (`--wide`), their columns need no option each, and are set aside.
         """
         has_levels = not self._lacks_levels() or bool(self._columns_of_known_levels())
-        if has_levels or self._headings.has_none_of("level"):
+        if has_levels or self._unread.person_denies("level"):
             return
-        columns = [column for column in self._unread.remaining if are_marks(self._cells[column])]
-        annotators = annotators_of_grid(columns, self._translated_words)
+        columns_of_marks = [column for column in self._unread.remaining if are_marks(self._cells[column])]
+        annotators = annotators_of_grid(columns_of_marks, self._translated_words)
         columns_of_annotators: list[str] = []
         for annotator in annotators:
-            columns_of_annotators += label_columns_of(annotator, columns, self._words)
-        have_marks = any(self._unread.has_yes_and_no(column) for column in columns_of_annotators)
-        if not have_marks:
+            columns_of_annotators += label_columns_of(annotator, columns_of_marks, self._words)
+        # Columns of nothing but 1, or but no, may be anything.
+        tell_rows_apart = any(self._unread.has_yes_and_no(column) for column in columns_of_annotators)
+        if not tell_rows_apart:
             return
         self._unread.set_aside(columns_of_annotators)
         self._proposal.annotators_with_columns = annotators
-        self._proposal.needed_unread.append(
-            f"marks of {len(annotators)} annotators ({_shown(columns_of_annotators)})"
-        )
+        self._proposal.require(f"marks of {len(annotators)} annotators ({_shown(columns_of_annotators)})")
 
-    def _take_out(self, columns: Collection[str]) -> None:
+    def _set_aside_with_marks(self, columns: Collection[str]) -> None:
         """Look for no further meaning in columns that belong to annotators, those of marks among them."""
         unread = self._unread
         unread.set_aside(columns)
@@ -141,7 +151,7 @@ class LabelColumns:
         columns_of_marks = [column for column in columns if are_marks(self._cells[column])]
         names = names_beside_label(columns_of_marks, self._translated_words)
         if names:
-            self._proposal.doubts.append(
+            self._proposal.ask(
                 f"several columns say the same label: if {first_few(names, SHOWN)} are annotators, give "
                 f"{wide_option(names)} in place of these columns"
             )
@@ -157,12 +167,14 @@ class LabelColumns:
     def _columns_of_levels(self) -> list[str]:
         """Return the unread columns of levels: with words of the codebook, then with the table's own words.
 
-        There are none if the person says that the table has no levels (`Headings.has_none_of`).
+        There are none if the person says that the table has no levels.
         """
-        if self._headings.has_none_of("level"):
+        if self._unread.person_denies("level"):
             return []
         with_known_words = self._columns_of_known_levels()
-        if self._headings.wide:
+        # With --wide the person names the annotators' columns, so that no others are guessed.
+        does_person_name_annotators = bool(self._headings.wide)
+        if does_person_name_annotators:
             return with_known_words
         return [*with_known_words, *self._levels_in_unknown_words(with_known_words)]
 
@@ -199,49 +211,55 @@ class LabelColumns:
             self._propose_annotators(of_annotators)
         elif self._lacks_levels() and columns:
             column = self._likeliest_levels(columns)
+            self._doubt_levels_of_model(column)
             self._unread.propose(
                 "level", [column], needed=f"levels ({self._unread.with_label_count(column)})"
             )
             self._ask_whether_of_several_people(columns)
+        # What was not proposed above is only mentioned.
         self._mention_levels([column for column in columns if column in self._unread.remaining])
 
     def _ask_whether_of_several_people(self, columns: Sequence[str]) -> None:
-        """Ask whether columns are of different people, if they differ in one word that may be a name.
+        """Ask whether columns are of different people, if they differ only in words that may be names.
 
-        Their common words say that they are of no annotator, which may be meant of all of them, as in
-        `Round 1 AB` and `Round 1 CD`.
+        As in `Round 1 AB` and `Round 1 CD`: by the word round neither is of a single annotator
+        (`names_no_annotator`), but what is left without the common words, AB and CD, may be two people.
         """
         if len(columns) < 2 or any(map(is_of_model_or_doubt, columns)):
             return
         words_of_columns = [set(words_of(column)) for column in columns]
         common_words = set.intersection(*words_of_columns)
         for words in words_of_columns:
-            name = " ".join(words - common_words)
-            if not name.isalpha() or names_no_annotator(name):
+            own_words = " ".join(words - common_words)
+            is_one_word = own_words.isalpha()
+            if not is_one_word or names_no_annotator(own_words):
                 return
-        self._proposal.doubts.append(
+        self._proposal.ask(
             f"if {first_few(list(map(repr, columns)), SHOWN)} are of different people, give "
             f"{wide_option(columns)} in place of these columns"
         )
 
     def _likeliest_levels(self, columns: Sequence[str]) -> str:
-        """Return the column that is most likely meant as the levels, where at most one names an annotator.
+        """Return which of some columns of levels is most likely meant as the levels.
 
-        It is the one that names an annotator, else the first that is neither what a model says nor how sure
-        somebody is, else the first. In the last case the person is asked whether people gave these levels.
+        It is the first whose heading may be an annotator's, else the first that is neither what a model says
+        nor how sure somebody is, else the first.
         """
+        for column in columns:
+            if not names_no_annotator(column):
+                return column
+        for column in columns:
+            if not is_of_model_or_doubt(column):
+                return column
+        return columns[0]
 
-        def rank(column: str) -> tuple[bool, bool]:
-            """Return a pair that is the lower, the likelier a column is meant."""
-            return names_no_annotator(column), is_of_model_or_doubt(column)
-
-        likeliest = min(columns, key=rank)
-        if is_of_model_or_doubt(likeliest):
-            self._proposal.doubts.append(
-                f"by its heading {likeliest!r} is what a model says, or how sure somebody is: read it only "
+    def _doubt_levels_of_model(self, column: str) -> None:
+        """Add a doubt to the proposal if by its heading a proposed column of levels is not of people."""
+        if is_of_model_or_doubt(column):
+            self._proposal.ask(
+                f"by its heading {column!r} is what a model says, or how sure somebody is: read it only "
                 "if people gave these levels"
             )
-        return likeliest
 
     def _mention_levels(self, columns: Sequence[str]) -> None:
         """Mention columns of levels beside those that are read, with the options that would read them.
@@ -274,7 +292,7 @@ class LabelColumns:
 
         Of several, such as ratings and ages, nothing tells which one has the levels.
         """
-        if self._headings.has_none_of("level"):
+        if self._unread.person_denies("level"):
             return
         with_few_words = [column for column in self._unread.remaining if self._has_few_words(column)]
         columns = self._columns_that_number_levels(with_few_words)
@@ -282,18 +300,21 @@ class LabelColumns:
             self._unread.propose("level", columns, needed=f"numbers that may be levels ({columns[0]!r})")
 
     def _is_level_column_of_one_annotator(self) -> bool:
-        """Return whether the table's column `level` is of one annotator, beside columns of other annotators.
+        """Return whether the table's column `level` may be one annotator's, beside columns of others.
 
-        It is if nothing else says who annotated: no column, and no option of the person.
+        As in a table with the columns `level` and `CD`. If a column or an option of the person says who
+        annotated, the column `level` has the labels of those instead.
         """
         has_level_column = "level" in self._table.columns
-        is_replaced = bool(self._headings.columns.get("level"))  # the person names another column as levels
-        if not has_level_column or is_replaced:
+        # By an option, in place of the column `level`.
+        does_person_name_levels = bool(self._headings.columns.get("level"))
+        if not has_level_column or does_person_name_levels:
             return False
-        has_option_on_annotators = bool(self._headings.wide or self._annotator)
-        if has_option_on_annotators or self._unread.has_column_for("annotator"):
+        does_option_say_who = bool(self._headings.wide or self._annotator)
+        if does_option_say_who or self._unread.has_column_for("annotator"):
             return False
-        return not self._unread.column_meant_as("annotator", self._unread.can_be_people)
+        column_of_annotators = self._unread.column_meant_as("annotator", self._unread.can_be_people)
+        return not column_of_annotators
 
     def _is_of_sums_or_ids(self, column: str) -> bool:
         """Return whether a column that looks like levels has sums, or numbers such as ids, by its heading."""
@@ -304,24 +325,26 @@ class LabelColumns:
         return are_numbers and bool(meanings) and "level" not in meanings
 
     def _levels_in_unknown_words(self, levels: Sequence[str]) -> list[str]:
-        """Return columns of levels whose words the codebook does not have, each of one annotator.
+        """Return further columns of levels, beside `levels`, whose words the codebook does not have.
 
-        A single column proves little. So these columns are taken as levels only if there are two or more,
-        `levels` included, and if they have about the same words.
+        Each is of one annotator. A single column proves little. So these columns are taken as levels only if
+        there are two or more, `levels` included, and if they have about the same words.
         """
-        if self._unread.has_column_for("level") or self._headings.has_none_of("level"):
+        if self._unread.has_column_for("level") or self._unread.person_denies("level"):
             return []
         further_columns = self._further_columns_of_levels(levels)
         all_columns = [*levels, *further_columns]
-        if len(all_columns) < 2 or not self._have_half_of_words(further_columns, all_columns):
+        have_same_words = self._have_half_of_words(further_columns, all_columns)
+        if len(all_columns) < 2 or not have_same_words:
             return []
         return further_columns
 
     def _further_columns_of_levels(self, levels: Sequence[str]) -> list[str]:
-        """Return columns that can be levels besides those that are known.
+        """Return columns that can be levels in the table's own words, beside the known ones, `levels`.
 
         They are the columns headed as levels, such as `Stufe AB` and `Stufe CD`. If no levels are known and
-        fewer than two columns are headed so, they are the columns with numbers of levels instead.
+        fewer than two columns are headed so, nothing is there to compare their words with: then they are the
+        columns with numbers of levels instead.
         """
         candidates = self._candidates_for_levels(levels)
         headed_as_levels = []
@@ -348,8 +371,9 @@ class LabelColumns:
         for column in self._unread.remaining:
             if column in levels or column in self._unread.mark_columns:
                 continue
-            is_computed = bare_heading(column).rstrip("?") in COMPUTED_FROM_ANNOTATORS
-            is_of_one_label = ends_with_label(column, self._words)  # its numbers count, or say yes and no
+            is_computed = bare_heading(column).rstrip("?") in COMPUTED_FROM_ANNOTATORS  # such as `agreed?`
+            # Below a heading that is one label, such as `AB level S`, numbers say how often, or yes and no.
+            is_of_one_label = ends_with_label(column, self._words)
             has_other_meaning = is_computed or is_of_one_label or self._is_of_sums_or_ids(column)
             if self._can_be_levels(column) and not has_other_meaning:
                 candidates.append(column)
@@ -376,7 +400,8 @@ class LabelColumns:
     def _propose_annotators(self, levels: Sequence[str]) -> None:
         """Propose that each of some columns of levels belongs to one annotator, named by its heading.
 
-        Other columns whose headings hold the name of such an annotator belong to them too.
+        Other columns whose headings hold the name of such an annotator belong to them too. If the times of
+        the table are of one annotator, only that annotator's labels are proposed.
 
         Raises
         ------
@@ -392,35 +417,42 @@ class LabelColumns:
         annotators = annotators_of(levels, self._table.columns)
         annotator_of_times = self._annotator_of_times(annotators)
         if annotator_of_times:
-            self._propose_one_annotator(annotator_of_times, annotators)
+            others = [annotator for annotator in annotators if annotator != annotator_of_times]
+            self._propose_one_annotator(annotator_of_times, others)
             return
         columns_of_annotators = set[str]()
         for annotator in annotators:
             columns_of_annotators.update(columns_headed_by(annotator, self._unread.remaining))
             columns_of_annotators.update(label_columns_of(annotator, self._unread.remaining, self._words))
-        self._take_out(columns_of_annotators | set(levels))
+        self._set_aside_with_marks(columns_of_annotators | set(levels))
 
         self._proposal.annotators_with_columns = annotators
-        self._proposal.needed_unread.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
+        self._proposal.require(f"levels of {len(annotators)} annotators ({_shown(levels)})")
 
     def _has_films_as_columns(self, levels: Sequence[str]) -> bool:
         """Return whether columns of levels belong to films, as in a table that is turned on its side.
 
-        Either their headings are names of video files, or the rows are of annotators: each row of another
-        one, with no column that says the film or the start.
+        Usually a row is of a film and a column of an annotator. Here it is the other way round if the
+        headings of the columns are names of video files; or if each row is of another annotator, and no
+        column says the film or the start.
         """
         if are_files(levels):
             return True
-        says_span = self._unread.has_column_for("clip_id", "movie", "video", START) or any(
-            self._unread.column_meant_as(name, lambda _column: True) for name in ("movie", "video", START)
-        )
-        if says_span:
+
+        has_column_of_span = self._unread.has_column_for("clip_id", "movie", "video", START)
+        for name in ("movie", "video", START):
+            # By its heading alone, whatever its cells hold.
+            column_of_span = self._unread.column_meant_as(name, fits=lambda _column: True)
+            has_column_of_span = has_column_of_span or bool(column_of_span)
+        if has_column_of_span:
             return False
+
         column = self._column_of_annotators()
         if not column:
             return False
         annotators = [row.cells[column].strip() for row in self._table.rows if not row.is_empty]
-        return len(annotators) > 1 and all(annotators) and len(set(annotators)) == len(annotators)
+        name_different_annotators = all(annotators) and len(set(annotators)) == len(annotators)
+        return len(annotators) > 1 and name_different_annotators
 
     def _column_of_annotators(self) -> str:
         """Return the column that says who annotated: the manifest's own, or by its heading; "" for none."""
@@ -429,36 +461,37 @@ class LabelColumns:
         return self._unread.column_meant_as("annotator", self._unread.can_be_people)
 
     def _annotator_of_times(self, annotators: Sequence[str]) -> str:
-        """Return the annotator in whose columns alone the times are, by their heading; "" if there is none.
+        """Return the annotator whose name heads the table's column of starts; "" if it has no such name.
 
-        Times below `AB start` are of the spans that AB marked, and say nothing of what CD marked.
+        Starts below `AB start` are of the spans that AB marked, and say nothing of what CD marked. A table
+        is read with one column of starts, so that there is one such annotator at most.
         """
-        starts = [*self._proposal.columns.get(START, ()), *self._headings.columns.get(START, ())]
+        columns_of_starts = [*self._proposal.columns.get(START, ()), *self._headings.columns.get(START, ())]
         for annotator in annotators:
-            if any(is_headed_by(annotator, start) for start in starts):
+            if any(is_headed_by(annotator, column) for column in columns_of_starts):
                 return annotator
         return ""
 
-    def _propose_one_annotator(self, annotator: str, annotators: Sequence[str]) -> None:
-        """Propose the labels of one annotator alone, as each has times of their own.
+    def _propose_one_annotator(self, annotator: str, others: Sequence[str]) -> None:
+        """Propose the labels of one annotator, whose times the table is read with.
 
-        `annotators` are all who have columns of their own.
+        `others` are the other annotators with columns of their own. They have times of their own too: their
+        columns are set aside, and the person is told to import them apart.
         """
         label_columns = label_columns_of(annotator, self._table.columns, self._words)
         for role in LABEL_COLUMNS:
-            columns = [
-                name for name in label_columns if role_of_heading(without_name(annotator, name)) == role
+            columns_of_role = [
+                column for column in label_columns if role_of_heading(without_name(annotator, column)) == role
             ]
-            if columns:
-                self._unread.propose(role, columns)
-        others = [name for name in annotators if name != annotator]
+            if columns_of_role:
+                self._unread.propose(role, columns_of_role)
         columns_of_others = set[str]()
         for other in others:
             columns_of_others.update(columns_headed_by(other, self._unread.remaining))
         self._unread.set_aside(columns_of_others)
         self._proposal.annotator = annotator
-        self._proposal.needed_unread.append(f"labels of {annotator} ({_shown(label_columns)})")
-        self._proposal.doubts.append(
+        self._proposal.require(f"labels of {annotator} ({_shown(label_columns)})")
+        self._proposal.ask(
             f"each annotator has times of their own: import what {first_few(others, SHOWN)} marked apart, by "
             "the same options with the other columns"
         )
@@ -471,13 +504,14 @@ class LabelColumns:
         `name` is `level` or `concepts`.
         """
         columns = self._columns_of_marks(name)
-        if not columns or self._headings.has_none_of(name):
+        if not columns or self._unread.person_denies(name):
             return
         shown = _shown(columns)
-        has_levels = name == "level" and not self._lacks_levels()
-        if self._unread.is_read(name) or has_levels:
-            typed = " ".join(option(name, column) for column in columns)
-            self._proposal.mention(f"columns headed by labels are not read ({shown}): {typed}", columns)
+        # Concepts that are only proposed are no reason: a table may have lists of concepts and marks of them.
+        has_other_levels = name == "level" and not self._lacks_levels()
+        if self._unread.is_read(name) or has_other_levels:
+            options = " ".join(option(name, column) for column in columns)
+            self._proposal.mention(f"columns headed by labels are not read ({shown}): {options}", columns)
             return
         labels = "levels" if name == "level" else "concepts"
         self._unread.propose(name, columns, needed=f"marks of {labels} ({shown})")
@@ -498,17 +532,22 @@ class LabelColumns:
     def _propose_concepts_in_unknown_words(self) -> None:
         """Propose columns of concepts whose words the codebook does not have.
 
-        They are headed as concepts, or their cells list words. If concepts are read already, the columns are
-        only mentioned, with the options that would read them.
+        They are headed as concepts, or their heading means nothing known and their cells list words. If
+        concepts are read already, the columns are only mentioned, with the options that would read them.
         """
-        if self._headings.has_none_of("concepts"):
+        if self._unread.person_denies("concepts"):
             return
 
-        unmarked = [column for column in self._unread.remaining if column not in self._unread.mark_columns]
-        candidates = [column for column in unmarked if self._can_be_concepts(column)]
-        headed_as_concepts = [column for column in candidates if "concepts" in meanings_of_heading(column)]
-        unnamed = [column for column in candidates if not meanings_of_heading(column)]
-        with_lists = [column for column in unnamed if are_lists(self._unread.lists(column))]
+        headed_as_concepts = []
+        with_lists = []
+        for column in self._unread.remaining:
+            if column in self._unread.mark_columns or not self._can_be_concepts(column):
+                continue
+            meanings = meanings_of_heading(column)
+            if "concepts" in meanings:
+                headed_as_concepts.append(column)
+            elif not meanings and are_lists(self._unread.lists(column)):
+                with_lists.append(column)
         columns = [*headed_as_concepts, *with_lists]
         if not columns:
             return
@@ -549,15 +588,16 @@ class LabelColumns:
         """Propose columns of marks as concepts whose headings are no labels of the codebook.
 
         If the table has other labels, only the columns between or next to those of known concepts are
-        proposed. The others are mentioned, with the options that would read them.
+        proposed. The others are mentioned, with the options that would read them; so are columns that are
+        computed, such as `agreed?` and `total`.
         """
-        if self._headings.has_none_of("concepts"):
+        if self._unread.person_denies("concepts"):
             return
         columns = self._columns_of_unknown_marks()
         has_labels = self._unread.has_column_for("level", "concepts") or self._has_columns_of_annotators()
         likely_concepts = self._beside_known_marks(columns) if has_labels else columns
 
-        headings_of_computed = {*COMPUTED_FROM_ANNOTATORS, *SUMS}  # such as `agreed?` and `total`
+        headings_of_computed = {*COMPUTED_FROM_ANNOTATORS, *SUMS}
         proposed = []
         for column in likely_concepts:
             is_computed = bare_heading(column).rstrip("?") in headings_of_computed
@@ -600,11 +640,12 @@ class LabelColumns:
         return [column for column in columns if first <= order.index(column) <= last]
 
     def _propose_concepts(self) -> None:
-        """Propose to read columns of concepts, and the columns of marks whose headings are concepts.
+        """Propose to read columns whose cells are concepts, and columns of marks whose headings are concepts.
 
-        If concepts are read already, the columns are only mentioned, with the options that would read them.
+        If the table or an option of the person has concepts already, the columns are only mentioned, with the
+        options that would read them.
         """
-        if self._headings.has_none_of("concepts"):
+        if self._unread.person_denies("concepts"):
             return
         columns = self._columns_of_concepts()
         shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
@@ -619,7 +660,7 @@ class LabelColumns:
 
     def _propose_levels_by_heading(self) -> None:
         """Propose the column that is headed as levels, though the codebook does not have its words."""
-        if self._headings.has_none_of("level"):
+        if self._unread.person_denies("level"):
             return
         column = self._unread.column_meant_as("level", self._can_be_levels)
         if column:
@@ -628,19 +669,23 @@ class LabelColumns:
     def _propose_annotators_by_words(self) -> None:
         """Propose columns with the same few unknown words as levels of one annotator each.
 
-        A column is of an annotator if more than half of its words are also in another such column. One column
-        alone proves nothing.
+        A column is of an annotator if more than half of its words are also in another such column: people
+        who rate on one scale use the same words. One column alone proves nothing.
         """
-        if self._headings.has_none_of("level"):
+        if self._unread.person_denies("level"):
             return
-        unnamed = [column for column in self._unread.remaining if not meanings_of_heading(column)]
-        columns = [column for column in unnamed if self._has_few_words(column)]
-        words_of_column = {column: self._different_words(column) for column in columns}
+        words_of_column = {}  # of the columns that may hold levels, whose headings mean nothing known
+        for column in self._unread.remaining:
+            if not meanings_of_heading(column) and self._has_few_words(column):
+                words_of_column[column] = self._different_words(column)
         columns_of_levels = []
         for column, words in words_of_column.items():
-            words_of_others = [words_of_column[other] for other in columns if other != column]
-            is_alike = any(_has_most_words_in(words, other_words) for other_words in words_of_others)
-            if is_alike and not names_no_annotator(column):
+            shares_words = any(
+                _has_most_words_in(words, words_of_other)
+                for other, words_of_other in words_of_column.items()
+                if other != column
+            )
+            if shares_words and not names_no_annotator(column):
                 columns_of_levels.append(column)
         if len(columns_of_levels) > 1:
             self._propose_annotators(columns_of_levels)

@@ -19,19 +19,20 @@ class _FrameSpan(NamedTuple):
     end: int
 
 
-class _Adjoining(NamedTuple):
-    """Among spans of frames, how many fit either meaning of an end.
+class _SpansOfMeaning(NamedTuple):
+    """How many spans show which of two frames is written as their end.
 
     Attributes
     ----------
-    by_last_frame
-        Spans of a single frame, whose end is their start, and those whose next span begins one frame later.
-    by_frame_after
-        Spans whose end is the start of the next.
+    n_by_last_frame
+        Spans that show that it is their last frame: those of a single frame, whose end is their start, and
+        those whose next span begins one frame later.
+    n_by_frame_after
+        Spans that show that it is the first frame after them: their end is the start of the next.
     """
 
-    by_last_frame: int
-    by_frame_after: int
+    n_by_last_frame: int
+    n_by_frame_after: int
 
 
 def with_ends_after_last_frames(table: Table) -> Table:
@@ -53,11 +54,11 @@ def with_ends_after_last_frames(table: Table) -> Table:
     spans = [span for span in span_of_row if span is not None]
     if not spans:
         return table
-    adjoining = _adjoining(spans)
-    if adjoining.by_last_frame == adjoining.by_frame_after:
+    shown_by = _count_spans_of_meaning(spans)
+    if shown_by.n_by_last_frame == shown_by.n_by_frame_after:
         note = "ends in frames are read as the first frame after a span: add 1 if they are its last frame"
         return replace(table, notes=(*table.notes, note))
-    if adjoining.by_last_frame < adjoining.by_frame_after:
+    if shown_by.n_by_last_frame < shown_by.n_by_frame_after:
         return table
 
     first_number = 1 if _begin_with_frame_1(spans) else 0
@@ -68,7 +69,7 @@ def with_ends_after_last_frames(table: Table) -> Table:
             cells[START] = str(span.start - first_number)
             cells[END] = str(span.end + 1 - first_number)
         rows.append(Row(row.line, cells))
-    n_of_all = f"{adjoining.by_last_frame} of {counted(len(spans), 'span')}"
+    n_of_all = f"{shown_by.n_by_last_frame} of {counted(len(spans), 'span')}"
     note = (
         "ends in frames are read as the last frame of each span, as the next begins one frame later or it "
         f"has one frame ({n_of_all}); frames count from {first_number}"
@@ -86,21 +87,27 @@ def _frame_span(row: Row) -> _FrameSpan | None:
     return _FrameSpan(film, int(start), int(end))
 
 
-def _adjoining(spans: Sequence[_FrameSpan]) -> _Adjoining:
-    """Count the spans whose ends fit either meaning, by the starts of other spans of their film."""
+def _count_spans_of_meaning(spans: Sequence[_FrameSpan]) -> _SpansOfMeaning:
+    """Count the spans that show that an end is the last frame, and those that show that it is the one after.
+
+    In a film that is divided into adjoining spans, 10-19 and 20-29 end with their last frame, and 10-20 and
+    20-30 with the frame after it. An end that is its own start, 10-10, is a last frame, as a span is not
+    empty.
+    """
     starts_of_film: dict[tuple[str, str], set[int]] = defaultdict(set)
     for span in spans:
         starts_of_film[span.film].add(span.start)
-    by_last_frame = 0
-    by_frame_after = 0
+    n_by_last_frame = 0
+    n_by_frame_after = 0
     for span in spans:
         starts = starts_of_film[span.film]
         has_one_frame = span.start == span.end
-        if has_one_frame or (span.end + 1 in starts and span.end not in starts):
-            by_last_frame += 1
+        begins_one_later = span.end + 1 in starts and span.end not in starts  # another span does
+        if has_one_frame or begins_one_later:
+            n_by_last_frame += 1
         elif span.end in starts:
-            by_frame_after += 1
-    return _Adjoining(by_last_frame, by_frame_after)
+            n_by_frame_after += 1
+    return _SpansOfMeaning(n_by_last_frame, n_by_frame_after)
 
 
 def _begin_with_frame_1(spans: Sequence[_FrameSpan]) -> bool:

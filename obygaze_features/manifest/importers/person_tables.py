@@ -136,20 +136,23 @@ class PersonTables:
         self._annotator = annotator
         self._ids = ids
         self._budget = budget
-        # Slugs of films without an id of their own, for the ids of their clips.
-        self._slugs: dict[str, str] = {}  # title of a film -> its slug, which no other film has
+        self.decisions: list[DecisionRow] = []
+        # Slugs stand for films in the ids of clips, where no video file names the film (`_unique_slug`).
+        self._slug_of_title: dict[str, str] = {}  # each slug is of one title only
         self._taken_slugs = set[str]()
         self._next_number_of_slug: dict[str, int] = {}  # slug -> number that the next film with it gets
-        self._judgement_ids: dict[tuple[str, ...], str] = {}  # film, judge and span -> clip id
-        self._span_of_id: dict[str, tuple[str, ...]] = {}  # clip id in a table -> film and span
-        self._annotated_ids = set[tuple[str, str]]()  # (clip id in a table, annotator)
-        self._judged: set[str] = set()  # clip ids of the judgements so far
-        self.decisions: list[DecisionRow] = []
+        # Clips of judgements: those of one span by one judge, blind or not, share an id (`_judgement_id`).
+        self._id_of_judgement: dict[tuple[str, ...], str] = {}  # film, judge, span, seen_score -> clip id
+        self._ids_of_judged_clips: set[str] = set()  # those that a row has already, to count repeated ones
+        # Which ids in tables of judgements are taken (`_take_id_if_free`).
+        self._span_of_id_in_table: dict[str, tuple[str, ...]] = {}  # clip id in a table -> film and times
+        self._taken_by_annotator = set[tuple[str, str]]()  # (clip id in a table, annotator)
 
     def clips(self, file: SpanFile, table: Table, words: LabelWords) -> Iterator[TableClip]:
         """Yield the clips of a table, and note in its file's account what is doubtful or not read.
 
-        The table's columns are called as those of a manifest already, where their meaning is known.
+        The account also counts the rows: those that become clips, and those that are left out. The table's
+        columns are called as those of a manifest already, where their meaning is known.
 
         Raises
         ------
@@ -166,13 +169,13 @@ class PersonTables:
             _note_whole_films(file, table)
         account.shows_model_output = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
 
-        # 2. Read the labels, and leave out the rows that lack their times.
+        # 2. Read the labels, and leave out the rows that lack their times. Notices on rows are written now,
+        # as the rows are gone when they are noted.
         labels = LabelReader(table, file.reading.headings, words)
-        self._reserve_rows_of_annotators(file, table, labels)
+        self._count_memory_of_rows_of_annotators(file, table, labels)
         rows = _without_rows_lacking_times(file, _labelled_rows(file, table, labels))
-        doubts = list(_doubtful_rows(rows))
-        rows_with_sign = [] if are_judgements else maybe_commented_out(table)
-        sums_or_examples = [] if are_judgements else maybe_no_clips(table)
+        notices_on_lacking_cells = list(_notices_on_lacking_cells(rows))
+        notices_on_odd_rows = [] if are_judgements else list(_notices_on_odd_rows(table))
 
         # 3. Make all clips before the first is yielded, as any row may have a problem. `consumed` frees the
         # memory of rows and clips while they are used.
@@ -183,26 +186,18 @@ class PersonTables:
         yield from consumed(clips)
 
         # 4. Note what is doubtful. The caller may have noted more about single clips meanwhile.
-        account.note(*table.notes, *labels.notes, _respelled_labels(labels.respelled), *doubts)
-        account.note(*_doubtful_annotators(table, words))
-        if rows_with_sign:
-            what = counted(len(rows_with_sign), "row that begins", "rows that begin")
-            account.note(f"read {what} with a sign of comments ({_places(rows_with_sign)})")
-        if sums_or_examples:
-            what = counted(len(sums_or_examples), "row is", "rows are")
-            account.note(
-                f"{what} called like a sum or an example, and read as a clip ({_places(sums_or_examples)}): "
-                "delete what is none"
-            )
+        account.note(*table.notes, *labels.notes, _respelled_labels(labels.respelled))
+        account.note(*notices_on_lacking_cells, *_doubtful_annotators(table, words), *notices_on_odd_rows)
         is_written_by_obygaze = are_judgements or account.shows_model_output
         if not is_written_by_obygaze:  # else the other columns hold what a model found
             mentioned = account.mentioned_columns
             account.note(*_notices_on_unread_columns(table, labels, words, mentioned, has_labels=has_labels))
 
-    def _reserve_rows_of_annotators(self, file: SpanFile, table: Table, labels: LabelReader) -> None:
-        """Count the memory of the rows that a table gets if annotators have columns of their own.
+    def _count_memory_of_rows_of_annotators(self, file: SpanFile, table: Table, labels: LabelReader) -> None:
+        """Add to the budget the rows that a table gets if annotators have columns of their own.
 
-        Each row of the table then becomes one row for each annotator.
+        Each row of the table then becomes one row for each annotator. A table that would take too much memory
+        is refused here, before these rows are made.
         """
         n_further = len(table.rows) * max(len(labels.annotators) - 1, 0)
         self._budget.add(file.path, rows=n_further, cells=n_further * len(table.columns))
@@ -246,9 +241,9 @@ class PersonTables:
             clip = self._clip_of_cells(file, row.line, cells, table.problems, codebook)
             if clip is None:
                 continue
-            if clip.clip_id in self._judged:
+            if clip.clip_id in self._ids_of_judged_clips:
                 n_judged_again += 1
-            self._judged.add(clip.clip_id)
+            self._ids_of_judged_clips.add(clip.clip_id)
             yield TableClip(clip, f"line {row.line}", judgement=clip.clip_id)
         if n_judged_again:
             what = counted(n_judged_again, "span was", "spans were")
@@ -257,43 +252,51 @@ class PersonTables:
     def _clip_of_cells(
         self, file: SpanFile, line: int, cells: Mapping[str, str], problems: Problems, codebook: Codebook
     ) -> Clip | None:
-        """Return the clip of a row of a table; None if it cannot be read, which is added to the problems."""
+        """Return the clip of a row of a table; None if it cannot be read, which is added to the problems.
+
+        The problems of all rows are collected and refused together. `problems.attempt` calls a function with
+        the arguments that follow it; if that raises an error, it adds the error and returns None.
+        """
         for scale in codebook.scales:
             # The level is not used: this only notes a cell that is no number of the scale as a problem.
             problems.attempt(line, scale.name, scale.level_of, cells.get(scale.name, ""))
         completed_row = problems.attempt(line, "", self._completed, file, line, cells, codebook)
         if completed_row is None:
             return None
+        # LabelReader has written the labels of the row as the codebook spells them.
         return clip_of_row(completed_row, problems, codebook, spelled=True)
 
     def _completed(self, file: SpanFile, line: int, cells: Mapping[str, str], codebook: Codebook) -> Row:
         """Return a row of a table with its film, video, annotator and clip id filled in.
+
+        Its film is remembered for later rows and files, and so is the id of a judgement.
 
         Raises
         ------
         ManifestError
             The row names neither a film nor a video, or a judgement lacks a cell.
         """
-        movie_option = file.reading.movie
-        names_film = bool(cells.get("video") or cells.get("movie") or movie_option)
+        names_film = bool(cells.get("video") or cells.get("movie") or file.reading.movie)
         if "video" in cells and not names_film:
-            raise ManifestError("is empty", "video")  # the message names the line and this column
+            # Problems put the line and the column before this text: "line 7, column video: is empty".
+            raise ManifestError("is empty", "video")
         film = self._film_of_row(file, cells)
 
         annotator = cells.get("annotator", "")
         if not annotator and _has_labels(cells, codebook):
             annotator = self._annotator
 
+        id_in_table = cells.get("clip_id", "")
         completed = {
             **cells,
-            "clip_id": cells.get("clip_id") or _clip_id_of_times(film, cells),
+            "clip_id": id_in_table or _clip_id_of_times(film, cells),
             "movie": film.movie,
             "video": film.path,
             "annotator": annotator,
         }
         if file.account.kind == JUDGEMENTS:
             completed[SEEN_SCORE] = parse_seen_score(completed[SEEN_SCORE])
-            completed["clip_id"] = self._judgement_id(completed, cells.get("clip_id", ""))
+            completed["clip_id"] = self._judgement_id(completed, id_in_table)
         return Row(line, completed)
 
     def _film_of_row(self, file: SpanFile, cells: Mapping[str, str]) -> VideoFilm:
@@ -314,30 +317,40 @@ class PersonTables:
         )
 
     def _film_of_video(self, file: SpanFile, movie: str, written: str) -> VideoFilm:
-        """Return the film of a video; if the row names no movie, the video's folder or file name is the film.
+        """Return the film of a video that a row names.
 
-        `movie` is "" if the row names no film, and `written` the video's path or URL as the row has it.
+        It is the movie that the row names, else that of `--movie`, else the video's folder, else the name of
+        the video file. `movie` is "" if the row names none, and `written` the video's path or URL as the row
+        has it.
         """
         video = self._films.files.video(file.path, written)
-        if not movie:
-            movie_option = file.reading.movie
-            movie = movie_option or composed(movie_of(video.path_in_folder))
-            is_in_a_sub_folder = len(video.path_in_folder.parts) > 1
-            may_share_film = bool(movie_option) or is_in_a_sub_folder
-            # Two places of a film are a sign of two films of one name. Videos of one sub-folder, or with
-            # --movie, are meant to be one film, and get the film's name as their common place.
-            place = movie if may_share_film else written
-            self._films.add_place(file, movie, place, "video")
-        return VideoFilm(movie, composed(name_of(video.path_in_folder)), video.path)
+        name_in_ids = composed(name_of(video.path_in_folder))
+        if movie:
+            return VideoFilm(movie, name_in_ids, video.path)
+
+        movie_option = file.reading.movie
+        movie = movie_option or composed(movie_of(video.path_in_folder))
+        # The place of a film is where rows say that it is. A film with two places gets a notice, as these are
+        # probably two films of one name. Videos of one sub-folder, or with --movie, are meant to be one film:
+        # they get the film's name as their common place.
+        is_in_a_sub_folder = len(video.path_in_folder.parts) > 1
+        may_share_film = bool(movie_option) or is_in_a_sub_folder
+        place = movie if may_share_film else written
+        self._films.add_place(file, movie, place, "video")
+        return VideoFilm(movie, name_in_ids, video.path)
 
     def _name_of_film(self, movie: str) -> str:
-        """Return the part of clips' ids that stands for a film: the name of its video, else of the movie."""
+        """Return the part of clips' ids that stands for a film: the name of its video, else a slug.
+
+        Its video is the file of the folder of videos, if the person gave one, that is called as the movie.
+        """
         videos = self._films.files
-        has_folder_of_videos = bool(videos.files)
-        video = videos.find(movie) if has_folder_of_videos else None
-        if video is None:
+        if not videos.files:  # no folder of videos
             return self._unique_slug(movie)
-        return composed(name_of(video))
+        path_of_video = videos.find(movie)
+        if path_of_video is None:
+            return self._unique_slug(movie)
+        return composed(name_of(path_of_video))
 
     def _unique_slug(self, movie: str) -> str:
         """Return the part of ids that stands for a film: its name in the letters that ids may have.
@@ -345,7 +358,7 @@ class PersonTables:
         Different titles may become the same slug. Then the later film gets `-2`, `-3`, ... behind it.
         """
         title = composed(movie)
-        if title not in self._slugs:
+        if title not in self._slug_of_title:
             slug_without_number = slug(movie)
             unique_slug = slug_without_number
             while unique_slug in self._taken_slugs:
@@ -353,14 +366,14 @@ class PersonTables:
                 self._next_number_of_slug[slug_without_number] = number + 1
                 unique_slug = f"{slug_without_number}-{number}"
             self._taken_slugs.add(unique_slug)
-            self._slugs[title] = unique_slug
-        return self._slugs[title]
+            self._slug_of_title[title] = unique_slug
+        return self._slug_of_title[title]
 
     def _judgement_id(self, cells: Mapping[str, str], id_in_table: str) -> str:
         """Return the clip id of a judgement; the same person's repeated judgements of a span share one id.
 
-        In a manifest that says whether a score was in sight it is the row's own id, by which answers of
-        machines name the clip; ids in the tables of a scored film are of its windows, whoever judged them.
+        A manifest's own ids are kept where they can be, as answers of machines name clips by them. Tables of
+        a scored film have ids of windows, which all judges of a window share; their judgements get new ids.
 
         Raises
         ------
@@ -369,24 +382,35 @@ class PersonTables:
         """
         for name in ("annotator", *TIMES, SEEN_SCORE):
             if not cells[name]:
+                # Problems put the line and the column before this text.
                 raise ManifestError("is empty: a judgement is somebody's, of a span", name)
         # A blind judgement is not replaced by one that was made with the score visible.
-        key = tuple(cells[name] for name in ("movie", "annotator", *TIMES, SEEN_SCORE))
-        if key not in self._judgement_ids:
-            own_id = self._free_id(cells, id_in_table) if _keeps_ids(cells, JUDGEMENTS) else ""
-            stem = f"{slug(cells['movie'])}-{slug(cells['annotator'])}"
-            self._judgement_ids[key] = own_id or self._ids.new(stem, len(self._judgement_ids) + 1)
-        return self._judgement_ids[key]
+        judgement = tuple(cells[name] for name in ("movie", "annotator", *TIMES, SEEN_SCORE))
+        if judgement in self._id_of_judgement:
+            return self._id_of_judgement[judgement]
 
-    def _free_id(self, cells: Mapping[str, str], clip_id: str) -> str:
-        """Return a row's id if it is that of one span, and the row the first of its annotator; else ""."""
-        span = tuple(cells[name] for name in ("movie", *TIMES))
-        is_of_other_span = self._span_of_id.setdefault(clip_id, span) != span
-        row_of_annotator = (clip_id, cells["annotator"])
-        if is_of_other_span or row_of_annotator in self._annotated_ids:
-            return ""
-        self._annotated_ids.add(row_of_annotator)
+        clip_id = ""
+        if _keeps_ids(cells, JUDGEMENTS):
+            clip_id = self._take_id_if_free(cells, id_in_table)
+        if not clip_id:
+            stem = f"{slug(cells['movie'])}-{slug(cells['annotator'])}"
+            number = len(self._id_of_judgement) + 1
+            clip_id = self._ids.new(stem, number)
+        self._id_of_judgement[judgement] = clip_id
         return clip_id
+
+    def _take_id_if_free(self, cells: Mapping[str, str], id_in_table: str) -> str:
+        """Take the id that a row of judgements has for its annotator, and return it; "" if it is not free.
+
+        It is free if no earlier row had it for another span, or took it for the same annotator.
+        """
+        span = tuple(cells[name] for name in ("movie", *TIMES))
+        first_span = self._span_of_id_in_table.setdefault(id_in_table, span)
+        id_of_annotator = (id_in_table, cells["annotator"])
+        if span != first_span or id_of_annotator in self._taken_by_annotator:
+            return ""
+        self._taken_by_annotator.add(id_of_annotator)
+        return id_in_table
 
 
 class _WholeFilms:
@@ -512,7 +536,8 @@ def _holds_spans(file: SpanFile, layout: Layout, words: LabelWords) -> bool:
 def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
     """Refuse tables with columns of times, labels or films that would not be read.
 
-    Other unread columns that could be read are noted in the file's account.
+    Other unread columns that could be read are noted in the account of the table's file, so that
+    `PersonTables` writes no second notice on them. Each table comes with its proposal.
 
     Raises
     ------
@@ -521,13 +546,18 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
     """
     refused: list[tuple[SpanFile, Proposal]] = []
     for file, proposal in tables:
-        if proposal.needed_unread:  # without these columns rows have no times, labels or films
+        if proposal.is_import_refused:
             refused.append((file, proposal))
-        elif proposal.optional_unread:
-            options = " ".join(proposal.options(Headings()))
-            parts = [part for part in (*proposal.optional_unread, options) if part]
-            file.account.note(f"not read, though it fits: {'; '.join(parts)}")
-            file.account.mentioned_columns = tuple(proposal.mentioned)
+            continue
+        if not proposal.optional_unread:
+            continue
+        texts = list(proposal.optional_unread)
+        # The person's options are not repeated (no headings are handed over), as the table is read by them.
+        options = " ".join(proposal.options(Headings()))
+        if options:
+            texts.append(options)
+        file.account.note(f"not read, though it fits: {'; '.join(texts)}")
+        file.account.mentioned_columns = tuple(proposal.mentioned)
     if refused:
         raise _error_on_unread(refused)
 
@@ -535,8 +565,9 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
 def _error_on_unread(refused: Sequence[tuple[SpanFile, Proposal]]) -> UnreadColumnsError:
     """Return the error on tables that would not be read, with the options that read them.
 
-    The proposals that fit that of the first table are added to it, so that one command reads all these
-    tables; the others are named. The first proposal is changed.
+    It describes the first table. Its proposal is changed: those of the other tables are added to it, if they
+    fit, so that one command reads all these tables. The tables that do not fit are named, to be imported
+    apart.
     """
     file, proposal = refused[0]
     needing_other_options = []
@@ -544,11 +575,17 @@ def _error_on_unread(refused: Sequence[tuple[SpanFile, Proposal]]) -> UnreadColu
         was_added = proposal.add(other_proposal)
         if not was_added:
             needing_other_options.append(other_file.path.name)
+
+    headings = file.reading.headings
+    doubts = []  # what the person has to add, or should know
+    notice_on_words = proposal.notice_on_words_without_option(file.path, headings)
+    if notice_on_words:
+        doubts.append(notice_on_words)
+    doubts += proposal.doubts
     if needing_other_options:
         shown = first_few(needing_other_options, maximum=3)
-        proposal.doubts.append(f"import apart, as they need other options: {shown}")
-    headings = file.reading.headings
-    doubts = [*proposal.untyped_words(file.path, headings), *proposal.doubts, *proposal.optional_unread]
+        doubts.append(f"import apart, as they need other options: {shown}")
+    doubts += proposal.optional_unread
     return UnreadColumnsError(
         f"{file.path}: it holds {', '.join(proposal.needed_unread)}, which no heading of a manifest names",
         proposal.options(headings),
@@ -563,8 +600,13 @@ def proposal_for(file: SpanFile, layout: Layout, words: LabelWords, annotator: s
     gives; "" for none.
     """
     headings = file.reading.headings
-    table = without_explained(with_names_of_scales(layout.table, words.codebook), words)
+    # Columns are judged by the cells of clips alone: without sums and other rows that are no clips, and
+    # without a spreadsheet's errors that the person explains as no label.
+    table = with_names_of_scales(layout.table, words.codebook)
+    table = without_errors_explained_as_no_label(table, words)
     table_of_clips = clip_rows(table, headings, words).table
+
+    # The columns that are read already get no proposal.
     label_columns = LabelReader(table_of_clips, headings, words).columns
     scales = [scale.name for scale in words.codebook.scales]
     # The person may say that a table has no levels or concepts, though a column is called so.
@@ -574,7 +616,7 @@ def proposal_for(file: SpanFile, layout: Layout, words: LabelWords, annotator: s
     return propose(file, layout._replace(table=table_of_clips), read_columns, words, annotator)
 
 
-def without_explained(table: Table, words: LabelWords) -> Table:
+def without_errors_explained_as_no_label(table: Table, words: LabelWords) -> Table:
     """Empty the cells with a spreadsheet's error that the person explains as no label (`--word '#N/A='`).
 
     `words` remembers that these words were read, so that their options count as used.
@@ -591,11 +633,13 @@ def without_explained(table: Table, words: LabelWords) -> Table:
 
 
 def _without_other_rows(file: SpanFile, table: Table, words: LabelWords) -> Table:
-    """Leave out the rows that are no clips, such as sums, and fill in films that only a row above names.
+    """Leave out the rows that are no clips, such as sums, and complete the names of films in the others.
 
-    The rows are counted as left out in the file's account.
+    A film that only the first row of a block of rows names is written into all of them, and a film named by
+    the number 2.0 is called 2. The rows are counted as left out in the file's account.
     """
-    rows = clip_rows(without_explained(table, words), file.reading.headings, words)
+    table = without_errors_explained_as_no_label(table, words)
+    rows = clip_rows(table, file.reading.headings, words)
     for entry in rows.left_out:
         file.account.seen += 1
         file.account.leave_out(_places([entry.row]), f"{entry.reason}, no clip")
@@ -622,7 +666,7 @@ def _labelled_rows(file: SpanFile, table: Table, labels: LabelReader) -> list[Ro
     rows = []
     for row in _rows_in_seconds(file, table):
         rows += _rows_of_annotators(row, labels)
-    says_one_label_a_row = labels.has_single_labels or _have_one_concept_at_most(rows)
+    says_one_label_a_row = labels.has_single_labels or _name_spans_and_one_concept_at_most(rows)
     return _joined_by_span(file, rows) if says_one_label_a_row else rows
 
 
@@ -720,30 +764,24 @@ def _joined_by_span(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
     level, stays a row of its own, so that it is refused later as a second row of its clip.
     """
     result: list[Row] = []
-    place_of_span: dict[tuple[str, ...], int] = {}  # span -> index in the result of its first row
-    joined_rows: dict[tuple[str, ...], _RowsOfSpan] = {}  # span -> its rows, if it has several
-    how_of_span: dict[tuple[str, ...], tuple[str, ...]] = {}  # span -> how its row above was judged
+    place_of_key: dict[tuple[str, ...], int] = {}  # key of a span -> index in the result of its first row
+    rows_of_key: dict[tuple[str, ...], _RowsOfSpan] = {}  # key of a span -> its rows, if it has several
     n_joined = 0
-    for row in rows:
-        span = tuple(row.cells.get(name, "").strip() for name in _SPAN_COLUMNS)
-        how = tuple(row.cells.get(name, "").strip() for name in _COLUMNS_OF_HOW)
-        if any(how):
-            how_of_span[span] = how
-        span += how_of_span.get(span, how)
-        if span not in place_of_span:
-            place_of_span[span] = len(result)
+    for row, key in zip(rows, _keys_of_spans(rows), strict=True):
+        if key not in place_of_key:
+            place_of_key[key] = len(result)
             result.append(row)
             continue
-        if span not in joined_rows:
-            first_row = result[place_of_span[span]]
-            joined_rows[span] = _RowsOfSpan(first_row)
-        if joined_rows[span].can_join(row):
-            joined_rows[span].join(row)
+        if key not in rows_of_key:
+            first_row = result[place_of_key[key]]
+            rows_of_key[key] = _RowsOfSpan(first_row)
+        if rows_of_key[key].can_join(row):
+            rows_of_key[key].join(row)
             n_joined += 1
         else:
             result.append(row)
-    for span, rows_of_span in joined_rows.items():
-        result[place_of_span[span]] = rows_of_span.as_one_row()
+    for key, rows_of_span in rows_of_key.items():
+        result[place_of_key[key]] = rows_of_span.as_one_row()
     # The account counts the rows of the result when their clips are made. The rows that were joined to
     # others are not among them, and are counted here.
     file.account.seen += n_joined
@@ -755,11 +793,28 @@ def _joined_by_span(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
     return result
 
 
-def _have_one_concept_at_most(rows: Sequence[Row]) -> bool:
+def _keys_of_spans(rows: Iterable[Row]) -> Iterator[tuple[str, ...]]:
+    """Yield for each row a key that rows share if they are of one span and annotator, judged in one way.
+
+    A row that does not say how it was judged is taken to be judged as the row of its span above it.
+    """
+    how_of_span: dict[
+        tuple[str, ...], tuple[str, ...]
+    ] = {}  # span -> how the last row that says it was judged
+    for row in rows:
+        span = tuple(row.cells.get(name, "").strip() for name in _SPAN_COLUMNS)
+        how = tuple(row.cells.get(name, "").strip() for name in _COLUMNS_OF_HOW)
+        if any(how):
+            how_of_span[span] = how
+        yield span + how_of_span.get(span, how)
+
+
+def _name_spans_and_one_concept_at_most(rows: Sequence[Row]) -> bool:
     """Return whether every row names its span, by an id or times, and has at most one concept.
 
-    Rows without id and times must not be joined to one row of their film: they may be of different spans,
-    whose times are in a column that is not read.
+    Then rows of the same span say one label each, and are joined (`_joined_by_span`). Rows without id and
+    times must not be: they may be of different spans of their film, whose times are in a column that is not
+    read.
     """
     name_spans = all(row.cells.get("clip_id") or row.cells.get(TIMES[0]) for row in rows)
     return name_spans and all(len(split_concepts(row.cells["concepts"])) <= 1 for row in rows)
@@ -773,6 +828,49 @@ _COLUMNS_OF_HOW = (SEEN_SCORE, HOW)
 blind label."""
 
 
+_BETWEEN_TEXTS = "; "
+
+
+class _TextsOfColumn:
+    """The different texts that the rows of a span have in one column, which become one cell: `"red; dark"`.
+
+    Many rows may be joined, so that texts are joined once, at the end, and not again for each row.
+    """
+
+    def __init__(self, first_cell: str) -> None:
+        """Begin with the cell of the first row, which may be empty."""
+        self._texts = [first_cell] if first_cell else []
+        self._known_texts = {first_cell.strip()}  # the same without outer blanks, to find one fast
+        self._joined_length = len(first_cell)  # length of the cell that they would make now
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row has a text yet."""
+        return not self._texts
+
+    def has(self, text: str) -> bool:
+        """Return whether a text is there already: as one of the texts, or as the cell that all of them make.
+
+        Joined rows that were exported, and are imported beside the rows that they were made of, have such a
+        cell. The lengths are compared first, as to join the texts for each row would take long.
+        """
+        if text.strip() in self._known_texts:
+            return True
+        return len(text) == self._joined_length and text == self.as_one_cell()
+
+    def add(self, text: str) -> None:
+        """Add a text behind the others."""
+        if self._texts:
+            self._joined_length += len(_BETWEEN_TEXTS)
+        self._joined_length += len(text)
+        self._texts.append(text)
+        self._known_texts.add(text.strip())
+
+    def as_one_cell(self) -> str:
+        """Join all texts to one cell; "" if there is none."""
+        return _BETWEEN_TEXTS.join(self._texts)
+
+
 class _RowsOfSpan:
     """Rows of one span and annotator, which are joined into one: in time that grows with their number.
 
@@ -784,75 +882,51 @@ class _RowsOfSpan:
 
     def __init__(self, first: Row) -> None:
         """Begin with the cells of the first row."""
-        self._line = first.line
-        # Column -> its different texts so far. They are joined to one cell at the end, not row by row.
-        self._parts: dict[str, list[str]] = {}
-        # Column -> these texts without outer blanks, so that a text which is there already is found at once.
-        self._texts: dict[str, set[str]] = {}
-        # Column -> the length that this cell would have now. A text of another length differs from the cell,
-        # which is found out without joining its parts (`_is_joined_cell`).
-        self._lengths: dict[str, int] = {}
+        self._first = first
+        self._columns: dict[str, _TextsOfColumn] = {}  # all but `concepts`
         for name, cell in first.cells.items():
-            self._parts[name] = [cell] if cell else []
-            self._texts[name] = {cell.strip()}
-            self._lengths[name] = len(cell)
-        self._concepts = set(split_concepts(first.cells["concepts"]))
+            if name != "concepts":
+                self._columns[name] = _TextsOfColumn(cell)
+        first_concepts = first.cells["concepts"]
+        self._cells_of_concepts = [first_concepts] if first_concepts else []  # in the order of the rows
+        self._concepts = set(split_concepts(first_concepts))  # those that these cells list
 
     def can_join(self, row: Row) -> bool:
         """Return whether a row adds a concept or a level to the others, and no second level."""
         level = row.cells["level"]
-        first_level = "".join(self._parts["level"])
-        if level and first_level and level != first_level:
+        level_so_far = self._columns["level"].as_one_cell()
+        if level and level_so_far and level != level_so_far:
             return False
         has_new_concepts = not self._concepts.issuperset(split_concepts(row.cells["concepts"]))
-        has_new_level = bool(level) and not first_level
+        has_new_level = bool(level) and not level_so_far
         return has_new_concepts or has_new_level
 
     def join(self, row: Row) -> None:
-        """Add the labels of a row, and its texts that the columns do not have yet.
+        """Add the labels of a further row of the span, and its texts that the columns do not have yet.
 
-        A manifest's column, such as `video`, keeps its first text.
+        A column of the table's own, such as `remark`, may get several texts. A manifest's column, such as
+        `video`, says one thing of a clip, and keeps its first text.
         """
         for name, cell in row.cells.items():
-            if name == "concepts" and cell:
-                self._parts[name].append(cell)
-                self._concepts.update(split_concepts(cell))
-            elif name != "concepts" and cell.strip() and self._is_new_text(name, cell):
-                self._add_text(name, cell)
-
-    def _is_new_text(self, name: str, cell: str) -> bool:
-        """Return whether a text is to be added to those of a column other than `concepts`."""
-        is_empty_so_far = not self._parts[name]
-        if is_empty_so_far:
-            return True
-        can_have_several_texts = name not in OUR_COLUMNS
-        is_there = cell.strip() in self._texts[name] or self._is_joined_cell(name, cell)
-        return can_have_several_texts and not is_there
-
-    def _add_text(self, name: str, text: str) -> None:
-        """Add a text to those of a column."""
-        between = len(_BETWEEN_TEXTS) if self._parts[name] else 0
-        self._lengths[name] += between + len(text)
-        self._parts[name].append(text)
-        self._texts[name].add(text.strip())
-
-    def _is_joined_cell(self, name: str, cell: str) -> bool:
-        """Return whether a text is the cell of a column that all its texts so far make when they are joined.
-
-        The lengths are compared first, as to join the texts for each row would take long.
-        """
-        return len(cell) == self._lengths[name] and cell == _BETWEEN_TEXTS.join(self._parts[name])
+            if name == "concepts":
+                if cell:
+                    self._cells_of_concepts.append(cell)
+                    self._concepts.update(split_concepts(cell))
+                continue
+            column = self._columns[name]
+            can_have_a_further_text = name not in OUR_COLUMNS and not column.has(cell)
+            if cell.strip() and (column.is_empty or can_have_a_further_text):
+                column.add(cell)
 
     def as_one_row(self) -> Row:
         """Return one row, on the line of the first, in which each cell has the texts of all rows."""
         cells = {}
-        for name, parts in self._parts.items():
-            separator = ";" if name == "concepts" else _BETWEEN_TEXTS
-            cells[name] = separator.join(parts)
-        return Row(self._line, cells)
-
-
-_BETWEEN_TEXTS = "; "
+        for name in self._first.cells:
+            if name == "concepts":
+                cells[name] = ";".join(self._cells_of_concepts)
+            else:
+                cells[name] = self._columns[name].as_one_cell()
+        return Row(self._first.line, cells)
 
 
 def _trimmed(cells: Mapping[str, str]) -> dict[str, str]:
@@ -866,7 +940,22 @@ def _trimmed(cells: Mapping[str, str]) -> dict[str, str]:
 
 # --- doubts
 # ---------------------------------------------------------------------------
-def _doubtful_rows(rows: Sequence[Row]) -> Iterator[str]:
+def _notices_on_odd_rows(table: Table) -> Iterator[str]:
+    """Yield notices on rows that are read as clips, though they may be comments, sums or examples."""
+    rows_with_sign = maybe_commented_out(table)
+    if rows_with_sign:
+        what = counted(len(rows_with_sign), "row that begins", "rows that begin")
+        yield f"read {what} with a sign of comments ({_places(rows_with_sign)})"
+    sums_or_examples = maybe_no_clips(table)
+    if sums_or_examples:
+        what = counted(len(sums_or_examples), "row is", "rows are")
+        yield (
+            f"{what} called like a sum or an example, and read as a clip ({_places(sums_or_examples)}): "
+            "delete what is none"
+        )
+
+
+def _notices_on_lacking_cells(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a notice on the rows without times, and one on rows without a level if most rows have one."""
     start_column, _ = TIMES
     untimed = [row for row in rows if not row.cells.get(start_column, "").strip()]
@@ -923,46 +1012,64 @@ def _notices_on_unread_columns(
     If no label was read from the table, they say which columns might hold the labels. A scale of the codebook
     is a label too, in a column of its name.
 
-    Columns that are `mentioned` in a notice already get no second one. `has_labels` is whether a level or a
-    concept was read from the table.
+    Parameters
+    ----------
+    labels
+        What reads the labels of the table.
+    mentioned
+        Columns that the proposal has mentioned in a notice already: they get no second one.
+    has_labels
+        Whether a level or a concept was read from the table.
     """
     scales = [scale.name for scale in words.codebook.scales]
     read_columns = [*OUR_COLUMNS, *scales, *labels.columns]
-    if has_labels or scales or labels.is_of_marks:
-        return list(unread_columns(table, [*read_columns, *mentioned], words))
-    return [_notice_on_possible_labels(table, read_columns)]
+    # A column of marks is read even if all its marks say no, so that no clip has a label.
+    are_labels_read = has_labels or bool(scales) or labels.is_of_marks
+    if not are_labels_read:
+        return [_notice_on_possible_labels(table, read_columns)]
+    return list(unread_columns(table, [*read_columns, *mentioned], words))
 
 
-def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]:
+def unread_columns(table: Table, without: Iterable[str], words: LabelWords) -> Iterator[str]:
     """Yield a notice on each unread column that seems to hold labels, and one on the other unread columns.
 
-    `read` are the columns that are read, or that a notice is on already.
+    `without` are the columns that need none: they are read, or an earlier notice is on them.
     """
-    read_columns = set(read)
+    columns_without_notice = set(without)
     columns_of_no_labels = []
     for column in table.columns:
-        cells = cells_of(table, column)
-        if column in read_columns or not cells:
+        is_empty = not cells_of(table, column)
+        if column in columns_without_notice or is_empty:
             continue
-        most_common = Counter(cells).most_common(SHOWN_WORDS)
-        shown = ", ".join(f"{word!r:.20}" for word, _ in most_common)
-        label = label_of_heading(column, words)
-        n_labels = count_labels(cells, words).n_labels
-        seems_to_hold_labels = n_labels > 1 and CELLS_PER_LABEL * n_labels >= len(cells)
-        if is_of_marks(table, column, words):
-            yield f"column {column!r} is headed as {label}, and its marks are not read"
-        elif label:
-            reason = f"its cells are no marks ({shown})"
-            remedy = "if they are, say of each what it means: --word MARK=yes, --word MARK=no"
-            yield f"column {column!r} is headed as {label} and not read: {reason}; {remedy}"
-        elif seems_to_hold_labels:
-            share = f"{n_labels} of its {len(cells)} cells are labels ({shown})"
-            yield f"column {column!r} is not read, and {share}"
+        notice = _notice_on_labels(table, column, words)
+        if notice:
+            yield notice
         else:
             columns_of_no_labels.append(repr(column))
     if columns_of_no_labels:
         shown = first_few(columns_of_no_labels, SHOWN_COLUMNS)
         yield f"kept as they are, and read as no labels: {shown} (--column concepts=HEADING reads one)"
+
+
+def _notice_on_labels(table: Table, column: str, words: LabelWords) -> str:
+    """Say why an unread column seems to hold labels, by its heading or its cells; "" if it does not."""
+    cells = cells_of(table, column)
+    most_common = Counter(cells).most_common(SHOWN_WORDS)
+    shown = ", ".join(f"{word!r:.20}" for word, _ in most_common)
+
+    label = label_of_heading(column, words)  # its cells then should be marks that say yes or no to it
+    if is_of_marks(table, column, words):
+        return f"column {column!r} is headed as {label}, and its marks are not read"
+    if label:
+        reason = f"its cells are no marks ({shown})"
+        remedy = "if they are, say of each what it means: --word MARK=yes, --word MARK=no"
+        return f"column {column!r} is headed as {label} and not read: {reason}; {remedy}"
+
+    n_labels = count_labels(cells, words).n_labels
+    are_labels_frequent = CELLS_PER_LABEL * n_labels >= len(cells)
+    if n_labels > 1 and are_labels_frequent:
+        return f"column {column!r} is not read, and {n_labels} of its {len(cells)} cells are labels ({shown})"
+    return ""
 
 
 def _notice_on_possible_labels(table: Table, read_columns: Collection[str]) -> str:

@@ -77,7 +77,8 @@ class Proposal:
     annotators_with_columns
         Annotators who have columns of their own, named in the headings of these.
     words
-        Words of the table -> labels of the codebook.
+        Words of the table -> what they mean: a label of the codebook, yes or no, or "" for no label;
+        `UNKNOWN_LABEL` or `UNKNOWN_ANSWER` where a person has to say it.
     movie, annotator, rate, unit
         The film, or the annotator, of all rows; the rate of times that end in frames; the unit of times that
         are numbers.
@@ -104,6 +105,19 @@ class Proposal:
     mentioned: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
+    def require(self, description: str) -> None:
+        """Describe what must be read, so that the import is refused until the person says how."""
+        self.needed_unread.append(description)
+
+    @property
+    def is_import_refused(self) -> bool:
+        """Whether the table has what must be read first, so that the import is refused with this proposal."""
+        return bool(self.needed_unread)
+
+    def ask(self, request: str) -> None:
+        """Ask the person to say or check something, in the message of the refusal."""
+        self.doubts.append(request)
+
     def mention(self, description: str, columns: Iterable[str]) -> None:
         """Describe unread columns that the import does not need; `columns` are their headings."""
         self.optional_unread.append(description)
@@ -117,30 +131,38 @@ class Proposal:
         return json.dumps(asdict(self)).encode()
 
     def add(self, other: "Proposal") -> bool:
-        """Add the proposal of another table, so that one command reads both, if they fit together.
+        """Add the proposal of another table to this one, if one command can read both tables.
 
         Returns
         -------
-        Whether it was added. It is not if the two need different headings or films.
+        Whether it was added. It is not, and nothing is changed, if the tables need different headings or
+        films (`_fits`).
         """
-        for name, headings in other.columns.items():
-            # Only levels and concepts may have several headings.
-            needs_other_heading = self.columns.get(name, headings) != headings
-            if needs_other_heading and name not in LABEL_COLUMNS:
-                return False
-        if self.movie != other.movie:
+        if not self._fits(other):
             return False
-
         for name, headings in other.columns.items():
-            _add_new(self.columns.setdefault(name, []), headings)
+            own_headings = self.columns.setdefault(name, [])
+            _add_new(own_headings, headings)
         _add_new(self.annotators_with_columns, other.annotators_with_columns)
-        for text, label in other.words.items():
-            known_label = self.words.get(text, UNKNOWN_LABEL)
-            is_unknown_here = known_label in {UNKNOWN_LABEL, UNKNOWN_ANSWER}
-            if is_unknown_here:
-                self.words[text] = label
+        for word, meaning in other.words.items():
+            # A meaning that one of the tables tells is kept, rather than the request to a person to say it.
+            has_meaning = word in self.words and self.words[word] not in {UNKNOWN_LABEL, UNKNOWN_ANSWER}
+            if not has_meaning:
+                self.words[word] = meaning
         _add_new(self.doubts, other.doubts)
         return True
+
+    def _fits(self, other: "Proposal") -> bool:
+        """Return whether one command can have the options of two proposals: for the tables of one import.
+
+        An option names one heading for each of a manifest's columns, except levels and concepts, which may
+        have several, and one film.
+        """
+        for name, headings in other.columns.items():
+            can_have_several_headings = name in LABEL_COLUMNS
+            if name in self.columns and self.columns[name] != headings and not can_have_several_headings:
+                return False
+        return self.movie == other.movie
 
     def options(self, given: Headings) -> list[str]:
         """Write all options of `manifest import spans` that read the table.
@@ -169,14 +191,16 @@ class Proposal:
 
         `given` has the headings that the person's options name.
         """
-        columns = {name: list(headings) for name, headings in given.columns.items()}
-        for name, headings in self.columns.items():
-            _add_new(columns.setdefault(name, []), headings)
-        # A span ends by its end or by its duration. If there are durations, ends are left out, unless these
-        # ends are proposed too.
-        if DURATION in columns and END not in self.columns:
-            columns.pop(END, None)
-        return columns
+        columns_with_options = {name: list(headings) for name, headings in given.columns.items()}
+        for name, proposed_headings in self.columns.items():
+            headings_so_far = columns_with_options.setdefault(name, [])
+            _add_new(headings_so_far, proposed_headings)
+        # A span ends by its end or by its duration, and options that name both are refused. Where there are
+        # durations, ends that only the person's options name give way to them.
+        are_ends_proposed = END in self.columns
+        if DURATION in columns_with_options and not are_ends_proposed:
+            columns_with_options.pop(END, None)
+        return columns_with_options
 
     def _annotator_options(self, given: Headings) -> list[str]:
         """Return the option that names the annotators who have columns of their own; [] if nobody has.
@@ -196,22 +220,31 @@ class Proposal:
             return words[:FIRST_TYPED]
         return words
 
-    def untyped_words(self, path: Path, given: Headings) -> list[str]:
-        """Return a notice on the words for which `options` writes no option, as there are too many; else [].
+    def notice_on_words_without_option(self, path: Path, given: Headings) -> str:
+        """Say that some words have no option, as there are too many to type, and how to give them; else "".
 
-        `given` are the headings that the person's options name.
+        They are to be put into a codebook, of which `obygaze codebook guess` makes a draft.
+
+        Parameters
+        ----------
+        path
+            The file of the table.
+        given
+            The headings that the person's options name.
         """
-        n_untyped = len(self.words) - len(self._words_with_option())
-        if not n_untyped:
-            return []
+        n_without_option = len(self.words) - len(self._words_with_option())
+        if not n_without_option:
+            return ""
         columns = self._all_columns(given)
-        label_options = []
+        options_of_labels = []
         for name in LABEL_COLUMNS:
-            label_options += [option(name, heading) for heading in columns.get(name, ()) if heading]
-        arguments = " ".join([shlex.quote(str(path)), *label_options, *self._annotator_options(given)])
-        drafted = f"`obygaze codebook guess {arguments} --out FILE` drafts one"
-        what = f"{n_untyped:,} more words are not shown: if they are labels, put them into a codebook"
-        return [f"{what} ({drafted}), and give it by --codebook"]
+            options_of_labels += [option(name, heading) for heading in columns.get(name, ()) if heading]
+        arguments = " ".join([shlex.quote(str(path)), *options_of_labels, *self._annotator_options(given)])
+        command = f"obygaze codebook guess {arguments} --out FILE"
+        return (
+            f"{n_without_option:,} more words are not shown: if they are labels, put them into a codebook "
+            f"(`{command}` drafts one), and give it by --codebook"
+        )
 
 
 def _add_new(known: list[str], further: Iterable[str]) -> None:

@@ -42,8 +42,10 @@ class FilmNames:
     def __init__(self, files: FilmFiles) -> None:
         """Start with no names; videos are looked up in `files`."""
         self.files = files
+        # Such as ("Vertigo", "srt") -> {a.srt: "/films/vertigo.mp4", b.srt: "/disk/vertigo.mp4"}.
         self.places: dict[tuple[str, str], dict[Path, str]] = {}
-        self._doubtful: dict[str, str] = {}  # movie -> text of a notice on its two places
+        # Movie -> its two places, for the notice that asks whether these are two films of one name.
+        self._two_places: dict[str, str] = {}
         self.of_span = cache(self._film_of_span)  # cached, as thousands of spans are of a few films
 
     def _film_of_span(self, file: SpanFile, movie: str, media: str) -> str:
@@ -54,6 +56,11 @@ class FilmNames:
 
         `movie` and `media` are the film and the media file as the span's row names them; "" where it does
         not.
+
+        Raises
+        ------
+        ManifestError
+            A document of ELAN, which always can name its media file, names none, and there is no --movie.
         """
         movie_option = file.reading.movie
         name = film_named(movie) or movie_option or stem_of(media)
@@ -61,7 +68,8 @@ class FilmNames:
         if is_named_by_file:
             if file.account.kind == "eaf":
                 raise file.error("does not say which film it is of: give --movie")
-            name = _film_by_file_name(file)
+            name = film_by_file(file.path)  # without suffixes such as `.en.srt`
+            _note_film_by_file_name(file, name)
 
         # One form for names that differ only in blanks or in how accents are encoded.
         name = composed(" ".join(name.split()))
@@ -77,10 +85,11 @@ class FilmNames:
     ) -> str:
         """Return the place (path or web page) of a span's film; "" if none is known.
 
-        Two films may have the same name. If their places differ, the import notices it (`add_place`).
+        Two films may have the same name. Their places tell them apart (`add_place`). A film that is named by
+        its title has no place.
 
-        `movie` and `media` are the film and the media file as the span's row names them; "" where it does
-        not.
+        `name` is the film's name. `movie` and `media` are the film and the media file as the span's row names
+        them; "" where it does not. `is_named_by_file` is whether the annotation file's name is the film's.
         """
         if is_place(movie):
             return movie
@@ -96,7 +105,8 @@ class FilmNames:
     def add_place(self, file: SpanFile, movie: str, media_path: str, column: str = "") -> None:
         """Remember the place (path or web page) where a file says that a film lies.
 
-        Two files that give a film different places are noted as a doubt: they may be of two films.
+        Places are compared within each kind of annotation file. Two files that give a film different places
+        are noted as a doubt (`doubts`): they may be of two films.
 
         `column` is the table's column of the place, for messages.
 
@@ -107,11 +117,13 @@ class FilmNames:
         """
         # Annotation file -> the place that it gave first. Files are in the order in which they are read.
         place_of_file = self.places.setdefault((movie, file.account.kind), {})
-        place_in_first_file = next(iter(place_of_file.values()), media_path)
-        earlier_place_in_this_file = place_of_file.setdefault(file.path, media_path)
-
+        if file.path not in place_of_file:
+            place_of_file[file.path] = media_path
+        earlier_place_in_this_file = place_of_file[file.path]
         if are_different_files(earlier_place_in_this_file, media_path):
             raise _two_places_error(movie, earlier_place_in_this_file, media_path, column)
+
+        place_in_first_file = next(iter(place_of_file.values()))
         if not are_different_files(place_in_first_file, media_path):
             return
 
@@ -122,7 +134,7 @@ class FilmNames:
         are_on_disk = earlier_video is not None and video is not None
         if are_on_disk and earlier_video != video:
             raise _two_places_error(movie, place_in_first_file, media_path, column)
-        self._doubtful.setdefault(movie, f"{movie}: {place_in_first_file} and {media_path}")
+        self._two_places.setdefault(movie, f"{movie}: {place_in_first_file} and {media_path}")
 
     def doubts(self, clips: Iterable[Clip]) -> list[str]:
         """Return a notice for each sign that several films are taken as one, or one film as several.
@@ -131,10 +143,10 @@ class FilmNames:
         """
         notices = self._several_videos_of_one_movie(list(clips))
         notices += self._several_movies_of_one_folder()
-        if self._doubtful:
-            shown = first_few([*self._doubtful.values()], maximum=3)
+        if self._two_places:
+            shown = first_few([*self._two_places.values()], maximum=3)
             notices.append(
-                f"{counted(len(self._doubtful), 'movie')} named by several files ({shown}): "
+                f"{counted(len(self._two_places), 'movie')} named by several files ({shown}): "
                 "films of one name are imported apart, with --movie"
             )
         return notices
@@ -142,25 +154,27 @@ class FilmNames:
     def _several_videos_of_one_movie(self, clips: Sequence[Clip]) -> list[str]:
         """Return a notice if all clips are of one movie with several videos, which may be several films.
 
-        There is none for a movie that a column `movie` names by its title, and that thus has no place: that
-        it is one film is certain.
+        There is no notice if a column `movie` names this movie by its title: then it is certainly one film.
         """
         movies = {clip.movie for clip in clips}
         videos = {clip.video for clip in clips if clip.video}
-        movies_with_place = {movie for movie, _ in self.places}
-        has_one_movie_with_videos = len(movies) == 1 and len(videos) > 1
-        if not has_one_movie_with_videos or not movies <= movies_with_place:
+        if len(movies) != 1 or len(videos) < 2:
             return []
-        fact = f"all {len(videos)} videos are taken as of one movie, {min(movies)!r}"
+        (movie,) = movies
+        # Only a movie that is named by a path has a place; one with a title has none.
+        has_place = any(movie == movie_with_place for movie_with_place, _ in self.places)
+        if not has_place:
+            return []
+        fact = f"all {len(videos)} videos are taken as of one movie, {movie!r}"
         return [f"{fact}: if they are several films, add a column movie"]
 
     def _several_movies_of_one_folder(self) -> list[str]:
         """Return a notice if tables name videos in several folders, and several in one of the folders.
 
-        Each place of a video is taken as a movie, but those in one folder may be parts of one film.
+        Each video is taken as a movie, but those in one folder may be parts of one film.
         """
-        places: list[str] = []
-        for (_, kind), place_of_file in self.places.items():
+        places: list[str] = []  # of the movies that tables of people name by paths
+        for (_movie, kind), place_of_file in self.places.items():
             if kind in PERSON_TABLES:
                 places += place_of_file.values()
         folders = {path_of(place).parent for place in places}
@@ -172,23 +186,26 @@ class FilmNames:
         return [f"{fact}: if a folder is a film, add a column movie, or give the folders by --videos"]
 
 
-def _film_by_file_name(file: SpanFile) -> str:
-    """Name a film after its annotation file, without suffixes such as `.en.srt`.
+def _note_film_by_file_name(file: SpanFile, name: str) -> None:
+    """Note in a file's account that its film is named after it, if the name may be wrong.
 
-    If the name may be wrong, the account of the file gets a note. It may be wrong if the file's format may
-    hold several films, or if the removed suffix may belong to the title.
+    It may be wrong if the file's format may hold several films, or if what was removed from the file's name,
+    such as `.en` of `.en.srt`, may belong to the title.
+
+    `name` is the film's, from `film_by_file`.
     """
-    name = film_by_file(file.path)
     stem = file.path.stem
-    # `Mr. Bean.srt` has a point in its title; an IMDb id, as in `tt0111161.en.srt`, has none.
-    may_lack_a_part = "." in stem and imdb_id(name) != name
+    # `Mr. Bean.srt` has a point in its title. Only behind an IMDb id, as in `tt0111161.en.srt`, nothing can
+    # belong to the name.
+    is_imdb_id = imdb_id(name) == name
+    may_lack_a_part = "." in stem and not is_imdb_id
     source = SOURCES.get(file.account.kind)
     is_of_one_film = source is not None and (source.is_of_one_film or bool(source.subtitles))
-    if not is_of_one_film or may_lack_a_part:
-        removed_end = stem[len(name) :]  # such as `.en`: the name is the beginning of the stem
-        removed = f", without {removed_end!r}" if name != stem else ""
-        file.account.note(f"film {name!r} by the file's name{removed}")
-    return name
+    if is_of_one_film and not may_lack_a_part:
+        return
+    removed_end = stem[len(name) :]  # such as `.en`: the name is the beginning of the stem
+    removed = f", without {removed_end!r}" if name != stem else ""
+    file.account.note(f"film {name!r} by the file's name{removed}")
 
 
 def _two_places_error(movie: str, earlier_place: str, media_path: str, column: str) -> ManifestError:

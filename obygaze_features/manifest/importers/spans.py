@@ -56,6 +56,7 @@ from obygaze_features.manifest.spans.units import checked_unit
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     MAX_SHOWN,
+    Row,
     Table,
     counted,
     error_context,
@@ -328,7 +329,8 @@ def _codebook_names(content: Content) -> list[str]:
 def _read_content(file: SpanFile, options: _ReadOptions) -> Content:
     """Read a file in the child process: the records of another tool, or a person's table.
 
-    The account is told the kind of the file, and whether the options `--rate` and `--start` matter to it.
+    The file's account is told its kind, and whether the options `--rate` and `--start` matter to it; the file
+    itself gets the words by which its reader tells labels from other texts.
     """
     kind = options.kind or _kind_of(file, options.codebook)
     file.account.kind = kind
@@ -336,29 +338,34 @@ def _read_content(file: SpanFile, options: _ReadOptions) -> Content:
     if is_table_of_a_person:
         return _read_table(file, options)
 
-    # By these words the reader of a tool's file tells labels from other texts.
     file.words = LabelWords(options.codebook or default_codebook(), options.words)
-    is_of_another_package = kind not in KINDS  # such an importer may use the rate
-    file.account.uses_rate = is_of_another_package or KINDS[kind].get("has_rate", False)
-    file.account.uses_start = not is_of_another_package and KINDS[kind].get("has_start", False)
+    if kind in KINDS:
+        file.account.uses_rate = KINDS[kind].get("has_rate", False)
+        file.account.uses_start = KINDS[kind].get("has_start", False)
+    else:
+        # Another package's importer reads it. It may use the rate, so that no notice says that it is unused.
+        file.account.uses_rate = True
+        file.account.uses_start = False
     records = SOURCES[kind].read(file)
     return FileContent(file, records=without_repeats(records))
 
 
 def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
-    """Read a person's table, and propose meanings (`findings`) for columns whose headings are not known.
+    """Read a person's table, and propose meanings for columns whose headings are not known.
 
-    A table of judgements needs no proposal, as all its headings are known.
+    The proposal goes to the parent process as `findings`, in JSON. A table of judgements needs none, as all
+    its headings are known.
     """
-    options_of_headings = file.reading.headings
+    headings_of_options = file.reading.headings
     layout = read_person_table(file)
-    headings_named_by_options = [
+    # The parent refuses a heading that the options name and that no table has.
+    named_and_present = [
         heading
-        for heading in options_of_headings.named()
-        if options_of_headings.is_in(heading, layout.headings)
+        for heading in headings_of_options.named()
+        if headings_of_options.is_in(heading, layout.headings)
     ]
     content: Content = FileContent(
-        file, table=layout.table, headings=headings_named_by_options, header=layout.headings
+        file, table=layout.table, headings=named_and_present, header=layout.headings
     )
     if file.account.kind == JUDGEMENTS:
         return content
@@ -366,32 +373,40 @@ def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
     codebook = options.codebook or _codebook_named_first(_codebook_names(content))
     words = LabelWords(codebook, options.words)
     proposal = proposal_for(file, layout, words, options.annotator)
-    will_be_refused = bool(proposal.needed_unread)  # columns without which no row can be read
-    if will_be_refused:
-        # The refusal needs the proposal and the codebooks, but no rows: most are not sent to the parent.
+    if proposal.is_import_refused:
+        # The parent needs the proposal and the names of codebooks for the refusal, and no other rows.
         content = replace(content, table=_rows_naming_codebooks(layout.table))
     return replace(content, findings=proposal.to_json())
 
 
 def _rows_naming_codebooks(table: Table) -> Table:
     """Return a table with the first row for each codebook that its rows name, and no other row."""
-    # From the last row up, so that a codebook's first row replaces its later ones.
-    rows = {row.cells.get(CODEBOOK_COLUMN, "").strip(): row for row in reversed(table.rows)}
-    return replace(table, rows=tuple(reversed(rows.values())))
+    first_row_of_codebook: dict[str, Row] = {}  # in the order of the rows, as the first codebook is chosen
+    for row in table.rows:
+        name = row.cells.get(CODEBOOK_COLUMN, "").strip()
+        first_row_of_codebook.setdefault(name, row)
+    return replace(table, rows=tuple(first_row_of_codebook.values()))
 
 
 def _refuse_absent_headings(headings: Headings, contents: Sequence[Content]) -> None:
-    """Refuse headings that the person's options name and that no table has."""
+    """Refuse headings that the person's options (`headings`) name and that no table of the import has.
+
+    The error names the first of them, and the columns of the first table, where it was probably meant to be.
+    """
     present = {heading for content in contents for heading in content.headings}
     absent = [heading for heading in headings.named() if heading not in present]
     if not absent:
         return
+    first_absent = absent[0]
     for content in contents:
-        if content.table is not None:
-            columns = content.header
-            hint = name_hint(absent[0], columns)
-            raise content.file.error(f"no column {absent[0]!r}{hint}; found {first_few(columns, MAX_SHOWN)}")
-    raise ManifestError(f"no table has a column {absent[0]!r}: no file is a table of yours")
+        is_table = content.table is not None
+        if is_table:
+            columns = content.header  # all headings, as the table has them
+            hint = name_hint(first_absent, columns)
+            raise content.file.error(
+                f"no column {first_absent!r}{hint}; found {first_few(columns, MAX_SHOWN)}"
+            )
+    raise ManifestError(f"no table has a column {first_absent!r}: no file is a table of yours")
 
 
 def _refuse_needless_start(start: str, contents: Sequence[Content]) -> None:
@@ -486,10 +501,12 @@ class _ManifestMaker:
     def make_manifest(self, contents: Sequence[Content], reading: Reading, root: Path) -> Imported:
         """Make the manifest of all files, for the folder `root`, with notices for the person who imports.
 
-        Notices say what was left out or changed, and what is doubtful.
+        Notices say what was left out or changed, and what is doubtful. Making the clips fills the accounts of
+        the files, and what is known of films, words and judgements: so notices are written afterwards.
         """
-        # 1. Make the clips of all files: of people's tables, and of other tools' files.
-        tier_roles = self._roles(contents, reading)  # what each tier holds, such as levels
+        # 1. Make the clips of all files: of people's tables, and of other tools' files. What a tier holds is
+        # decided by all files together, and ids that tables give are taken before others are made.
+        tier_roles = self._roles(contents, reading)
         ids = _ids_with_those_of_tables(contents)
         tables = PersonTables(self._films, self._annotator, ids, self._budget)
         tools = ToolSpans(self._films, self._words, tier_roles, self._annotator, ids)
@@ -738,22 +755,23 @@ class _Lengths:
 
 
 def _join_concepts(clips: Iterable[_ReadClip]) -> list[_ReadClip]:
-    """Join each clip that has only concepts to another clip of its span, its owner (`_owners`).
+    """Join each clip that has only concepts to another clip of its span, its owner.
 
     This is needed because a tool may export levels in one file and concepts in another, or each concept in a
-    file of its own. Clips of one span have the same film, times and annotator (`key_of_annotated_span`), and
-    were judged in the same way, as tiers say it: what was seen in sight of a score is in no blind label.
+    file of its own. The owner is a clip of the span with a level, or, if there is none, its first clip
+    (`_owners`). Clips of one span have the same film, times and annotator, and were judged in the same way,
+    as their tiers say it: concepts that were marked in sight of a score are not joined to a blind label.
     """
     read_clips = list(clips)
-    owners = _owners(read_clips)
+    owner_of_clip = _owners(read_clips)  # by their indices; clips that are not joined are not in it
     further_concepts: dict[int, list[str]] = {}  # index of an owner -> the concepts of clips joined to it
-    for index, owner_index in owners.items():
+    for index, owner_index in owner_of_clip.items():
         further_concepts.setdefault(owner_index, []).extend(read_clips[index].clip.concepts)
     for owner_index, concepts in further_concepts.items():
         owner = read_clips[owner_index]
         all_concepts = (*owner.clip.concepts, *concepts)
         read_clips[owner_index] = owner._replace(clip=replace(owner.clip, concepts=all_concepts))
-    return [clip for index, clip in enumerate(read_clips) if index not in owners]
+    return [clip for index, clip in enumerate(read_clips) if index not in owner_of_clip]
 
 
 def _owners(read_clips: Sequence[_ReadClip]) -> dict[int, int]:

@@ -61,6 +61,8 @@ class Header(NamedTuple):
 def read_layout(file: SpanFile) -> Layout | None:
     """Divide a person's table into titles, header and rows; None if no row can be the header.
 
+    All rows of the result are as wide as the widest one, and all columns have different names.
+
     Raises
     ------
     TooManyColumnsError
@@ -69,21 +71,23 @@ def read_layout(file: SpanFile) -> Layout | None:
         A quote is never closed, or a heading is too long.
     """
     records, delimiter = _split(file)
-    filled = [(line, cells) for line, cells in records if any(cell.strip() for cell in cells)]
-    header = find_header(filled, file.reading.headings) or _header_of_numbers(filled)
+    filled_rows = [(line, cells) for line, cells in records if any(cell.strip() for cell in cells)]
+    header = find_header(filled_rows, file.reading.headings) or _header_of_numbers(filled_rows)
     if header is None:
         return None
 
-    titles = filled[: header.first]
-    body = _body_below(header, filled[header.end :], file)
+    # The header takes the rows from `header.first` to before `header.end`: one, two, or none if columns are
+    # named by numbers.
+    titles = filled_rows[: header.first]
+    body = _body_below(header, filled_rows[header.end :], file)
     names = _unique_names(header.names, body)
-    # Messages name the header's last row; the table's first row if the headings are numbers and in no row.
+    # Messages name the header's last row; the table's first row if the header is in none.
     last_row_of_header = max(header.end - 1, 0)
-    header_line, _ = filled[last_row_of_header]
+    header_line, _ = filled_rows[last_row_of_header]
     _refuse_long_headings(file, header_line, names)
 
     def is_header(cells: Sequence[str]) -> bool:
-        """Return whether a row is the header that was found, and not another row with equal cells."""
+        """Return whether a row is the header that was found: the very list, as another row may be equal."""
         return cells is names
 
     table = table_of(
@@ -91,8 +95,8 @@ def read_layout(file: SpanFile) -> Layout | None:
         [*titles, (header_line, names), *body],
         delimiter,
         needed=(),
-        known=NAMED_COLUMNS,
-        named=False,
+        known=NAMED_COLUMNS,  # headings such as `Start_S` become these
+        named=False,  # empty columns have no name
         is_header=is_header,
     )
     table = _with_sections_as_column(table)
@@ -206,8 +210,9 @@ def find_header(records: Records, headings: Headings) -> Header | None:
     candidates = _possible_headers(rows)
 
     n_named_of_candidates = [headings.n_in(header.names) for header in candidates]
-    if any(n_named_of_candidates):
-        return candidates[n_named_of_candidates.index(max(n_named_of_candidates))]
+    max_named = max(n_named_of_candidates, default=0)
+    if max_named > 0:
+        return candidates[n_named_of_candidates.index(max_named)]  # the first of equal ones
 
     for header in candidates:
         if headings.is_header(header.names):
@@ -373,11 +378,13 @@ def _joined_headings(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
 def _unique_names(header: Sequence[str], body: Records) -> list[str]:
     """Return a unique name for each column: its heading, with ` (2)` if an earlier column has the same.
 
-    A column without a heading is named by its number. Only empty columns and the index of a data frame keep
-    an empty name.
+    A column without a heading is named by its number, `column 3`. But empty columns, and the index that a
+    data frame (pandas) wrote, keep an empty name, by which they are left out later.
+
+    `header` are the headings, and `body` the rows below, which may be longer.
     """
     names = []
-    n_columns_of_name = Counter[str]()  # of the columns so far
+    n_columns_of_name = Counter[str]()  # of the columns so far, whatever the case of their headings
     width = max([len(header), *(len(cells) for _, cells in body)])
     for column, heading in enumerate(_padded_to_width(header, width)):
         name = heading or _name_without_heading(column, body)

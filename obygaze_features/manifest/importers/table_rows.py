@@ -92,49 +92,60 @@ class ClipRows(NamedTuple):
 
 
 def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
-    """Leave out the rows of a table that are no clips: sums, remarks, rows that cannot be read.
+    """Leave out the rows of a table that are no clips: comments, sums, remarks, rows that cannot be read.
 
-    These kinds of rows are left out:
-
-    - rows that are commented out (`commented_out`);
-    - if some rows of the table have a start: rows without one, for the reasons in `_why_no_clip`;
-    - if some rows have labels: sums without a label among the last rows, and anywhere if all other rows have
-      labels, as a sum may also have numbers in the place of times;
-    - rows of other kinds than labels (`_rows_of_other_kinds`).
+    Each step looks at the rows that the steps before it left: comments (`commented_out`), then sums, remarks
+    and unreadable rows (`_rows_beside_clips`), then rows that say something else than a label
+    (`_rows_of_other_kinds`).
     """
     comments = commented_out(table)
     table = _without_rows(table, comments)
+    beside_clips = _rows_beside_clips(table, headings, words)
+    table = _without_rows(table, beside_clips)
+    of_other_kinds = _rows_of_other_kinds(table, words)
+    table = _without_rows(table, of_other_kinds)
+    return ClipRows(table, (*comments, *beside_clips, *of_other_kinds))
+
+
+def _rows_beside_clips(table: Table, headings: Headings, words: LabelWords) -> list[LeftOut]:
+    """Return the sums, remarks and unreadable rows that stand between and below the clips of a table.
+
+    - Where some rows have a start, a row without one may be any of these (`_why_no_clip`).
+    - Other rows may only be sums: a sum may have numbers in the place of times. Among the last rows, a row
+      called like a sum is one if it has no label and other rows have labels. Further up, where a film may be
+      called so, all other rows must have labels.
+    """
     rows = [row for row in table.rows if not row.is_empty]
     # Sums do not count when the content of columns is told, as a sum may have numbers in all of them.
     rows_but_sums = tuple(row for row in rows if not _is_sum(row))
     columns = _columns_of_spans(replace(table, rows=rows_but_sums), headings, words)
     have_labels = [_has_label(row, columns.labels, words) for row in rows_but_sums]
-    all_have_labels = bool(have_labels) and all(have_labels)
+    have_all_labels = bool(have_labels) and all(have_labels)
 
-    are_timed = [_has_time(row, columns.starts) for row in rows]
-    places_of_timed = [index for index, is_timed in enumerate(are_timed) if is_timed]
+    have_start = [_has_time(row, columns.starts) for row in rows]
+    indices_with_start = [index for index, has_start in enumerate(have_start) if has_start]
     first_of_last_rows = len(rows) - LAST_ROWS
     left_out = []
     for index, row in enumerate(rows):
         reason = ""
-        if places_of_timed and not are_timed[index]:
-            reason = _why_no_clip(row, columns, is_after_last_clip=index > places_of_timed[-1])
-        elif all_have_labels or (any(have_labels) and index >= first_of_last_rows):
-            is_sum = _is_sum(row) and not _has_label(row, columns.labels, words)
-            reason = "a sum" if is_sum else ""
+        if indices_with_start and not have_start[index]:
+            reason = _why_no_clip(row, columns, is_after_last_clip=index > indices_with_start[-1])
+        else:
+            is_among_last = index >= first_of_last_rows
+            may_be_sum = have_all_labels or (any(have_labels) and is_among_last)
+            if may_be_sum and _is_sum(row) and not _has_label(row, columns.labels, words):
+                reason = "a sum"
         if reason:
             left_out.append(LeftOut(row, reason))
-
-    table = _without_rows(table, left_out)
-    others = _rows_of_other_kinds(table, words)
-    return ClipRows(_without_rows(table, others), (*comments, *left_out, *others))
+    return left_out
 
 
 def commented_out(table: Table) -> list[LeftOut]:
     """Return the rows that somebody commented out, by a sign in front of their first cell: `# f` or `//f`.
 
-    A blank follows the sign, or the cell without it is that of another row. Otherwise the sign may belong to
-    a name, as of the film #Alive; `maybe_commented_out` returns such rows.
+    A blank follows the sign (`# Vertigo`), or another row has the same first cell without it (`#Vertigo` in a
+    table with rows of `Vertigo`). Otherwise the sign may belong to a name, as of the film #Alive;
+    `maybe_commented_out` returns such rows.
     """
     first_cells = {plain(_first_cell(row)) for row in table.rows}
     comments = []
@@ -142,8 +153,10 @@ def commented_out(table: Table) -> list[LeftOut]:
         text = _first_cell(row)
         text_without_sign = text.lstrip("#/")
         has_blank_after_sign = text_without_sign[:1].isspace()
-        if has_blank_after_sign or plain(text_without_sign) in first_cells:
-            comments.append(LeftOut(row, f"commented out by {text[: len(text) - len(text_without_sign)]!r}"))
+        is_like_another_row = plain(text_without_sign) in first_cells
+        if has_blank_after_sign or is_like_another_row:
+            sign = text.removesuffix(text_without_sign)
+            comments.append(LeftOut(row, f"commented out by {sign!r}"))
     return comments
 
 
@@ -156,26 +169,27 @@ def maybe_commented_out(table: Table) -> list[Row]:
 def maybe_no_clips(table: Table) -> list[Row]:
     """Return the rows that are called like sums or like examples of templates, such as `Mode` or `Example`.
 
-    A film may have such a name, so that the rows are read. They are only rows whose name stands in no other
-    row, and sums only among the last rows.
+    A film may have such a name, so that the rows are read, and only noticed. A name that several rows have is
+    a film's. A sum is one of the last rows, and not the first.
     """
     rows = [row for row in table.rows if not row.is_empty]
-    names_of_rows = [_names(row) for row in rows]
+    names_of_rows = [_names_of_row(row) for row in rows]
     n_rows_of_name = Counter(chain.from_iterable(names_of_rows))
-    first_of_last_rows = len(rows) - LAST_ROWS
-    doubtful = []
+    first_of_last_rows = max(len(rows) - LAST_ROWS, 1)
+    rows_to_notice = []
     for index, (row, names) in enumerate(zip(rows, names_of_rows, strict=True)):
+        is_among_last = index >= first_of_last_rows
         for name in names:
-            is_sum = index > 0 and index >= first_of_last_rows and name.rstrip(" :.") in LABELLED_SUMS
-            is_example = _begins_as_example(name)
-            if n_rows_of_name[name] == 1 and (is_sum or is_example):
-                doubtful.append(row)
+            is_called_like_sum = name.rstrip(" :.") in LABELLED_SUMS
+            may_be_no_clip = (is_called_like_sum and is_among_last) or _begins_as_example(name)
+            if may_be_no_clip and n_rows_of_name[name] == 1:
+                rows_to_notice.append(row)
                 break
-    return doubtful
+    return rows_to_notice
 
 
-def _names(row: Row) -> set[str]:
-    """Return what a row is called: its first filled cell, and its film."""
+def _names_of_row(row: Row) -> set[str]:
+    """Return the cells that may be a row's name: its first filled cell, and those of films."""
     names = {plain(cell) for column, cell in row.cells.items() if cell.strip() and _is_film_column(column)}
     filled_cells = _filled_cells(row)
     return names | {plain(filled_cells[0])}
@@ -283,16 +297,18 @@ def _rows_of_other_kinds(table: Table, words: LabelWords) -> list[LeftOut]:
 def _is_column_of_kinds(table: Table, column: str, words: LabelWords) -> bool:
     """Return whether a column names the kind of each row, such as `level` or `remark`, in a few words.
 
-    A column with labels, such as S and `level S`, is none: what it says of a row is not what kind it is of.
+    One of the words must mean labels, as `level` does. But a column of which a cell is itself a label, such
+    as S, has the labels of rows and not their kinds.
     """
     kinds = set(readable_cells(table, column))
-    if not 1 < len(kinds) <= MAX_KINDS or any(_is_label(kind, words) for kind in kinds):
+    are_few_words = 1 < len(kinds) <= MAX_KINDS
+    if not are_few_words or any(_is_label(kind, words) for kind in kinds):
         return False
-    return any(_means_labels(kind) for kind in kinds)
+    return any(_is_word_for_labels(kind) for kind in kinds)
 
 
-def _means_labels(kind: str) -> bool:
-    """Return whether the name of a kind of rows is a word for levels or concepts."""
+def _is_word_for_labels(kind: str) -> bool:
+    """Return whether the name of a kind of rows means levels or concepts, as `level` or `Konzept` does."""
     return not set(LABEL_COLUMNS).isdisjoint(meanings_of_heading(kind))
 
 
@@ -377,18 +393,17 @@ def _cells_naming_film(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _are_named_above_their_rows(rows: Sequence[Row], films: Sequence[tuple[str, ...]]) -> bool:
-    """Return whether a table names each film once, in the first of its rows.
-
-    If two rows that name a film, one after the other but for rows without a film, name the same film, the
-    table names it in every row, and the rows between them lack it by mistake. Rows without a film must have a
-    start, as they may be titles or remarks otherwise.
+    """Return whether a table names each film once, in the first of its rows, so that it holds for the others.
 
     `films` are for each row the cells that name its film; they are empty if it names none.
     """
+    # If Vertigo, "", Vertigo follow each other, the table names the film in every row, and the row between
+    # them lacks it by mistake.
     named_films = [film for film in films if any(film)]
     is_film_repeated = any(film == next_film for film, next_film in pairwise(named_films))
     if is_film_repeated:
         return False
+    # A row without a film and without a start may be a title or a remark.
     start_column, _ = TIMES
     for row, film in zip(rows, films, strict=True):
         names_film = any(film)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 from statistics import median
 from typing import Final
@@ -54,15 +54,19 @@ COMMON_RATES: Final = (25, 30, 50, 60)
 
 
 class TimeColumns:
-    """Finds the unread columns that hold times, and proposes to read them as starts, ends or durations."""
+    """Finds the unread columns that hold times, and proposes to read them as starts, ends or durations.
+
+    Its methods write into the proposal (`UnreadColumns.proposal`): columns, a unit and a rate; what must be
+    read, so that the import is refused (`Proposal.require`); and what a person has to say (`Proposal.ask`).
+    """
 
     def __init__(self, unread: UnreadColumns) -> None:
         """Keep what is known of the table's columns; see `UnreadColumns`."""
         self._unread = unread
         self._file = unread.file
         self._table = unread.table
-        self._titles = unread.titles
-        self._cells = unread.cells
+        self._titles = unread.titles  # rows above the table
+        self._cells = unread.cells  # column -> its cells that are neither empty nor errors
         self._proposal = unread.proposal
 
     def propose_times(self) -> None:
@@ -72,26 +76,32 @@ class TimeColumns:
         refused: any of them alone would be another time.
         """
         are_times_read = self._unread.has_column_for(START) and self._unread.has_column_for(END, DURATION)
-        columns = {} if are_times_read else self._columns_of_times()
-        parts = self._parts_of_times([START, END, DURATION, *columns.values()])
-        if parts:
-            self._unread.set_aside(parts)
-            shown = first_few([repr(column) for column in parts], SHOWN)
-            self._proposal.needed_unread.append(f"times in parts ({shown})")
-            self._proposal.doubts.append("write each time in one column, such as 1:05 for 1 min and 5 s")
-            return
-        if are_times_read:
-            return
-        if not columns:
+        columns_of_times = {} if are_times_read else self._columns_of_times()
+        # Parts are looked for even if times are read: a column `start_s` may hold only the seconds.
+        columns_in_parts = self._parts_of_times([START, END, DURATION, *columns_of_times.values()])
+        if columns_in_parts:
+            self._unread.set_aside(columns_in_parts)
+            shown = first_few([repr(column) for column in columns_in_parts], SHOWN)
+            self._proposal.require(f"times in parts ({shown})")
+            self._proposal.ask("write each time in one column, such as 1:05 for 1 min and 5 s")
+        elif not are_times_read and columns_of_times:
+            self._propose_pair(columns_of_times)
+        elif not are_times_read:
             self._propose_single_time_column()
-            return
-        for name, column in columns.items():
+
+    def _propose_pair(self, columns_of_times: Mapping[str, str]) -> None:
+        """Propose the columns of starts and of ends or durations, with their unit and rate.
+
+        `columns_of_times` comes from `_columns_of_times`; one of its columns may be read already.
+        """
+        for name, column in columns_of_times.items():
             if not self._unread.has_column_for(name):
                 self._unread.propose(name, [column])
-        shown = ", ".join(map(repr, dict.fromkeys(columns.values())))
-        self._proposal.needed_unread.append(f"times ({shown})")
-        self._propose_unit(list(columns.values()))
-        self._propose_rate(list(columns.values()))
+        columns = list(columns_of_times.values())
+        shown = ", ".join(map(repr, dict.fromkeys(columns)))
+        self._proposal.require(f"times ({shown})")
+        self._propose_unit(columns)
+        self._propose_rate(columns)
 
     def _parts_of_times(self, time_columns: Sequence[str]) -> list[str]:
         """Return the columns that hold parts of times, as `start_min` beside `start_sec`; [] if none do.
@@ -100,22 +110,26 @@ class TimeColumns:
 
         `time_columns` are read, or would be proposed, as times: other columns do not matter.
         """
-        named = self._unread.headings.columns
-        if any(named.get(name) for name in (START, END, DURATION)):
+        named_by_person = self._unread.headings.columns
+        if any(named_by_person.get(name) for name in (START, END, DURATION)):
             return []
         columns_of_heading: dict[str, list[str]] = {}  # heading without its unit -> columns
         for column in self._table.columns:
             if unit_of_heading(column).unit not in {"", FRAMES}:
                 columns_of_heading.setdefault(heading_without_unit(column), []).append(column)
 
-        parts: list[str] = []
+        columns_in_parts: list[str] = []
         for columns in columns_of_heading.values():
-            from_long_units = sorted(columns, key=_length_of_unit, reverse=True)
             is_of_times = not set(columns).isdisjoint(time_columns)
-            are_parts = any(self._are_parts_of_times(*pair) for pair in pairwise(from_long_units))
-            if is_of_times and are_parts:
-                parts += columns
-        return parts
+            if not is_of_times:
+                continue
+            # Of `start_h`, `start_min` and `start_sec`, hours and minutes may be all 0. So it is enough that
+            # one unit and the next shorter one are parts of the same times.
+            from_long_units = sorted(columns, key=_length_of_unit, reverse=True)
+            neighbouring_units = pairwise(from_long_units)
+            if any(self._are_parts_of_times(longer, shorter) for longer, shorter in neighbouring_units):
+                columns_in_parts += columns
+        return columns_in_parts
 
     def _are_parts_of_times(self, longer: str, shorter: str) -> bool:
         """Return whether two columns hold parts of the same times: the one in a longer unit, and the rest.
@@ -138,20 +152,28 @@ class TimeColumns:
         return bool(rests_s) and max(rests_s) < length_s <= max(long_parts_s)
 
     def _propose_unit(self, columns: Sequence[str]) -> None:
-        """Ask for the unit of numbers below headings that may name one which is not known, as `Start (%)`."""
+        """Ask the person for the unit of numbers, where headings leave it open.
+
+        A heading may name a unit that is not known, as `Start (%)` does. If none does, numbers such as 1.30
+        may still be minutes and seconds (`_ask_for_minutes`).
+        """
         if self._file.reading.unit:
             return
-        with_doubt = [column for column in dict.fromkeys(columns) if unit_of_heading(column).doubt]
-        doubtful = [column for column in with_doubt if self._has_numbers(column)]
-        if doubtful:
-            shown = ", ".join(map(repr, doubtful))
-            self._proposal.unit = UNKNOWN_UNIT
-            self._proposal.doubts.append(
-                f"in place of {UNKNOWN_UNIT} type the unit of the numbers in {shown}: s, ms, cs, us, ns, "
-                "min, h, or frames (with --rate)"
-            )
+        different_columns = list(dict.fromkeys(columns))
+        in_unknown_units = [
+            column
+            for column in different_columns
+            if unit_of_heading(column).doubt and self._has_mere_numbers(column)
+        ]
+        if not in_unknown_units:
+            self._ask_for_minutes(different_columns)
             return
-        self._ask_for_minutes(list(dict.fromkeys(columns)))
+        shown = ", ".join(map(repr, in_unknown_units))
+        self._proposal.unit = UNKNOWN_UNIT
+        self._proposal.ask(
+            f"in place of {UNKNOWN_UNIT} type the unit of the numbers in {shown}: s, ms, cs, us, ns, "
+            "min, h, or frames (with --rate)"
+        )
 
     def _ask_for_minutes(self, columns: Sequence[str]) -> None:
         """Ask whether numbers are seconds, or minutes and seconds with a dot, if no heading says it."""
@@ -164,21 +186,28 @@ class TimeColumns:
         number = number_like_minutes(times)
         if number:
             self._proposal.unit = UNKNOWN_UNIT
-            self._proposal.doubts.append(doubt_of_minutes(", ".join(map(repr, columns)), number))
+            self._proposal.ask(doubt_of_minutes(", ".join(map(repr, columns)), number))
 
-    def _has_numbers(self, column: str) -> bool:
-        """Return whether a column has times that are mere numbers, whose unit only its heading may say."""
+    def _has_mere_numbers(self, column: str) -> bool:
+        """Return whether a column has times that are mere numbers, whose unit only its heading may say.
+
+        `12.5` is one; `0:12` and `12 s` say their units themselves. A range such as `12.5-18` has two times.
+        """
         for cell in set(self._cells[column]):
-            for time in range_in(cell) or (cell,):
-                if not math.isnan(time_or_nan(time)) and not has_own_unit(time):
+            times = range_in(cell) or (cell,)
+            for time in times:
+                is_time = not math.isnan(time_or_nan(time))
+                if is_time and not has_own_unit(time):
                     return True
         return False
 
     def _propose_rate(self, columns: Sequence[str]) -> None:
         """Propose a frame rate for times in frames, if the person gives none.
 
-        It is the rate that a heading or title states, else the lowest common rate that has the highest frame
-        number of the time codes: frames count from 0, so that a frame 27 needs 30 frames per second.
+        It is the rate that a heading or a title states. Else it is the lowest common rate that is possible
+        with the time codes: as frames count from 0, 00:01:05:27 needs more than 27 frames per second, so that
+        30 is proposed. Where only mere numbers are frames, it is the lowest of all. The person is asked to
+        check a rate that is not stated.
         """
         if self._file.reading.rate is not None:
             return
@@ -196,12 +225,13 @@ class TimeColumns:
         remedy = "give the film's rate by --rate"
         if counted_in_frames:
             remedy += f", or --unit s if the numbers in {counted_in_frames[0]!r} are seconds"
-        self._proposal.doubts.append(f"its times have frames: {remedy}")
+        self._proposal.ask(f"its times have frames: {remedy}")
 
     def _is_counted_in_frames(self, column: str) -> bool:
-        """Return whether the numbers of a column are frames, as the person or its heading says."""
-        unit = unit_of_heading(column).unit_beside(self._file.reading.unit)
-        return unit == FRAMES and self._has_numbers(column)
+        """Return whether a column has mere numbers that are frames, as the person or its heading says."""
+        unit_by_person = self._file.reading.unit
+        unit = unit_of_heading(column).unit_beside(unit_by_person)
+        return unit == FRAMES and self._has_mere_numbers(column)
 
     def _frame_numbers(self, columns: Sequence[str]) -> list[int]:
         """Return the frame number of each time code in some columns: 12 for `00:01:05:12`."""
@@ -229,10 +259,10 @@ class TimeColumns:
 
         The first of these that is found is taken:
 
-        1. columns headed as starts and as ends or durations;
+        1. columns whose headings mean starts, and ends or durations;
         2. a column of ranges, such as `12-15`;
         3. if no heading means starts: two columns in which the times of one come before those of the other;
-        4. the column of starts, with the first column that can hold its ends.
+        4. if a heading means starts: its column, with the first column that can hold its ends.
 
         Returns
         -------
@@ -248,8 +278,9 @@ class TimeColumns:
         if pair_by_headings:
             return pair_by_headings
 
+        are_starts_or_ends_read = self._unread.has_column_for(START, END)
         columns_of_ranges = [column for column in self._unread.remaining if are_ranges(self._cells[column])]
-        if columns_of_ranges and not self._unread.has_column_for(START, END):
+        if columns_of_ranges and not are_starts_or_ends_read:
             return {START: columns_of_ranges[0], END: columns_of_ranges[0]}
 
         if not start:
@@ -277,22 +308,21 @@ class TimeColumns:
     def _pair_by_headings(self, start: str, time_columns: Sequence[str]) -> dict[str, str]:
         """Return the columns of starts and of ends or durations, as their headings say; empty if none do.
 
+        Ends come before durations, but not if their times are before the starts. If only durations are headed
+        so, and there is one other column of times, that one has the starts.
+
         `start` is the column that is headed as starts; "" if none is.
         """
-
-        def can_be_second(column: str) -> bool:
-            return column in time_columns and column != start
-
-        end = self._unread.column_meant_as(END, can_be_second)
-        duration = self._unread.column_meant_as(DURATION, can_be_second)
-        if start and end and self._first_possible_end(start, [end]):
-            return {START: start, END: end}
-        if start and duration:
-            return {START: start, DURATION: duration}
-        is_duration_headed_alone = bool(duration) and not start and not end
-        if is_duration_headed_alone and len(time_columns) == 2:
-            (other,) = [column for column in time_columns if column != duration]
-            return {START: other, DURATION: duration}
+        other_columns = [column for column in time_columns if column != start]
+        end = self._unread.column_meant_as(END, other_columns.__contains__)
+        duration = self._unread.column_meant_as(DURATION, other_columns.__contains__)
+        if start:
+            if end and self._first_possible_end(start, [end]):
+                return {START: start, END: end}
+            return {START: start, DURATION: duration} if duration else {}
+        if duration and not end and len(time_columns) == 2:
+            (column_of_starts,) = [column for column in time_columns if column != duration]
+            return {START: column_of_starts, DURATION: duration}
         return {}
 
     def _headed_times(self) -> list[str]:
@@ -317,10 +347,14 @@ class TimeColumns:
         return columns
 
     def _can_be_times(self, column: str) -> bool:
-        """Return whether a column can be of times: most cells are times, and at most half are empty."""
-        cells = self._cells[column]
-        is_filled = 2 * len(cells) >= len(self._table.rows)
-        return is_filled and column not in self._unread.mark_columns and self._unread.is_of_times(column)
+        """Return whether a column can be of times: most cells are times, and at most half are empty.
+
+        Marks such as 1 and 0 below a label are no times.
+        """
+        n_filled = len(self._cells[column])  # they have no empty cells
+        is_filled = 2 * n_filled >= len(self._table.rows)
+        is_of_marks = column in self._unread.mark_columns
+        return is_filled and not is_of_marks and self._unread.is_of_times(column)
 
     def _first_possible_end(self, start: str, columns: Sequence[str]) -> str:
         """Return the first column that can hold the ends of spans; "" if there is none.
@@ -340,14 +374,12 @@ class TimeColumns:
 
         Every end must be later than its start, and ends must not look like ratings, such as 1 to 5. Of
         several pairs the one with the shortest spans is taken: a time in the film and a time of day, which
-        are no start and end, are further apart.
+        are no start and end, are further apart. If nothing but numbers tells that they are times, the person
+        is warned (`Proposal.ask`).
         """
-        # Clocks, such as 00:01:05, come before numbers; numbers headed such as `unit id` are no times.
-        clocks = [column for column in columns if are_clocks(self._cells[column])]
-        possible_columns = [name for name in columns if _WORDS_FOR_OTHER_NUMBERS.isdisjoint(words_of(name))]
-        candidates = clocks if len(clocks) > 1 else possible_columns
+        columns_of_clocks = [column for column in columns if are_clocks(self._cells[column])]
         pairs = []  # (median length of the spans, column of starts, column of ends)
-        for start, end in combinations(candidates[:MAX_PAIRED], 2):
+        for start, end in combinations(self._likely_times(columns, columns_of_clocks)[:MAX_PAIRED], 2):
             meanings = meanings_of_heading(start)  # the likeliest first
             is_headed_as_no_start = bool(meanings) and meanings[0] in {END, DURATION}
             if is_headed_as_no_start:
@@ -360,10 +392,19 @@ class TimeColumns:
             return {}
         _, start, end = min(pairs)  # with the shortest spans
         no_heading_tells = not meanings_of_heading(start) and not meanings_of_heading(end)
-        are_numbers = start not in clocks
+        are_numbers = start not in columns_of_clocks
         if no_heading_tells and are_numbers and not self._unread.has_column_for(START):
-            self._proposal.doubts.append(f"{start!r} and {end!r} are taken as times by their numbers alone")
+            self._proposal.ask(f"{start!r} and {end!r} are taken as times by their numbers alone")
         return {START: start, END: end}
+
+    def _likely_times(self, columns: Sequence[str], columns_of_clocks: Sequence[str]) -> Sequence[str]:
+        """Return which columns are the likeliest times: clocks, such as 00:01:05, if there are two columns.
+
+        Else they are all columns but those headed as other numbers, such as `unit id`.
+        """
+        if len(columns_of_clocks) > 1:
+            return columns_of_clocks
+        return [column for column in columns if _WORDS_FOR_OTHER_NUMBERS.isdisjoint(words_of(column))]
 
     def _are_ratings(self, column: str) -> bool:
         """Return whether a column seems to hold ratings: a few different integers that are repeated."""
@@ -386,36 +427,51 @@ class TimeColumns:
         return lengths
 
     def _seconds(self, column: str) -> list[float]:
-        """Return the seconds in each row of a column of times, by its unit if that is no frame; else NaN."""
+        """Return the seconds in each row of a column of times; NaN for a cell that is no time.
+
+        Numbers are in the unit that the heading names. Frames are compared as they are, as if they were
+        seconds: without a rate their length is not known.
+        """
         cells = [row.cells[column].strip() for row in self._table.rows]
-        times = seconds_in(cells)
-        length_s = 1.0 if are_clocks(self._cells[column]) else _length_of_unit(column)
-        return [time * length_s for time in times]
+        are_units_in_cells = are_clocks(self._cells[column])
+        length_of_unit_s = 1.0 if are_units_in_cells else _length_of_unit(column)
+        return [time * length_of_unit_s for time in seconds_in(cells)]
 
     def _propose_single_time_column(self) -> None:
         """Propose the only column of times as starts or as ends, and ask the person for the other one.
 
-        If the table has the manifest's own `end_s`, a column that is headed as starts is proposed.
+        If the table has the manifest's own `end_s`, a column that is headed as starts completes it.
         """
-        for name, missing in ((START, END), (END, START)):
-            if self._unread.has_column_for(missing):
-                continue
-            column_of_starts = self._unread.column_meant_as(START, self._can_be_times)
-            if name == END and self._unread.is_read(END) and column_of_starts:
-                self._unread.propose(START, [column_of_starts], needed=f"times ({column_of_starts!r})")
+        if not self._unread.has_column_for(END):
+            column_of_starts = self._single_time_column(START)
+            if column_of_starts:
+                self._propose_without_other_time(START, column_of_starts, missing=END)
+                self._proposal.ask(
+                    f"--column {END}=HEADING, or --column {DURATION}=HEADING, says where spans end"
+                )
                 return
-            column = self._single_time_column(name)
-            if column:
-                if not self._unread.has_column_for(name):
-                    self._unread.propose(name, [column])
-                self._proposal.columns[missing] = [UNKNOWN_HEADING]  # a placeholder that the person replaces
-                self._proposal.needed_unread.append(f"times ({column!r}), and no column {missing}")
-                if missing == START:
-                    doubt = f"--column {START}=HEADING says where spans start"
-                else:
-                    doubt = f"--column {END}=HEADING, or --column {DURATION}=HEADING, says where spans end"
-                self._proposal.doubts.append(doubt)
-                return
+        if self._unread.has_column_for(START):
+            return
+        column_of_starts = self._unread.column_meant_as(START, self._can_be_times)
+        if column_of_starts and self._unread.is_read(END):
+            self._unread.propose(START, [column_of_starts], needed=f"times ({column_of_starts!r})")
+            return
+        column_of_ends = self._single_time_column(END)
+        if column_of_ends:
+            self._propose_without_other_time(END, column_of_ends, missing=START)
+            self._proposal.ask(f"--column {START}=HEADING says where spans start")
+
+    def _propose_without_other_time(self, name: str, column: str, *, missing: str) -> None:
+        """Propose a column of starts, or of ends, of a table in which the other one is not found.
+
+        In place of the other one's heading stands a placeholder, which the person replaces.
+
+        `name` and `missing` are `start_s` and `end_s`, or the other way round.
+        """
+        if not self._unread.has_column_for(name):
+            self._unread.propose(name, [column])
+        self._proposal.columns[missing] = [UNKNOWN_HEADING]
+        self._proposal.require(f"times ({column!r}), and no column {missing}")
 
     def _single_time_column(self, name: str) -> str:
         """Find the column of starts (`name` is `start_s`) or of ends (`end_s`).

@@ -204,22 +204,25 @@ class ToolSpans:
     def clips(self, file: SpanFile, records: Iterable[RawSpan]) -> Iterator[tuple[Clip, str]]:
         """Yield each clip of a file, with its place in the file.
 
-        What is doubtful or left out is noted in the file's account.
+        What is doubtful or left out is noted in the file's account. Spans that earlier clips repeat are left
+        out; all others are remembered for the files that follow.
         """
         records_to_import = self._records_to_import(file, records)
         # What a model wrote is left out below, but whoever labelled the file had it in sight.
         has_model_output = any(_is_of_a_model(record) for record in records_to_import)
         if has_model_output:
             file.account.shows_model_output = True
+        # `consumed` frees each record and span once it is used, as there may be very many.
         marked_spans = self._marked_spans(file, consumed(records_to_import))
+        # All clips of a file have the same extra columns.
         has_text = any(mark.text for mark in marked_spans)
         has_tier = bool(file.reading.tiers)
         for number, mark in enumerate(consumed(marked_spans), start=1):
             extras = _extras(mark, has_text=has_text, has_tier=has_tier, has_model_output=has_model_output)
             clip = self._clip(file, mark, number, extras)
-            reason = self._why_repeated(file, mark, clip)
-            if reason:
-                file.account.leave_out(mark.raw.where, reason)
+            why_repeated = self._remember_or_why_repeated(file, mark, clip)
+            if why_repeated:
+                file.account.leave_out(mark.raw.where, why_repeated)
             else:
                 yield clip, mark.raw.where
 
@@ -241,12 +244,15 @@ class ToolSpans:
         return marked
 
     def _records_to_import(self, file: SpanFile, records: Iterable[RawSpan]) -> list[RawSpan]:
-        """Return the records to import: all, or only those of labels if the kind of file leaves out texts.
+        """Return the records to import: all, or only those of labels, as the kind of file has it.
 
-        Columns that a person added to a tool's table are imported only if they hold labels.
+        Files of tools with tiers of many kinds, such as ELAN, have most texts left out (`leaves_texts`). Of
+        other kinds, texts are kept, but columns that a person added to a tool's table are imported only if
+        they hold labels. The file's account notes what is left out, and tiers that the person names and the
+        file lacks.
         """
         all_records = list(records)
-        file.account.note(*_absent_tiers(file, all_records))
+        file.account.note(*_notices_on_absent_tiers(file, all_records))
         imports_only_labels = SOURCES[file.account.kind].leaves_texts
         if imports_only_labels:
             return self._without_tiers_of_texts(file, all_records)
@@ -326,22 +332,21 @@ class ToolSpans:
     ) -> None:
         """Note how many answers are on concepts that the model cannot perceive, with the reasons.
 
-        A model's answers on one clip may be several spans: one of its level and one of its concepts. Each of
-        them holds all questions of that clip, so that only the first span of each place in the file counts.
-
-        `reasons_of_modalities` is modalities that a model perceives -> concept that it cannot perceive -> the
-        reason.
+        `reasons_of_modalities` is what a model perceives, such as ("visual",) -> concept that it cannot
+        perceive, such as a voice -> the reason.
         """
-        name_of_spelling = spellings_of(self._words.codebook.concepts)
+        concept_of_spelling = spellings_of(self._words.codebook.concepts)
         n_answers: Counter[str] = Counter()  # reason -> number of answers
+        # A model's answers on one clip, at one place in the file, may be two spans: of its level and of its
+        # concepts. Either holds all questions of the clip, so that they are counted in the first alone.
         counted_places = set[str]()
         for answer in answers:
             if answer.where in counted_places:
                 continue
             counted_places.add(answer.where)
             reason_of_concept = reasons_of_modalities[answer.perceives]
-            for spelling in answer.probabilities("concept"):
-                concept = name_of_spelling.get(plain(spelling), "")
+            for spelling in answer.probabilities("concept"):  # of each concept that the model was asked about
+                concept = concept_of_spelling.get(plain(spelling), "")
                 if concept in reason_of_concept:
                     n_answers[reason_of_concept[concept]] += 1
         if n_answers:
@@ -369,12 +374,14 @@ class ToolSpans:
         list of MarkedSpan
             The spans of levels and of texts. A level's text may hold concepts besides the level.
         list of RawSpan
-            The spans of concepts alone. Their levels are other spans.
+            The spans of concepts alone. `_add_concepts_to_levels` adds them to the spans of levels that have
+            the same times.
         """
         account = file.account
         source = SOURCES[account.kind]
         marked: list[MarkedSpan] = []
         concepts: list[RawSpan] = []
+        ambiguous_levels = self._words.ambiguous_levels  # that are called as a concept, too
         ambiguous_texts = set[str]()
         for span in spans:
             role = self._role(source, span)
@@ -391,59 +398,69 @@ class ToolSpans:
                 labels = self._labels_on_tier_of_levels(file, span)
             else:
                 labels = self._labels_of(file, span, role)
+                is_also_concept = labels is not None and labels.level in ambiguous_levels
+                if is_also_concept:
+                    ambiguous_texts.add(span.text)  # only a tier of levels says which is meant
+
             if labels is None:  # a text that is no label
                 marked.append(MarkedSpan(span, self._movie(file, span), text=span.text))
-            elif not labels.level:
-                concepts.append(span)
-            else:
-                is_role_known = role == LEVELS
-                if not is_role_known and labels.level in self._words.ambiguous_levels:
-                    ambiguous_texts.add(span.text)
+            elif labels.level:
                 movie = self._movie(file, span)
                 marked.append(MarkedSpan(span, movie, labels.level, concepts=list(labels.concepts)))
+            else:
+                concepts.append(span)
         for text in sorted(ambiguous_texts):
             account.note(f"{text!r} is a level and a concept, read as the level: give --tier")
         return marked, concepts
 
     def _why_not_imported(self, file: SpanFile, span: RawSpan, role: str) -> str:
-        """Return why a span is left out because of its tier, or of a model's unknown level; else ""."""
+        """Return why a span is left out because of what its tier holds, or of its text; "" if it is imported.
+
+        A text on a tier of labels counts as read, so that its words are not reported as missing in the files
+        (`LabelWords.note_read`).
+        """
         if role == NOT_READ:
             tier = span.tier or SOURCES[file.account.kind].tier
             return f"on tier {tier!r}, which --tier does not name"
         words = self._words_of(file)
-        if role in DECLARABLE:
+        is_of_labels = role in DECLARABLE  # levels, concepts, or both
+        if is_of_labels:
             words.note_read(span.text)
             if words.is_explained_as_nothing(span.text):
                 return f"{span.text!r:.40} is no label, as --word says"
-        missing = self._what_it_says_is_missing(file, span, role)
+        missing = self._label_said_to_be_missing(file, span, role)
         if missing:
             return f"{span.text!r:.40} says that there is no {missing}"
+        # What people write for a level and is none is refused later; what a machine writes is left out.
         if role == LEVELS and file.account.kind == ANSWERS:
             labels = _labels_among_levels(words, span.text)
             if labels is None or not labels.level:
                 return f"{span.text!r:.40} is no level of codebook {self._words.codebook.name!r}"
         return ""
 
-    def _what_it_says_is_missing(self, file: SpanFile, span: RawSpan, role: str) -> str:
-        """Return what a span's text says that there is none of, such as `concept`; "" if it does not say so.
+    def _label_said_to_be_missing(self, file: SpanFile, span: RawSpan, role: str) -> str:
+        """Return which label a span's text, such as `none`, says that there is none of; "" for another text.
 
-        A model's answers may be no concept, which is an answer.
+        It is `level`, `concept`, or `label` on a tier of both. That no concept is there is an answer of a
+        machine, whose span is kept.
         """
         words = self._words_of(file)
-        has_no_level = words.is_no_level(span.text)
-        has_no_concept = words.is_no_concept(span.text) and file.account.kind != ANSWERS
-        if role == LEVELS and has_no_level:
+        says_no_level = words.is_no_level(span.text)
+        says_no_concept = words.is_no_concept(span.text) and file.account.kind != ANSWERS
+        if role == LEVELS and says_no_level:
             return "level"
-        if role == CONCEPTS and has_no_concept:
+        if role == CONCEPTS and says_no_concept:
             return "concept"
-        if role == LABELS and (has_no_level or has_no_concept):
-            return "label" if self._labels_of(file, span, role) is None else ""
+        if role == LABELS and (says_no_level or says_no_concept):
+            # A usual word for no concept, such as 0, may be a level of the codebook.
+            is_a_label = self._labels_of(file, span, role) is not None
+            return "" if is_a_label else "label"
         return ""
 
     def _labels_of(self, file: SpanFile, span: RawSpan, role: str) -> Labels | None:
         """Return the level and concepts that a span's text holds; None if it is no label of the codebook.
 
-        They are looked for in tiers of labels and in a model's answers, and are None elsewhere.
+        They are looked for in tiers of labels and in a machine's answers; on other tiers a text is no label.
         """
         words = self._words_of(file)
         if file.account.kind == ANSWERS:
@@ -453,7 +470,8 @@ class ToolSpans:
         labels = words.labels_of(span.text)
         if labels is not None:
             return labels
-        # What a tier of levels, or a table, reads as a level is one here too, as s of the level S.
+        # `labels_of` divides a text exactly as it is written. A whole text may still be a level in another
+        # spelling, as s is of the level S: tiers of levels and tables read it so, too.
         level = words.level_of(span.text)
         return Labels(level, ()) if level else None
 
@@ -464,28 +482,33 @@ class ToolSpans:
     def _labels_on_tier_of_levels(self, file: SpanFile, span: RawSpan) -> Labels:
         """Return the labels of a text on a tier of levels: its level, and the concepts that it lists beside.
 
-        They are what the same text in a table's column of levels says: concepts alone, where it names no
-        level. A text that is no label is returned as the level, which the codebook refuses later.
+        It is read as in a table's column of levels: a text may list concepts and no level. A text that is no
+        label is returned as if it were the level: the codebook refuses it when its clip is made, and names
+        its place.
         """
         labels = _labels_among_levels(self._words_of(file), span.text)
-        return Labels(span.text, ()) if labels is None else labels
+        if labels is None:
+            return Labels(level=span.text, concepts=())
+        return labels
 
     def _concepts_as_explained(self, file: SpanFile, span: RawSpan) -> list[str]:
         """Return the concepts that a text lists, or those that the person says its words stand for.
 
-        Words that the person explains as no label are left out.
+        A word that is no concept is returned as it is: the codebook refuses it when its clip is made. So it
+        is with a word that the person explains as a level.
         """
         words = self._words_of(file)
         explained_text = words.explained(span.text)
         if explained_text is not None and explained_text.concepts:
-            return list(explained_text.concepts)
+            return list(explained_text.concepts)  # the whole text is one word that the person explains
         concepts: list[str] = []
         for part in words.parts_of(span.text):
             explained_part = words.explained(part)
-            if explained_part is not None and not explained_part.level:
-                concepts += explained_part.concepts
+            is_explained_as_level = explained_part is not None and bool(explained_part.level)
+            if explained_part is not None and not is_explained_as_level:
+                concepts += explained_part.concepts  # none, if the person explains the word as no label
             elif not words.is_no_concept(part):
-                concepts.append(words.concept_of(part) or part)  # the codebook refuses what is no concept
+                concepts.append(words.concept_of(part) or part)
         return concepts
 
     def _movie(self, file: SpanFile, span: RawSpan) -> str:
@@ -495,16 +518,17 @@ class ToolSpans:
     def _add_concepts_to_levels(
         self, file: SpanFile, marked: Sequence[MarkedSpan], concepts: Sequence[RawSpan]
     ) -> list[MarkedSpan]:
-        """Add the spans of concepts to the spans of their levels.
+        """Add the concepts of spans to the spans of their levels, and return those that belong to no level.
 
         A span of concepts belongs to the levels that it names as its parents, else to those with the same
         film, times and annotator.
 
-        `marked` are spans of levels and texts. Concepts are added to them in place.
+        `marked` are spans of levels and texts: they are changed, as concepts are added to them. The file's
+        account counts each span of concepts that became a part of them, and notes the others.
 
         Returns
         -------
-        The spans of concepts that belong to no level.
+        The spans of concepts that belong to no level, which become clips of their own.
 
         Raises
         ------
@@ -517,7 +541,8 @@ class ToolSpans:
         finder = _LevelFinder(levels, self._annotator)
         names_of_spans = [self._concepts_as_explained(file, span) for span in concepts]
 
-        # Work is limited, as it grows with the square of the number of spans that have the same times.
+        # If n levels and n spans of concepts all have the same times, each of these is compared with, and
+        # added to, each of the levels: n x n steps. So the steps for each label are limited.
         n_labels = len(levels) + sum(map(len, names_of_spans))
         n_additions = 0  # of a concept to a level
         without_level = []
@@ -525,7 +550,8 @@ class ToolSpans:
             movie = self._movie(file, span)
             levels_of_span = finder.levels_of(span, movie)
             n_additions += len(levels_of_span) * len(names)
-            if finder.n_compared + n_additions > MAX_ADDITIONS * n_labels:
+            n_steps = finder.n_compared + n_additions
+            if n_steps > MAX_ADDITIONS * n_labels:
                 raise file.error(
                     f"{span.where}: very many levels and concepts have its times and annotator: which belong "
                     "together is unclear"
@@ -576,11 +602,11 @@ class ToolSpans:
         """
         span = mark.raw
         codebook = self._words.codebook
-        annotator = self._known_annotator(file, span)
+        annotator = self._annotator_or_refusal(file, span)
         id_without_number = slug(mark.movie)
         if annotator:
             id_without_number += f"-{slug(annotator)}"
-        named_video = span.cells.get("media", "")
+        video_in_file = span.cells.get("media", "")  # a path, or a name; "" if the file names none
         # The refusal of an unknown label advises the option --word, which has no effect on machines' answers.
         advises_word = file.account.kind != ANSWERS
         with error_context(f"{file.path}: {span.where}"):
@@ -593,7 +619,8 @@ class ToolSpans:
             return Clip(
                 clip_id=span.cells.get("clip_id") or self._ids.new(id_without_number, number),
                 movie=mark.movie,
-                video=self._films.files.stored_path_of_movie(named_video or mark.movie),
+                # The video is found by its name, else by that of the film.
+                video=self._films.files.stored_path_of_movie(video_in_file or mark.movie),
                 start_s=None if span.is_whole_file else span.start_s,
                 end_s=None if span.is_whole_file else span.end_s,
                 level=level,
@@ -602,7 +629,7 @@ class ToolSpans:
                 extras=extras,
             )
 
-    def _known_annotator(self, file: SpanFile, span: RawSpan) -> str:
+    def _annotator_or_refusal(self, file: SpanFile, span: RawSpan) -> str:
         """Return a span's annotator; "" if there is none and the kind of file does not need one.
 
         Raises
@@ -617,11 +644,11 @@ class ToolSpans:
             raise file.error(f"{span.where}: nobody's: {remedy}, or give --annotator")
         return annotator
 
-    def _why_repeated(self, file: SpanFile, mark: MarkedSpan, clip: Clip) -> str:
-        """Return why a clip is left out, if an earlier clip says the same of its span; "" if it is kept.
+    def _remember_or_why_repeated(self, file: SpanFile, mark: MarkedSpan, clip: Clip) -> str:
+        """Remember the first clip of a span; of a later one, return why it is left out, or "" if it is kept.
 
-        The first clip of a span is remembered. Clips with an id in their file are kept, and so is a text that
-        one file has twice.
+        It is left out if the first clip says the same. But clips with an id in their file are kept, as other
+        files name them by it; and so is a text that one file has twice.
 
         Raises
         ------
@@ -663,16 +690,16 @@ class ToolSpans:
         return f"the same as {earlier}"
 
     def _may_be_of_two_people(self, file: SpanFile, span: RawSpan, first: _FirstClip) -> bool:
-        """Return whether a span may be another person's than an equal one on another tier of its file.
+        """Return whether a span may be another person's than an equal one, `first`, on another tier.
 
-        It may if the file does not say who annotated it. Where the person names both the tiers and their
-        annotator, they are this annotator's.
+        Two people often have a tier each in one file. They may be two if neither the file nor the person
+        says who annotated. A person who names both the tiers and an annotator says that all are this one's.
         """
-        is_on_other_tier = without_annotator(first.tier) != without_annotator(span.tier)
-        names_annotator = bool(_annotator_of(span, default=""))
-        is_said_by_person = bool(file.reading.tiers) and bool(self._annotator)
-        is_somebodys = names_annotator or is_said_by_person
-        return first.file is file and is_on_other_tier and not is_somebodys
+        if first.file is not file or without_annotator(first.tier) == without_annotator(span.tier):
+            return False
+        does_file_say_who = bool(_annotator_of(span, default=""))
+        does_person_say_who = bool(file.reading.tiers) and bool(self._annotator)
+        return not does_file_say_who and not does_person_say_who
 
 
 def _labels_among_levels(words: LabelWords, text: str) -> Labels | None:
@@ -701,17 +728,15 @@ def _named(text: str, look_up: Callable[[str], str], *, advises_word: bool) -> s
 def _key_of_repetition(clip: Clip, *, has_level: bool) -> tuple[object, ...]:
     """Return a key that two clips share if one of them repeats or contradicts the other.
 
-    It holds the span and its annotator (`key_of_annotated_span`), and the kind of judgement, as a blind
-    judgement or a later decision may differ from others of the same span. A span has only one level, so that
-    two clips with levels share a key whether the levels agree or not. It may have several texts and sets of
-    concepts, so that the key of a clip without a level also holds these.
-
     `has_level` is whether a level is marked on the clip's span.
     """
+    # A blind judgement, or a decision in a ledger, may differ from others of the same span and annotator.
     kind_of_judgement = [clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON, DECISION)]
     key = (*key_of_annotated_span(clip), *kind_of_judgement)
     if has_level:
+        # A span has only one level: another one contradicts it, so that the level is no part of the key.
         return (*key, "level")
+    # A span may have several texts and sets of concepts: others contradict nothing.
     concepts = tuple(sorted(set(clip.concepts)))
     return (*key, clip.level, concepts, clip.extras.get("text", ""))
 
@@ -835,29 +860,28 @@ def _written_labels(clip: Clip) -> str:
     return ";".join(labels)
 
 
-def _absent_tiers(file: SpanFile, records: Iterable[RawSpan]) -> list[str]:
-    """Return a notice for each tier that the person names and that the file does not have.
+def _notices_on_absent_tiers(file: SpanFile, records: Iterable[RawSpan]) -> list[str]:
+    """Return a notice for each tier that the person names (`--tier`) and that the file does not have.
 
-    Names are compared without case and blanks. The person may name a tier with its annotator or without.
+    Names are compared without case and blanks (`tier_key`). The person may name a tier with its annotator or
+    without.
     """
     if file.account.kind == "eaf":
         return []  # the reader of ELAN's documents refuses such names itself
     default_tier = SOURCES[file.account.kind].tier  # of records that name no tier
-    tiers: dict[str, None] = {}  # each once, in order
-    for record in records:
-        # The option --tier has no effect on records whose role the file itself says.
-        if not record.role:
-            tiers[record.tier or default_tier] = None
-    if not tiers:
+    # The option --tier has no effect on records whose role the file itself says.
+    tiers = [record.tier or default_tier for record in records if not record.role]
+    different_tiers = list(dict.fromkeys(tiers))
+    if not different_tiers:
         return []
 
     named_tier_of_key = {tier_key(name): name for name in file.reading.tiers}
-    keys_in_file = {matching_key(tier, named_tier_of_key) for tier in tiers}
+    keys_in_file = {matching_key(tier, named_tier_of_key) for tier in different_tiers}
     notices = []
     for key in sorted(named_tier_of_key):
         if key not in keys_in_file:
             name = named_tier_of_key[key]
-            notices.append(f"no tier {name!r} is there{name_hint(name, tiers)}")
+            notices.append(f"no tier {name!r} is there{name_hint(name, different_tiers)}")
     return notices
 
 
@@ -879,23 +903,28 @@ def _notices_on_skipped_tiers(n_skipped: Counter[str]) -> Iterator[str]:
 def _doubtful_questions(answers: Sequence[Answered], words: LabelWords) -> Iterator[str]:
     """Yield notices on a model's questions that do not fit the codebook: unknown labels, missing concepts.
 
-    A question is `level:NAME` or `concept:NAME`. A concept is missing if a model was asked about others, but
-    no answer is about this one.
+    A question is `level:NAME` or `concept:NAME`. A concept of the codebook is missing if the file has
+    questions about concepts, but none about this one.
     """
     questions = sorted({question for answer in answers for question in answer.answers})
     yield from _notices_on_unknown_questions(questions, words)
 
     concept_of_spelling = spellings_of(words.codebook.concepts)
-    concepts_asked_about = set[str | None]()  # None for one that the codebook does not have
+    has_questions_about_concepts = False
+    concepts_asked_about = set[str]()
     for question in questions:
         kind, _, spelling = question.partition(":")
         if kind == "concept":
-            concepts_asked_about.add(concept_of_spelling.get(plain(spelling)))
-    if not concepts_asked_about:
+            has_questions_about_concepts = True
+            if plain(spelling) in concept_of_spelling:
+                concepts_asked_about.add(concept_of_spelling[plain(spelling)])
+    if not has_questions_about_concepts:
         return
     unasked = [name for name in words.codebook.concept_names if name not in concepts_asked_about]
+    # A concept that no model of the file perceives need not be asked about.
     modalities = sorted({name for answer in answers for name in answer.perceives})
-    yield from _notices_on_unasked_concepts(unasked, unperceived(words.codebook, modalities))
+    reason_of_unperceived = unperceived(words.codebook, modalities)
+    yield from _notices_on_unasked_concepts(unasked, reason_of_unperceived)
 
 
 def _notices_on_unknown_questions(questions: Iterable[str], words: LabelWords) -> Iterator[str]:

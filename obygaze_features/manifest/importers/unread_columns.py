@@ -81,20 +81,25 @@ class UnreadColumns:
         annotator
             The annotator's name from the person's option; "" if it is not given.
         """
+        # 1. What is given.
         self.file = file
         self.table = layout.table
         self.titles = layout.titles
-        self.known_words = words
         self.headings = file.reading.headings
         self.annotator = annotator
         self.cells = {column: readable_cells(self.table, column) for column in self.table.columns}
+        self.known_words = words
+
+        # 2. What follows from it: the guesses from the cells, the columns of marks from the guesses.
         self.words = self._words_with_guesses()
-        is_read = set(read)
-        unread = [column for column in self.table.columns if column not in is_read]
+        read_columns = set(read)
+        unread = [column for column in self.table.columns if column not in read_columns]
         self.remaining = [column for column in unread if not self._is_explained_as_no_label(column)]
         self.mark_columns = [name for name in self.remaining if is_of_marks(self.table, name, self.words)]
+
+        # 3. What is found out later. Facts on a column are cached, as several classes ask for them and a
+        # column may be long.
         self.proposal = Proposal()
-        # What is found out about a column is cached, as several classes ask for it and a column may be long.
         self._label_counts: dict[str, LabelCounts] = {}
         self._are_times: dict[str, bool] = {}
         self._lists: dict[str, list[list[str]]] = {}
@@ -125,17 +130,24 @@ class UnreadColumns:
     def propose(self, name: str, columns: Sequence[str], *, needed: str = "") -> None:
         """Propose to read columns of the table as a manifest's column, and remove them from `remaining`.
 
-        If rows lack their times, labels or films without these columns, `needed` describes them
-        (`Proposal.needed_unread`).
+        If rows lack their times, labels or films without these columns, `needed` describes them, and the
+        import is refused until the person names them (`Proposal.require`).
         """
         if needed:
-            self.proposal.needed_unread.append(needed)
+            self.proposal.require(needed)
         self.proposal.columns.setdefault(name, []).extend(columns)
         self.set_aside(columns)
 
     def set_aside(self, columns: Collection[str]) -> None:
         """Look for no further meaning in some columns."""
         self.remaining = [column for column in self.remaining if column not in columns]
+
+    def person_denies(self, name: str) -> bool:
+        """Return whether the person says that the table has no levels, or no concepts: `--column level=`.
+
+        Then no column is proposed as these, whatever its cells look like.
+        """
+        return self.headings.has_none_of(name)
 
     def has_column_for(self, *names: str) -> bool:
         """Return whether one of a manifest's columns is in the table, named by the person, or proposed."""

@@ -41,7 +41,7 @@ def with_minutes_as_typed(table: Table) -> Table:
     """
     time_columns = [name for name in (START, END, DURATION) if name in table.columns]
     of_whole_minutes = [name for name in time_columns if _has_whole_minutes_only(cells_of(table, name))]
-    typed_as_minutes = _columns_too_long(table, time_columns, of_whole_minutes)
+    typed_as_minutes = _columns_typed_as_minutes(table, of_whole_minutes)
     if typed_as_minutes:
         return _as_minutes_and_seconds(table, typed_as_minutes)
     for name in time_columns:
@@ -49,22 +49,20 @@ def with_minutes_as_typed(table: Table) -> Table:
     return table
 
 
-def _columns_too_long(
-    table: Table, time_columns: Sequence[str], of_whole_minutes: Sequence[str]
-) -> list[str]:
-    """Return the columns whose clocks cannot be hours and minutes, as spans or the film would be too long.
-
-    Read as h:mm, a duration of 1:30 is an hour and a half, and so is a span from 1:30 to 3:00; an end of
-    95:00 is in a film of four days. If the table has no ends, starts are judged as ends are.
+def _columns_typed_as_minutes(table: Table, of_whole_minutes: Sequence[str]) -> list[str]:
+    """Return the columns that were typed as m:ss, as read as h:mm:ss spans or the film would be too long.
 
     `of_whole_minutes` are the columns of times in which all clocks are whole minutes.
     """
+    # A duration of 1:30:00 would be an hour and a half. Starts and ends were typed as durations were.
     if DURATION in of_whole_minutes and median(_seconds(table, DURATION)) >= LONG_SPAN_S:
-        return list(of_whole_minutes)  # starts and ends were typed as durations were
+        return list(of_whole_minutes)
+    # So would a span from 1:30:00 to 3:00:00; and an end at 95:00:00 would be in a film of four days.
     has_both = START in of_whole_minutes and END in of_whole_minutes
     if has_both and (_has_long_spans(table) or _is_longer_than_films(table, END)):
         return [START, END]
-    has_only_starts = START in of_whole_minutes and END not in time_columns
+    # In a table without ends, starts tell how long the film is.
+    has_only_starts = START in of_whole_minutes and END not in table.columns
     if has_only_starts and _is_longer_than_films(table, START):
         return [START]
     return []
@@ -81,9 +79,9 @@ def _seconds(table: Table, name: str) -> list[float]:
 
 
 def _has_long_spans(table: Table) -> bool:
-    """Return whether spans last half an hour or more (median), read as hours and minutes.
+    """Return whether spans last half an hour or more (median); False if no row has both a start and an end.
 
-    False if no row has both a start and an end.
+    The clocks are read as the workbook keeps them: 1:30:00 as an hour and a half.
     """
     rows = [row for row in table.rows if row.cells[START].strip() and row.cells[END].strip()]
     if not rows:

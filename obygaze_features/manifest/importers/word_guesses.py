@@ -70,8 +70,12 @@ _EXPLAINED = re.compile(r"([^\W_]{1,4})\s*[=:]\s*([^,;|\n)\]]+)")
 def label_like(text: str, words: LabelWords) -> str:
     """Return the level or concept that a text names, ignoring a code in front or a remark; "" if none.
 
-    A code that is another label is none: who writes `EN-HN` names two levels, or a range of them. Nor is a
-    letter of an abbreviation: `n.s.` is not the level S. A remark that says no denies the label.
+    A text names no label if
+
+    - a code in front is another label: `EN-HN` names two levels, or a range of them;
+    - it ends with a word for no, which denies the label: `Body (no)`.
+
+    A letter of an abbreviation is no code: `n.s.` is not the level S.
 
     Examples
     --------
@@ -85,21 +89,24 @@ def label_like(text: str, words: LabelWords) -> str:
     if _ABBREVIATION.fullmatch(text.strip()):
         return _label_of("".join(text.replace(".", "").split()), words)
     label = _label_of(text.strip(), words)
-    if label or _is_denied(text):
+    if label:
         return label
-    # The whole text, without its brackets, without a code in front, and what its brackets hold.
-    forms = [text, bare_heading(text)]
+    if _is_denied(text):
+        return ""
+
+    # The text without its brackets; what is behind a code; what its brackets hold: the first label counts.
+    forms = [bare_heading(text)]
+    label_of_code = ""
     coded = _CODED.fullmatch(text.strip())
     if coded is not None:
+        label_of_code = _label_of(coded["code"], words)
         text_behind_code = coded["text"]
         forms += [text_behind_code, bare_heading(text_behind_code)]
     forms += _IN_BRACKETS.findall(text)
-    label_of_code = _label_of(coded["code"], words) if coded is not None else ""
-    for form in forms:
-        label = _label_of(form.strip(), words)
-        if label:
-            return label if label_of_code in {"", label} else ""
-    return ""
+    labels = [_label_of(form.strip(), words) for form in forms]
+    label = next(filter(None, labels), "")
+    is_code_another_label = label_of_code not in {"", label}
+    return "" if is_code_another_label else label
 
 
 def _label_of(text: str, words: LabelWords) -> str:
@@ -152,23 +159,24 @@ def explained_words(
     """Return the codes that a table explains itself: code -> level or concept.
 
     A code may be explained by two cells of a legend beside each other, `1` and `hard negative`, or in a text
-    such as `(0=EN, 1=HN)`. Of two explanations by cells the first counts; one in a text comes before them.
+    such as `(0=EN, 1=HN)`. A text says more surely which word explains which: wherever it stands, it counts
+    before cells. Of several cells the first counts, of several texts the last.
 
     `legend` are the rows of the workbook's other sheets, and the titles above the table.
     """
-    meanings: dict[str, str] = {}
+    label_of_code: dict[str, str] = {}
     for cells in legend:
         filled_cells = [cell.strip() for cell in cells if cell.strip()]
         for code, text in pairwise(filled_cells):
             label = label_like(text, words)
-            is_short = len(code) <= LONGEST_CODE
-            if label and is_short and not _label_of(code, words):
-                meanings.setdefault(code, label)
+            may_be_code = len(code) <= LONGEST_CODE and not _label_of(code, words)
+            if label and may_be_code:
+                label_of_code.setdefault(code, label)  # keeps what a cell or a text said before
         for cell in filled_cells:
-            meanings |= _meanings_in_text(cell, words)
+            label_of_code |= _meanings_in_text(cell, words)  # replaces it
     for heading in headings:
-        meanings |= _meanings_in_text(heading, words)
-    return meanings
+        label_of_code |= _meanings_in_text(heading, words)
+    return label_of_code
 
 
 def _meanings_in_text(text: str, words: LabelWords) -> dict[str, str]:
@@ -186,31 +194,35 @@ def explained_otherwise(
 ) -> dict[str, str]:
     """Return the codes of labels that a table explains as another label: code -> that other label.
 
-    In a table with `(S=hard negative)` the letter S is HN, and not the level S of the codebook. A level that
-    is explained by a word for a concept, as in `S | objectifying (body)`, keeps its meaning. In cells beside
-    each other, a code is explained where the labels of the row are pairs of a code and its explanation
-    (`_pairs_of_legend`), and the code is in no other cell: else they may be the labels of two annotators.
+    In a table with `(S=hard negative)` the letter S is HN, and not the level S of the codebook. The
+    explanation may be in a text, as here, or in two cells of a legend beside each other.
 
     `legend` are the rows of the workbook's other sheets, and the titles above the table.
     """
     rows = [[cell.strip() for cell in cells if cell.strip()] for cells in legend]
-    n_cells = Counter(cell for cells in rows for cell in cells)
+    n_cells_with = Counter(cell for cells in rows for cell in cells)
     explanations: list[tuple[str, str]] = []  # of a code and what it means
     for cells in rows:
-        explanations += [(code, text) for code, text in _pairs_of_legend(cells, words) if n_cells[code] == 1]
+        for code, text in _pairs_of_legend(cells, words):
+            # If the code comes again, the pairs may be the labels that two annotators gave.
+            if n_cells_with[code] == 1:
+                explanations.append((code, text))
         for cell in cells:
             explanations += _EXPLAINED.findall(cell)
     for heading in headings:
         explanations += _EXPLAINED.findall(heading)
 
-    others = {}
+    label_of_code = {}
     for code, text in explanations:
         label = label_like(text, words)
+        # A level that is explained by a concept, as in `S | objectifying (body)`, keeps its meaning. So a
+        # code is looked up only among the labels of the kind that the explanation is of.
         is_level = label in words.codebook.level_names
-        label_of_code = words.level_of(code) if is_level else words.concept_of(code)
-        if label and len(code) <= LONGEST_LABEL_CODE and label_of_code not in {"", label}:
-            others[code] = label
-    return others
+        label_in_codebook = words.level_of(code) if is_level else words.concept_of(code)
+        is_another_label = label_in_codebook not in {"", label}
+        if label and is_another_label and len(code) <= LONGEST_LABEL_CODE:
+            label_of_code[code] = label
+    return label_of_code
 
 
 def _pairs_of_legend(cells: Sequence[str], words: LabelWords) -> list[tuple[str, str]]:
@@ -219,18 +231,24 @@ def _pairs_of_legend(cells: Sequence[str], words: LabelWords) -> list[tuple[str,
     There are none if the cells that are labels are anything but a code, its explanation, the next code and so
     on: `EN | HN | NS | Sure` lists the labels, and `Easy negative | EN` explains a code behind its meaning.
     """
-    names = {*words.codebook.level_names, *words.codebook.concept_names}
+    names_of_labels = {*words.codebook.level_names, *words.codebook.concept_names}
     places = [place for place, cell in enumerate(cells) if label_like(cell, words)]
+    has_label_alone = len(places) % 2 == 1
+    if has_label_alone:
+        return []
+    places_of_codes = places[::2]  # the first, third, ... of the labels
+    places_of_texts = places[1::2]
     pairs = []
-    for place, place_of_text in zip(places[::2], places[1::2], strict=False):
-        code, text = cells[place], cells[place_of_text]
+    for place_of_code, place_of_text in zip(places_of_codes, places_of_texts, strict=True):
+        code = cells[place_of_code]
+        text = cells[place_of_text]
         is_code = len(code) <= LONGEST_LABEL_CODE
-        is_pair = is_code and place_of_text == place + 1 and text not in names
-        if not is_pair:
+        are_neighbours = place_of_text == place_of_code + 1
+        is_explanation = text not in names_of_labels  # but a title, such as `hard negative`
+        if not (is_code and are_neighbours and is_explanation):
             return []
         pairs.append((code, text))
-    has_label_alone = len(places) % 2 == 1
-    return [] if has_label_alone else pairs
+    return pairs
 
 
 # --- lists
@@ -239,8 +257,8 @@ def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
     """Split the cells of a column into the words that they list.
 
     A cell is first split into parts, at semicolons, line breaks and commas (`_divided_cell`). A part may have
-    other signs, such as `+`, which separate words or belong to one word. They separate words if each piece
-    between them is in the column more than once:
+    other signs, such as `+`, which separate words or belong to one word: they divide it into pieces. They
+    separate words if each piece is in the column more than once:
 
     - the cells `look+body`, `body`, `look`: the first one lists two words;
     - the cells `look+body`, `look`: the first one is a single word, as `body` is nowhere else.

@@ -43,21 +43,32 @@ class _UnknownWords(NamedTuple):
 
 
 class WordProposals:
-    """Proposes which label each word means that the codebook does not have, so that a table can be read."""
+    """Proposes which label each word means that the codebook does not have, so that a table can be read.
+
+    Its methods write into the proposal (`UnreadColumns.proposal`): meanings of words, what must be read, so
+    that the import is refused (`Proposal.require`), and what a person should say or check (`Proposal.ask`).
+    """
 
     def __init__(self, unread: UnreadColumns) -> None:
         """Keep what is known of the table's columns; see `UnreadColumns`."""
         self._unread = unread
         self._table = unread.table
+        self._headings = unread.headings  # that the person's options name
+        self._cells = unread.cells  # column -> its cells that are neither empty nor errors
+        # A word is unknown if it is not among the known ones, by which the table would be read. What it is
+        # proposed to mean is looked up in the words with translations and guesses.
         self._known_words = unread.known_words
-        self._headings = unread.headings
-        self._cells = unread.cells
-        self._words = unread.words
+        self._words_with_guesses = unread.words
         self._proposal = unread.proposal
+        # Few words in columns that are read anyway, which are proposed only beside something else.
         self._held_back: list[_UnknownWords] = []
 
     def propose_meanings(self) -> None:
-        """Propose which label each unknown word means, in columns of labels and in headings of marks."""
+        """Propose which label each unknown word means, in columns of labels and in headings of marks.
+
+        The last two steps depend on the others: few unknown words (`_propose_words`), and a spreadsheet's
+        errors such as `#N/A`, are proposed only if the table is refused anyway.
+        """
         self._propose_labels_of_headings()
         self._propose_codes_explained_otherwise()
         self._propose_unknown_levels()
@@ -66,53 +77,64 @@ class WordProposals:
         self._propose_errors_as_no_label()
 
     def _propose_labels_of_headings(self) -> None:
-        """Propose a label for each heading of a column of marks that is no label of the codebook."""
+        """Propose a label for each heading of a column of marks that is no label of the codebook.
+
+        The marks of a row say yes or no to this label. A heading without a guess is left to the person.
+        """
         headings = [*self._headings_of_shared_marks(), *self._headings_of_annotators_marks()]
         for heading in headings:
             is_known = bool(label_of_heading(heading, self._known_words))
             if heading and not is_known:
-                guess = label_of_heading(heading, self._words)
+                guess = label_of_heading(heading, self._words_with_guesses)
                 self._proposal.words[heading] = guess or UNKNOWN_LABEL
 
     def _headings_of_shared_marks(self) -> list[str]:
         """Return the headings of proposed columns of marks that belong to no single annotator."""
         level_columns = self._proposal.columns.get("level", ())
-        columns = [column for column in level_columns if label_of_heading(column, self._words)]
+        columns = [column for column in level_columns if label_of_heading(column, self._words_with_guesses)]
         columns += self._proposal.columns.get("concepts", ())
         return [column for column in columns if are_marks(self._cells[column])]
 
     def _headings_of_annotators_marks(self) -> list[str]:
-        """Return the headings of columns of marks of one annotator each, without the annotator's name."""
+        """Return the headings of annotators' own columns of marks, without the name: `look` of `AB look`."""
         headings = []
         for annotator in self._proposal.annotators_with_columns:
-            for column in label_columns_of(annotator, self._table.columns, self._words):
+            for column in label_columns_of(annotator, self._table.columns, self._words_with_guesses):
                 heading = without_name(annotator, column)
-                if label_of_heading(heading, self._words) and are_marks(self._cells[column]):
+                is_label = bool(label_of_heading(heading, self._words_with_guesses))
+                if is_label and are_marks(self._cells[column]):
                     headings.append(heading)
         return headings
 
     def _propose_codes_explained_otherwise(self) -> None:
-        """Propose what the table itself says of a code that is another label in the codebook, as S for HN.
+        """Propose the meaning of codes that the table's legend explains otherwise than the codebook.
 
-        Read by the codebook it would be wrong without a word, so that the person has to say which holds.
+        If the legend says that S is easy negative, while the codebook has a level S, the table would be read
+        wrongly without anybody noticing. So it is refused, and the person has to say which of both holds.
         """
         legend = [*self._unread.titles, *legend_rows(self._unread.file.other_sheets)]
-        label_of_code = explained_otherwise(legend, self._table.columns, self._known_words)
+        label_in_legend = explained_otherwise(legend, self._table.columns, self._known_words)
+        if not label_in_legend:
+            return
         words_used = set[str]()
-        for cell in self._cells_of_labels() if label_of_code else ():
-            words_used.update((cell, *self._known_words.parts_of(cell)))
-        explained_by_table = {}
-        options = []  # that read the codes by the codebook all the same
-        for code, label in label_of_code.items():
-            if code in words_used and self._known_words.explained(code) is None:
-                explained_by_table[code] = label
-                own_label = self._known_words.level_of(code) or self._known_words.concept_of(code)
-                options.append(f"--word {shlex.quote(f'{code}={own_label}')}")
-        if explained_by_table:
-            self._proposal.words |= explained_by_table
-            shown = _shown_labels(explained_by_table)
-            self._proposal.needed_unread.append(f"labels that it explains as others ({shown})")
-            self._proposal.doubts.append(f"if they are those of the codebook, give {' '.join(options)}")
+        for cell in self._cells_of_labels():
+            words_used.add(cell)
+            words_used.update(self._known_words.parts_of(cell))
+        label_of_code = {}  # of the codes that the table uses, and that no option of the person explains
+        for code in label_in_legend:
+            is_explained_by_person = self._known_words.explained(code) is not None
+            if code in words_used and not is_explained_by_person:
+                label_of_code[code] = label_in_legend[code]
+        if not label_of_code:
+            return
+
+        options_for_codebook = []  # that would read the codes by the codebook
+        for code in label_of_code:
+            label_in_codebook = self._known_words.level_of(code) or self._known_words.concept_of(code)
+            options_for_codebook.append(f"--word {shlex.quote(f'{code}={label_in_codebook}')}")
+        self._proposal.words |= label_of_code
+        self._proposal.require(f"labels that it explains as others ({_shown_labels(label_of_code)})")
+        self._proposal.ask(f"if they are those of the codebook, give {' '.join(options_for_codebook)}")
 
     def _cells_of_labels(self) -> list[str]:
         """Return the different cells of all columns of levels and concepts, except columns of marks."""
@@ -123,60 +145,69 @@ class WordProposals:
         return list(cells)
 
     def _propose_unknown_levels(self) -> None:
-        """Propose a level for each unknown word in columns of levels; numbers count from low to high."""
+        """Propose a level for each unknown word in columns of levels; numbers count from low to high.
+
+        2.0 and 2 are one word (`without_zeros`), as programs add decimals to columns of numbers.
+        """
         cells = self._cells_of_levels()
         unknown_cells = [cell for cell in cells if not self._is_known(cell)]
         if not unknown_cells:
             return
-        n_rows_of_unknown = Counter(without_zeros(cell) for cell in unknown_cells)
+        n_rows_of_word = Counter(without_zeros(cell) for cell in unknown_cells)
 
-        # Numbers count from low to high only if nothing else says what they mean: neither levels in words
-        # beside them, nor a legend that explains all of them. If a legend explains some of them, they may
-        # count from high to low.
-        explained_levels = {text: self._words.level_of(text) for text in n_rows_of_unknown}
-        are_all_explained = all(explained_levels.values())
-        numbers = self._numbers_to_explain(cells, unknown_cells)
-        level_of_number = self._levels_by_number(numbers, explained_levels)
-        if level_of_number and not are_all_explained:
-            self._propose_numbers(level_of_number, sorted(numbers))
-            return
+        # Where a legend explains all words, it says enough, also of numbers.
+        level_in_legend = {word: self._words_with_guesses.level_of(word) for word in n_rows_of_word}
+        are_all_explained = all(level_in_legend.values())
+        if not are_all_explained:
+            numbers = self._numbers_to_explain(cells, unknown_cells)
+            level_of_number = self._levels_by_number(numbers, level_in_legend)
+            if level_of_number:
+                self._propose_numbers(level_of_number, sorted(numbers))
+                return
 
+        # Else they are proposed one by one.
         is_proposed = bool(self._proposal.columns.get("level") or self._proposal.annotators_with_columns)
-        self._propose_words(self._unknown_words_of_levels(n_rows_of_unknown), is_proposed=is_proposed)
+        self._propose_words(self._unknown_words_of_levels(n_rows_of_word), is_proposed=is_proposed)
 
-    def _levels_by_number(self, numbers: Sequence[str], explained: Mapping[str, str]) -> dict[str, str]:
-        """Return number -> level, in the order of the levels that fits what the table explains; else {}.
+    def _levels_by_number(self, numbers: Sequence[str], level_in_legend: Mapping[str, str]) -> dict[str, str]:
+        """Return number -> level; {} if the numbers cannot count the levels.
 
-        `explained` is number -> the level that a legend of the table says it is; "" if none does.
+        They count the levels from low to high; but from high to low if a legend of the table explains some
+        of them so. With the levels EN, HN and S, 1 is EN, unless the legend says `1 = S`.
+
+        `level_in_legend` is number -> the level that the legend says it is; "" if it says nothing of it.
         """
-        level_names = self._words.codebook.level_names
-        for names in (level_names, level_names[::-1]):
-            level_of_number = levels_by_number(numbers, names)
-            contradicted = [
-                number
+        from_low_to_high = self._known_words.codebook.level_names
+        from_high_to_low = from_low_to_high[::-1]
+        for level_names in (from_low_to_high, from_high_to_low):
+            level_of_number = levels_by_number(numbers, level_names)
+            contradicts_legend = any(
+                level_in_legend.get(number, "") not in {"", level}
                 for number, level in level_of_number.items()
-                if explained.get(number, "") not in {"", level}
-            ]
-            if level_of_number and not contradicted:
+            )
+            if level_of_number and not contradicts_legend:
                 return level_of_number
         return {}
 
     def _numbers_to_explain(self, cells: Sequence[str], unknown_cells: Sequence[str]) -> list[str]:
-        """Return the different cells of columns of levels, if they may be numbers from low to high; else [].
+        """Return the different cells of columns of levels, if they may be numbers that count levels; else [].
 
-        They may be if no cell is a known level. They may be, too, if the codebook's own levels are numbers:
-        where these are 0, 1 and 2, and the table has 1, 2 and 3, the scale of the table may begin at 1, and
-        its 1 be the level 0. A number that the person explains is known.
+        That no cell is a known level is enough for that; whether they are numbers, `levels_by_number` tells.
+        Known levels beside them show what the scale is, and that other numbers are mistyped. But if the
+        codebook's own levels are numbers, such as 0, 1 and 2, and the table has 1, 2 and 3, the scale of the
+        table may begin at 1, and its 1 be the level 0: then known numbers prove nothing, unless the person
+        explains one.
 
         `unknown_cells` are those of the cells that are no levels.
         """
         words = self._known_words
         texts = [without_zeros(cell) for cell in cells if not words.is_no_level(cell)]
         known_texts = set(texts) - {without_zeros(cell) for cell in unknown_cells}
-        is_explained = any(words.explained(text) is not None for text in known_texts)
-        levels_are_numbers = whole_numbers(words.codebook.level_names) is not None
-        if known_texts and (is_explained or not levels_are_numbers):
-            return []
+        if known_texts:
+            does_person_explain_one = any(words.explained(text) is not None for text in known_texts)
+            are_levels_numbers = whole_numbers(words.codebook.level_names) is not None
+            if does_person_explain_one or not are_levels_numbers:
+                return []
         return list(dict.fromkeys(texts))
 
     def _cells_of_levels(self) -> list[str]:
@@ -195,43 +226,56 @@ class WordProposals:
     def _propose_numbers(self, level_of_number: Mapping[str, str], numbers: Sequence[str]) -> None:
         """Propose numbers as levels, and ask the person whether they count from low to high."""
         self._proposal.words |= level_of_number
-        self._proposal.needed_unread.append(f"levels as numbers ({', '.join(numbers)})")
+        self._proposal.require(f"levels as numbers ({', '.join(numbers)})")
         meanings = [f"{number} is {level}" for number, level in level_of_number.items()]
         # A condition of the proposal: "if 0 is EN and 3 is S".
-        self._proposal.doubts.append(f"if {meanings[0]} and {meanings[-1]}; else change --word")
+        self._proposal.ask(f"if {meanings[0]} and {meanings[-1]}; else change --word")
 
-    def _unknown_words_of_levels(self, cells: Mapping[str, int]) -> Counter[str]:
+    def _unknown_words_of_levels(self, n_rows_of_cell: Mapping[str, int]) -> Counter[str]:
         """Count the unknown words of cells of levels, which may list concepts too.
 
-        `cells` is unknown cell -> its number of rows.
+        A cell that lists labels, such as `S; Kuss`, is divided, and only its unknown words count: `Kuss`. Any
+        other cell is one word.
+
+        Parameters
+        ----------
+        n_rows_of_cell
+            Unknown cell -> its number of rows.
 
         Returns
         -------
         Unknown word -> its number of rows.
         """
+        words = self._words_with_guesses
         n_rows_of_word = Counter[str]()
-        for text, n_rows in cells.items():
-            lists_labels = not self._words.level_of(text) and self._words.labels_of(text) is not None
+        for cell, n_rows in n_rows_of_cell.items():
+            is_one_level = bool(words.level_of(cell))
+            lists_labels = not is_one_level and words.labels_of(cell) is not None
             if not lists_labels:
-                n_rows_of_word[text] += n_rows  # a single word, known by a guess or not at all
+                n_rows_of_word[cell] += n_rows
                 continue
-            for part in self._words.parts_of(text):
-                if not self._known_words.level_of(part) and not self._known_words.concept_of(part):
+            for part in words.parts_of(cell):
+                is_known = self._known_words.level_of(part) or self._known_words.concept_of(part)
+                if not is_known:
                     n_rows_of_word[part] += n_rows
         return n_rows_of_word
 
     def _propose_unknown_concepts(self) -> None:
-        """Propose a concept for each unknown word in columns of concepts; yes or no below a concept."""
-        n_rows_of_word = Counter[str]()
-        n_rows_of_answer = Counter[str]()
+        """Propose what each unknown word in columns of concepts means: a concept, or yes or no.
+
+        It is yes or no in a column that answers whether the concept in its heading is there. In a column of
+        usual marks, such as x, an unknown cell is rather a concept or a remark.
+        """
+        n_rows_of_word = Counter[str]()  # of words that may be concepts
+        n_rows_of_answer = Counter[str]()  # of words that may be yes or no
         for column in self._columns_of_concepts():
-            has_marks = is_of_marks(self._table, column, self._words) or self._unread.has_yes_and_no(column)
-            if abbreviate_yes_and_no(self._cells[column]):
+            has_abbreviated_answers = abbreviate_yes_and_no(self._cells[column])
+            has_marks_of_label = is_of_marks(self._table, column, self._words_with_guesses)
+            has_marks = has_marks_of_label or self._unread.has_yes_and_no(column)
+            if has_abbreviated_answers or (not has_marks and self._may_answer(column)):
                 n_rows_of_answer.update(self._unknown_marks(column))
             elif has_marks:
                 n_rows_of_word.update(self._unknown_marks(column))
-            elif self._may_answer(column):
-                n_rows_of_answer.update(self._unknown_marks(column))
             else:
                 n_rows_of_word.update(self._unknown_concepts(column))
         is_proposed = bool(self._proposal.columns.get("concepts") or self._proposal.annotators_with_columns)
@@ -239,15 +283,17 @@ class WordProposals:
         self._propose_words(n_rows_of_word, is_proposed=is_proposed, may_be_levels=False)
 
     def _may_answer(self, column: str) -> bool:
-        """Return whether the cells below a concept's heading may say in other words whether it is there.
+        """Return whether a column's cells may be other words for yes and no, such as `seen` and `not seen`.
 
-        They may if they are few different words, and none is a concept, by the codebook or by a guess.
+        They may if the heading is a concept of the codebook, which they say is there or not, and if they are
+        at most `MAX_ANSWERS` different words, of which none is a concept, by the codebook or by a guess.
         """
         label = label_of_heading(column, self._known_words)
-        if label not in self._known_words.codebook.concept_names:
+        is_headed_by_concept = label in self._known_words.codebook.concept_names
+        if not is_headed_by_concept:
             return False
         different_cells = set(self._cells[column])
-        has_concepts = any(self._words.concept_of(cell) for cell in different_cells)
+        has_concepts = any(self._words_with_guesses.concept_of(cell) for cell in different_cells)
         return len(different_cells) <= MAX_ANSWERS and not has_concepts
 
     def _propose_answers(self, answers: Counter[str]) -> None:
@@ -261,12 +307,12 @@ class WordProposals:
         meanings = {word: abbreviated_mark(word) or UNKNOWN_ANSWER for word in words}
         self._proposal.words |= meanings
         shown = _shown_words(answers, words)
-        self._proposal.needed_unread.append(f"words below concepts that may say yes and no ({shown})")
+        self._proposal.require(f"words below concepts that may say yes and no ({shown})")
         guesses = {word: meaning for word, meaning in meanings.items() if meaning != UNKNOWN_ANSWER}
         if guesses:
-            self._proposal.doubts.append(f"abbreviated: {_shown_labels(guesses)}; else change --word")
+            self._proposal.ask(f"abbreviated: {_shown_labels(guesses)}; else change --word")
         if len(guesses) < len(words):
-            self._proposal.doubts.append(
+            self._proposal.ask(
                 f"in place of {UNKNOWN_ANSWER} type yes if the word says that the concept is there, no if "
                 "it says that it is not, nothing if it says neither"
             )
@@ -278,7 +324,7 @@ class WordProposals:
         """
         read_columns = self._unread.named_columns("concepts")
         if not read_columns and "concepts" in self._table.columns:
-            person_says_none = self._headings.has_none_of("concepts")
+            person_says_none = self._unread.person_denies("concepts")
             read_columns = [] if person_says_none else ["concepts"]
         proposed_columns = self._proposal.columns.get("concepts", ())
         return [*proposed_columns, *read_columns, *self._columns_of_annotators("concepts")]
@@ -306,15 +352,17 @@ class WordProposals:
         return [word for word in listed_words if not (words.concept_of(word) or words.is_no_concept(word))]
 
     def _columns_of_annotators(self, role: str) -> list[str]:
-        """Return the columns that each belong to one annotator and hold levels, or concepts, and no marks.
+        """Return annotators' own columns that hold levels, or concepts, as cells and not as marks.
 
-        `role` is `level` or `concepts`.
+        The annotators are those who are proposed to have columns of their own, and those whom the person's
+        option says to have them (`--wide`). `role` is `level` or `concepts`.
         """
         columns = []
-        for name in (*self._proposal.annotators_with_columns, *self._headings.wide):
-            for column in label_columns_of(name, self._table.columns, self._words):
-                heading = without_name(name, column)
-                if role_of_heading(heading) == role and not label_of_heading(heading, self._words):
+        for annotator in (*self._proposal.annotators_with_columns, *self._headings.wide):
+            for column in label_columns_of(annotator, self._table.columns, self._words_with_guesses):
+                heading = without_name(annotator, column)
+                has_marks = bool(label_of_heading(heading, self._words_with_guesses))  # of the label in it
+                if role_of_heading(heading) == role and not has_marks:
                     columns.append(column)
         return columns
 
@@ -326,9 +374,10 @@ class WordProposals:
         words
             Unknown word -> its number of rows.
         is_proposed
-            Whether a column with these words is only proposed. If all their columns are read anyway, nothing
-            is proposed for a few words, as the errors of their rows say the same. They are held back, as the
-            person may have to be asked about something else in the table.
+            Whether a column with these words is only proposed, so that the table is refused, and the person
+            is asked about the words in the same step. If all their columns are read anyway, a few words
+            need no proposal: reading their rows refuses them. They are held back
+            (`_propose_what_was_held_back`).
         may_be_levels
             Whether the words may be levels. A level is refused in a column of concepts.
         """
@@ -336,8 +385,9 @@ class WordProposals:
             return
         texts = [text for text, _ in words.most_common()]
         translations = self._translations(texts, may_be_levels=may_be_levels)
-        has_proposal = is_proposed or bool(self._proposal.needed_unread) or bool(translations)
-        if not has_proposal and words.total() <= SHOWN_PROBLEMS:
+        will_be_refused = is_proposed or self._proposal.is_import_refused or bool(translations)
+        can_errors_show_all = words.total() <= SHOWN_PROBLEMS
+        if not will_be_refused and can_errors_show_all:
             self._held_back.append(_UnknownWords(words, may_be_levels))
             return
 
@@ -349,98 +399,108 @@ class WordProposals:
 
         if translations:
             shown = _shown_labels(translations)
-            self._proposal.doubts.append(f"translated, or explained by the table: {shown}")
+            self._proposal.ask(f"translated, or explained by the table: {shown}")
         if corrections:
             shown = _shown_labels(corrections)
-            self._proposal.doubts.append(f"mistyped, it seems: {shown}; else change --word")
+            self._proposal.ask(f"mistyped, it seems: {shown}; else change --word")
         unexplained = [text for text in texts if text not in label_of_word]
         if unexplained:
             self._ask_for_words(words, unexplained)
-        elif not self._proposal.needed_unread:
-            self._proposal.needed_unread.append(f"labels in other words ({_shown_words(words, texts)})")
+        elif not self._proposal.is_import_refused:
+            self._proposal.require(f"labels in other words ({_shown_words(words, texts)})")
 
     def _propose_what_was_held_back(self) -> None:
-        """Propose a label for each of the few words that were held back, if anything else is asked about.
+        """Propose a label for each of the few words that were held back, if the table is refused anyway.
 
-        Their rows have no errors then, as the table is refused with the question: all is asked in one step.
+        It is refused before its rows are read, whose errors would name these words. So all is asked in one
+        step.
         """
-        if not self._proposal.needed_unread:
+        if not self._proposal.is_import_refused:
             return
         for held_back in self._held_back:
+            # As if their columns were proposed, so that they are not held back again.
             self._propose_words(held_back.words, is_proposed=True, may_be_levels=held_back.may_be_levels)
 
     def _translations(self, texts: Sequence[str], *, may_be_levels: bool) -> dict[str, str]:
         """Return word -> label, of the words that are translations of labels or that the table explains."""
         label_of_word = {}
         for text in texts:
-            level = self._words.level_of(text) if may_be_levels else ""
-            label = level or self._words.concept_of(text)
+            level = self._words_with_guesses.level_of(text) if may_be_levels else ""
+            label = level or self._words_with_guesses.concept_of(text)
             if label:
                 label_of_word[text] = label
         return label_of_word
 
     def _corrections(self, texts: Sequence[str], *, may_be_levels: bool) -> dict[str, str]:
-        """Return word -> label, of words spelled nearly like a label; only the first are compared."""
+        """Return word -> the label that it is a slip of, as `Bodi` is of Body; only the first are compared.
+
+        Words that say that somebody was not sure, such as `S?`, are no slips.
+        """
+        words = self._words_with_guesses
         label_of_word = {}
         for text in texts[:MAX_COMPARED]:
-            label = "" if has_doubt(text, self._words.codebook.spellings) else label_near(text, self._words)
-            is_possible = may_be_levels or label in self._words.codebook.concept_names
+            if has_doubt(text, words.codebook.spellings):
+                continue
+            label = label_near(text, words)
+            is_possible = may_be_levels or label in words.codebook.concept_names
             if label and is_possible:
                 label_of_word[text] = label
         return label_of_word
 
-    def _ask_for_words(self, words: Mapping[str, int], unexplained: Sequence[str]) -> None:
-        """Add to the proposal that the person has to say what some words mean; the import is refused then.
+    def _ask_for_words(self, n_rows_of_word: Mapping[str, int], unexplained: Sequence[str]) -> None:
+        """Ask the person, in the proposal, what some words mean; the import is refused with this question.
 
-        `words` is unknown word -> its number of rows, and `unexplained` are those that are like no label.
+        The options have `UNKNOWN_LABEL` for these words already. `n_rows_of_word` is unknown word -> its
+        number of rows, and `unexplained` are those that are like no label.
         """
-        codebook = self._words.codebook
-        shown = _shown_words(words, unexplained)
-        self._proposal.needed_unread.append(
-            f"words that the codebook {codebook.name!r} does not have ({shown})"
-        )
+        codebook = self._known_words.codebook
+        shown = _shown_words(n_rows_of_word, unexplained)
+        self._proposal.require(f"words that the codebook {codebook.name!r} does not have ({shown})")
         labels = ", ".join([*codebook.level_names, *codebook.concept_names])
         doubt = (
             f"in place of {UNKNOWN_LABEL} type which level or concept a word is ({labels}), "
             "nothing where it is none; or make a codebook of the table's words with `obygaze codebook guess`"
         )
         if doubt not in self._proposal.doubts:
-            self._proposal.doubts.append(doubt)
+            self._proposal.ask(doubt)
 
     def _propose_errors_as_no_label(self) -> None:
         """Propose to read a spreadsheet's errors, such as `#N/A`, in columns of labels as no label.
 
-        They are proposed only beside something else that must be read: alone, the errors of their rows say
-        enough.
+        They are proposed only if the table is refused for something else. Alone they need no proposal, as
+        reading their rows refuses them.
         """
-        if not self._proposal.needed_unread:
+        if not self._proposal.is_import_refused:
             return
-        for cell, place in self._first_places_of_errors().items():
-            self._proposal.words[cell] = ""
-            self._proposal.doubts.append(f"{place}: {cell!r} cannot be read, and is taken as no label")
+        for error_value, place in self._first_places_of_errors().items():
+            self._proposal.words[error_value] = ""  # no label
+            self._proposal.ask(f"{place}: {error_value!r} cannot be read, and is taken as no label")
 
     def _first_places_of_errors(self) -> dict[str, str]:
-        """Return each spreadsheet's error in columns of labels -> the line and column where it is first."""
-        columns = {
-            *self._columns_with_labels(),
+        """Return error value -> the line and column where it is first, of all columns of labels.
+
+        An error value is what a spreadsheet writes into a cell that it cannot compute: `#N/A`, `#REF!`.
+        """
+        columns_of_labels = {
+            *self._proposed_columns_of_labels(),
             *self._unread.read_levels(),
             *self._unread.named_columns("concepts"),
         }
-        places: dict[str, str] = {}
+        first_places: dict[str, str] = {}
         for row in self._table.rows:
-            for column in sorted(columns):
+            for column in sorted(columns_of_labels):
                 cell = row.cells[column].strip()
                 if is_unreadable(cell):
-                    places.setdefault(cell, f"line {row.line}, column {column}")
-        return places
+                    first_places.setdefault(cell, f"line {row.line}, column {column}")
+        return first_places
 
-    def _columns_with_labels(self) -> list[str]:
+    def _proposed_columns_of_labels(self) -> list[str]:
         """Return the proposed columns of labels: of all annotators, and of each one."""
         columns: list[str] = []
         for role in LABEL_COLUMNS:
             columns += self._proposal.columns.get(role, ())
         for annotator in self._proposal.annotators_with_columns:
-            columns += label_columns_of(annotator, self._table.columns, self._words)
+            columns += label_columns_of(annotator, self._table.columns, self._words_with_guesses)
         return columns
 
     def _is_known(self, cell: str) -> bool:

@@ -311,29 +311,31 @@ def _perceives(value: Any, location: str) -> tuple[str, ...]:
 
 
 def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
-    """Read the answers to all questions on a clip; the first one that is unclear is the reason.
+    """Read a machine's answers to all questions on a clip, and why they cannot be used if one is unclear.
 
-    The question `level` asks which level it is, and its answer gives the probabilities of several levels.
-    Each of these counts as the answer to the question `level:NAME`, which is then not to be asked besides.
-    All other questions, `level:NAME` and `concept:NAME`, ask for one probability.
+    A question on one label, `level:NAME` or `concept:NAME`, is answered with the probability of yes. The
+    question `level` asks which level it is: its answer gives the probabilities of several labels, as if
+    `level:NAME` had been asked of each. Of several reasons only the first is kept.
     """
-    probabilities: dict[str, float] = {}
+    probabilities: dict[str, float] = {}  # question on one label -> probability of yes
     reasons = []
-    answered_questions = set[str]()  # as `plain` writes them: `level:s`
+    answered_questions = set[str]()  # on one label, as `plain` writes them: `level:s`
     for question, answer in answers.items():
         if not _is_question(question):
             reasons.append(f"question {question!r:.40}: expected level, level:NAME or concept:NAME")
             continue
-        probability_of_question = _probabilities_of_answer(question, answer)
-        if not probability_of_question or any(math.isnan(p) for p in probability_of_question.values()):
+        probability_of_label = _probabilities_of_answer(question, answer)
+        is_unclear = any(math.isnan(probability) for probability in probability_of_label.values())
+        if not probability_of_label or is_unclear:
             reasons.append(f"{question} refused or unclear")
             continue
-        for question_on_label in probability_of_question:
+        for question_on_label in probability_of_label:
+            # A level may be in the answer to `level`, and be asked about by `level:NAME` too.
             plain_question = plain(question_on_label)
             if plain_question in answered_questions:
                 reasons.append(f"{question} is answered twice")
             answered_questions.add(plain_question)
-        probabilities.update(probability_of_question)
+        probabilities.update(probability_of_label)
     first_reason = reasons[0] if reasons else ""
     return _Probabilities(probabilities, first_reason)
 

@@ -113,29 +113,36 @@ def read_boris(file: SpanFile) -> Iterator[RawSpan]:
 def _table_of_events(file: SpanFile, needed: Sequence[str]) -> Table:
     """Read the table of a file; the cells on media are filled in from the lines above it.
 
-    BORIS adds the offset of an observation to its times. Versions before 8.22.17 do not write the offset;
-    that the times may be moved is then noted.
+    BORIS adds the offset of an observation to its times: it moves them, so that they are not those of the
+    film. Versions before 8.22.17 do not write the offset; that the times may be moved is then noted.
+
+    `needed` are the columns that the table must have.
     """
-    records = file.records(("Behavior",))
-    facts_above = _facts_above_table(records[0])
-    table = tool_table(file, needed, records)
+    records, delimiter = file.records(("Behavior",))
+    facts_above = _facts_above_table(records)
+    table = tool_table(file, needed, (records, delimiter))
     del records  # frees memory: they take as much as the table
-    if OFFSET not in table.columns and not facts_above[OFFSET]:
+    is_offset_stated = OFFSET in table.columns or bool(facts_above[OFFSET])
+    if not is_offset_stated:
         file.account.note(f"no {OFFSET}: where an observation has one in BORIS, its times are moved by it")
     rows = tuple(_with_media_cells(file, row, facts_above) for row in table.rows)
     return dataclasses.replace(table, rows=rows)
 
 
 def _facts_above_table(records: Records) -> dict[str, str]:
-    """Read the lines above the table, in which version 7 writes facts that later versions have as columns.
+    """Read the lines above the table, in which version 7 of BORIS writes what later versions have as columns.
+
+    Such a line has a title and a text in two cells: `Player #1`, `a.mp4`.
 
     Returns
     -------
-    Column of later versions (`ABOVE`) -> its text; several texts are joined by semicolons.
+    Column of later versions (`ABOVE`) -> its text; several texts are joined by semicolons, and "" if no line
+    has one.
     """
     texts_of_column = {name: list[str]() for name in ABOVE}
     for _, cells in records:
-        if "Behavior" in cells:
+        is_header_of_table = "Behavior" in cells
+        if is_header_of_table:
             break
         for name, title in ABOVE.items():
             if len(cells) > 1 and plain(cells[0]) == plain(title):
@@ -146,27 +153,33 @@ def _facts_above_table(records: Records) -> dict[str, str]:
 def _with_media_cells(file: SpanFile, row: Row, facts_above: Mapping[str, str]) -> Row:
     """Return a row whose cells on media are filled in.
 
-    Columns that the table lacks are taken from the lines above it. A word for "no media" or "no offset"
-    becomes an empty cell. If the row lists no media, the media file that its event names is taken, which the
-    file's account notes.
+    The column `Source` lists all media of the row's observation; other columns name the one in which its
+    event is. If no media are listed, the latter stands for the list, which the file's account notes.
+
+    `facts_above` is column -> what the lines above the table say of it (`_facts_above_table`).
     """
-    cells = {**facts_above, **row.cells}
+    cells = {**facts_above, **row.cells}  # a column of the table counts before the lines above
     for name in (*MEDIA_COLUMNS, SOURCE, OFFSET):
-        if plain(cells.get(name, "")) in NOTHING:
+        if plain(cells.get(name, "")) in NOTHING:  # words for "no media" and "no offset"
             cells[name] = ""
-    medium = first_filled_cell(cells, *MEDIA_COLUMNS)
-    if medium and not cells[SOURCE]:
+    medium_of_event = first_filled_cell(cells, *MEDIA_COLUMNS)
+    lists_media = bool(cells[SOURCE])
+    if medium_of_event and not lists_media:
         file.account.note(f"no {SOURCE} lists media: times are taken to count from the start of each")
-        cells[SOURCE] = medium
+        cells[SOURCE] = medium_of_event
     return Row(row.line, cells)
 
 
 def _aggregated(file: SpanFile, events: Table) -> Iterator[Event]:
-    """Yield an event for each row of an aggregated table, which has both times of the event."""
+    """Yield an event for each row of a table of aggregated events, as BORIS calls events with both times.
+
+    A row that is left out has a reason: times that cannot be read, or a point in time, which is no span.
+    """
     decimal = decimal_sign(events.delimiter)
     for timed_row in timed(file, events.rows, "Start (s)", "Stop (s)", decimal=decimal):
         is_point = timed_row.row.cells.get(TYPE, "").strip().upper() == "POINT"
-        yield _behaviour(timed_row, POINT if is_point else timed_row.reason)
+        reason = POINT if is_point else timed_row.reason
+        yield _event_of_row(timed_row, reason)
 
 
 def _paired(file: SpanFile, events: Table) -> Iterator[Event]:
@@ -189,19 +202,19 @@ def _paired(file: SpanFile, events: Table) -> Iterator[Event]:
         status = timed_row.row.cells[status_column].strip().upper()
         key = _pairing_key(timed_row.row)
         if timed_row.reason:
-            yield _behaviour(timed_row, timed_row.reason)
+            yield _event_of_row(timed_row, timed_row.reason)
         elif status == "START":
             if key in started:
                 yield started[key]
-            started[key] = _behaviour(timed_row, "START without STOP")
+            started[key] = _event_of_row(timed_row, "START without STOP")
         elif status == "STOP" and key in started:
-            yield _joined(started.pop(key), _behaviour(timed_row, ""))
+            yield _joined(started.pop(key), _event_of_row(timed_row, ""))
         elif status == "STOP":
-            yield _behaviour(timed_row, "STOP without START")
+            yield _event_of_row(timed_row, "STOP without START")
         elif status == "POINT":
-            yield _behaviour(timed_row, POINT)
+            yield _event_of_row(timed_row, POINT)
         else:
-            yield _behaviour(timed_row, f"{status or 'nothing'} is no START or STOP")
+            yield _event_of_row(timed_row, f"{status or 'nothing'} is no START or STOP")
     yield from started.values()
 
 
@@ -224,8 +237,12 @@ def _joined(first: Event, last: Event) -> Event:
     return Event(span, (*first.rows, *last.rows))
 
 
-def _behaviour(timed_row: TimedRow, reason: str) -> Event:
-    """Make an event of one row, with the reason why it is left out; "" if it is not."""
+def _event_of_row(timed_row: TimedRow, reason: str) -> Event:
+    """Make an event of one row of a table: the whole event, or its START or its STOP.
+
+    Its text is the behaviour that somebody showed, and its tier the category of the behaviour. `reason` is
+    why it is left out; "" if it is not.
+    """
     row = timed_row.row
     cells = {
         "media": first_filled_cell(row.cells, *MEDIA_COLUMNS),
@@ -238,12 +255,12 @@ def _behaviour(timed_row: TimedRow, reason: str) -> Event:
         timed_row.where,
         timed_row.start_s,
         timed_row.end_s,
-        first_filled_cell(row.cells, "Behavior"),
-        first_filled_cell(row.cells, "Behavioral category"),
-        cells,
+        text=first_filled_cell(row.cells, "Behavior"),
+        tier=first_filled_cell(row.cells, "Behavioral category"),
+        cells=cells,
         reason=reason,
     )
-    return Event(span, (row,))
+    return Event(span, rows=(row,))
 
 
 def _texts_of_columns(row: Row, begins: str) -> str:
@@ -261,13 +278,14 @@ def _distinct(texts: Iterable[str]) -> str:
 def _media(file: SpanFile, rows: Sequence[Row]) -> dict[str, list[Medium]]:
     """Return name of an observation -> its media, in the order in which they were played.
 
-    They are the media that the observation lists for its first player, else those that its events name.
+    In BORIS several players may show media side by side, of which the first one counts. Where the rows list
+    no media of players, they are the media that the events name.
 
     Raises
     ------
     ManifestError
-        An observation has an offset, or some of several observations have no media, so that nothing says
-        which films these are of.
+        An observation has an offset; or there are several observations, some of which have no media and may
+        be of any film.
     """
     observations = _observations(file, rows)
     all_have_media = all(observation.has_media for observation in observations)
@@ -277,17 +295,24 @@ def _media(file: SpanFile, rows: Sequence[Row]) -> dict[str, list[Medium]]:
 
 
 def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
-    """Collect the lists of media of each observation from its rows; refuse an observation with an offset."""
+    """Collect the lists of media of each observation, and of their lengths, from its rows.
+
+    A row has them as `player #1:a.mp4;b.mp4` and `10;12.5`. All rows of an observation should have the same.
+
+    Raises
+    ------
+    ManifestError
+        A row's observation has an offset, so that its times are moved.
+    """
     observations: dict[str, Observation] = {}
-    # Cached, as many rows have the same source.
-    media_of_first_player = cache(_first_player)
+    media_of_first_player = cache(_media_of_first_player)  # cached, as many rows have the same source
     for row in rows:
         _refuse_offset(file, row)
         name = first_filled_cell(row.cells, OBSERVATION)
         observation = observations.setdefault(name, Observation(name))
-        # Both columns list the media of several players; only the first one counts.
         list_of_media = media_of_first_player(row.cells[SOURCE])
-        list_of_lengths, _, _ = row.cells.get(LENGTHS, "").partition("|")  # "|" is between players
+        # The lengths of the first player's media stand before the first "|".
+        list_of_lengths, _, _ = row.cells.get(LENGTHS, "").partition("|")
         observation.lengths_of_media[list_of_media] = list_of_lengths
     return list(observations.values())
 
@@ -302,7 +327,7 @@ def _refuse_offset(file: SpanFile, row: Row) -> None:
         raise file.error(f"line {row.line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
 
 
-def _first_player(source: str) -> str:
+def _media_of_first_player(source: str) -> str:
     """Return the media of the first player: `a.mp4` of `player #1:a.mp4;player #2:b.mp4`."""
     *earlier_texts, last_text = _PLAYER.split(source)
     for text in earlier_texts:

@@ -111,8 +111,14 @@ def _unread_parts(file: SpanFile, image: Element) -> Iterator[RawSpan]:
 def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[RawSpan]:
     """Yield a span for each stretch in which a track is visible, and in which an attribute has a value.
 
-    A track gives its state in all frames, or only where it changes: with `gaze` = away in frame 0, `gaze` =
-    at her in frame 10 and outside in frame 30, it is visible in frames 0 to 29, and `gaze` is away in 0 to 9.
+    A track gives its state in all frames, or only where it changes. For example, it gives
+
+    - in frame 0: visible, with the attribute `gaze` = away;
+    - in frame 10: visible, `gaze` = at her;
+    - in frame 30: outside the picture.
+
+    Then it is visible in frames 0 to 29, and `gaze` is away in 0 to 9 and at her in 10 to 29: three spans.
+
     `step` is from one frame of the task to the next, in frames of the film.
     """
     location = f"track {track.get('id', '')}"
@@ -128,38 +134,40 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
         yield RawSpan(location, reason="it is shown nowhere")
         return
 
-    next_frame = dict(pairwise(sorted(shown | outside)))
+    next_frame = dict(pairwise(sorted(shown | outside)))  # frame with a shape -> the next one with a shape
     # A statement is that the track is visible, or that an attribute has a value.
-    for statement, frames_with_it in _frames_of_statements(track, shown).items():
-        stops = _stops(frames_with_it, next_frame, outside)
-        stretches = runs_of(sorted(frames_with_it), stops, step)
+    for statement, frames_with_statement in _frames_of_statements(track, shown).items():
+        ends = _frames_after_statement(frames_with_statement, next_frame, outside)
+        stretches = runs_of(sorted(frames_with_statement), outside=ends, step=step)
         yield from _spans(file, location, statement, stretches, {"media": media, "subject": location})
 
 
-def _stops(frames_with_it: set[int], next_frame: Mapping[int, int], outside: set[int]) -> set[int]:
-    """Return the frames in which a statement about a track (its label, or a value) stops being true.
+def _frames_after_statement(
+    frames_with_statement: set[int], next_frame: Mapping[int, int], outside: set[int]
+) -> set[int]:
+    """Return the frames of a track in which a statement about it (its label, or a value) is true no longer.
 
-    Such a frame is the next one of the track after a frame with the statement. In it the track is outside the
-    picture, or the attribute has another value. Other frames are not looked at, as a track may have very many
-    statements.
+    In such a frame the track is outside the picture, or the attribute has another value, while the statement
+    was true in the frame before it. Only frames behind those with the statement are looked at, as a track may
+    have very many statements.
 
     Parameters
     ----------
-    frames_with_it
+    frames_with_statement
         The frames whose shape has the label or value.
     next_frame
         Frame of the track -> the next frame in which the track has a shape.
     outside
         The frames in which the track is outside the picture.
     """
-    stops = set()
-    for frame in frames_with_it:
+    frames_after = set()
+    for frame in frames_with_statement:
         following = next_frame.get(frame)
         if following is None:  # the last shape of the track
             continue
-        if following in outside or following not in frames_with_it:
-            stops.add(following)
-    return stops
+        if following in outside or following not in frames_with_statement:
+            frames_after.add(following)
+    return frames_after
 
 
 def _frames_of_statements(track: Element, shown: set[int]) -> dict[Statement, set[int]]:
@@ -224,6 +232,10 @@ def _attributes(node: Element) -> Iterator[tuple[str, str]]:
 def _tags(file: SpanFile, root: Element, step: int, media: str) -> Iterator[RawSpan]:
     """Yield a span for each run of neighbouring frames that have the same tag.
 
+    A tag is a label of a whole frame, and may have attributes: the label and each value are statements. If
+    every tenth frame was annotated, frames 0, 10 and 20 are neighbours, and a tag on them is a span from 0
+    to 30.
+
     `step` is from one frame of the task to the next, in frames of the film.
     """
     frames_of_statement: dict[Statement, set[int]] = {}
@@ -239,7 +251,8 @@ def _tags(file: SpanFile, root: Element, step: int, media: str) -> Iterator[RawS
 
     cells = {"media": media, "subject": ""}
     for statement, frames in frames_of_statement.items():
-        # Frames that are one step apart are neighbours in the task, and make one stretch.
+        # No frame says that a tag ends: it does after the last of neighbouring frames, which are one step
+        # apart.
         stretches = runs_of(sorted(frames), outside=(), step=step, widest=step)
         yield from _spans(file, f"tag {statement.text!r}", statement, stretches, cells)
 

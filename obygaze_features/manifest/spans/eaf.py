@@ -84,16 +84,18 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
     Raises
     ------
     ManifestError
-        Names of tiers, media, or the references of annotations are unclear (`_check_names`, `_media`,
-        `_Times`), or times are not in milliseconds.
+        Names of tiers, media, or the references of annotations are unclear (`_refuse_or_note_tiers`,
+        `_media`, `_Times`), or times are not in milliseconds.
     """
+    # 1. What is refused as a whole.
     root = file.xml("ANNOTATION_DOCUMENT", "a document of ELAN")
     _refuse_other_units(file, root)
     tiers = root.findall("TIER")
     names = [tier.get("TIER_ID", "") for tier in tiers]
-    _check_names(file, names)
+    _refuse_or_note_tiers(file, names)
     media = _media(file, root)
 
+    # 2. What holds for all annotations: the properties in the header, and the film.
     properties = {}
     for node in root.findall("HEADER/PROPERTY"):
         properties[node.get("NAME", "")] = (node.text or "").strip()
@@ -107,6 +109,7 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
     cells = _cells(file, root, properties, _path_of_media(element_naming_media))
     times = _Times(file, root, tiers, media)
 
+    # 3. The annotations, tier by tier.
     unread_names = []
     for tier, name in zip(tiers, names, strict=True):
         if _is_wanted(file, name):
@@ -152,13 +155,22 @@ def _tier(
     times: "_Times",
     decision_of_annotation: Mapping[str, str],
 ) -> Iterator[RawSpan]:
-    """Yield the annotations of a tier.
+    """Yield the annotations of a tier, each with its text, its times and its cells.
 
-    `cells` are those that all annotations of the document share, and `decision_of_annotation` is id of an
-    annotation -> id of the decision in the ledger that it shows.
+    Parameters
+    ----------
+    tier, name
+        The element of the tier, and its name.
+    cells
+        The cells that all annotations of the document share. Those of the tier are added.
+    times
+        Finds the times of annotations.
+    decision_of_annotation
+        Id of an annotation -> id of the decision in a film's ledger that it shows. Only documents that our
+        own export wrote have such.
     """
     tier_cells = {**cells, "subject": one_line(tier.get("PARTICIPANT", ""))}
-    seen_score = seen_score_of_tier(name)
+    seen_score = seen_score_of_tier(name)  # as the tier's name says
     if seen_score:
         tier_cells[SEEN_SCORE] = seen_score
     for child in tier:
@@ -203,8 +215,8 @@ def _text(node: Element) -> str:
 def _cells(file: SpanFile, root: Element, properties: Mapping[str, str], media: str) -> dict[str, str]:
     """Return the cells that all annotations of a document share.
 
-    Our exports write properties with names such as `obygaze movie` (`MODEL`); people may write `movie`. If
-    the tiers of our decisions are read, the date on which the document was saved is a cell too.
+    Our exports write properties with names such as `obygaze movie`; people may write `movie`. If the tiers
+    of decisions are read that our export wrote, the date on which the document was saved is a cell too.
 
     Parameters
     ----------
@@ -217,15 +229,18 @@ def _cells(file: SpanFile, root: Element, properties: Mapping[str, str], media: 
     media
         Path or URL of the film's media.
     """
+    # Where a model's tiers are, people had its scores in sight. Where none are, it is not known: they may
+    # have seen scores elsewhere.
+    seen_score = "1" if file.account.shows_model_output else ""
     cells = {
         "movie": _property(properties, "movie"),
         "media": media,
         "codebook": _property(properties, "codebook"),
         DEFINITION: _property(properties, "definition"),
-        # A document without a model's tiers does not say that annotators saw no score elsewhere.
-        SEEN_SCORE: "1" if file.account.shows_model_output else "",
+        SEEN_SCORE: seen_score,
     }
-    if DECIDED_LEVEL in file.reading.tiers:
+    are_decisions_read = DECIDED_LEVEL in file.reading.tiers
+    if are_decisions_read:
         cells[DECIDED_ON] = root.get("DATE", "")
     return cells
 
@@ -235,50 +250,56 @@ def _property(properties: Mapping[str, str], name: str) -> str:
     return properties.get(f"{MODEL} {name}", "") or properties.get(name, "")
 
 
-def _check_names(file: SpanFile, names: Sequence[str]) -> None:
-    """Check the names of the tiers of labels: those that --tier declares, or else those of `NAMED`.
+def _refuse_or_note_tiers(file: SpanFile, names: Sequence[str]) -> None:
+    """Refuse or note what is wrong with the tiers of labels of a document.
+
+    These are the tiers that --tier names. Without that option they are the tiers whose names say that they
+    hold labels (`NAMED`).
+
+    `names` are those of all tiers of the document.
 
     Raises
     ------
     ManifestError
-        A model's tier is one of them, two of them have one name, or a declared tier is missing and no tier
-        has nearly the same name.
+        A model wrote one of them, two of them have one name, or the document lacks a tier that --tier names,
+        and has none of nearly the same name.
     """
-    declared = file.reading.tiers
-    # Key of a tier, as names are compared -> name of a tier of labels.
-    label_tier_of_key = {tier_key(name): name for name in declared or NAMED}
+    tiers_of_person = file.reading.tiers
+    # Key, in which names of tiers are compared -> the name of a tier of labels.
+    label_tier_of_key = {tier_key(name): name for name in tiers_of_person or NAMED}
     key_of_name = {name: matching_key(name, label_tier_of_key) for name in names}  # "" for other tiers
     names_of_label_tiers = [name for name, key in key_of_name.items() if key]
     other_names = [name for name, key in key_of_name.items() if not key]
-    _refuse_unclear_label_tiers(file, names_of_label_tiers)
-    if not declared:
-        return
+    _refuse_tiers_of_models_or_two_spellings(file, names_of_label_tiers)
+    if not tiers_of_person:
+        return  # no tier of `NAMED` needs to be there
     keys_in_document = set(key_of_name.values())
-    for key, declared_name in label_tier_of_key.items():
+    for key, name in label_tier_of_key.items():
         if key not in keys_in_document:
-            _note_or_refuse_missing_tier(file, declared_name, names, other_names)
+            _note_or_refuse_missing_tier(file, name, names, other_names)
 
 
-def _refuse_unclear_label_tiers(file: SpanFile, names: Sequence[str]) -> None:
+def _refuse_tiers_of_models_or_two_spellings(file: SpanFile, names: Sequence[str]) -> None:
     """Refuse tiers of labels if a model wrote one, or if two names differ in case or blanks alone."""
-    first_spelling: dict[str, str] = {}
+    first_spelling_of_key: dict[str, str] = {}
     for name in names:
         if is_of_a_model(name):
             raise file.error(f"tier {name!r} was written by a model: its output is no label")
-        earlier = first_spelling.setdefault(tier_key(name), name)
-        if earlier != name:
+        first_spelling = first_spelling_of_key.setdefault(tier_key(name), name)
+        if first_spelling != name:
             raise file.error(
-                f"tiers {earlier!r} and {name!r} differ in case or blanks alone: rename one in ELAN"
+                f"tiers {first_spelling!r} and {name!r} differ in case or blanks alone: rename one in ELAN"
             )
 
 
 def _note_or_refuse_missing_tier(
     file: SpanFile, missing: str, names: Sequence[str], other_names: Sequence[str]
 ) -> None:
-    """Note a tier that --tier names and the document lacks, if a tier has nearly the same name; else refuse.
+    """Note or refuse that a document lacks a tier that --tier names.
 
-    The tiers of our decisions (`DECIDED`) may be missing without a note, as only a document with decisions
-    has them.
+    It is noted if a tier has nearly the same name, and else refused. But if --tier names just the tiers of
+    decisions that our export writes (`DECIDED`), they may be missing: only a document with decisions has
+    them.
 
     Parameters
     ----------
@@ -298,8 +319,8 @@ def _note_or_refuse_missing_tier(
     if near_name is not None:
         file.account.note(f"tier {near_name!r} is not read: did you mean {missing!r}?")
         return
-    names_tiers_of_decisions = dict(file.reading.tiers) == DECIDED
-    if not names_tiers_of_decisions:
+    reads_decisions_of_our_export = dict(file.reading.tiers) == DECIDED
+    if not reads_decisions_of_our_export:
         raise file.error(f"no tier {missing!r}: there are {first_few(list(map(repr, names)), SHOWN_NAMES)}")
 
 
@@ -373,7 +394,7 @@ def _annotations_by_id(tiers: Sequence[Element]) -> dict[str, tuple[Element, Ele
     return nodes
 
 
-def _ids_of_followed(nodes: Sequence[Element]) -> set[str]:
+def _ids_of_continued(nodes: Sequence[Element]) -> set[str]:
     """Return the ids of the annotations that another one says to be the previous one."""
     ids = set[str]()
     for node in nodes:
@@ -408,31 +429,34 @@ class _Times:
         """
         self._file = file
         self._origin_ms = _origin_ms(file, media)
-        # Name of a time slot -> its time in milliseconds of the media; "" if it has none, or its text if that
-        # is no time.
-        self._slots = _time_slots(file, root)
+        # Name of a time slot -> its time in milliseconds of the media; "" if it has none yet; its text if
+        # that is no time.
+        self._time_of_slot = _time_slots(file, root)
+
+        # Which annotations and tiers refer to which. No annotation can refer to one without an id.
         nodes = [node for tier in tiers for node in tier.findall("ANNOTATION/*")]
         _refuse_unclear_references(file, nodes)
-        # Id of an annotation -> its element and its tier. No annotation can refer to one without an id.
-        self._nodes = _annotations_by_id(tiers)
+        self._nodes = _annotations_by_id(tiers)  # id of an annotation -> its element and its tier
         self._tier_of_name = {tier.get("TIER_ID", ""): tier for tier in tiers}
-        # Cache of `_owner`, by its arguments.
-        self._owners: dict[tuple[Element, Element], Owner] = {}
+        self._owners: dict[tuple[Element, Element], Owner] = {}  # cache of `_owner`, by its arguments
+
         # Ids of the annotations that another one continues in a subdivision. ELAN writes no slot for the
         # border between the two: one without a time is added here.
-        self._followed = _ids_of_followed(nodes)
-        for annotation_id in self._followed:
-            self._slots[_slot_behind(annotation_id)] = ""
-        has_slots_without_time = "" in self._slots.values()
+        self._continued_ids = _ids_of_continued(nodes)
+        for annotation_id in self._continued_ids:
+            self._time_of_slot[_slot_behind(annotation_id)] = ""
+
+        # Slots without a time get one, now that all slots are known.
+        has_slots_without_time = "" in self._time_of_slot.values()
         if has_slots_without_time:
-            self._spread(self._next_slots_of_tiers(tiers))
+            self._spread_times(self._next_slots_of_tiers(tiers))
 
     def annotation(self, node: Element, tier: Element) -> Annotation:
         """Return the times of an annotation, the ids of the annotations above it, and its annotator.
 
         An annotation may refer to a parent, that to a further one, and so on. The topmost annotation has the
-        times. The annotator is the first whom one of these tiers names: the tier of the topmost annotation,
-        the tier above that, and the annotation's own tier.
+        times. If they cannot be known, `Annotation.refusal` says why; the document is refused if the tier is
+        read.
 
         Parameters
         ----------
@@ -441,7 +465,7 @@ class _Times:
         tier
             The element of its tier.
         """
-        ancestry = self._ancestry(node)
+        ancestry = self._ancestry(node)  # the annotation itself, its parent, and so on
         parent_ids = tuple(parent.get("ANNOTATION_ID", "") for parent in ancestry[1:])
         tier_with_times = tier
         if parent_ids:
@@ -449,7 +473,7 @@ class _Times:
             _, tier_with_times = self._nodes[topmost_id]
         owner = self._owner(tier_with_times, tier)
         first_slot, last_slot = self._first_and_last_slot(ancestry)
-        problem = self._problem(first_slot) or self._problem(last_slot)
+        problem = self._problem_of_slot(first_slot) or self._problem_of_slot(last_slot)
         refusal = ""
         if problem:
             place = f"tier {tier.get('TIER_ID', '')!r:.60}, annotation {node.get('ANNOTATION_ID', '')!r:.60}"
@@ -464,7 +488,11 @@ class _Times:
         )
 
     def _owner(self, timed_tier: Element, tier: Element) -> Owner:
-        """Return the annotator of the annotations on `tier` that take their times from `timed_tier`."""
+        """Return the annotator of the annotations on `tier` that take their times from `timed_tier`.
+
+        It is the first who signed one of these: the tier with the times, the tier above that, the tier
+        itself.
+        """
         if (timed_tier, tier) not in self._owners:
             tier_above = self._tier_of_name.get(timed_tier.get("PARENT_REF", ""), timed_tier)
             annotator = _first_annotator(timed_tier, tier_above, tier)
@@ -472,13 +500,13 @@ class _Times:
         return self._owners[timed_tier, tier]
 
     def _time_ms(self, slot: str) -> float:
-        """Return the time of a slot in milliseconds; 0 if it has none, which `_problem` reports."""
-        time = self._slots.get(slot, "")
+        """Return the time of a slot in milliseconds; 0 if it has none, which `_problem_of_slot` reports."""
+        time = self._time_of_slot.get(slot, "")
         return 0.0 if isinstance(time, str) else float(time + self._origin_ms)
 
-    def _problem(self, slot: str) -> str:
+    def _problem_of_slot(self, slot: str) -> str:
         """Return why a slot has no time that can be read; "" if it has one."""
-        time = self._slots.get(slot, "")
+        time = self._time_of_slot.get(slot, "")
         has_time = isinstance(time, int)
         if has_time:
             return ""
@@ -486,11 +514,11 @@ class _Times:
         return f"{problem} (time slot {slot!r})"
 
     def _next_slots_of_tiers(self, tiers: Sequence[Element]) -> list[dict[str, str]]:
-        """Return for each tier: first slot of an annotation -> its last slot.
+        """Return for each tier its links between slots: first slot of an annotation -> its last slot.
 
-        A tier comes after the tiers that it subdivides, so that their times are known when it is reached. To
-        this end, tiers are sorted by the longest chain of annotations that refer to each other, which may
-        exist although the tier names no tier above it, then by the number of tiers above them.
+        As one annotation often begins where another ends, the links of a tier lead from slot to slot along
+        the film. Of which tier they are does not count any more, only the order of the tiers: a tier comes
+        after those that it subdivides, so that their times are known when it is reached.
         """
         ancestries_of_tier = {}
         for tier in tiers:
@@ -498,9 +526,13 @@ class _Times:
             ancestries_of_tier[tier] = [self._ancestry(annotation) for annotation in annotations]
 
         def order(tier: Element) -> tuple[int, int]:
-            """Return the numbers by which tiers are sorted."""
-            longest = max(map(len, ancestries_of_tier[tier]), default=0)
-            return longest, self._depth(tier)
+            """Return the numbers by which tiers are sorted: the more levels above a tier, the later it comes.
+
+            How many annotations stand above each other says it more surely than how many tiers do: the former
+            may exist although the tier names no tier above it.
+            """
+            n_in_longest_ancestry = max(map(len, ancestries_of_tier[tier]), default=0)
+            return n_in_longest_ancestry, self._n_tiers_above(tier)
 
         next_slots_of_tiers = []
         for tier in sorted(tiers, key=order):
@@ -511,7 +543,7 @@ class _Times:
             next_slots_of_tiers.append(next_slot)
         return next_slots_of_tiers
 
-    def _depth(self, tier: Element) -> int:
+    def _n_tiers_above(self, tier: Element) -> int:
         """Count the tiers above a tier, up to `MAX_ABOVE`; a circle of tiers is counted once."""
         names_above = set[str]()
         name = tier.get("PARENT_REF", "")
@@ -563,21 +595,22 @@ class _Times:
                 break
         for node in ancestry:
             annotation_id = node.get("ANNOTATION_ID", "")
-            if annotation_id in self._followed:
+            if annotation_id in self._continued_ids:
                 last_slot = _slot_behind(annotation_id)
                 break
         return first_slot, last_slot
 
-    def _spread(self, next_slots_of_tiers: Sequence[Mapping[str, str]]) -> None:
+    def _spread_times(self, next_slots_of_tiers: Sequence[Mapping[str, str]]) -> None:
         """Give times to slots without one, evenly spread between two slots with times, as ELAN does.
 
-        All tiers are gone through until no slot gets a time any more, as the times of a tier may only be
-        known after those of a later tier.
+        Between slots at 10 and 40 s, two slots without times get 20 and 30 s. All tiers are gone through
+        until no slot gets a time any more, as the times of a tier may only be known after those of a later
+        tier.
 
         Parameters
         ----------
         next_slots_of_tiers
-            For each tier: first slot of an annotation -> its last slot.
+            For each tier: first slot of an annotation -> its last slot (`_next_slots_of_tiers`).
 
         Raises
         ------
@@ -586,26 +619,28 @@ class _Times:
             gone through very often.
         """
         n_steps = 0
-        max_steps = MAX_STEPS * (len(self._slots) + len(self._nodes))
-        n_known = self._n_known()
+        max_steps = MAX_STEPS * (len(self._time_of_slot) + len(self._nodes))
+        n_with_time = self._n_slots_with_time()
         has_new_times = True
-        while has_new_times and n_known < len(self._slots):
+        while has_new_times and n_with_time < len(self._time_of_slot):
             for next_slots in next_slots_of_tiers:
-                known_slots = [slot for slot in next_slots if isinstance(self._slots.get(slot), int)]
-                for slot in known_slots:
-                    n_steps += self._spread_from(slot, next_slots)
+                timed_slots = [slot for slot in next_slots if isinstance(self._time_of_slot.get(slot), int)]
+                for slot in timed_slots:
+                    n_steps += self._spread_times_from(slot, next_slots)
                     if n_steps > max_steps:
                         raise self._file.error("time slots without times are entangled: save it in ELAN")
-            n_before = n_known
-            n_known = self._n_known()
-            has_new_times = n_known > n_before
+            n_before = n_with_time
+            n_with_time = self._n_slots_with_time()
+            has_new_times = n_with_time > n_before
 
-    def _n_known(self) -> int:
+    def _n_slots_with_time(self) -> int:
         """Count the slots that have a time."""
-        return sum(isinstance(time, int) for time in self._slots.values())
+        return sum(isinstance(time, int) for time in self._time_of_slot.values())
 
-    def _spread_from(self, first_slot: str, next_slots: Mapping[str, str]) -> int:
+    def _spread_times_from(self, first_slot: str, next_slots: Mapping[str, str]) -> int:
         """Give times to the slots between a slot with a time and the tier's next slot with a time.
+
+        If the slots end at one without a time that can be read, none gets one.
 
         Parameters
         ----------
@@ -622,12 +657,12 @@ class _Times:
         inner_slots = self._slots_without_time(next_slots[first_slot], next_slots)
         slot_before_last = inner_slots[-1] if inner_slots else first_slot
         last_slot = next_slots[slot_before_last]
-        start_ms = self._slots[first_slot]
-        end_ms = self._slots.get(last_slot)  # a text if it is no time
+        start_ms = self._time_of_slot[first_slot]
+        end_ms = self._time_of_slot.get(last_slot)  # a text or None if it has no time
         if isinstance(start_ms, int) and isinstance(end_ms, int):
             step_ms = (end_ms - start_ms) / (len(inner_slots) + 1)
             for n, inner_slot in enumerate(inner_slots, start=1):
-                self._slots[inner_slot] = int(start_ms + n * step_ms)
+                self._time_of_slot[inner_slot] = int(start_ms + n * step_ms)
         return 1 + len(inner_slots)
 
     def _slots_without_time(self, slot: str, next_slots: Mapping[str, str]) -> list[str]:
@@ -637,7 +672,7 @@ class _Times:
         before a slot that was there already, if annotations form a circle.
         """
         inner_slots = dict[str, None]()  # a dict, to find a slot at once
-        while self._slots.get(slot) == "" and slot in next_slots and slot not in inner_slots:
+        while self._time_of_slot.get(slot) == "" and slot in next_slots and slot not in inner_slots:
             inner_slots[slot] = None
             slot = next_slots[slot]
         return list(inner_slots)

@@ -102,8 +102,8 @@ def read_edl(file: SpanFile) -> Iterator[RawSpan]:
     """Yield a record for each marker of an edit decision list, and for each event without markers.
 
     An event is a line of the list: a piece of a source, with its times. Resolve writes markers as comments of
-    events; an event without them is a cut. Avid writes markers as locators, which have no length, so that
-    they are left out.
+    events; an event without them is a cut. Avid writes markers as locators, which are points in time without
+    a length, so that they are left out with a reason.
     """
     lines = file.lines
     events = _events(lines)
@@ -115,6 +115,7 @@ def read_edl(file: SpanFile) -> Iterator[RawSpan]:
     if not events:
         return
 
+    # How the time codes of the list become seconds of the film.
     codes = []
     for event in events:
         codes += [event.start, event.end]
@@ -140,10 +141,11 @@ def _events(lines: Sequence[str]) -> list[Event]:
 
 
 def _is_drop_frame(file: SpanFile, lines: Sequence[str]) -> bool:
-    """Return whether the lines above the first event say that the list's time codes are drop frame.
+    """Return whether a list says that its time codes are drop frame: `FCM: DROP FRAME` above its first event.
 
-    A line between events that says another mode is noted in the file's account: it is about the source of an
-    event, whose times are not read.
+    The same line between events is about the source of the event below, whose times are not read. If it says
+    something else than the line at the top, the file's account notes it, as it may have been meant for the
+    list.
     """
     is_dropping = False
     is_above_events = True
@@ -153,7 +155,8 @@ def _is_drop_frame(file: SpanFile, lines: Sequence[str]) -> bool:
         mode = MODE.fullmatch(line)
         if mode is None:
             continue
-        says_dropping = mode[1] is None
+        says_non_drop = mode[1] is not None
+        says_dropping = not says_non_drop
         if is_above_events:
             is_dropping = says_dropping
         elif says_dropping != is_dropping:
@@ -215,8 +218,12 @@ def _add_line(event: Event, line: str) -> None:
 
 
 def _records(event: Event, times: TimeLine) -> Iterator[RawSpan]:
-    """Yield the records of an event: its markers, or the event itself as a cut of the picture."""
-    if event.reason:
+    """Yield the records of an event of an edit decision list.
+
+    They are the markers of Resolve on it; else its locators (markers of Avid), which are points and left out,
+    and the event itself, as a cut of the picture, with the name of its clip as text.
+    """
+    if event.reason:  # its line is no event
         yield RawSpan(event.where, reason=event.reason)
         return
     try:
@@ -225,21 +232,25 @@ def _records(event: Event, times: TimeLine) -> Iterator[RawSpan]:
     except ManifestError as error:
         yield RawSpan(event.where, reason=f"no time ({error})")
         return
-    for tags in event.markers:
-        yield _marker(event, tags, start_s, times)
     if event.markers:
         # The event was made to export its marker, so it is no cut; a locator on it repeats the marker.
+        for tags in event.markers:
+            yield _span_of_marker(event, tags, start_s, times)
         return
     for _ in range(event.n_locators):
         yield RawSpan(event.where, reason=POINT)
-    names = [event.comments[name] for name in CLIP_NAMES if event.comments.get(name)]
+    names_of_clips = [event.comments[name] for name in CLIP_NAMES if event.comments.get(name)]
+    name_of_clip = names_of_clips[0] if names_of_clips else ""
     is_of_pictures = PICTURE_TRACK.search(event.track) is not None
     reason = "" if is_of_pictures else "a cut of sound"
-    yield RawSpan(event.where, start_s, end_s, names[0] if names else "", CUT, reason=reason)
+    yield RawSpan(event.where, start_s, end_s, text=name_of_clip, tier=CUT, reason=reason)
 
 
-def _marker(event: Event, tags: Mapping[str, str], start_s: float, times: TimeLine) -> RawSpan:
-    """Read a marker of Resolve, which begins with its event and has a length in frames.
+def _span_of_marker(event: Event, tags: Mapping[str, str], start_s: float, times: TimeLine) -> RawSpan:
+    """Return the span of a marker of Resolve, which begins with its event and has a length in frames.
+
+    A marker of our own export has its tier, text and film in comments of the event. Any other marker is on
+    the tier of its colour.
 
     `tags` are the parts of the marker's line: `C` colour, `M` name, `D` length in frames, and the note before
     them; `start_s` is the start of the event.
@@ -257,7 +268,7 @@ def _marker(event: Event, tags: Mapping[str, str], start_s: float, times: TimeLi
         return _exported_span(event, start_s, end_s)
     text = one_line(tags.get(NAME_TAG, "")) or tags["note"]
     cells = {"comment": tags["note"]} if tags["note"] != text else {}
-    colour = one_line(tags.get(COLOUR_TAG, "")).removeprefix(COLOUR)
+    colour = one_line(tags.get(COLOUR_TAG, "")).removeprefix(COLOUR)  # `Blue` of `ResolveColorBlue`
     return marker(event.where, start_s=start_s, end_s=end_s, text=text, tier=colour, cells=cells)
 
 

@@ -84,26 +84,29 @@ def read_elan_text(file: SpanFile) -> Iterator[RawSpan]:
     is found from the cells of the columns.
     """
     records, delimiter = _rows(file)
-    first_row = _first_row(records)
-    _refuse_offsets(file, records[:first_row])
-    if first_row:
-        file.account.note(f"{counted(first_row, 'line')} above the annotations left out")
+    index_of_first = _index_of_first_row(records)
+    _refuse_offsets(file, records[:index_of_first])
+    if index_of_first:
+        file.account.note(f"{counted(index_of_first, 'line')} above the annotations left out")
     if not records:
         raise file.error("no annotation of ELAN's tab-delimited text")
 
-    rows = Rows(records[first_row:], delimiter)
-    rows_below_first = Rows(records[first_row + 1 :], delimiter)
-    _, first_cells = records[first_row]  # the header, if there is one
+    rows = Rows(records[index_of_first:], delimiter)
+    _, first_cells = records[index_of_first]  # the header, if there is one
+    # (which time, its form) -> heading: empty if the first row is no header.
     headings_of_times = _headings_of_times([cell.strip() for cell in first_cells])
+    if not headings_of_times:
+        yield from _without_header(file, rows)
+        return
     has_english_header = any(time in {BEGIN, END} for time, _ in headings_of_times)
     if has_english_header:
         yield from _with_header(file, rows)
-    elif headings_of_times:  # in another language, in which the forms of times are written alike
-        file.account.note(f"header in another language left out: {first_few(first_cells, SHOWN_NAMES)}")
-        _, form_of_begins = next(iter(headings_of_times))  # begins come first in any language
-        yield from _without_header(file, rows_below_first, form_of_begins)
-    else:
-        yield from _without_header(file, rows)
+        return
+    # In another language, in which the forms of times are written alike, and begins come first too.
+    file.account.note(f"header in another language left out: {first_few(first_cells, SHOWN_NAMES)}")
+    (_begin, form_of_begins), *_ = headings_of_times
+    rows_below_header = Rows(records[index_of_first + 1 :], delimiter)
+    yield from _without_header(file, rows_below_header, form_of_begins)
 
 
 def is_headless(file: SpanFile) -> bool:
@@ -166,7 +169,7 @@ def _has_third_time(cells: Sequence[str], first_s: float, second_s: float) -> bo
     return any(abs(time_s - duration_s) <= SLACK_S for time_s in later_times)
 
 
-def _first_row(records: Records) -> int:
+def _index_of_first_row(records: Records) -> int:
     """Return the index of the header, else of the first row with at least three filled cells, else 0.
 
     Rows above it are titles.
@@ -199,7 +202,11 @@ def _has_times(cells: Sequence[str]) -> bool:
 
 
 def _rows(file: SpanFile) -> Rows:
-    """Split a text into rows of cells: at tabs without quotes, as ELAN writes, else as spreadsheets write."""
+    """Split a text into rows of cells, with the sign between them.
+
+    ELAN writes tabs between cells, and no quotes. A spreadsheet may have saved the text as CSV, or as the
+    sheet of a workbook, which counts as if it had tabs.
+    """
     if file.sheet is not None:
         return Rows(file.sheet, "\t")
     known: dict[str, str] = {}  # each different cell once, to save memory
@@ -207,24 +214,27 @@ def _rows(file: SpanFile) -> Rows:
     for number, line in enumerate(file.lines, start=1):
         if line.strip():
             records.append((number, shared_cells(line.split("\t"), known)))
-    has_tabs = any(len(cells) > 2 for _, cells in records)
-    if has_tabs:
+    # Two tabs in a line or more, as one may be in a text; ELAN writes at least a tier, a time and a text.
+    is_divided_by_tabs = any(len(cells) > 2 for _, cells in records)
+    if is_divided_by_tabs:
         return Rows(records, "\t")
-    return Rows(*split_records(file.path, file.text, ManifestError, _has_times))
+    records_of_csv, delimiter = split_records(file.path, file.text, ManifestError, _has_times)
+    return Rows(records_of_csv, delimiter)
 
 
 def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
-    """Yield the annotations of a table whose columns have names in English.
+    """Yield the annotations of a table of ELAN whose columns have names in English, in its first row.
 
     If there is a column `Tier`, a row is one annotation. Otherwise each tier has a column of its own, and a
-    row is an annotation of each tier whose cell is filled.
+    row is an annotation of each tier whose cell is filled. A person may have added columns of labels to the
+    former: their cells become further spans of the row's times.
     """
     header_line, header_cells = rows.records[0]
     header = [cell.strip() for cell in header_cells]
     headings = _headings_of_times(header)
-    form = _form(file, headings, header_line)
-    begin = headings[BEGIN, form]
-    end = headings[END, form]
+    form = _form_to_read(file, headings, header_line)  # times may be there in several forms
+    begin_column = headings[BEGIN, form]
+    end_column = headings[END, form]
 
     records = [(header_line, header)]
     for line, cells in rows.records[1:]:
@@ -232,7 +242,7 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
             records.append((line, cells))
         else:
             yield RawSpan(f"line {line}", reason=f"{len(cells)} cells where others have {len(header)}")
-    table = tool_table(file, (begin, end), (records, "\t"))
+    table = tool_table(file, needed=(begin_column, end_column), records=(records, "\t"))
 
     has_column_of_tiers = {"tier", "annotation"} <= set(map(plain, header))
     if has_column_of_tiers:
@@ -245,8 +255,8 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
     timed_rows = timed(
         file,
         table.rows,
-        begin,
-        end,
+        begin_column,
+        end_column,
         per_second=1000.0 if form == "msec" else 1.0,
         decimal=decimal_sign(rows.delimiter),
         rate=_rate(form),
@@ -298,7 +308,7 @@ def _texts(row: Row, columns: Sequence[str]) -> dict[str, str]:
     return {name: one_line(row.cells[name]) for name in columns if row.cells[name].strip()}
 
 
-def _form(file: SpanFile, headings: dict[tuple[str, str], str], line: int) -> str:
+def _form_to_read(file: SpanFile, headings: dict[tuple[str, str], str], line: int) -> str:
     """Choose the form of times to read: one in which there are both begin and end times.
 
     PAL frames are chosen only if there is no other form.
@@ -347,7 +357,9 @@ def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawS
         The cells do not tell which columns are begins and ends, or columns after the text are no files.
     """
     columns = _columns_of_usual_rows(rows.records)
-    layout = _layout(file, [column[:TOLD_BY] for column in columns], with_lengths=bool(form))
+    first_cells_of_columns = [column[:TOLD_BY] for column in columns]
+    # Below a header in another language only a layout with durations is taken, as it can be checked.
+    layout = _layout(file, first_cells_of_columns, has_durations=bool(form))
 
     columns_after_text = columns[layout.text + 1 :]
     are_files = all(cell.lower().endswith(".eaf") for column in columns_after_text for cell in column)
@@ -355,6 +367,7 @@ def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawS
         raise file.error(f"{counted(len(columns_after_text), 'column')} after the text: {REMEDY}")
 
     if not form:
+        # Milliseconds are integers; all other forms, clocks too, are read as `ss.msec` is.
         are_integers = all(cell.strip().isdecimal() for cell in columns[layout.begin])
         form = "msec" if are_integers else "ss.msec"
 
@@ -398,10 +411,11 @@ def _usual_form(cells: Sequence[str]) -> str:
     return mode(re.sub("[0-9]+", "0", cell) for cell in cells)
 
 
-def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, with_lengths: bool) -> Layout:
+def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, has_durations: bool) -> Layout:
     """Find the first columns of begin times and of end times, and the column of the text behind all times.
 
-    Layouts with durations are tried first, as they can be checked: a duration must be end minus begin.
+    Layouts with durations are tried first, as they can be checked: a duration must be end minus begin. If
+    none fits, and there need be no durations, layouts with begins and ends alone are tried.
 
     Parameters
     ----------
@@ -409,8 +423,8 @@ def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, with_lengths: b
         The file, whose account notes that there are no durations by which the columns are checked.
     columns
         The cells of each column.
-    with_lengths
-        Whether there are columns of durations for sure.
+    has_durations
+        Whether there must be columns of durations; if not, there may be some.
 
     Raises
     ------
@@ -420,8 +434,8 @@ def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, with_lengths: b
     layout = _only_layout(columns, n_groups=3)  # begins, ends and durations
     if layout is not None:
         return layout
-    if not with_lengths:
-        layout = _only_layout(columns, n_groups=2)
+    if not has_durations:
+        layout = _only_layout(columns, n_groups=2)  # begins and ends
         if layout is not None:
             file.account.note("columns of times taken as begins and ends")
             return layout
@@ -463,42 +477,48 @@ def _possible_layouts(columns: Sequence[Sequence[str]], *, n_groups: int, n_form
     n_forms
         Number of forms, side by side, in which each time is there.
     """
-    forms = [_usual_form(column) for column in columns]
-    times = [list(map(time_or_nan, column)) for column in columns]
+    form_of_column = [_usual_form(column) for column in columns]  # such as `0:0:0.0`
+    times_of_column = [list(map(time_or_nan, column)) for column in columns]
     n_columns_of_times = n_groups * n_forms
     layouts = []
     for begin in range(len(columns) - n_columns_of_times):  # the text stands behind the times
         end = begin + n_forms
         layout = Layout(begin, end, text=begin + n_columns_of_times)
-        have_same_forms = forms[begin:end] == forms[end : end + n_forms]
-        begin_times = times[begin:end]  # the same times in all forms
-        if have_same_forms and _fits(times, layout, n_groups) and _are_one_time(begin_times):
+        # The columns of begins have the same times in several forms; those of ends have the same forms.
+        have_same_forms = form_of_column[begin:end] == form_of_column[end : end + n_forms]
+        columns_of_begins = times_of_column[begin:end]
+        if (
+            have_same_forms
+            and _fits(times_of_column, layout, n_groups=n_groups)
+            and _are_one_time(columns_of_begins)
+        ):
             layouts.append(layout)
     return layouts
 
 
-def _fits(times: Sequence[Sequence[float]], layout: Layout, n_groups: int) -> bool:
+def _fits(times_of_column: Sequence[Sequence[float]], layout: Layout, *, n_groups: int) -> bool:
     """Return whether most rows begin before they end, and have the right duration if they have one.
 
     Parameters
     ----------
-    times
-        Columns of times in seconds.
+    times_of_column
+        The times in each column, in seconds.
     layout
-        Where begins, ends and the text would be.
+        Which columns would be those of begins, of ends and of the text.
     n_groups
         2 for begins and ends; 3 with durations.
     """
+    # With two forms, the columns are: begin | begin | end | end | duration | duration.
     n_forms = layout.end - layout.begin
     has_durations = n_groups == 3
     rows_fit = []  # whether each row, in each form of its times, fits
     for form in range(n_forms):
-        begins = times[layout.begin + form]
-        ends = times[layout.end + form]
+        begins = times_of_column[layout.begin + form]
+        ends = times_of_column[layout.end + form]
         if not has_durations:
             rows_fit += [begin <= end for begin, end in zip(begins, ends, strict=True)]
             continue
-        durations = times[layout.end + n_forms + form]
+        durations = times_of_column[layout.end + n_forms + form]
         for begin, end, duration in zip(begins, ends, durations, strict=True):
             # The tolerance is relative for durations above a second.
             tolerance = SLACK_S * max(1.0, duration)

@@ -87,10 +87,11 @@ def _decoded_ascii(content: bytes, encoding: str) -> tuple[str, str]:
 def _decoded_not_utf8(content: bytes, encoding: str) -> tuple[str, str]:
     """Decode a text that is not UTF-8, or not in all of its lines; return it with a notice, as `decoded`.
 
-    A text of which most lines are UTF-8 may be of files in several encodings that were joined: only its other
-    lines are decoded in another encoding.
+    If at least half of the lines are UTF-8, files in several encodings were probably joined: only the other
+    lines are decoded in another encoding. So they are if the text begins with the byte order mark of UTF-8.
     """
-    # Bytes that are not UTF-8 become lone surrogates, which `_ESCAPED` finds.
+    # `surrogateescape` keeps each byte that is not UTF-8 as a lone surrogate, which `_ESCAPED` finds, and
+    # from which `encode` makes the byte again.
     lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
     bytes_not_utf8 = {}  # index of a line that is not UTF-8 -> its bytes
     for index, line in enumerate(lines):
@@ -99,10 +100,10 @@ def _decoded_not_utf8(content: bytes, encoding: str) -> tuple[str, str]:
     choice = _encoding_of_lines(content, encoding, bytes_not_utf8)
 
     # Lines of nothing but ASCII are the same in all encodings, and show nothing.
-    n_beyond_ascii = sum(not line.isascii() for line in lines)
-    is_half_utf8 = n_beyond_ascii >= 2 * len(bytes_not_utf8)
-    is_mostly_utf8 = is_half_utf8 or content.startswith(BOM_UTF8)
-    if not is_mostly_utf8:
+    n_telling_lines = sum(not line.isascii() for line in lines)
+    n_utf8 = n_telling_lines - len(bytes_not_utf8)
+    is_half_utf8 = n_utf8 >= len(bytes_not_utf8)
+    if not is_half_utf8 and not content.startswith(BOM_UTF8):
         return _text_in(choice.name, content), choice.notice
 
     for index, line_bytes in bytes_not_utf8.items():
@@ -135,16 +136,19 @@ def _encoding_of_lines(content: bytes, encoding: str, bytes_not_utf8: Mapping[in
 def _guessed(lines: Mapping[int, bytes]) -> _Choice:
     """Guess the encoding of lines; the notice shows what each of the likeliest encodings makes of them.
 
+    So a person can see which one gives the right letters, and name it by --encoding.
+
     `lines` is line number -> bytes of the line.
     """
     likely = [guess.name for guess in likely_encodings(lines.values())]
-    # These fit the first lines; the encoding must be able to decode all.
+    # They are told by the first lines; the encoding must be able to decode all. One always is: some encodings
+    # have a character for every byte.
     name = next(encoding for encoding in likely if _can_decode(lines.values(), encoding))
-    sample = dict(islice(lines.items(), MAX_LINES))
-    texts = _texts(sample, name)
+    first_lines = dict(islice(lines.items(), MAX_LINES))
+    texts = _texts(first_lines, name)
     first_line = min(texts)
     example = f"line {first_line} {_shown(texts[first_line])}"
-    alternatives = ", ".join(_alternatives(sample, texts, likely))
+    alternatives = ", ".join(_alternatives(first_lines, texts, likely))
     return _Choice(
         name,
         f"not UTF-8, read as {name}, which is a guess ({example}): if letters are wrong, give --encoding, "

@@ -90,28 +90,32 @@ def _assets(root: Element) -> dict[str, Asset]:
 def _place_of_children(node: Element, place: MediaOffset, assets: Mapping[str, Asset]) -> MediaOffset:
     """Return what the times of an element's children count in: a media file, or the timeline.
 
-    It is returned with the shift that makes a time in that file, or on the timeline, of a child's time:
-    time = time of the child + shift.
-
-    In an element that plays a file, the children have times of the file. In another element they have times
-    that begin at its `start`, and that moment lies at its `offset` in the element around it.
+    It is a medium and a shift: time in the medium = time of the child + shift.
 
     `place` is what the element's own times count in, and `assets` is id -> media file.
     """
+    # 1. A timeline: its children count from the time code of its first frame, which is at 0 s.
     if node.tag == "sequence":
-        # The children's times begin at the time code of the timeline's first frame.
         return MediaOffset("", -_start_of_timeline(node))
+
+    # 2. An element that plays a file: its children count in time codes of the file, whose first frame has the
+    # time code `asset.start`.
     source = _played_source(node, assets)
     if source is not None:
         asset = assets[source.get("ref", "")]
-        # The first frame of the file has the time `asset.start`, and counts here as 0.
         return MediaOffset(asset.media, _shift_of_source(node, source) - asset.start)
+
+    # 3. An element that is placed nowhere: its children count as it does.
     offset = _seconds(node.get("offset", ""))
-    if offset is None:  # the element has no times of its own
+    if offset is None:
         return place
+
+    # 4. Another element, such as a gap: its time `start` lies at `offset` in the element around it. So a time
+    # t of its child is t - start + offset there.
     start = _seconds(node.get("start", "0s")) or Fraction(0)
     shift = place.shift + offset - start
-    if shift.denominator > MAX_PARTS:  # exact fractions of odd time codes would grow with each element
+    # In a nest of elements the denominators of fractions could grow without end: they are rounded.
+    if shift.denominator > MAX_PARTS:
         shift = Fraction(round(shift * PARTS), PARTS)
     return MediaOffset(place.media, shift)
 

@@ -276,9 +276,19 @@ def _has_path(value: Any, steps: Sequence[str]) -> bool:
 def _values_at(value: Any, step: str) -> list[Any]:
     """Return the values to which a step of a path leads from a JSON value; empty if it leads nowhere.
 
-    A step is the name of a member, such as `shapes`, or `*` for every member. `[]` behind it means the items
-    of the list that is there, `[][]` the items of the lists in that list, and `[]` alone the items of `value`
-    itself. Of many values only the first few are returned, as they are enough to tell a format.
+    A step has one of these forms:
+
+    - `items`: the member of that name;
+    - `*`: all members, whatever their names;
+    - `items[]`: the items of the list that is the member; `items[][]` those of the lists in it;
+    - `[]`: the items of the value itself, if it is a list.
+
+    Of many values only the first few are returned, as they are enough to tell a format.
+
+    Examples
+    --------
+    >>> _values_at({"items": [1, 2]}, "items[]"), _values_at([1, 2], "[]"), _values_at({}, "items[]")
+    ([1, 2], [1, 2], [])
     """
     match = _STEP.fullmatch(step)
     assert match is not None  # noqa: S101 - any text is a name with or without brackets
@@ -290,7 +300,7 @@ def _values_at(value: Any, step: str) -> list[Any]:
         values = list(islice(members.values(), MAX_ITEMS))
     elif name:
         values = [members[name]] if name in members else []
-    else:
+    else:  # nothing but brackets
         values = [value]
 
     for _ in range(n_lists):

@@ -69,18 +69,20 @@ class Headings:
             if name not in NAMED_COLUMNS:
                 hint = name_hint(name, NAMED_COLUMNS) or f": expected one of {', '.join(NAMED_COLUMNS)}"
                 raise ManifestError(f"column {name!r} is none of a manifest{hint}")
-            if len(headings) > 1 and name not in LABEL_COLUMNS:
+            if name in LABEL_COLUMNS:
+                continue  # labels may be in several columns, or in none, which the heading "" says
+            if len(headings) > 1:
                 several = ", ".join(map(repr, headings))
                 raise ManifestError(f"column {name!r}: one heading was expected, not {several}")
-            if "" in headings and name not in LABEL_COLUMNS:
+            if "" in headings:
                 raise ManifestError(f"column {name!r}: the heading that stands for it was expected")
         if DURATION in self.columns and "end_s" in self.columns:
             raise ManifestError(f"end_s and {DURATION} are named: a span ends at one, or after the other")
-        names_before = set[str]()
+        headings_before = set[str]()
         for heading in self.named():
-            if plain(heading) in names_before:
+            if plain(heading) in headings_before:
                 raise ManifestError(f"heading {heading!r} is named twice")
-            names_before.add(plain(heading))
+            headings_before.add(plain(heading))
 
     @property
     def has_one_column_of_times(self) -> bool:
@@ -90,13 +92,17 @@ class Headings:
         return bool(start) and list(map(plain, start)) == list(map(plain, end))
 
     def named(self) -> list[str]:
-        """Return all headings that the person names, including those of annotators (`wide`)."""
+        """Return all headings that the person names, each once, and the names of annotators (`wide`).
+
+        Annotators' names are a part of headings, such as `Level AB`. The heading "" is left out, as it says
+        that a table has no such column.
+        """
         _, end = TIMES
         named_headings: list[str] = []
         for name, headings in self.columns.items():
+            # One column may hold both times: its heading is there already, as that of starts.
             repeats_start = name == end and self.has_one_column_of_times
             if not repeats_start:
-                # "" is no heading: it says that a table has no such column.
                 named_headings += [heading for heading in headings if heading]
         return [*named_headings, *self.wide]
 
@@ -138,13 +144,17 @@ class Headings:
     def is_header(self, cells: Sequence[str]) -> bool:
         """Return whether a row of cells is the header of a table of spans.
 
-        It is if it has the columns of both times, or one of films and one of labels, by their names in a
-        manifest, or headings that the person's options name.
+        It is the header if it has one of these:
+
+        - a manifest's columns of both times, `start_s` and `end_s`;
+        - a manifest's column of films and one of labels, such as `movie` and `level`;
+        - headings that the person's options name (`are_in`).
         """
         names = {heading_name(cell) for cell in cells}
         has_times = set(map(plain, TIMES)) <= names
-        has_labels = not names.isdisjoint(FILM_COLUMNS) and not names.isdisjoint(LABEL_COLUMNS)
-        return has_times or has_labels or self.are_in(cells)
+        has_films = not names.isdisjoint(FILM_COLUMNS)
+        has_labels = not names.isdisjoint(LABEL_COLUMNS)
+        return has_times or (has_films and has_labels) or self.are_in(cells)
 
 
 # --- columns of annotators

@@ -154,22 +154,33 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
 
 
 def time_in(text: str, rate: Fraction | None = None) -> float | None:
-    """Read a time as `time_code` does, without the check of argument types, which is slow over many cells."""
+    """Read a time as `time_code` does, but without a check of argument types, which is slow over many cells.
+
+    The forms are tried from the most frequent one to the rarest.
+    """
     text = with_ascii_digits(text)
-    if text.replace(".", "", 1).isdecimal():  # 90 or 90.5
+
+    # 1. Without colons: 90 or 90.5; 1 min 30 s; a number in another form, such as 9e1.
+    is_usual_number = text.replace(".", "", 1).isdecimal()
+    if is_usual_number:
         return seconds(text)
-    if {":", ";"}.isdisjoint(text):  # 1 min 30 s, or a number in another form
+    if {":", ";"}.isdisjoint(text):
         time_s = spelled_s(text)
         return seconds(text) if time_s is None else time_s
-    days = _DAYS.match(text)  # 0 days 00:01:30.5
+
+    # 2. A clock: 00:01:30.5, or 0 days 00:01:30.5, as data frames write it.
+    days = _DAYS.match(text)
     start_of_clock = days.end() if days else 0
-    clock_match = CLOCK.fullmatch(text, start_of_clock)  # 00:01:30.5
+    clock_match = CLOCK.fullmatch(text, start_of_clock)
     if clock_match:
         seconds_text, _, digits = clock_match["seconds"].replace(",", ".").partition(".")
         time_s = clock_s(clock_match["hours"], clock_match["minutes"], seconds_text, digits)
         if time_s is not None:
-            return time_s + (int(days[1]) * _DAY_S if days else 0)
-    code = FRAME_CODE.fullmatch(text)  # 00:01:30:12
+            time_of_days_s = int(days[1]) * _DAY_S if days else 0
+            return time_s + time_of_days_s
+
+    # 3. A time code that ends in frames: 00:01:30:12.
+    code = FRAME_CODE.fullmatch(text)
     if code:
         if rate is None:
             raise ManifestError(
@@ -415,13 +426,17 @@ def instants(
     Raises
     ------
     ManifestError
-        Points and commas are both used as decimal signs, or a number may be read with either. Times are
-        shares of a day, as spreadsheets keep them (0.0010416667 is 90 s). Or only some time codes have drop
-        frame. Or clocks with dots (1.00.10) stand beside numbers that may be such clocks without hours.
+        What times mean cannot be told, as one of these holds:
+
+        - points and commas are both used as decimal signs, or a number may be read with either;
+        - times are shares of a day, as spreadsheets keep them (0.0010416667 is 90 s);
+        - only some time codes have drop frame;
+        - clocks with dots (1.00.10) stand beside numbers that may be such clocks without hours (59.30).
     """
+    # Finding the decimal sign takes time, and is needed only if a cell has a sign that leaves it open.
     are_points_decimal = usual_sign == "." and not _UNSURE.search("\n".join(cells))
-    pointed_cells = cells if are_points_decimal else pointed(cells, usual_sign)
-    texts = [cell.strip() for cell in pointed_cells]
+    with_decimal_points = cells if are_points_decimal else pointed(cells, usual_sign)
+    texts = [cell.strip() for cell in with_decimal_points]
     rate_has_drop_frame = rate in DROPPING
     if rate_has_drop_frame:
         _refuse_mixed_codes(texts)
@@ -430,7 +445,7 @@ def instants(
     for text in texts:
         try:
             values.append(time_in(text, rate))
-        except ManifestError as error:
+        except ManifestError as error:  # kept for the caller, who knows the cell's line
             # The traceback of the error refers to this list, and the list to the error: in such a circle
             # their memory would not be freed.
             values.append(error.with_traceback(None))
@@ -468,11 +483,11 @@ def _refuse_dotted_minutes(texts: Sequence[str]) -> None:
 
 
 def number_like_minutes(cells: Iterable[str]) -> str:
-    """Return a number of a column whose numbers may all be minutes and seconds with a dot; "" if some is not.
+    """Return the highest number of a column whose numbers may all be minutes and seconds with a dot; else "".
 
-    They may if each has two decimals below .60, and these differ (`MIN_ENDINGS`): 10.59 is then followed
-    by 11.00. Cells without digits do not count. Any other, such as 12.75, 3 or 0:12, shows that numbers are
-    seconds.
+    So 10.59 would be followed by 11.00. They may be if each has two decimals below .60, and if there are
+    several different decimals (`MIN_ENDINGS`): steps of half a second have only .00 and .50. A single cell
+    such as 12.75, 3 or 0:12 shows that numbers are seconds. Cells without digits do not count.
 
     Examples
     --------
@@ -481,12 +496,14 @@ def number_like_minutes(cells: Iterable[str]) -> str:
     >>> number_like_minutes(["0.00", "2.50", "5.00", "7.50"])
     ''
     """
-    numbers = list(dict.fromkeys(with_ascii_digits(cell.strip()).replace(",", ".") for cell in cells))
-    written = [number for number in numbers if any(map(str.isdigit, number))]
-    if not all(_LIKE_MINUTES.fullmatch(number) for number in written):
+    texts = dict.fromkeys(with_ascii_digits(cell.strip()).replace(",", ".") for cell in cells)
+    numbers = [text for text in texts if any(map(str.isdigit, text))]
+    if not all(_LIKE_MINUTES.fullmatch(number) for number in numbers):
         return ""
-    endings = {number.partition(".")[2] for number in written}
-    return max(written, key=float) if len(endings) >= MIN_ENDINGS else ""
+    decimals = {number.partition(".")[2] for number in numbers}
+    if len(decimals) < MIN_ENDINGS:
+        return ""
+    return max(numbers, key=float)
 
 
 def _refuse_shares_of_a_day(texts: Sequence[str], values: Sequence[object], n_rows: int) -> None:
@@ -552,8 +569,9 @@ def _is_number(text: str, decimal_sign: str) -> bool:
 def time_or_nan(text: str) -> float:
     """Read a single time in seconds; NaN if it is no time.
 
-    A text that may be no time of its own, but has to be judged by the rules for columns (an unclear decimal
-    sign, a share of a day), is read as a column of one cell, which is slower.
+    Two kinds of numbers are judged by the rules for columns, as if the text were a column of one cell: those
+    whose decimal sign is unclear, as in `1,234`, and those that may be shares of a day, by which spreadsheets
+    keep times, as 0.0010416667. All others are read at once, which is faster.
     """
     text = text.strip()
     has_unclear_sign = _UNSURE.search(text) is not None
@@ -561,7 +579,10 @@ def time_or_nan(text: str) -> float:
     needs_rules_of_columns = (has_unclear_sign or may_be_share_of_a_day) and not is_clock(text)
     time: float | ManifestError | None = None
     with suppress(ManifestError):
-        time = instants([text])[0] if needs_rules_of_columns else time_in(text)
+        if needs_rules_of_columns:
+            (time,) = instants([text])  # seconds, or the error of a cell that is no time
+        else:
+            time = time_in(text)
     return time if isinstance(time, float) else math.nan
 
 

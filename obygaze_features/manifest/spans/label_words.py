@@ -118,17 +118,19 @@ class LabelWords:
         self.codebook = codebook
         self._meanings = dict(meanings or {})  # as given, for `with_guesses` and messages
 
-        # 1. The codebook's words: spelling of a level or concept -> its name.
+        # 1. The codebook's words: spelling of a level or concept -> its name. First as `word` writes
+        # spellings, so that `s` and `S` may be two labels.
         self._codebook_levels = spellings_of(codebook.levels, word)
         self._codebook_concepts = spellings_of(codebook.concepts, word)
-        # In any case, as the codebook itself finds labels (`Codebook.level_spelled`).
-        self._spelled_levels = spellings_of(codebook.levels)
-        self._spelled_concepts = spellings_of(codebook.concepts)
+        # Then without case at all, as the codebook itself finds labels (`Codebook.level_spelled`): `s` is S
+        # if nothing else is called `s`.
+        self._levels_without_case = spellings_of(codebook.levels)
+        self._concepts_without_case = spellings_of(codebook.concepts)
 
-        # 2. The person's words.
-        self._words_for_yes = self._marks_explained_as("yes")
+        # 2. The person's words, in the form in which they are compared (`_key_of_word`).
+        self._words_for_yes = self._words_explained_as("yes")
         self._explained = self._explained_words()  # word -> the labels that the person says it stands for
-        self._explained_and_read = set[str]()  # those of them that `note_read` met in a file
+        self._keys_read = set[str]()  # all texts that `note_read` met in files
 
         # 3. Both together: word -> name. A word that the person explains has the person's meaning alone.
         self._levels = _without_keys(self._codebook_levels, self._explained)
@@ -145,36 +147,43 @@ class LabelWords:
     def _explained_words(self) -> dict[str, Labels]:
         """Return word, as words are compared -> the labels that the person says it stands for.
 
-        A word for no label has `Labels("", ())`. Words for yes are left out: what they stand for depends on
-        the heading of their column.
+        A word for no, or for no label, has `Labels("", ())`. Words for yes are left out: which label they
+        stand for depends on the heading of their column.
 
         Raises
         ------
         ManifestError
-            A label is none of the codebook, or a word stands for two.
+            A label is none of the codebook, or a word stands for two, as `Nah` and `nah` with two labels.
         """
         explained: dict[str, Labels] = {}
-        first_text_of_key: dict[str, str] = {}  # word as compared -> as the person wrote it first
-        words_for_no = self._marks_explained_as("no")
+        first_text_of_word: dict[str, str] = {}  # word as compared -> as the person wrote it first
+        words_for_no = self._words_explained_as("no")
         for text, label in self._meanings.items():
             key = _key_of_word(text)
             if key in self._words_for_yes:
                 continue
             stands_for_no_label = not label or key in words_for_no
             labels = Labels("", ()) if stands_for_no_label else self._labels_named(text, label)
-            if explained.setdefault(key, labels) != labels:
-                first_text = first_text_of_key[key]
+            if key not in explained:
+                explained[key] = labels
+                first_text_of_word[key] = text
+            elif explained[key] != labels:
+                first_text = first_text_of_word[key]
                 first_label = self._meanings[first_text]
                 raise ManifestError(
                     f"word {text!r} is {label!r}, and {first_text!r}, which is the same word, "
                     f"{first_label!r}: give one of the two"
                 )
-            first_text_of_key.setdefault(key, text)
         return explained
 
-    def _marks_explained_as(self, answer: str) -> set[str]:
-        """Return the words that the person explains as `yes` or `no`, which must be no label itself."""
-        if answer in self._codebook_levels or answer in self._codebook_concepts:
+    def _words_explained_as(self, answer: str) -> set[str]:
+        """Return the words that the person explains as an answer, `yes` or `no`, by `--word WORD=yes`.
+
+        If the codebook has a label that is itself called so, the words stand for this label, and none for the
+        answer.
+        """
+        is_answer_a_label = answer in self._codebook_levels or answer in self._codebook_concepts
+        if is_answer_a_label:
             return set()
         return {_key_of_word(text) for text, label in self._meanings.items() if plain(label) == answer}
 
@@ -205,32 +214,32 @@ class LabelWords:
             self._concepts[key] = concept
 
     def with_guesses(self, guesses: Mapping[str, str] | None = None) -> "LabelWords":
-        """Return these words with translations and guesses added; known words keep their meaning.
+        """Return a copy of these words with translations and guesses added.
 
-        The codebook's own translations come first, then those of `label_translations.toml`, then the guesses
-        (word -> label).
+        Words that have a meaning keep it. So what is added first counts: the codebook's own translations,
+        then those of `label_translations.toml`, then the guesses (word -> label).
         """
-        words = LabelWords(self.codebook, self._meanings)
-        words._add_unknown(_translated_titles(self.codebook))
+        copy = LabelWords(self.codebook, self._meanings)
+        copy._add_if_unknown(_translated_titles(self.codebook))
 
         level_titles = {plain(level.title or level.name) for level in self.codebook.levels}
         for title, translations in TRANSLATIONS["levels"].items():
             if title in level_titles:
-                level = words._codebook_levels[title]  # a title is a spelling of its level
-                words._add_unknown(dict.fromkeys(translations, level))
+                level = self._codebook_levels[title]  # a title is a spelling of its level
+                copy._add_if_unknown(dict.fromkeys(translations, level))
 
         concept_names = set(map(plain, self.codebook.concept_names))
         for name, translations in TRANSLATIONS["concepts"].items():
             if name in concept_names:
-                concept = words._codebook_concepts[name]
-                words._add_unknown(dict.fromkeys(translations, concept))
+                concept = self._codebook_concepts[name]
+                copy._add_if_unknown(dict.fromkeys(translations, concept))
 
-        words._add_unknown(guesses or {})
-        return words
+        copy._add_if_unknown(guesses or {})
+        return copy
 
-    def _add_unknown(self, meanings: Mapping[str, str]) -> None:
-        """Add words that have no meaning yet; `meanings` is word -> the label that it stands for."""
-        for text, label in meanings.items():
+    def _add_if_unknown(self, label_of_word: Mapping[str, str]) -> None:
+        """Add the words that have no meaning yet, each with the label that it stands for."""
+        for text, label in label_of_word.items():
             if not self._is_label(text):
                 self._add(_key_of_word(text), self._labels_named(text, label))
 
@@ -253,12 +262,17 @@ class LabelWords:
         `Labels("", ())` if the person says that it stands for no label; None if they say nothing of it.
         """
         stripped = text.strip()
-        for key in (word(stripped), _key_of_word(stripped)):
+        # First as it is written, then without decimals: 2.0 is the word 2, unless 2.0 is a word itself. A
+        # word of the codebook is found before the person's word for the other form.
+        as_written = word(stripped)
+        without_decimals = _key_of_word(stripped)
+        for key in (as_written, without_decimals):
             if key in self._explained:
                 return self._explained[key]
-            if key in self._levels or key in self._concepts:
+            is_word_of_codebook = key in self._levels or key in self._concepts
+            if is_word_of_codebook:
                 return None
-        # A single letter that is no word itself, such as s, may be the other case of one that is explained.
+        # The case of a single letter counts, but where `s` is no word, it is the S that the person explains.
         is_letter = len(stripped) == 1
         return self._explained.get(stripped.swapcase()) if is_letter else None
 
@@ -267,39 +281,51 @@ class LabelWords:
         return _key_of_word(text.strip()) in self._words_for_yes
 
     def note_read(self, text: str) -> None:
-        """Remember that a text of labels was read, so that `words_not_read` knows the words in it."""
-        if not self._meanings:
+        """Remember that a text of labels was read: `words_not_read` tells which explained words none had.
+
+        An explained word may be the whole text, one of the labels that it lists (`Body; Kuss`), or one of two
+        spellings of a label (`K (Kuss)`).
+        """
+        if not self._meanings:  # no words are explained, so that none can be missing
             return
-        for part in (text, *self.parts_of(text), *_BETWEEN_SPELLINGS.split(text)):
-            self._explained_and_read.add(_key_of_word(part.strip()))
+        spellings = _BETWEEN_SPELLINGS.split(text)
+        for words in (text, *self.parts_of(text), *spellings):
+            self._keys_read.add(_key_of_word(words.strip()))
 
     @property
     def words_not_read(self) -> dict[str, str]:
         """The words that the person explains and that no text was or held, with their labels, as given."""
-        read = self._explained_and_read
-        return {text: label for text, label in self._meanings.items() if _key_of_word(text) not in read}
+        return {
+            text: label for text, label in self._meanings.items() if _key_of_word(text) not in self._keys_read
+        }
 
     def _level_of(self, text: str) -> str:
         """Return the level that a whole text stands for; "" if it stands for none."""
         explained = self.explained(text)
         if explained is not None:
-            return explained.level
-        decimals_removed = without_zeros(text)  # 2.0 is the level 2
-        # First as it is written, as the case of a single letter counts (`word`); then in any case.
-        for key in (word(text.strip()), plain(text), word(decimals_removed), plain(decimals_removed)):
+            return explained.level  # what the person says comes first
+
+        # The most exact form counts: as it is written (`word` keeps the case of a single letter), then
+        # without case, then both without decimals, as 2.0 is the level 2.
+        without_decimals = without_zeros(text)
+        for key in (word(text.strip()), plain(text), word(without_decimals), plain(without_decimals)):
             if key in self._levels:
                 return self._levels[key]
-        level = self._spelled_levels.get(plain(text))
+        level = self._levels_without_case.get(plain(text))
         return level or self._label_spelled_twice(text, self._levels)
 
     def _concept_of(self, text: str) -> str:
         """Return the concept that a whole text stands for; "" if it stands for none."""
         explained = self.explained(text)
         if explained is not None:
-            return "".join(explained.concepts)  # one, or none
-        # First as it is written, as the case of a single letter counts (`word`); then in any case.
-        concept = self._concepts.get(word(text.strip())) or self._concepts.get(plain(text))
-        concept = concept or self._spelled_concepts.get(plain(text))
+            return "".join(explained.concepts)  # one, or none; what the person says comes first
+
+        # The most exact form counts: as it is written (`word` keeps the case of a single letter), then
+        # without case.
+        for key in (word(text.strip()), plain(text)):
+            if key in self._concepts:
+                return self._concepts[key]
+        concept = self._concepts_without_case.get(plain(text))
         return concept or self._label_spelled_twice(text, self._concepts)
 
     def _label_spelled_twice(self, text: str, names: Mapping[str, str]) -> str:
@@ -431,12 +457,13 @@ class LabelWords:
     def _labels_of_parts(self, parts: Iterable[str]) -> Labels | None:
         """Return the level and concepts of a text's parts; None if one is no label, or two are levels.
 
-        Parts that a person explains as no label do not count. A word that the codebook has as a level and as
-        a concept is the level, unless another part is one: a text says one level and any number of concepts.
+        Parts that a person explains as no label do not count. A text says one level and any number of
+        concepts. So of the words that the codebook has both as a level and as a concept, the first is the
+        level, if no other part is surely one; all others are concepts.
         """
         certain_levels = []  # of words that are no concept
         concepts = []
-        first_ambiguous = ""  # the first word that is a level and a concept
+        first_ambiguous = ""  # the first word that is both; it is decided on when all parts are known
         for part in parts:
             key = word(part)
             is_level = key in self._levels

@@ -189,10 +189,12 @@ def _region(
     stretches = [_stretch(part) for part in objects_of(value.get("ranges"))]
     if not stretches:
         stretches = _shown_stretches(value)
-    # Frames are converted even if seconds are there too: where nobody knows the rate, that refuses the file.
-    times_s = [_seconds(file, stretch, per_second, location) for stretch in stretches]
-    if _has_seconds(value, kind):  # they are more exact than seconds computed from frames
+    times_of_frames = [_seconds(file, stretch, per_second, location) for stretch in stretches]
+    # Seconds count before frames, which are converted all the same: without a rate the file is refused.
+    times_s = times_of_frames
+    if _has_seconds(value, kind):
         times_s = [(number(value["start"]), number(value["end"]))]
+
     if not times_s:
         yield RawSpan(location, reason=f"of type {kind or 'none':.40}, without a stretch of time")
     has_frame_below_first = any(stretch.first < 1 for stretch in stretches)
@@ -249,11 +251,10 @@ def _seconds(
 
 
 def _shown_stretches(value: Mapping[str, Any]) -> list[Stretch]:
-    """Find the stretches of frames in which a rectangle is visible.
+    """Find the stretches in which a rectangle is visible: from a key frame to one that switches it off.
 
-    `value["sequence"]` lists key frames. A rectangle is visible from a key frame on, up to the next one that
-    has "enabled": false, or else to the end of the film. If that end cannot be read, it is NaN. The list is
-    empty if a key frame cannot be read.
+    The list is empty if a key frame cannot be read, as it is no number or no frame of the film. If the number
+    of frames of the film cannot be read, the end of a rectangle that is never switched off is NaN.
     """
     n_frames = number(value.get("framesCount"))
     is_length_known = not math.isnan(n_frames)
@@ -265,7 +266,7 @@ def _shown_stretches(value: Mapping[str, Any]) -> list[Stretch]:
             return []
         if is_length_known:
             frame = min(frame, n_frames)  # a key frame may lie behind the last frame of the film
-        if frame <= 0:
+        if frame <= 0:  # frames count from 1
             return []
         if key_frame.get("enabled", True):
             shown_frames.append(frame)
@@ -275,8 +276,8 @@ def _shown_stretches(value: Mapping[str, Any]) -> list[Stretch]:
         # A rectangle that is never switched off is visible up to the last frame of the film.
         hidden_frames.append(n_frames)
 
-    # What `runs_of` adds to the last frame of a stretch that no key frame ends: nothing, or NaN if the film's
-    # length is unknown, and so the end of the stretch.
+    # `runs_of` adds `step` to the last frame of a stretch that no key frame ends: NaN, so that the end is
+    # unknown, where the film's length is.
     step = 0.0 if is_length_known else math.nan
-    runs = runs_of(sorted(shown_frames), hidden_frames, step)
+    runs = runs_of(sorted(shown_frames), outside=hidden_frames, step=step)
     return [Stretch(first, last) for first, last in runs]

@@ -113,15 +113,19 @@ def _with_headings(file: SpanFile) -> tuple[Records, str]:
 def _of_table(
     file: SpanFile, layout: Layout, records: tuple[Records, str] | None = None
 ) -> Iterator[RawSpan]:
-    """Yield the markers of a table with a header.
+    """Yield the markers of a table with a header, whose columns `layout` names.
 
     `records` are those of the file and the sign between their cells, if they were split before.
     """
     rows = tool_table(file, (layout.start, layout.end), records).rows
     # Our exports state the frame rate and the first frame's time code in the description of the first marker.
-    stated = OWN_TIME_LINE.match(rows[0].cells.get("Description", "")) if rows else None
-    rate = stated[1] if stated else ""
-    start_code = stated[2] if stated else ""
+    rate = ""
+    start_code = ""
+    if rows:
+        stated = OWN_TIME_LINE.match(rows[0].cells.get("Description", ""))
+        if stated:
+            rate, start_code = stated.groups()
+    # All time codes together show how they count.
     codes: list[str] = []
     for row in rows:
         codes += [row.cells[layout.start], row.cells[layout.end]]
@@ -163,19 +167,21 @@ def _of_avid(file: SpanFile) -> Iterator[RawSpan]:
 def _texts_of_avid(lines: Sequence[str]) -> list[tuple[int, str]]:
     """Return (number of its first line, whole text) for each marker in Avid's text.
 
-    A marker may have several lines, as its comment may. It ends with the line that has the tab before its
-    length. Lines before the first marker stand alone.
+    A marker has five tabs: before its time code, track, colour, comment and length. Its comment may be of
+    several lines, so that lines belong to a marker until it has all tabs. A line that belongs to no marker is
+    returned as a text of its own.
     """
-    markers: list[_AvidText] = []
+    texts: list[_AvidText] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         begins_marker = AVID_BEGIN.match(line) is not None
-        if begins_marker or not markers or markers[-1].is_complete:
-            markers.append(_AvidText(number, line, is_marker=begins_marker))
+        goes_on = bool(texts) and not texts[-1].is_complete and not begins_marker
+        if goes_on:
+            texts[-1].add(line)
         else:
-            markers[-1].add(line)
-    return [(marker.number, " ".join(marker.lines)) for marker in markers]
+            texts.append(_AvidText(number, line, is_marker=begins_marker))
+    return [(text.number, " ".join(text.lines)) for text in texts]
 
 
 class _AvidText:

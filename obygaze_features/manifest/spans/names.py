@@ -79,20 +79,27 @@ def with_usual_separators(text: str, words: Iterable[str]) -> str:
 def nearest(text: str, names: Iterable[str]) -> str:
     """Find the name that a person most likely meant by a text; "" if no name is near.
 
-    The surest signs come first: the same IMDb id, the same number, the same spelling, a letter typed twice,
-    and at last the name that is spelled most alike.
+    The first of these that exists is taken:
+
+    1. the same IMDb id written in another way;
+    2. the same number without decimals: 2 for 2.0;
+    3. the same name in another case;
+    4. the name with one letter less, where the text has that letter twice: `ss` is S;
+    5. the name that is spelled most alike. `sí` is not alike enough to be S.
+
+    Another number is no spelling of a number, as -1 is none of 1.
     """
     if len(text) > MAX_COMPARED:
         return ""
     name_of_spelling = {plain(name): name for name in names if len(name) <= MAX_COMPARED}
 
     text_id = imdb_id(text)
-    if text_id:  # the same id may be written in another way, such as in an address
+    if text_id:
         for name in name_of_spelling.values():
             if imdb_id(name) == text_id:
                 return name
 
-    number_text = without_zeros(text)  # 2 of 2.0
+    number_text = without_zeros(text)
     if number_text in name_of_spelling.values():
         return number_text
 
@@ -101,13 +108,12 @@ def nearest(text: str, names: Iterable[str]) -> str:
         return name_of_spelling[spelling]
 
     possible = name_of_spelling
-    if _is_number(spelling):  # another number is no spelling of it: -1 is none of 1
+    if _is_number(spelling):
         possible = {near: name for near, name in name_of_spelling.items() if not _is_number(near)}
-    typed_once = _TYPED_TWICE.sub(r"\1", spelling)
-    if typed_once in possible:
-        return possible[typed_once]
+    without_double_letters = _TYPED_TWICE.sub(r"\1", spelling)
+    if without_double_letters in possible:
+        return possible[without_double_letters]
 
-    # Short names must be more alike: `sí` is no spelling of the level S.
     min_likeness = MIN_LIKENESS if len(spelling) > SHORT_NAME else MIN_LIKENESS_OF_SHORT
     near_spellings = get_close_matches(spelling, possible, n=1, cutoff=min_likeness)
     return possible[near_spellings[0]] if near_spellings else ""

@@ -225,7 +225,7 @@ class _Rest(msgspec.Struct, array_like=True):
 
 
 class _Part(msgspec.Struct, array_like=True):
-    """A part of what a child found.
+    """A part of what a child found: the child sends it as bytes, which begin with their form (`_packed`).
 
     Attributes
     ----------
@@ -319,9 +319,11 @@ class _ReceivedParts:
         self.rows: list[Row] = []
         self.left_out: list[tuple[str, str]] = []
         self.rest: _Rest | None = None
+        # Columns of the table: a part with their names comes before the rows that have them.
+        self._names_of_cells: tuple[str, ...] = ()
+        # Equal texts of cells, and of reasons, are kept in memory once.
         self._cells = _Cells()
-        self._names: tuple[str, ...] = ()  # names of the cells of the rows that follow
-        self._reasons: dict[str, str] = {}
+        self._shared_reasons: dict[str, str] = {}  # reason -> the same, as it was sent first
 
     def add(self, part: "_Part", n_bytes: int) -> None:
         """Add a part that was sent as n bytes, by its kind (`_Part.kind`), and count its memory.
@@ -333,7 +335,7 @@ class _ReceivedParts:
         - the name of a class of records: records of another tool
         """
         if part.kind == NAMES:
-            self._names = part.content
+            self._names_of_cells = part.content
         elif part.kind == ROWS:
             self._add_rows(part.content, n_bytes)
         elif part.kind == LEFT_OUT:
@@ -350,7 +352,7 @@ class _ReceivedParts:
         Very many may be left out for the same reason: they share its text in memory.
         """
         for location, reason in locations_and_reasons:
-            shared_reason = self._reasons.setdefault(reason, reason)
+            shared_reason = self._shared_reasons.setdefault(reason, reason)
             self.left_out.append((location, shared_reason))
 
     def _add_rows(self, lines_and_cells: Sequence[tuple[int, list[str]]], n_bytes: int) -> None:
@@ -358,7 +360,7 @@ class _ReceivedParts:
 
         Each is its line, and its cells in the order of the names that were sent before.
         """
-        columns = self._names
+        columns = self._names_of_cells
         n_texts_before = self._cells.n_texts
         new_rows = []
         for line, cells in lines_and_cells:
@@ -389,22 +391,23 @@ class _ReceivedParts:
 
 
 def content_parts(task: Task) -> Iterator[bytes]:
-    """Read a file in the child process, and yield what it holds in parts, to save memory.
+    """Read a file in the child process, and yield what it holds as bytes, in parts, to save memory.
 
-    The parts are, in this order: the records, the rows of a table, the records that are left out, and the
-    rest, which has no long lists. A part of records is named by their class, so that `_ReceivedParts` knows
-    what to make of it.
+    The parent process puts the parts together again (`_ReceivedParts`). In this order they hold: the records,
+    the rows of a table, the records that are left out, and the rest, which has no long lists. A part of
+    records has the name of their class as its kind, so that the parent can make objects of that class.
     """
     file = SpanFile(task.path, task.reading)
     if task.stream_bytes is not None:
-        file.content = task.stream_bytes
+        file.content = task.stream_bytes  # the child cannot read a stream of the parent, such as its input
     content = task.read(file, *task.arguments)
     table = content.table
     account = content.file.account
-    yield from _packed_lists(_checked(file, content.records), lambda record: type(record).__name__)
+    records = _checked(file, content.records)
+    yield from _packed_lists(records, kind_of=lambda record: type(record).__name__)
     if table is not None:
         yield from _packed_rows(table)
-    yield from _packed_lists(account.left_out, lambda _: LEFT_OUT)
+    yield from _packed_lists(account.left_out, kind_of=lambda _: LEFT_OUT)
     rest = _Rest(
         account=_message(_AccountMessage, account),
         table=None if table is None else _message(_TableMessage, table),
@@ -464,24 +467,24 @@ class _Cells:
 def without_repeats(records: Iterable[R]) -> Iterator[R]:
     """Yield records, with equal ones that are no spans (`RawSpan.fault`) combined into one.
 
-    So a file with very many records to leave out needs little memory, and its account still adds up. The
-    first `MAX_LISTED` of these records are yielded as they are. Later ones that differ only in their places
-    become one record with their number (`n_records`), yielded last.
+    So a file with very many records to leave out needs little memory. As a combined record says how many it
+    stands for (`n_records`), the account of the file still counts all. The first `MAX_LISTED` records that
+    are no spans are yielded as they are, as the account lists their places; the combined ones come last.
     """
-    n_faults = 0
+    n_no_spans = 0
     # Key of records that differ only in their places -> the first of them, and their number.
     first_of_key: dict[tuple[object, ...], R] = {}
     n_of_key: Counter[tuple[object, ...]] = Counter()
     for record in records:
         fault = record.fault()  # why it is no span; "" if it is one
         if fault:
-            n_faults += 1
-        if not fault or n_faults <= MAX_LISTED:
+            n_no_spans += 1
+        if not fault or n_no_spans <= MAX_LISTED:
             yield record
             continue
         key = _all_but_place(record, fault)
         first_of_key.setdefault(key, record)
-        n_of_key[key] += record.n_records
+        n_of_key[key] += record.n_records  # a record may stand for several already
     for key, record in first_of_key.items():
         yield replace(record, n_records=n_of_key[key])
 
@@ -535,17 +538,19 @@ def _fields(message: msgspec.Struct) -> dict[str, Any]:
 def _packed_lists(items: Iterable[Any], kind_of: Callable[[Any], str]) -> Iterator[bytes]:
     """Pack items into parts of about `PART_BYTES`, each a list of neighbouring items of one kind.
 
-    Items are packed one by one, so that no buffer is larger than a part and one item, which may be long.
+    Items are packed one by one, so that no buffer is larger than a part and one item, which may be long. An
+    item that msgpack cannot hold becomes a part of its own, in JSON (`_packed`).
+
+    `kind_of` returns the kind of an item (`_Part.kind`).
     """
     for kind, neighbours_of_kind in groupby(items, key=kind_of):
         packed_list = _PackedList()
         for item in neighbours_of_kind:
             try:
                 packed_list.add(item)
-            except UnicodeEncodeError:
-                # An item with half a letter becomes a part of its own (`_packed`), after the items before it.
+            except UnicodeEncodeError:  # it has half a letter, which UTF-8 cannot hold
                 if packed_list.n_items:
-                    yield packed_list.take_part(kind)
+                    yield packed_list.take_part(kind)  # the items before it, to keep the order
                 yield _packed(kind, [item])
             if packed_list.n_bytes > PART_BYTES:
                 yield packed_list.take_part(kind)
@@ -581,7 +586,8 @@ class _PackedList:
         self.n_items += 1
 
     def take_part(self, kind: str) -> bytes:
-        """Return a part with the list, whose head is filled in, and begin a new list."""
+        """Return a part with the list as content, in the form of `_packed`, and begin a new list."""
+        # Fill in the head, for which room was left: the sign of a list, and how many items it has.
         _LIST_HEAD.pack_into(self._buffer, 0, _LIST, self.n_items)
         part = PACKED + _ENCODER.encode(_Part(kind, self._buffer))
         self._buffer = bytearray(_LIST_HEAD.size)
@@ -590,12 +596,14 @@ class _PackedList:
 
 
 def _packed(kind: str, content: object) -> bytes:
-    """Pack a part as msgpack, or as JSON if a text has half a letter (a lone surrogate).
+    """Return the bytes of a part: their form, PACKED or ESCAPED, and the part in msgpack or in JSON.
 
-    UTF-8, and with it msgpack, cannot hold such a text. In msgpack the content is packed by itself before the
-    part is, as `_unpacked` has to read the kind of the part to know the type of the content.
+    JSON is for texts with half a letter (a lone surrogate, as a damaged file may have): it writes it as an
+    escape sequence, while UTF-8, and with it msgpack, cannot hold it.
     """
     try:
+        # The content is packed by itself first, to bytes inside the part: whoever unpacks it has to read the
+        # kind of the part before it knows of which type the content is (`_unpacked`).
         packed_content = _ENCODER.encode(content)
     except UnicodeEncodeError:
         part = msgspec.to_builtins(_Part(kind, content))
@@ -619,18 +627,16 @@ def _unpacked(packed: bytes) -> _Part:
 
 
 def _type_of(kind: str) -> Any:
-    """Return the type of a part's content, by its kind.
-
-    The kind of a part of records is the name of their class: `RawSpan` or a subclass.
-    """
+    """Return the type of the content of a part that a child sent, by its kind (`_Part.kind`)."""
+    if kind == NAMES:  # of the cells of the rows that follow
+        return tuple[str, ...]
+    if kind == ROWS:  # line and cells of each
+        return list[tuple[int, list[str]]]
+    if kind == LEFT_OUT:  # place and reason of each record
+        return list[tuple[str, str]]
     if kind == REST:
         return _Rest
-    if kind == NAMES:
-        return tuple[str, ...]
-    if kind == ROWS:
-        return list[tuple[int, list[str]]]
-    if kind == LEFT_OUT:
-        return list[tuple[str, str]]
+    # Records of another tool: the kind is the name of their class, `RawSpan` or a subclass.
     classes_of_records: list[type[RawSpan]] = [RawSpan, *RawSpan.__subclasses__()]
     class_by_name = {record.__name__: record for record in classes_of_records}
     return list[class_by_name[kind]]  # type: ignore[valid-type]

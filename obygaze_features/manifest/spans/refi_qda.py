@@ -234,13 +234,13 @@ class _Reader:
     def _medium(self, source: Element, name: str) -> Iterator[RawSpan]:
         """Yield the records of a film or a sound: of the whole, of its selections, and of its transcripts."""
         media = _media(source, name)
-        no_time_s = math.nan
+        # A code may be given to the whole source. It then has no times, and its coding says who gave it.
         whole = Selection(
-            where=f"source {name:.60}", start_s=no_time_s, end_s=no_time_s, cells={"media": media}, user=""
+            where=f"source {name:.60}", start_s=math.nan, end_s=math.nan, cells={"media": media}, user=""
         )
         for coding in children(source, "Coding"):
             yield self._coded(whole, coding, is_whole_file=True)
-        for node in children(source, *SELECTIONS):  # their times are milliseconds
+        for node in children(source, *SELECTIONS):
             begin_s = number(attribute(node, "begin")) / 1000
             end_s = number(attribute(node, "end")) / 1000
             yield from self._selection(node, begin_s, end_s, media)
@@ -407,9 +407,16 @@ def _users(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
 
 
 def _codebook(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
-    """Write the lines of XML that define the codes, each below the one above it; none without codes.
+    """Write the codebook of a REFI-QDA project as lines of XML: all codes of spans; [] if there are none.
 
-    A code above is a tier, which codes no span itself; the codes below it are its labels.
+    Codes have two floors, as in `level` > `S`. Only those below, such as `S`, can be given to a selection.
+
+    Parameters
+    ----------
+    spans
+        The selections of films, each with pairs of a code above and a code.
+    ids
+        Makes the id of each element from what it is, so that other lines can refer to it.
     """
     names_below: dict[str, list[str]] = {}  # code above -> names of the codes below it
     for span in spans:
@@ -421,10 +428,11 @@ def _codebook(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
         return []
     lines = ["<CodeBook>", "<Codes>"]
     for above, names in names_below.items():
-        lines.append(f'<Code guid="{ids.of("code", above)}" name={_quoted(above)} isCodable="false">')
+        id_above = ids.of("code", above)
+        lines.append(f'<Code guid="{id_above}" name={_quoted(above)} isCodable="false">')
         for name in names:
-            guid = ids.of("code", above, name)
-            lines.append(f'<Code guid="{guid}" name={_quoted(name)} isCodable="true"/>')
+            id_below = ids.of("code", above, name)
+            lines.append(f'<Code guid="{id_below}" name={_quoted(name)} isCodable="true"/>')
         lines.append("</Code>")
     return [*lines, "</Codes>", "</CodeBook>"]
 

@@ -101,9 +101,14 @@ class Tier:
 
     @property
     def option(self) -> str:
-        """The option that reads the tier as levels or concepts if it holds only these, else as labels."""
+        """The option that makes an import read the tier: `--tier Shots=levels`.
+
+        It reads it as levels, or as concepts, if all texts are only these; else as labels, of both kinds.
+        """
         has_concepts_only = self.n_with_level == 0
-        has_levels_only = self.n_with_level == self.words.total()  # a text has one level at most
+        # As a text has one level at most, there is a word that is no level if there are more words.
+        n_words = self.words.total()
+        has_levels_only = self.n_with_level == n_words
         role = LABELS
         if self.is_all_labels and has_concepts_only:
             role = CONCEPTS
@@ -115,6 +120,7 @@ class Tier:
 class _Case(Enum):
     """Why a notice names a tier: its statement on all such tiers, in the order in which notices are given."""
 
+    # `{book}` stands for the codebook's name.
     READ_AS_LABELS = "all texts are of {book}, read as labels"
     ONE_WORD = "all texts are one word of {book}, read as text"
     PARTLY_LABELS = "some texts are of {book}, all are read as text"
@@ -136,13 +142,16 @@ class TierRoles:
     def __init__(self, words: LabelWords, declared: Mapping[str, str]) -> None:
         """Keep the roles that the person declares (tier -> role) and those that the names of tiers tell."""
         self._words = words
-        self._declared = {tier_key(name): role for name, role in declared.items()}
-        self._named = {tier_key(name): role for name, role in NAMED.items()}
-        self._decided = {tier_key(name) for name in DECIDED}
-        # (key of a tier, whether its texts are speech) -> counts of its texts
+        # What is said of tiers, by their keys, in which names are compared (`tier_key`): by the person; by
+        # names such as `level`; and which names our export gives to tiers of decisions.
+        self._declared_roles = {tier_key(name): role for name, role in declared.items()}
+        self._roles_by_name = {tier_key(name): role for name, role in NAMED.items()}
+        self._keys_of_decisions = {tier_key(name) for name in DECIDED}
+        # What the texts of files say. The key is that of the tier without its annotator: people's tiers of
+        # one name have one role. Second in the key is whether the texts are speech.
         self._tiers: dict[tuple[str, bool], Tier] = {}
-        # (name of a tier, whether its texts are speech) -> role, as a cache that is used after all counts
-        self._roles: dict[tuple[str, bool], str] = {}
+        # Whole name of a tier, and whether its texts are speech -> role: a cache, once all are counted.
+        self._role_of_name: dict[tuple[str, bool], str] = {}
 
     def add(self, records: Iterable[RawSpan], default_tier: str, *, is_speech: bool) -> None:
         """Count the texts of a file's tiers.
@@ -185,25 +194,29 @@ class TierRoles:
         if record.role:
             return record.role
         name = record.tier or default_tier
-        key = (name, is_speech)
-        if key not in self._roles:
-            self._roles[key] = self._decide_role(name, is_speech=is_speech)
-        return self._roles[key]
+        if (name, is_speech) not in self._role_of_name:
+            self._role_of_name[name, is_speech] = self._decide_role(name, is_speech=is_speech)
+        return self._role_of_name[name, is_speech]
 
     def _decide_role(self, name: str, *, is_speech: bool) -> str:
-        """Decide the role of a tier: as declared, else by its name, else by its texts.
+        """Decide the role of a tier: as the person declares it, else by its name, else by its texts.
 
-        Speech and the tiers of our decisions (`DECIDED`) are texts, unless they are declared.
+        If the person declares any tier, no other is read. Otherwise speech, and the tiers of decisions that
+        our export writes (`DECIDED`), hold texts.
+
+        `matching_key` finds the tier by its name with or without its annotator, and returns "" for none.
         """
-        if self._declared:
-            return self._declared.get(matching_key(name, self._declared), NOT_READ)
-        is_subtitle = is_speech and PeopleTier.parse(name) is None
-        is_of_decisions = bool(matching_key(name, self._decided))
-        if is_subtitle or is_of_decisions:
+        if self._declared_roles:
+            key = matching_key(name, self._declared_roles)
+            return self._declared_roles.get(key, NOT_READ)
+        # Speech that names a tier of people, as lines of subtitles do that we exported, is none.
+        is_spoken = is_speech and PeopleTier.parse(name) is None
+        is_of_decisions = bool(matching_key(name, self._keys_of_decisions))
+        if is_spoken or is_of_decisions:
             return TEXT
-        role_by_name = self._named.get(matching_key(name, self._named))
-        if role_by_name:
-            return role_by_name
+        key = matching_key(name, self._roles_by_name)
+        if key:
+            return self._roles_by_name[key]
         tier = self._tiers.get((tier_key(without_annotator(name)), is_speech))
         holds_labels = tier is not None and tier.can_be_read_as_labels
         return LABELS if holds_labels else TEXT
@@ -213,7 +226,7 @@ class TierRoles:
 
         Tiers whose role is declared or told by their name need no notice.
         """
-        if self._declared:
+        if self._declared_roles:
             return []
         tiers_of_case: dict[_Case, list[Tier]] = {case: [] for case in _Case}
         for tier in self._tiers_with_labels_without_role():
@@ -223,31 +236,33 @@ class TierRoles:
         notices = []
         for case, tiers in tiers_of_case.items():
             statement = case.value.format(book=f"codebook {self._words.codebook.name!r}")
-            notices += _notice(tiers, statement, offers_options=case is not _Case.READ_AS_LABELS)
+            are_read_as_labels = case is _Case.READ_AS_LABELS
+            notices += _notice(tiers, statement, offers_options=not are_read_as_labels)
         return notices
 
     def _tiers_with_labels_without_role(self) -> list[Tier]:
-        """Return the tiers that hold words of the codebook, and whose names do not tell their role."""
+        """Return the tiers that hold words of the codebook, and whose names do not tell what they hold."""
+        keys_of_telling_names = {*self._roles_by_name, *self._keys_of_decisions}
         tiers = []
         for tier in self._tiers.values():
-            has_role_by_name = matching_key(tier.name, self._named) or matching_key(tier.name, self._decided)
-            if tier.n_labels and not has_role_by_name:
+            does_name_tell = bool(matching_key(tier.name, keys_of_telling_names))
+            if tier.n_labels and not does_name_tell:
                 tiers.append(tier)
         return tiers
 
 
 def _case_of(tier: Tier) -> _Case | None:
-    """Return which notice a tier with words of the codebook needs.
-
-    None for speech with few of them: that people say such words is no sign that it holds labels.
-    """
+    """Return which notice a tier with words of the codebook needs; None if it needs none."""
     if tier.is_speech:
+        # That people say a few of these words is no sign that speech holds labels.
         is_half_labels = 2 * tier.n_labels >= tier.n_texts
         return _Case.SPEECH if is_half_labels else None
     if tier.can_be_read_as_labels:
         return _Case.READ_AS_LABELS
+    # All others are not read as labels: a column that a person added to a tool's table is not read at all.
     if tier.is_added_column:
         return _Case.ADDED_COLUMN
+    # One word alone, even if all texts are it, may be anything.
     if tier.is_all_labels:
         return _Case.ONE_WORD
     return _Case.PARTLY_LABELS

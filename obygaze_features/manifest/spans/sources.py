@@ -123,12 +123,11 @@ class _KindTest:
         return not self.anywhere or _has_anywhere(file, self.anywhere)
 
     def _has_a_mark(self, file: SpanFile) -> bool:
-        """Return whether a file has one of the marks by which files of the kind are told from others.
+        """Return whether a file has at least one of the marks of the kind: something that only it has.
 
-        A mark is a text in its first part, the columns of its header, a cell, or one of `MARKS`, such as an
-        element of XML or a key of JSON.
+        The marks are in the kind's entry of `kinds.toml`. Two kinds have a mark besides that no entry can
+        say: ELAN's text without a header, and a person's table with headings that the options name.
         """
-        # ELAN's export of texts may have no header. It is then told by its rows.
         if self.kind == ELAN_TEXT and is_headless(file):
             return True
         if self.text_pattern is not None and self.text_pattern.search(file.head):
@@ -137,9 +136,10 @@ class _KindTest:
             return True
         if self.cell_pattern is not None and _has_cell(file, self.cell_pattern):
             return True
-        if any(MARKS[mark](file, value) for mark, value in self.other_marks.items()):
-            return True
-        # The person says by options which columns a table has.
+        for mark, what in self.other_marks.items():  # such as "members": the name of a file in an archive
+            has_mark = MARKS[mark]
+            if has_mark(file, what):
+                return True
         return self.kind == TABLE and _has_named_headings(file)
 
 

@@ -203,20 +203,22 @@ class SpanFile:
         return {name: self._best_header(records) for name, records in self._book.sheets.items()}
 
     def _best_header(self, records: Records) -> SheetHeader:
-        """Find the row of a sheet that is most likely its header, by what its cells are.
+        """Find the row of a sheet that is most likely its header, by how many headings it has that we know.
 
-        Most counts a row with columns that the person's options name, then one with the columns of a known
-        kind of file, then one with many words that head columns (`HeaderScore`).
+        Most count headings that the person's options name, then whether a tool writes such a header, then
+        headings that people give (`HeaderScore`).
         """
-        headers_of_kinds: list[Sequence[str]] = []
-        for facts in KINDS.values():
-            headers_of_kinds += facts.get("columns", ())
-        tests = [header_test(names) for names in headers_of_kinds]
+        headers_of_tools: list[Sequence[str]] = []  # names of columns, of each table that a tool writes
+        for facts_of_kind in KINDS.values():
+            headers_of_tools += facts_of_kind.get("columns", ())
+        tests_of_tools = [header_test(names) for names in headers_of_tools]
         candidates: list[SheetHeader] = []
         for _, cells in records[:HEADER_ROWS]:
-            n_named = self.reading.headings.n_in(cells)
-            is_of_known_kind = any(is_header(cells) for is_header in tests)
-            score = HeaderScore(n_named, is_of_known_kind, n_known=len(columns_meant(cells)))
+            score = HeaderScore(
+                n_named=self.reading.headings.n_in(cells),
+                is_of_known_kind=any(is_header(cells) for is_header in tests_of_tools),
+                n_known=len(columns_meant(cells)),
+            )
             names = frozenset(plain(cell) for cell in cells if cell.strip())
             candidates.append(SheetHeader(score, names))
         return max(candidates, key=lambda header: header.score)  # the first of equal ones
@@ -278,15 +280,15 @@ class SpanFile:
 
     @cached_property
     def first_rows(self) -> list[list[str]]:
-        """The first rows of cells, by which the file's kind is told.
+        """The first rows of cells.
 
-        It is not known yet which sign separates the cells of a text. So each row of a text is there several
-        times, once split at commas, once at semicolons, and so on.
+        As it is not known which sign separates the cells of a text, its rows are there several times, split
+        at each sign that may do so: `a;b,c` as `a` and `b,c`, and as `a;b` and `c`.
         """
         if self.sheet is not None:
             return [cells for _, cells in self.sheet[:HEADER_ROWS]]
-        rows_by_separator = first_rows(self.head)
-        return [cells for _, cells in chain(*rows_by_separator.values())]
+        records_of_sign = first_rows(self.head)  # sign between cells -> the rows split at it
+        return [cells for _, cells in chain(*records_of_sign.values())]
 
     @property
     def first_rows_of_tabs(self) -> list[list[str]]:

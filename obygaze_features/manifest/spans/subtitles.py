@@ -130,7 +130,11 @@ class Shown(NamedTuple):
 
 
 def read_cues(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the cues of WebVTT or the subtitles of SRT, by the kind of the file."""
+    """Yield the cues of WebVTT or the subtitles of SRT, by the kind of the file.
+
+    Texts between them that have no times are yielded first, to be left out. What is not read or doubtful is
+    noted in the file's account.
+    """
     is_vtt = file.account.kind == "vtt"
     remove_markup = vtt_text if is_vtt else srt_text
     lines = file.lines
@@ -143,10 +147,11 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
     for cue in cues:
         yield _span_of_cue(cue, remove_markup)
 
-    # Note what is not read, and what is doubtful.
     if is_vtt:
+        # What stands behind the times of WebVTT are settings, such as where a cue is shown.
         settings = [f"{one_line(cue.times.behind):.40}" for cue in cues if cue.times.behind]
         file.account.note_unread("setting", settings)
+    # Lines at which a further file seems to begin, if several were joined to this one.
     joints = [*_starts_of_joined_files(lines, blocks, is_vtt=is_vtt), *_steps_back(cues)]
     file.account.note(*_doubts(lines, cues, joints))
     shown = (_first_and_last_line(cue, remove_markup) for cue in cues if cue.text)
@@ -163,14 +168,18 @@ def _note_facts_of_vtt(file: SpanFile) -> None:
 
 
 def _cue(lines: Sequence[str], block: Block, rate: Fraction | None, *, is_vtt: bool) -> Cue:
-    """Read the lines of a block as a cue; `rate` is frames per second of times that end in frames."""
+    """Read the lines of a block as a cue; `rate` is frames per second of times that end in frames.
+
+    Its text is below the line of times. In SRT, what stands behind the times belongs to it; in WebVTT that
+    are settings.
+    """
     times = _times(lines[block.times], rate)
-    body = "\n".join(lines[block.times + 1 : block.end]).strip()
-    has_text_behind_times = times.behind != "" and not is_vtt  # in WebVTT these are settings
-    marked_up_text = f"{times.behind}\n{body}" if has_text_behind_times else body
+    text_below_times = "\n".join(lines[block.times + 1 : block.end]).strip()
+    has_text_behind_times = times.behind != "" and not is_vtt
+    marked_up_text = f"{times.behind}\n{text_below_times}" if has_text_behind_times else text_below_times
     remove_markup = vtt_text if is_vtt else srt_text
     text = one_line(remove_markup(marked_up_text))
-    return Cue(block.times, times, body, marked_up_text, text)
+    return Cue(line=block.times, times=times, body=text_below_times, marked_up_text=marked_up_text, text=text)
 
 
 def _span_of_cue(cue: Cue, remove_markup: Callable[[str], str]) -> RawSpan:
@@ -285,9 +294,11 @@ def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[Block]:
         latest_end = len(lines) if next_start is None else next_start.line
         first_line_of_text = line_of_times + 1
         next_number = start.number + 1
+        has_next_number_below = next_start is not None and next_start.number == next_number
         if is_vtt:
             end = _end_of_cue(lines, first_line_of_text, latest_end)
-        elif next_start is not None and next_start.number == next_number:
+        elif has_next_number_below:
+            # The line of times may be the last one before the next block: then the text is empty.
             end = max(latest_end, first_line_of_text)
         else:
             end = _end_at_number(lines, first_line_of_text, latest_end, str(next_number))
@@ -368,7 +379,7 @@ def _line_above_times(lines: Sequence[str], line_of_times: int, *, is_vtt: bool)
     return line_above
 
 
-def _end_of_cue(lines: Sequence[str], first: int, next_begin: int) -> int:
+def _end_of_cue(lines: Sequence[str], first_line_of_text: int, latest_end: int) -> int:
     """Return the line at which the text of a cue of WebVTT ends.
 
     It is the first empty line (a line of blanks is none), or the first line of a file that was joined; at the
@@ -378,39 +389,40 @@ def _end_of_cue(lines: Sequence[str], first: int, next_begin: int) -> int:
     ----------
     lines
         The lines of the file.
-    first
-        The line below the times.
-    next_begin
-        The line where the next cue begins.
+    first_line_of_text
+        The index of the line below the times.
+    latest_end
+        The index of the line where the next cue begins, or the number of lines.
     """
-    for number in range(first, next_begin):
-        if lines[number] in {"", "WEBVTT"}:
-            return number
-    return max(next_begin, first)
+    for index in range(first_line_of_text, latest_end):
+        if lines[index] in {"", "WEBVTT"}:
+            return index
+    # The next cue may begin at the line below the times, or at these themselves: then the text is empty.
+    return max(latest_end, first_line_of_text)
 
 
-def _end_at_number(lines: Sequence[str], first: int, next_begin: int, next_number: str) -> int:
+def _end_at_number(lines: Sequence[str], first_line_of_text: int, latest_end: int, next_number: str) -> int:
     """Return the line at which a block of SRT ends, if the block below does not have the next number.
 
-    The subtitle with the next number may be there without its times. Then the block ends at that number,
-    below an empty line, so that the words of that subtitle do not become words of this one. At the latest it
-    ends where the next block begins.
+    The next block with times may be 5, while this one is 3: subtitle 4 is there without its times. The block
+    ends at a line `4` below an empty line, so that the words of that subtitle do not become words of this
+    one. If there is no such line, it ends where the next block begins.
 
     Parameters
     ----------
     lines
         The lines of the file.
-    first
-        The line below the times.
-    next_begin
-        The line where the next block begins.
+    first_line_of_text
+        The index of the line below the times.
+    latest_end
+        The index of the line where the next block with times begins, or the number of lines.
     next_number
         The number after that of this block.
     """
-    for number in range(first + 1, next_begin):
-        if lines[number].strip() == next_number and not lines[number - 1].strip():
-            return number
-    return max(next_begin, first)
+    for index in range(first_line_of_text + 1, latest_end):
+        if lines[index].strip() == next_number and not lines[index - 1].strip():
+            return index
+    return max(latest_end, first_line_of_text)
 
 
 def _texts_without_times(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> Iterator[RawSpan]:
@@ -462,13 +474,13 @@ def _times(line: str, rate: Fraction | None) -> Times:
 
 
 def _seconds(groups: Sequence[str], rate: Fraction | None) -> float:
-    """Return the seconds of a time.
+    """Return the seconds of a time such as 00:00:01,500, or 00:00:01:12 with frames.
 
     Parameters
     ----------
     groups
-        The parts of the time: minus sign, hours, minutes, seconds, the sign behind these, and milliseconds or
-        frames.
+        The parts of the time: minus sign, hours, minutes, seconds, the sign behind the seconds, and
+        milliseconds or frames.
     rate
         Frames per second of times that end in frames.
 
@@ -477,15 +489,18 @@ def _seconds(groups: Sequence[str], rate: Fraction | None) -> float:
     ManifestError
         It is no time, or has frames and their rate is not known.
     """
-    sign, hours, minutes, seconds_text, point, digits = groups
-    milliseconds = digits.rjust(3, "0")  # "1,5" is 5 milliseconds, as players read it
-    time_s = clock_s(hours, minutes, seconds_text, milliseconds)
-    has_drop_frame = point == ";"
-    has_frames = point == ":" and len(digits) != 3  # three digits are milliseconds behind any sign
-    if time_s is not None and not has_drop_frame and not has_frames:
-        return -time_s if sign else time_s
+    minus, hours, minutes, seconds_text, sign_behind_seconds, digits = groups
+    # The sign is `;` before frames with drop frame, and may be `:` before frames. But some programs write
+    # `:` before milliseconds, which have three digits.
+    has_drop_frame = sign_behind_seconds == ";"
+    has_frames = has_drop_frame or (sign_behind_seconds == ":" and len(digits) != 3)
+    if not has_frames:
+        milliseconds = digits.rjust(3, "0")  # "1,5" is 5 milliseconds, as players read it
+        time_s = clock_s(hours, minutes, seconds_text, milliseconds)
+        if time_s is not None:
+            return -time_s if minus else time_s
     # A time code with frames, or numbers that are no time, which `time_in` refuses.
-    code = f"{hours or 0}:{minutes:0>2}:{seconds_text:0>2}{point}{digits:0>2}"
+    code = f"{hours or 0}:{minutes:0>2}:{seconds_text:0>2}{sign_behind_seconds}{digits:0>2}"
     return time_in(code, rate) or 0.0
 
 

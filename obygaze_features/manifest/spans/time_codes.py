@@ -78,52 +78,56 @@ def time_line(
         Frames per second, and the time code of the film's first frame, as the file states them; "" if it does
         not.
     is_dropping
-        Whether the file says that its time codes are drop frame, however they are written. Else those are
-        with `;` before the frames.
+        Whether the file says that all its time codes are drop frame. If it does not, those with `;` before
+        the frames are.
 
     Raises
     ------
     ManifestError
-        Time codes end in frames and no rate is known, or the rate has no drop frame and they have, or only
-        some of them have; or the start is no time code; or times are whole numbers and nobody says their
-        unit.
+        One of these holds:
+
+        - time codes end in frames, and no rate is known;
+        - time codes are drop frame, and the rate has none, or only some of them are;
+        - the start is no time code;
+        - times are whole numbers, and nobody says their unit.
     """
     codes = list(codes)
-    number_s = _seconds_of_a_number(file, codes)
+    number_s = _seconds_of_number_1(file, codes)
     stated_rate = frame_rate(rate) if rate else None
-    frames_per_second = file.reading.rate or stated_rate
-    matches = []  # of the codes that end in frames
+    frames_per_second = file.reading.rate or stated_rate  # what the person gives counts first
+    codes_with_frames = []
     for code in codes:
         match = FRAME_CODE.fullmatch(with_ascii_digits(code))
         if match is not None:
-            matches.append(match)
-    if matches and frames_per_second is None:
-        raise file.error(f"time codes end in frames ({matches[0][0]}): give their rate, as in --rate 25")
+            codes_with_frames.append(match)
+    if codes_with_frames and frames_per_second is None:
+        example = codes_with_frames[0][0]
+        raise file.error(f"time codes end in frames ({example}): give their rate, as in --rate 25")
 
-    signs_of_frames = {match["sign_of_frames"] for match in matches}
+    signs_of_frames = {match["sign_of_frames"] for match in codes_with_frames}
     if len(signs_of_frames) > 1:
         raise file.error("some time codes drop numbers of frames (';') and some do not (':')")
-    if matches and is_dropping and frames_per_second not in DROPPING:
+    if codes_with_frames and is_dropping and frames_per_second not in DROPPING:
         raise file.error(
             "its time codes are drop frame, which 29.97 and 59.94 fps alone have, not "
             f"{float(frames_per_second or 0):g}: give the film's rate by --rate"
         )
 
-    start = file.reading.start or start
+    start_code = file.reading.start or start
     if is_dropping or ";" in signs_of_frames:
-        start = _as_drop_frame(start)  # the film's start counts as the other time codes do
+        start_code = _as_drop_frame(start_code)  # the film's start counts as the other time codes do
     try:
-        start_s = time_in(start, frames_per_second) or 0.0
+        start_s = time_in(start_code, frames_per_second) or 0.0  # 0 if no start is known
     except ManifestError as error:
         raise file.error(f"--start: {error}") from None
     return TimeLine(frames_per_second, start_s, is_dropping, number_s)
 
 
-def _seconds_of_a_number(file: SpanFile, codes: Iterable[str]) -> float:
-    """Return how many seconds a time counts that is a mere number; 1 where none is.
+def _seconds_of_number_1(file: SpanFile, codes: Iterable[str]) -> float:
+    """Return how many seconds the time `1` is, in a file whose times may be mere numbers: .04 for a frame.
 
-    Editors write whole numbers where they show frames in place of time codes, and do not say so. Numbers with
-    decimals are seconds, and 0 is the start of the film in every unit.
+    Editors write whole numbers where they show frames in place of time codes, and do not say so: the person
+    has to. Numbers with decimals are seconds. The account notes that the unit, and the rate, is used.
 
     Raises
     ------
@@ -135,20 +139,20 @@ def _seconds_of_a_number(file: SpanFile, codes: Iterable[str]) -> float:
         return 1.0
     file.account.uses_unit = True
     unit = file.reading.unit
-    have_decimals = any("." in number for number in numbers)
-    # The film's start is 0 in every unit.
-    without_zeros = [number for number in numbers if number_of(number) != 0]
-    if not unit and (have_decimals or not without_zeros):
-        return 1.0
-    if not unit:
-        raise file.error(
-            f"times are whole numbers ({without_zeros[0].strip()}), and editors count frames so: give "
-            "--unit frames and --rate, or --unit s"
-        )
     if unit == FRAMES:
         file.account.uses_rate = True
         return file.seconds(1, "its times")
-    return seconds_of_unit(unit)
+    if unit:
+        return seconds_of_unit(unit)
+
+    have_decimals = any("." in number for number in numbers)
+    not_0 = [number for number in numbers if number_of(number) != 0]  # 0 is the start in every unit
+    if have_decimals or not not_0:
+        return 1.0
+    raise file.error(
+        f"times are whole numbers ({not_0[0].strip()}), and editors count frames so: give "
+        "--unit frames and --rate, or --unit s"
+    )
 
 
 def _is_number(code: str) -> bool:

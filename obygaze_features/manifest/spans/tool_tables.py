@@ -46,7 +46,7 @@ class CellTime(NamedTuple):
 
 
 def tool_table(file: SpanFile, needed: Sequence[str], records: tuple[Records, str] | None = None) -> Table:
-    """Read a tool's table without its empty rows; lines above the header are noted.
+    """Read a tool's table without its empty rows; lines above the header are noted in the file's account.
 
     Parameters
     ----------
@@ -55,45 +55,49 @@ def tool_table(file: SpanFile, needed: Sequence[str], records: tuple[Records, st
     needed
         Columns that the header must have.
     records
-        The records of the file and the sign between their cells, if they were split before.
+        The records of the file and the sign between their cells, if they were split before; None to split
+        them here.
     """
-    facts = KINDS[file.account.kind]
-    all_records, delimiter = records or file.records(needed)
+    if records is None:
+        records = file.records(needed)
+    all_records, delimiter = records
     filled_records = [(line, cells) for line, cells in all_records if any(cells)]
-    known_columns = facts["known"]
-    table = table_of(file.path, filled_records, delimiter, needed, known=known_columns, named=False)
+    columns_of_tool = KINDS[file.account.kind]["known"]  # found whatever their case
+    # Further columns may have no name, and are not refused for it.
+    table = table_of(file.path, filled_records, delimiter, needed, known=columns_of_tool, named=False)
     file.account.note(*table.notes)
     return table
 
 
 def added_label_columns(file: SpanFile, table: Table) -> list[str]:
-    """Return the columns with labels that a person added to a tool's table; note the other added columns.
+    """Return the columns with labels that a person added to a tool's table.
 
     A column has labels if it has the name of a tier of labels, if --tier names it, or if all its cells are
-    words of the codebook. Columns that the tool itself writes are no labels, though their cells may be words
-    of the codebook.
+    words of the codebook; cells of columns that the tool itself writes may be such words by chance. The
+    file's account notes the other columns, and how to read one of which some cells are labels.
     """
-    kind_facts = KINDS[file.account.kind]
-    # Columns that the tool writes: those that the reader of this kind reads, and the others.
-    read_columns = re.compile(kind_facts["read"], re.IGNORECASE)
-    unread_tool_columns = re.compile(kind_facts.get("own", ""), re.IGNORECASE)
+    facts_of_kind = KINDS[file.account.kind]
+    # Patterns of the columns that the tool writes: of those that the reader of this kind reads, and of the
+    # others ("" if none are known).
+    read_columns = re.compile(facts_of_kind["read"], re.IGNORECASE)
+    unread_columns_of_tool = re.compile(facts_of_kind.get("own", ""), re.IGNORECASE)
     keys_of_label_tiers = {tier_key(tier) for tier in (*NAMED, *file.reading.tiers)}
 
     label_columns: list[str] = []
-    unread_columns: list[str] = []
+    other_columns: list[str] = []
     for name in table.columns:
         different_cells = {row.cells[name].strip() for row in table.rows} - {""}
         if not name or not different_cells or read_columns.fullmatch(name):
             continue
-        is_of_the_tool = unread_tool_columns.fullmatch(name) is not None
+        is_of_the_tool = unread_columns_of_tool.fullmatch(name) is not None
         n_labels = 0 if is_of_the_tool else _n_labels(file, different_cells)
         is_named_as_labels = bool(matching_key(name, keys_of_label_tiers))
         if is_named_as_labels or n_labels == len(different_cells):
             label_columns.append(name)
         else:
-            unread_columns.append(name)
+            other_columns.append(name)
             file.account.note(_note_on_some_labels(name, n_labels, len(different_cells)))
-    file.account.note_unread("column", unread_columns)
+    file.account.note_unread("column", other_columns)
     return label_columns
 
 

@@ -101,7 +101,15 @@ class Clock(NamedTuple):
         return self._clock_seconds(clock_time)
 
     def _clock_seconds(self, match: re.Match[str]) -> Fraction:
-        """Return the seconds of a clock time, from its match of `_CLOCK`."""
+        """Return the seconds of a clock time, from its match of `_CLOCK`.
+
+        A time code, such as 00:01:05:12, may count frames in one of three ways:
+
+        - with drop frame: it skips numbers, to keep up with real time;
+        - as other time codes (SMPTE): its seconds have as many frames as the frame rate says, and are longer
+          than real ones if frames are shown at another rate (30 a second at 29.97);
+        - as a clock of media: its seconds are real ones, and its frames are those that are shown.
+        """
         hours, minutes, seconds, fraction, frames, sub_frames = match.groups(default="0")
         is_leap_second = int(seconds) == 60  # which TTML allows
         if int(minutes) >= 60 or (int(seconds) >= 60 and not is_leap_second):
@@ -113,7 +121,7 @@ class Clock(NamedTuple):
         is_drop_frame = self.is_smpte and self.is_dropping and self.real_rate in DROPPING
         if has_frames and is_drop_frame:
             code = f"{hours}:{minutes}:{seconds};{int(frames):02d}"
-            return Fraction(time_in(code, self.real_rate) or 0.0)
+            return Fraction(time_in(code, self.real_rate) or 0.0)  # None only of an empty text
 
         clock_s = Fraction(int(hours) * 3600 + int(minutes) * 60 + int(seconds)) + Fraction(fraction)
         n_frames = Fraction(int(frames)) + Fraction(int(sub_frames)) / self.sub_frames
@@ -212,21 +220,21 @@ def _where(node: Element, number: int) -> str:
 def _clock_of(file: SpanFile, root: Element) -> Clock:
     """Read from a document's root how its times count: rates of frames and ticks, and the time base.
 
-    The default rates are those of TTML (section 7.2): 30 frames a second, and as many ticks as a second has
-    sub-frames, or one tick a second if the document does not state its frame rate. If it does not, the rate
-    that the person gives by --rate is taken.
+    What the document does not state is as TTML says (section 7.2), but that the person's --rate comes before
+    its 30 frames a second.
     """
-    frame_rate = _positive(attribute(root, "frameRate"), USUAL_RATE)
     sub_frames = _positive(attribute(root, "subFrameRate"), Fraction(1))
-    real_rate = frame_rate * _frame_rate_multiplier(root)
-    usual_tick_rate = frame_rate * sub_frames
-
     states_frame_rate = bool(attribute(root, "frameRate"))
-    if not states_frame_rate:
-        usual_tick_rate = Fraction(1)
-        if file.reading.rate is not None:
-            real_rate = file.reading.rate
-            frame_rate = Fraction(round(real_rate))
+    rate_of_person = file.reading.rate
+    if not states_frame_rate and rate_of_person is not None:
+        real_rate = rate_of_person
+        frame_rate = Fraction(round(real_rate))  # time codes count 30 frames at 29.97 a second
+    else:
+        frame_rate = _positive(attribute(root, "frameRate"), USUAL_RATE)
+        real_rate = frame_rate * _frame_rate_multiplier(root)
+
+    # A tick is a sub-frame if frames are stated, and else a second.
+    usual_tick_rate = frame_rate * sub_frames if states_frame_rate else Fraction(1)
     return Clock(
         frame_rate=frame_rate,
         real_rate=real_rate,
@@ -241,6 +249,7 @@ def _start_of_film(file: SpanFile, clock: Clock) -> Fraction:
     """Return the seconds of the time code that the film's first frame has, as the person says by --start.
 
     It is 0 without --start, and in a document whose times are no time codes but count from the film's start.
+    The file's account notes whether a --start can be of use, or is not used.
 
     Raises
     ------
@@ -254,8 +263,10 @@ def _start_of_film(file: SpanFile, clock: Clock) -> Fraction:
     if not clock.is_smpte:
         file.account.note('--start is not used: its times are no time codes (timeBase="smpte")')
         return Fraction(0)
+    # The document says whether its time codes are drop frame. TTML writes no `;` for it.
+    start_in_ttml = start.replace(";", ":")
     try:
-        return clock.seconds(start.replace(";", ":"))
+        return clock.seconds(start_in_ttml)
     except ManifestError as error:
         raise file.error(f"--start: {error}") from None
 
@@ -411,18 +422,23 @@ class _Reader:
         return interval.end - interval.begin
 
     def _content_length(self, node: Element) -> Fraction | None:
-        """Return the length of the timed elements in an element; None if one of them has no end."""
+        """Return the length that the timed elements in an element take together; None if it has no end.
+
+        In a sequence each begins when the one before it ends, so that their lengths add up; one without an
+        end takes no time. Elsewhere they are shown in parallel, so that the last end counts; if one has no
+        end, there is none. Elements whose times cannot be read do not count.
+        """
         is_sequence = _is_sequence(node)
         if not _has_timed_inside(node):
             return Fraction(0) if is_sequence else None
         length = Fraction(0)
         for child in children(node, *TIMED):
-            interval = self._interval(child, Fraction(0), None)
+            # Its begin counts from the end of the one before it, or from the begin of the element.
+            interval = self._interval(child, reference=Fraction(0), latest=None)
             if isinstance(interval, _Broken):
                 continue
-            length_of_child = self._length(child)
+            length_of_child = self._length(child)  # as stated, else of its own content
             if is_sequence:
-                # Its elements follow each other; one without an end takes no time.
                 length += interval.begin + (length_of_child or Fraction(0))
             elif length_of_child is None:
                 return None
@@ -468,24 +484,46 @@ class _Reader:
     def _text_element(
         self, node: Element, interval: Interval, style: Inherited, depth: int
     ) -> Iterator[RawSpan]:
-        """Yield the text of a paragraph or span, and separately those of the timed spans in it."""
+        """Yield the text of a paragraph or span, and separately those of the timed spans in it.
+
+        Parameters
+        ----------
+        node
+            The element.
+        interval
+            When it is shown.
+        style
+            Its language, speaker and region.
+        depth
+            How many elements are around it.
+        """
         has_timed_spans = _has_timed_spans(node)
         text = one_line(_text_outside_spans(node)) if has_timed_spans else _text(node)
         if text and _is_sequence(node):
+            # In a sequence one thing is shown after the other, and a bare text among them has no length.
             self._n_texts += 1
             yield RawSpan(_where(node, self._n_texts), reason="text in a sequence, which takes no time")
-        elif text or not has_timed_spans:
-            yield self._record(node, interval, text, style)
+        elif text or not has_timed_spans:  # an empty element is a record without text, which is left out
+            yield self._counted_record(node, interval, text, style)
         if has_timed_spans:
             yield from self._texts_of_children(node, interval, style, depth)
 
-    def _record(self, node: Element, interval: Interval, text: str, style: Inherited) -> RawSpan:
-        """Make the record of a text, which is shown only while its region is shown too.
+    def _counted_record(self, node: Element, interval: Interval, text: str, style: Inherited) -> RawSpan:
+        """Make the record of a text, count the text, and remember its language for `note_languages`.
 
-        A text may name the tier of people that it is on, as labels that we exported do; else it is on the
-        tier of its language.
+        A text is shown only while its region is shown too. It may name the tier of people that it is on, as
+        labels that we exported do; else it is on the tier of its language.
 
-        This counts the text, and remembers its language for `note_languages`.
+        Parameters
+        ----------
+        node
+            The element of the text.
+        interval
+            When the element is shown.
+        text
+            Its text.
+        style
+            Its language, speaker and region.
         """
         self._n_texts += 1
         self._languages[style.language] = None  # kept as an ordered set
@@ -493,12 +531,13 @@ class _Reader:
         interval_of_region = self._regions.get(style.region, ALWAYS)
         shown = _intersection(interval, interval_of_region)
         people_tier, text_on_tier = split_people_tier(one_line(text))
-        is_from_the_start = shown.begin == ALWAYS.begin  # nothing says when it begins
-        begin = self._start_of_film if is_from_the_start else shown.begin
+        # A text whose begin nothing says is shown from the first frame, whatever time code that has.
+        has_no_begin = shown.begin == ALWAYS.begin
+        begin = self._start_of_film if has_no_begin else shown.begin
         return RawSpan(
             where=_where(node, self._n_texts),
             start_s=float(begin - self._start_of_film),
-            end_s=shown.end_s - float(self._start_of_film),
+            end_s=shown.end_s - float(self._start_of_film),  # a float, as it is NaN without an end
             text=text_on_tier,
             tier=people_tier or self._tier_of_language(style.language),
             cells={"subject": style.speaker} if style.speaker else {},

@@ -121,9 +121,14 @@ class UnitOfHeading(NamedTuple):
 def unit_of_heading(heading: str) -> UnitOfHeading:
     """Return in which unit times are, by the heading of their column.
 
-    The form of a clock, such as `hh:mm`, counts first, then a unit in brackets, then one among the other
-    words. Several units at once are a doubt, which the person is asked about, and so is an unknown text in
-    brackets where no unit is found.
+    The first of these that a heading has counts:
+
+    1. the form of a clock, `hh:mm:ss`;
+    2. a unit in brackets, `Start (ms)`, which is certain (`is_stated`);
+    3. a unit among the other words, `startMillis`;
+    4. a text in brackets that is not known, `Start (abc)`: a doubt, as it may be a unit.
+
+    Several units at once are a doubt too, and so is a word for what is no time, such as `%`.
 
     Examples
     --------
@@ -134,7 +139,6 @@ def unit_of_heading(heading: str) -> UnitOfHeading:
     """
     words_apart = plain(_HUMP.sub(" ", heading))  # `startMillis` as `start millis`
 
-    # The form of a clock, such as `hh:mm:ss`, says more than any word.
     for text in _CLOCK.findall(words_apart):
         form = _form_of_clock(text)
         if form:
@@ -152,10 +156,10 @@ def unit_of_heading(heading: str) -> UnitOfHeading:
     has_one_unit = len(units) == 1 and NO_UNIT not in units
     if has_one_unit:
         return UnitOfHeading(unit=units.pop(), is_stated=is_stated)
-    if units:  # several, or `NO_UNIT`: a word for what is no time, such as `%`
+    if units:  # several, or `NO_UNIT` for what is no time
         return UnitOfHeading(doubt=", ".join(in_brackets) or heading.strip())
-    unknown = [bracket for bracket in in_brackets if bracket]
-    return UnitOfHeading(doubt=", ".join(unknown))
+    unknown_texts = [bracket for bracket in in_brackets if bracket]
+    return UnitOfHeading(doubt=", ".join(unknown_texts))
 
 
 def has_time_unit(heading: str) -> bool:

@@ -19,11 +19,15 @@ SEGMENT = ("temporal_segment_start", "temporal_segment_end")
 
 
 def read_via(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the temporal segments of VIA 3: a span for each attribute of a segment.
+    """Yield the temporal segments of VIA 3 (CSV): a span for each attribute of a segment.
 
-    A file of VIA is a table with commas, without a header. Its columns are named in a comment above it,
-    `# CSV_HEADER = metadata_id,file_list,...`. A comment may be in quotation marks, where a spreadsheet saved
-    the file again. Without that comment nothing tells which columns have times.
+    The file has two lines of comments that are read, and a line of cells for each segment:
+
+        # ATTRIBUTE = {"1": {"aname": "gaze", ...}}
+        # CSV_HEADER = metadata_id,file_list,...
+        "1_a","[""film.mp4""]",...
+
+    If it has no line of the header, the usual columns are taken.
     """
     lines = file.lines
     attributes = _attributes(file, lines)
@@ -32,7 +36,7 @@ def read_via(file: SpanFile) -> Iterator[RawSpan]:
     _, _, names = header.partition("=")
     columns = names.strip().split(",")
     for line_number, line in enumerate(lines, start=1):
-        is_comment = line.startswith(("#", '"#'))
+        is_comment = line.startswith(("#", '"#'))  # a spreadsheet puts comments in quotes
         if line.strip() and not is_comment:
             yield from _segment(f"line {line_number}", columns, _cells(line), attributes)
 

@@ -31,21 +31,28 @@ CLOCK_RATE = Fraction(24)
 def read_vian(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the segments of VIAN, with their annotations and the keywords that are marked on them.
 
-    Columns with labels that a person added to the table become spans of their own.
+    Columns with labels that a person added to the table become spans of their own. Cells of keywords that are
+    neither 0 nor 1 are noted in the file's account as not read.
     """
+    # VIAN exports the segments of a film, or of a whole project: tables with different columns.
     columns_of_segments, columns_of_project = FACTS["columns"]
     is_project = file.has_columns(columns_of_project)
-    table = tool_table(file, columns_of_project if is_project else columns_of_segments)
+    table = tool_table(file, needed=columns_of_project if is_project else columns_of_segments)
     annotation_columns = [name for name in table.columns if name.lower().startswith("annotation_")]
     keyword_columns = [name for name in table.columns if ":" in name]
-    file.account.note_unread("keyword", _odd_keywords(table.rows, keyword_columns))
+    file.account.note_unread("keyword", _cells_that_are_no_marks(table.rows, keyword_columns))
     label_columns = added_label_columns(file, table)
-    for row, location, start_s, end_s, no_time in _rows_with_times(file, table):
-        text = _text_of_segment(row, annotation_columns, keyword_columns)
-        tier = one_line(row.cells.get("segmentation_name", ""))
-        cells = {"movie": first_filled_cell(row.cells, *FACTS["film"])}
-        reason = no_time or _no_segment(row)
-        span = RawSpan(location, start_s, end_s, text, tier, cells, reason=reason)
+    for timed_row in _rows_with_times(file, table):
+        row = timed_row.row
+        span = RawSpan(
+            timed_row.where,
+            timed_row.start_s,
+            timed_row.end_s,
+            text=_text_of_segment(row, annotation_columns, keyword_columns),
+            tier=one_line(row.cells.get("segmentation_name", "")),
+            cells={"movie": first_filled_cell(row.cells, *FACTS["film"])},
+            reason=timed_row.reason or _why_no_segment(row),
+        )
         yield from with_added_labels(span, [row], label_columns)
 
 
@@ -66,13 +73,15 @@ def _text_of_segment(row: Row, annotations: Sequence[str], keywords: Sequence[st
 def _rows_with_times(file: SpanFile, table: Table) -> Iterator[TimedRow]:
     """Return the rows of a table with their times in seconds.
 
-    Some exports of VIAN write clocks (column `start_ts`), others numbers, mostly of milliseconds.
+    Some exports of VIAN write clocks (column `start_ts`), others numbers, mostly of milliseconds. Clocks end
+    in milliseconds, 00:01:05:120, or in frames, 00:01:05:12, of which 24 are a second.
     """
     start, end, per_second = _columns_of_times(file, table)
     has_clocks = start == "start_ts"
     rows: Sequence[Row] = table.rows
-    if has_clocks:  # VIAN writes a colon before the milliseconds: `00:01:05:120`
-        rows = [_with_points(row, (start, end)) for row in rows]
+    if has_clocks:
+        # With a point before them, milliseconds are not taken for frames.
+        rows = [_with_points_before_milliseconds(row, (start, end)) for row in rows]
     return timed(
         file,
         rows,
@@ -106,7 +115,7 @@ def _columns_of_times(file: SpanFile, table: Table) -> TimeColumns:
     raise file.error("no start and end of segments: export both from VIAN, as milliseconds")
 
 
-def _odd_keywords(rows: Sequence[Row], keywords: Sequence[str]) -> Iterator[str]:
+def _cells_that_are_no_marks(rows: Sequence[Row], keywords: Sequence[str]) -> Iterator[str]:
     """Yield each cell of a keyword that is neither 0 nor 1, with the keyword, for a note in the account."""
     for row in rows:
         for name in keywords:
@@ -115,7 +124,7 @@ def _odd_keywords(rows: Sequence[Row], keywords: Sequence[str]) -> Iterator[str]
                 yield f"{name} {cell:.40}"
 
 
-def _with_points(row: Row, columns: Sequence[str]) -> Row:
+def _with_points_before_milliseconds(row: Row, columns: Sequence[str]) -> Row:
     """Return a row in which the milliseconds of clocks are behind a point, not a colon: `00:01:05.120`."""
     cells = dict(row.cells)
     for name in columns:
@@ -123,7 +132,7 @@ def _with_points(row: Row, columns: Sequence[str]) -> Row:
     return Row(row.line, cells)
 
 
-def _no_segment(row: Row) -> str:
+def _why_no_segment(row: Row) -> str:
     """Return the reason why a row is no segment; "" if it is one."""
     kind = row.cells.get("SELECTOR_TYPE", "segment").strip().lower()
     return "" if kind == "segment" else f"of a {kind or 'record without type'}, no segment"

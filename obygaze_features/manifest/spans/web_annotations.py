@@ -92,11 +92,17 @@ def _movie(manifest: Mapping[str, Any]) -> str:
 
 
 def _records(annotation: Mapping[str, Any], location: str, movie: str) -> Iterator[RawSpan]:
-    """Yield a record for each body of an annotation; those that obygaze exported have only one text."""
+    """Yield a record for each body of an annotation; those that obygaze exported have only one text.
+
+    A body is what the annotation says of its target, a stretch of a film.
+
+    `location` is its place in the file, and `movie` the film that the file names; "" if it names none.
+    """
     stretch = _stretch(annotation.get("target"))
     cells = _cells(annotation, stretch.source, movie)
-    has_times = not (math.isnan(stretch.start_s) and math.isnan(stretch.end_s))
-    no_stretch = "" if has_times else "of no stretch of time"
+    # A stretch with only one of its times is refused later, as its times cannot be read.
+    has_no_times = math.isnan(stretch.start_s) and math.isnan(stretch.end_s)
+    no_stretch = "of no stretch of time" if has_no_times else ""
     bodies = _bodies(annotation.get("body", annotation.get("bodyValue")))
 
     exported_tier = _exported_tier(annotation)
@@ -104,13 +110,22 @@ def _records(annotation: Mapping[str, Any], location: str, movie: str) -> Iterat
         # The bodies of an export are its tier, its text, and JSON with the id of the decision it shows.
         _, body_of_text, *bodies_of_json = bodies
         text = _text_of_body(body_of_text)
-        cells |= _decision_cells(bodies_of_json)
-        yield RawSpan(location, stretch.start_s, stretch.end_s, text, exported_tier, cells, reason=no_stretch)
+        cells_with_decision = {**cells, **_decision_cells(bodies_of_json)}
+        yield RawSpan(
+            location,
+            stretch.start_s,
+            stretch.end_s,
+            text,
+            exported_tier,
+            cells_with_decision,
+            reason=no_stretch,
+        )
         return
 
     if not bodies:
         yield RawSpan(location, reason=no_stretch or "no text")
     for body in bodies:
+        # The tier is that of people which the text names, else the purpose that the body or annotation has.
         people_tier, text = split_people_tier(_text_of_body(body))
         purpose = text_of(body.get("purpose")) or text_of(annotation.get("motivation"))
         tier = people_tier or purpose
@@ -133,18 +148,19 @@ def _exported_tier(annotation: Mapping[str, Any]) -> str:
 
 
 def _decision_cells(bodies: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the cells on the decision that an exported annotation shows.
+    """Return the cells on the decision that an exported annotation shows; {} if it shows none.
 
-    They are its id in the ledger, and the digest of the definitions that the person read, as far as there.
+    They are the decision's id in the film's ledger, and the digest of the definitions that the person read;
+    either may lack.
 
     Parameters
     ----------
     bodies
-        The bodies behind the tier and the text, whose texts are JSON objects.
+        The bodies behind those of the tier and the text. Their texts are JSON objects with these facts.
     """
     facts: dict[str, Any] = {}
     for body in bodies:
-        facts |= object_of(json_in(_text_of_body(body), dict))
+        facts.update(object_of(json_in(_text_of_body(body), dict)))
     return {name: text_of(facts[name]) for name in (DECISION, DEFINITION) if facts.get(name)}
 
 
@@ -177,7 +193,15 @@ def _text_of_body(body: Mapping[str, Any]) -> str:
 def _cells(annotation: Mapping[str, Any], source: str, movie: str) -> dict[str, str]:
     """Return the cells on the film and the annotator of an annotation.
 
-    `source` is the address of its target, and `movie` the film that the manifest names; "" if it names none.
+    Parameters
+    ----------
+    annotation
+        The annotation, which may name its creators.
+    source
+        The address of the medium that it is about. Our exports write an address that begins with `FILM` and
+        ends with the film's name.
+    movie
+        The film that a manifest of IIIF names for all its annotations; "" if it names none.
     """
     cells = {}
     if movie:

@@ -92,32 +92,30 @@ def _rate(node: Element) -> Fraction | None:
 
 
 def _marker(file: SpanFile, node: Element, owner: Owner, location: str) -> RawSpan:
-    """Read a marker; one without an out point marks a point in time: its end is its start.
+    """Return the span of a marker. One without an out point marks a point in time: its end is its start.
 
-    A marker that obygaze exported has the tier in its comment, and lies in a clip called as the film. Of any
-    other marker the name is the text, and the comment is kept beside it.
+    `owner` is what is known of the sequence or clip that the marker is in: its frame rate and its media file.
     """
     name = one_line(node.findtext("name") or "")
     comment = one_line(node.findtext("comment") or "")
     location = f"{location} ({name or comment:.40})"
 
-    # In and out points are numbers of frames.
+    # In and out points are numbers of frames; NaN if they cannot be read. An out point of -1 stands for none.
     in_point = number(node.findtext("in") or "")
     out_point = number(node.findtext("out") or "")
-    is_without_out_point = out_point < 0  # -1 stands for none; NaN for one that cannot be read
-    if is_without_out_point:
+    if out_point < 0:  # not if it is NaN: then the span has no end that can be read
         out_point = in_point
-    if owner.rate is None:  # the person's option says in which unit the file's times are
-        start_s = file.seconds(in_point, location)
+    if owner.rate is None:
+        start_s = file.seconds(in_point, location)  # refused, as no rate is known
         end_s = file.seconds(out_point, location)
     else:
         start_s = in_point / float(owner.rate)
         end_s = out_point / float(owner.rate)
 
-    people_tier, _ = split_people_tier(name)
+    people_tier, _ = split_people_tier(name)  # "" if the name does not begin with a tier of people
     is_our_export = bool(people_tier) or is_of_a_model(comment)
     if is_our_export:
-        # The comment begins with the tier: "TIER. further words".
+        # In our exports a comment begins with the tier, and the clip has the name of the film.
         exported_tier, _, _ = comment.partition(". ")
         cells_of_export = {"movie": owner.media}
         return marker(

@@ -909,3 +909,18 @@ def test_two_levels_of_one_span_contradict_each_other_also_if_two_tools_rounded_
     files = {"0/m.TextGrid": textgrid_of_ab(LEVEL_OF_FRAMES), "1/m.TextGrid": textgrid_of_ab(other)}
     refusal = refusal_of(files)
     assert "HN where" in str(refusal)
+
+
+@pytest.mark.parametrize("headings", ["movie,start_s,end_s,level", "Film,Anfang,Ende,Stufe"])
+def test_the_first_codebook_that_a_table_names_is_the_one_that_others_are_refused_beside(
+    refusal_of, headings
+):
+    """The rows name obygaze12, mobygaze and obygaze12 again, below a manifest's headings or unknown ones.
+
+    In a table with unknown headings, only the rows that name codebooks are looked at for this.
+    """
+    rows = ["a,0,4,S,obygaze12", "a,5,9,S,mobygaze", "a,10,14,S,obygaze12"]
+
+    refusal = refusal_of({"t.csv": "\n".join([f"{headings},codebook", *rows])})
+
+    assert "of codebook 'mobygaze', and the import uses 'obygaze12'" in str(refusal)
