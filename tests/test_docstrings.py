@@ -47,7 +47,7 @@ def examples_of_module(path):
 
 
 def run_examples(docstrings):
-    """Run the examples of docstrings, each with names of its own, and show what they give where that is wrong."""
+    """Run the examples of docstrings, each with its own names; where one is wrong, show what it gives."""
     for docstring in docstrings:
         runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
         report = []

@@ -622,6 +622,13 @@ def _remark_on_bars(bars: Bars, height: int, width: int) -> str:
 
     Black edges are the bars of another shape of picture, or what surrounds text on black: pixels alone don't
     tell which.
+
+    Examples
+    --------
+    >>> _remark_on_bars((2, 0, 0, 0), 100, 100)
+    'the edges of all pictures are black, 2% of them (pixels: 2 above)'
+    >>> _remark_on_bars((1, 1, 1, 1), 100, 100)
+    ''
     """
     above, below, left, right = bars
     has_high_bar = max(above, below) >= MIN_BAR * height
