@@ -92,6 +92,8 @@ TESTS = {
     "obygaze_studies": ["tests/studies", *CLI],
 }
 """Packages and modules that are changed, and their tests."""
+EXAMPLES = "tests/test_docstrings.py"
+"""Runs the examples in the docstrings of all packages."""
 PYTEST = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not nightly"]
 LONG_TESTS = (
     "tests/backbones",
@@ -657,7 +659,7 @@ def main() -> None:
     for room in rooms:
         if any(mutant.module.startswith(room) for mutant in chosen):
             folders.update(TESTS[room])
-    words = [*PYTEST, *sorted(folders)]
+    words = [*PYTEST, *sorted(folders), EXAMPLES]
     with tempfile.TemporaryDirectory() as temporary:
         calls = options.calls.absolute() if options.calls.name else Path(temporary) / "calls.json"
         if not calls.is_file():

@@ -288,6 +288,8 @@ def _describe_toml_error(message: str) -> str:
     --------
     >>> _describe_toml_error("Expected '=' after a key in a key/value pair (at line 3, column 3)")
     'damaged at line 3: expected NAME = VALUE, or [NAME] of a table'
+    >>> _describe_toml_error("Some other error (at end of document)")
+    'damaged at its end'
     """
     line = re.search(r"line (\d+)", message)
     place = f"line {line[1]}" if line else "its end"

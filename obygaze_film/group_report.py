@@ -49,6 +49,15 @@ def _film_share(value: float, low: float, high: float, why_none: str) -> str:
     """Write a film's share with its interval, or why it has no share.
 
     A share that was counted over all windows of the film has no interval: `low` is NaN.
+
+    Examples
+    --------
+    >>> _film_share(0.4, 0.3, 0.5, "")
+    '0.400 [0.300, 0.500]'
+    >>> _film_share(0.4, math.nan, math.nan, "")
+    '0.400'
+    >>> _film_share(math.nan, math.nan, math.nan, "too few windows are judged")
+    'too few windows are judged'
     """
     if math.isnan(value):
         return why_none

@@ -743,9 +743,6 @@ def drop_judges_without_concepts(
     A judge who gives levels alone does not say where a concept is absent. A judge who names concepts in other
     films, but none in this one, says that there is none in it.
     """
-    if not positive.is_concept:
-        return
-
     clips_of: dict[str, list[Clip]] = {}  # judge -> their clips, of all films
     for clip in clips_of_all_films:
         clips_of.setdefault(clip.annotator, []).append(clip)

@@ -154,7 +154,19 @@ def _prepare_partial_folder(folder: Path, inputs: Mapping[str, object]) -> None:
 
 
 def _move_tables(folder: Path, target: Path) -> None:
-    """Move the finished tables of a partial folder to another folder."""
+    """Move the finished tables of a partial folder to another folder.
+
+    Examples
+    --------
+    >>> partial, target = Path("partial"), Path("target")
+    >>> for folder in (partial, target):
+    ...     folder.mkdir()
+    >>> for name in ("table.csv", INPUTS_FILE):
+    ...     _ = (partial / name).write_text("")
+    >>> _move_tables(partial, target)
+    >>> [path.name for path in target.iterdir()]
+    ['table.csv']
+    """
     for path in sorted(folder.iterdir()):
         if path.name not in {INPUTS_FILE, TRAINED_FOLDER}:
             path.replace(target / path.name)

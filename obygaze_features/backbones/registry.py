@@ -235,7 +235,7 @@ def load_network(name: str, weights: str | Path | Weights, **options: Any) -> Lo
     Examples
     --------
     >>> from obygaze_features.backbones import load_network
-    >>> load_network("xclip-lsmdc", "random:0").module.training
+    >>> load_network("clip", "random:0").module.training
     False
     """
     if name not in NETWORKS:

@@ -555,6 +555,16 @@ def _lengths_if_ragged(column: Any) -> NDArray[Any] | None:
     """Return the number of vectors of each matrix in a column of matrices, if these numbers differ.
 
     Return None if all matrices have the same number, or the column does not hold matrices (lists of lists).
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> one_vector = [[1.0, 2.0]]
+    >>> two_vectors = [[1.0, 2.0], [3.0, 4.0]]
+    >>> _lengths_if_ragged(pa.chunked_array([[one_vector, two_vectors, None]]))
+    array([1, 2, 0]...)
+    >>> _lengths_if_ragged(pa.chunked_array([[two_vectors, two_vectors]]))
+    >>> _lengths_if_ragged(pa.chunked_array([[[1.0], [2.0, 3.0]]]))  # vectors, and no matrices
     """
     import pyarrow.compute as pc  # noqa: PLC0415 - no dependency of ours
 

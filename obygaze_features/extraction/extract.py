@@ -696,7 +696,7 @@ def estimate(work: Extraction) -> Estimate | TextEstimate:
     >>> from obygaze_features.extraction import estimate
     >>> from obygaze_features.manifest import Clip, Manifest
     >>> clips = Manifest((Clip("tt1-0", "tt1", "absent.mp4"),), Path("films"))
-    >>> found = estimate(clips, "stores/films", n_frames=4)
+    >>> found = estimate(clips, "stores/new", n_frames=4)
     >>> found.clips, found.absent, found.seconds
     (1, 1, None)
     """

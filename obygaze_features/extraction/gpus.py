@@ -180,6 +180,16 @@ def _visible_name(gpu: int) -> str:
     """Return the value of CUDA_VISIBLE_DEVICES that shows another process this GPU alone.
 
     If the variable is set here, GPUs are numbered by their positions in its value.
+
+    Examples
+    --------
+    >>> from unittest.mock import patch
+    >>> with patch.dict(os.environ, {VISIBLE_GPUS: "3, GPU-5f1c"}):
+    ...     _visible_name(0), _visible_name(1)
+    ('3', 'GPU-5f1c')
+    >>> with patch.dict(os.environ, clear=True):
+    ...     _visible_name(1)
+    '1'
     """
     visible = os.environ.get(VISIBLE_GPUS)
     if not visible:

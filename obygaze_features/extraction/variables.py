@@ -216,6 +216,13 @@ def _n_cut_windows(spans: Sequence[Span], windows: Collection[int], film_end_s: 
         Positions of those that begin in the film.
     film_end_s
         End of the film in seconds.
+
+    Examples
+    --------
+    >>> film_end_s = 20.0
+    >>> windows = [(0.0, 10.0), (10.0, 20.0 + OVERHANG_S), (12.0, 22.0), (30.0, 40.0)]
+    >>> _n_cut_windows(windows, [0, 1, 2], film_end_s)  # the last window begins after the film
+    1
     """
     n_cut = 0
     for number in windows:

@@ -204,7 +204,8 @@ def seal_frames(
     >>> from pathlib import Path
     >>> from obygaze_features import open_store
     >>> from obygaze_features.store.testing import seal_frames
-    >>> path = seal_frames(Path("toy"), {"a": "m", "b": "m"}, {"a": np.ones((2, 4)), "b": np.ones((5, 4))})
+    >>> frames = np.ones((5, 4), np.float32)
+    >>> path = seal_frames(Path("toy"), {"a": "m", "b": "m"}, {"a": frames[:2], "b": frames})
     >>> open_store(path)["toy"].row_size.tolist()
     [2, 5]
     """

@@ -818,6 +818,13 @@ def leb128(data: Data, position: int) -> tuple[int, int]:
     """Read a size coded as LEB128; return it and the next position.
 
     Each byte holds 7 bits, the lowest first; the highest bit says whether another byte follows.
+
+    Examples
+    --------
+    >>> leb128(bytes([0b1110_0101, 0b0000_1110]), 0)  # 7 bits each: 1100101 (101), and 0001110 (14) * 128
+    (1893, 2)
+    >>> leb128(bytes([0b1000_0000] * 9), 0)  # no byte says that it is the last: a size has at most 8
+    (0, 8)
     """
     size = 0
     shift = 0

@@ -1130,6 +1130,13 @@ def _replace_estimates(ticks: NDArray[np.int64], decoding: NDArray[np.int64]) ->
     ----------
     ticks, decoding
         Shape [N]: times of presentation and of decoding, in decoding order.
+
+    Examples
+    --------
+    >>> decoding = np.array([0, 2, 4, 6])
+    >>> estimated = np.array([4, 2, 4, 10])  # the second picture has its decoding time
+    >>> _replace_estimates(estimated, decoding)
+    array([2, 4, 6, 8])
     """
     steps = np.diff(decoding)
     if MISSING in decoding or not len(steps):

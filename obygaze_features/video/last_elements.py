@@ -221,10 +221,20 @@ class _ElementHead(NamedTuple):
     size: int | None
 
 
-def _read_element_head(data: mmap, start: int) -> _ElementHead | None:
-    """Read the head of an element of Matroska: its id and its size, each of 1 to 8 bytes (RFC 8794, 4 to 6).
+def _read_element_head(data: mmap | bytes, start: int) -> _ElementHead | None:
+    r"""Read the head of an element of Matroska: its id and its size, each of 1 to 8 bytes (RFC 8794, 4 to 6).
 
     None if the file ends inside of it, or if the bytes are none.
+
+    Examples
+    --------
+    Void, an element whose id is 0xEC, of the largest size that fits one byte, and of one that is unknown.
+
+    >>> _read_element_head(bytes([0xEC, 0b1111_1110]), 0)
+    _ElementHead(id=b'\xec', content_start=2, size=126)
+    >>> _read_element_head(bytes([0xEC, 0b1111_1111]), 0)
+    _ElementHead(id=b'\xec', content_start=2, size=None)
+    >>> _read_element_head(bytes([0xEC, 0b0100_0000]), 0)  # the second byte of the size is missing
     """
     id_bytes = _n_bytes_of_number(data, start)
     size_start = start + id_bytes
@@ -239,7 +249,7 @@ def _read_element_head(data: mmap, start: int) -> _ElementHead | None:
     return _ElementHead(data[start:size_start], content_start, None if is_unknown else size)
 
 
-def _n_bytes_of_number(data: mmap, start: int) -> int:
+def _n_bytes_of_number(data: mmap | bytes, start: int) -> int:
     """Return how many bytes a number of Matroska has, by its first byte; 0 if there is none."""
     if start >= len(data):
         return 0

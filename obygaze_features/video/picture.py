@@ -409,6 +409,19 @@ def black_bars(rgb: NDArray[np.uint8]) -> Bars | None:
     -------
     tuple or None
         Black rows above and below, black columns left and right.
+
+    Examples
+    --------
+    A picture of 24 rows and 32 columns as light as black may be, and one level above it but for 4 rows above
+    and 5 columns on the right.
+
+    >>> picture = np.full((24, 32, 3), BLACK, np.uint8)
+    >>> black_bars(picture)
+    >>> picture[4:, :-5] = BLACK + 1
+    >>> black_bars(picture)
+    (4, 0, 0, 5)
+    >>> black_bars(np.full_like(picture, BLACK + 1))
+    (0, 0, 0, 0)
     """
     edges = (rgb[0, ::BARS_STEP], rgb[-1, ::BARS_STEP], rgb[::BARS_STEP, 0], rgb[::BARS_STEP, -1])
     if all(edge.max() > BLACK for edge in edges):  # most pictures have no bars
@@ -622,6 +635,13 @@ def _remark_on_bars(bars: Bars, height: int, width: int) -> str:
 
     Black edges are the bars of another shape of picture, or what surrounds text on black: pixels alone don't
     tell which.
+
+    Examples
+    --------
+    >>> _remark_on_bars((2, 0, 0, 0), 100, 100)
+    'the edges of all pictures are black, 2% of them (pixels: 2 above)'
+    >>> _remark_on_bars((1, 1, 1, 1), 100, 100)
+    ''
     """
     above, below, left, right = bars
     has_high_bar = max(above, below) >= MIN_BAR * height

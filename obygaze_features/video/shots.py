@@ -491,6 +491,15 @@ def _text_changes(letters: NDArray[np.int64]) -> bool:
     ----------
     letters
         Shape [T]: edges of letters in each frame; 0 in the gaps between texts.
+
+    Examples
+    --------
+    >>> _text_changes(np.array([100, 100, 0, 105, 105]))  # the gap is no text with few letters
+    True
+    >>> _text_changes(np.array([100, 100, 0, 104, 104]))
+    False
+    >>> _text_changes(np.array([0, 100, 100, 0, 0]))  # one title, between gaps
+    False
     """
     lower_decile, upper_decile = np.percentile(letters[letters > 0], (10, 90))
     return bool(upper_decile >= NEW_TEXT * lower_decile)

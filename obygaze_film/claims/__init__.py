@@ -12,7 +12,7 @@ Examples
 >>> film = obygaze_film.score_film(of.open_store("stores/more"), ["kept/linear.model"], movie="film6")
 >>> claims = film_claims(film)
 >>> sorted({document(claim)["claim"] for claim in claims})
-['evidence', 'expected share', 'judged time', 'marked passages', 'passage', 'title']
+['evidence', 'expected share', 'experts', 'judged time', 'marked passages', 'passage', 'title']
 >>> len(sentences(claims, "fr")) == len(claims)
 True
 """

@@ -2093,6 +2093,22 @@ def learnt_sentence(claim: LearntChange, words: Words) -> str:
     Such as "Films of the corpus: no change can be told (a model trained with the judgements less one trained
     without, by film: AUC +0.010 [−0.020, +0.040], 95% if both are trained anew, 12 films)". Without an
     interval, the brackets say why there is none, and not "95% if both are trained anew".
+
+    Examples
+    --------
+    An interval that ends at 0 does not exclude it.
+
+    >>> from obygaze_film.claims.kinds import Bounds
+    >>> for low, high in [(0.0, 0.02), (0.01, 0.03), (-0.02, 0.0), (-0.03, -0.01)]:
+    ...     interval = Bounds(low, high, level=0.95)
+    ...     mean = (low + high) / 2
+    ...     facts = {"number": mean, "interval": interval, "n_films": 12, "is_of_judged": False}
+    ...     claim = LearntChange(who=("m",), what="AUC", time="content", **facts)
+    ...     print(learnt_sentence(claim, Words("en")))
+    Films of the corpus: no change can be told (...: AUC +0.010 [+0.000, +0.020], ..., 12 films)
+    Films of the corpus: better (...: AUC +0.020 [+0.010, +0.030], ..., 12 films)
+    Films of the corpus: no change can be told (...: AUC −0.010 [−0.020, +0.000], ..., 12 films)
+    Films of the corpus: worse (...: AUC −0.020 [−0.030, −0.010], ..., 12 films)
     """
     which_key = "learn_judged" if claim.is_of_judged else "learn_corpus"
     difference = words["undefined"]

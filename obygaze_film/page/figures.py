@@ -579,6 +579,14 @@ def _layout(names_of_kind: Mapping[str, Sequence[str]], top: int) -> FigureLayou
     """Lay out a row for each name, from `top` down, in the order of `names_of_kind` (kind of rows -> names).
 
     Rows of a kind have the same height (`ROW_HEIGHTS`), and there is room of `ROW_GAP` below each.
+
+    Examples
+    --------
+    >>> rows, bottom = _layout({"passages": ["model"], "concepts": ["Body", "Voice"]}, top=20)
+    >>> rows["concepts"]
+    [FigureRow(name='Body', top=36, height=14), FigureRow(name='Voice', top=54, height=14)]
+    >>> bottom
+    72
     """
     rows: dict[str, list[FigureRow]] = {}
     bottom = top

@@ -60,9 +60,10 @@ class ConceptBank(Standardised):
     --------
     >>> import obygaze_features as of
     >>> import obygaze_models as om
+    >>> from obygaze_models.concepts import ConceptBank
     >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
     >>> present = data.present[["Body", "Clothing"]]
-    >>> bank = om.ConceptBank().fit(data.X, present)
+    >>> bank = ConceptBank().fit(data.X, present)
     >>> bank.concepts_
     array(['Body', 'Clothing'], dtype='<U8')
     >>> bank.transform(data.X).shape

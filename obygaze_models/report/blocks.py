@@ -345,6 +345,13 @@ def n_key_columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
 
     The last column is not counted, as a table has a value beside the names of its rows. If the other columns
     do not tell the rows apart, the first one names them.
+
+    Examples
+    --------
+    >>> n_key_columns(["task", "model", "AUC"], [["a", "mlp", ".7"], ["b", "mlp", ".7"]])
+    1
+    >>> n_key_columns(["task", "model", "AUC"], [["a", "mlp", ".7"], ["a", "svm", ".7"]])
+    2
     """
     for n_columns in range(1, len(headers)):
         different_keys = {tuple(row[:n_columns]) for row in rows}

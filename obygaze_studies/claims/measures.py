@@ -1339,7 +1339,13 @@ def _rate_at_level(level: str, rates: pd.DataFrame) -> Measured:
 
 
 def _words_counted(table: pd.DataFrame, emotion: str) -> list[str]:
-    """Return the words of an emotion that occur at least `MIN_OCCURRENCES` times in all captions."""
+    """Return the words of an emotion that occur at least `MIN_OCCURRENCES` times in all captions.
+
+    Examples
+    --------
+    >>> _words_counted(pd.DataFrame({"happy": [60, 40], "smile": [60, 39], "sad": [200, 0]}), "happiness")
+    ['happy']
+    """
     totals = table.sum(numeric_only=True)
     return [word for word in EMOTION_WORDS[emotion] if totals.get(word, 0) >= MIN_OCCURRENCES]
 

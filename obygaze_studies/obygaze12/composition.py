@@ -61,7 +61,7 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
     Examples
     --------
     >>> exact_common([3], [3], [3], [6])
-    {'clips': 3, 'expected': 1.5, 'p': 0.1}
+    {'clips': 3, 'expected': 1.5, 'p': 0.1...}
     """
     counts = np.stack([np.asarray(numbers, dtype=np.int64) for numbers in (both, first, second, clips)])
 
@@ -109,7 +109,7 @@ def concept_trend(manifest: manifests.Manifest) -> dict[str, Any]:
     >>> rows = [("a", "HN", ("Body",)), ("b", "S", ("Body", "Look"))]
     >>> clips = tuple(Clip(name, "film", level=level, concepts=marked) for name, level, marked in rows)
     >>> trend = concept_trend(Manifest(clips, Path()))
-    >>> trend["HN_concepts"], trend["S_concepts"], trend["rises"]
+    >>> float(trend["HN_concepts"]), float(trend["S_concepts"]), trend["rises"]
     (1.0, 2.0, True)
     """
     table = clip_table(manifest)

@@ -1444,6 +1444,28 @@ def test_the_legend_says_whose_the_trend_is_and_where_its_line_lies(compared_by_
     assert trend in years_legend(compared_by_year, Words(language))
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_figure_that_is_a_file_of_its_own_has_room_for_its_legend(compared_by_year, language):
+    """The figure of ten films along their years is SVG; what lies below its height is cut off.
+
+    On a page it has no legend in it, and ends below the word "year".
+    """
+    words = Words(language)
+    height_of_figure = re.compile(r'viewBox="0 0 \d+ (\d+)"')
+    lines = re.compile(r'<text class="c-start" x="10" y="([\d.]+)">')
+
+    figure = years_figure(compared_by_year, words, is_own_file=True)
+    figure_on_page = years_figure(compared_by_year, words)
+
+    height = int(height_of_figure.search(figure)[1])
+    height_on_page = int(height_of_figure.search(figure_on_page)[1])
+    baselines = [float(baseline) for baseline in lines.findall(figure)]
+    assert len(baselines) > 1
+    assert lines.findall(figure_on_page) == []
+    assert height == height_on_page + 14 * len(baselines)  # 14 units a line
+    assert max(baselines) < height
+
+
 def judged_before_1986(judgements):
     """Keep the judgements of six of the ten films."""
     return judgements.with_clips(clip for clip in judgements if year_of(clip) < 1986)

@@ -402,7 +402,13 @@ def label_in_heading(heading: str, words: LabelWords) -> str:
 
 
 def whole_numbers(cells: Sequence[str]) -> list[int] | None:
-    """Return the different numbers of a column in rising order; None if a cell is no integer below 1000."""
+    """Return the different numbers of a column in rising order; None if a cell is no integer below 1000.
+
+    Examples
+    --------
+    >>> whole_numbers(["3", "1", "3.0", "999"]), whole_numbers(["1", "1000"]), whole_numbers(["1.5"])
+    ([1, 3, 999], None, None)
+    """
     numbers = set[int]()
     for cell in cells:
         text = without_zeros(cell)

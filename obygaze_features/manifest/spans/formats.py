@@ -95,6 +95,19 @@ class Format:
         ----------
         words
             The words of the text, in lower case.
+
+        Examples
+        --------
+        A file of one format begins with two words; that of another has a path of two words, or one of a
+        single word. The text has one word of the first, and the single one.
+
+        >>> words = frozenset({"annotations", "frame"})
+        >>> Format("", "", "", "", "", {"begins": ["annotations version"]}).likeness(words)
+        0.5
+        >>> Format("", "", "", "", "", {"paths": [["tracks.frame"], ["annotations"]]}).likeness(words)
+        1.0
+        >>> Format("", "", "", "", "", {"lacks": ["annotations"]}).likeness(words)
+        0.0
         """
         shares = [0.0]
         for mark, wanted in self.marks.items():

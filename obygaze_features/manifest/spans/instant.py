@@ -219,8 +219,8 @@ def spelled_s(text: str) -> float | None:
     --------
     >>> spelled_s("1 min 5 s"), spelled_s("12,5 sec"), spelled_s("00.01.05"), spelled_s("12.5")
     (65.0, 12.5, 65.0, None)
-    >>> spelled_s("PT1M5.5S")
-    65.5
+    >>> spelled_s("PT1M5.5S"), spelled_s("P1DT2H3M")
+    (65.5, 93780.0)
     """
     clock = DOTTED.fullmatch(text)
     if clock:

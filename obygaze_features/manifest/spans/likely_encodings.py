@@ -221,10 +221,19 @@ def _score_of_foreign_sign(sign: str) -> float:
 
 
 def _oddities(text: str) -> float:
-    """Count what shows that a text was decoded in a wrong encoding, such as `dÈj‡` for `déjà`.
+    r"""Count what shows that a text was decoded in a wrong encoding, such as `dÈj‡` for `déjà`.
 
     Each counts 1: a capital inside of a word, a change of the script inside of a word, a control character,
     and a letter of a word with hardly any ASCII letters. A symbol behind a letter counts 0.5.
+
+    Examples
+    --------
+    >>> _oddities("déjà\r\n")  # no sign of another encoding, and line ends are in all texts
+    0.0
+    >>> _oddities("dÈj‡")  # a capital inside of a word, and a symbol behind a letter
+    1.5
+    >>> _oddities("now \x85")  # … in Windows-1252, read as Latin-1
+    1.0
     """
     n_odd = 0.0
     for before, sign in pairwise(text):

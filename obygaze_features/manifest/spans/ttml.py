@@ -551,7 +551,15 @@ class _Reader:
 
 
 def _speakers(root: Element) -> dict[str, str]:
-    """Return id of an agent -> the first of the speaker's names that is not empty."""
+    """Return id of an agent -> the first of the speaker's names that is not empty.
+
+    Examples
+    --------
+    >>> from xml.etree.ElementTree import fromstring
+    >>> ann = '<agent id="a1"><name> </name><name>Ann</name></agent>'
+    >>> _speakers(fromstring(f'<head>{ann}<agent id="a2"/><agent><name>Bob</name></agent></head>'))
+    {'a1': 'Ann'}
+    """
     name_of_agent = {}
     for agent in descendants(root, "agent"):
         names = [one_line(node.text or "") for node in children(agent, "name")]

@@ -10,12 +10,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from obygaze_film import read_films
+from obygaze_features.manifest import builtin_codebook
+from obygaze_film import film_videos, read_films
+from obygaze_film.commands import film_open
+from obygaze_film.commands.film_open import make_missing_media, print_notices
 from obygaze_film.errors import FilmError
 from obygaze_film.film_videos import videos_of_films
-from obygaze_film.workspace import open_film, proxy, server
+from obygaze_film.workspace import media, open_film, proxy, server
+from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.open_film import OpenFilm
 from tests.film.page.invented import ten_minute_film
+
+BOOK = builtin_codebook("obygaze12")
 
 
 def wait_for_copy(served):
@@ -154,6 +160,48 @@ def test_judging_goes_on_when_the_video_is_replaced_or_removed(
     assert b"<video" not in text
     status, _ = served.decide(kind="judgement", start_s=0, end_s=8, level="calm", who="AB")
     assert status == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "is_played"), [("flipping_a_pancake.mkv", False), ("arm_wrestling.mp4", True)]
+)
+def test_people_are_told_that_browsers_do_not_play_their_film_until_its_copy_is_there(
+    shared_data, tmp_path, monkeypatch, capsys, name, is_played
+):
+    """Browsers play MP4, and of Matroska a copy only. Who has no file of the film needs no copy either."""
+    monkeypatch.setattr(proxy, "cache_folder", lambda: tmp_path)
+    timeline = ten_minute_film()
+    film = OpenFilm(0, timeline, Decisions(tmp_path, timeline, BOOK), path=shared_data / "videos" / name)
+    film.why_other = ""  # that the file is shorter than the scored film is another note
+    without_file = OpenFilm(1, timeline, Decisions(tmp_path, timeline, BOOK), path=None)
+
+    print_notices(film)
+    print_notices(without_file)
+    assert ("browsers don't play this" in capsys.readouterr().err) != is_played
+
+    film.for_browser.parent.mkdir(exist_ok=True)
+    film.for_browser.touch()  # as when the copy is made
+    print_notices(film)
+    assert capsys.readouterr().err == ""
+
+
+def test_stills_that_were_made_are_not_made_again(shared_data, tmp_path, monkeypatch):
+    """Of the stills, colours and sound of a film, media.json is written last: with it all are there."""
+    monkeypatch.setattr(media, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(film_open, "Thread", ThreadThatRunsAtOnce)
+    made = []
+    monkeypatch.setattr(film_videos, "make_media_of_films", lambda missing, _note: made.extend(missing))
+    path = shared_data / "videos" / "arm_wrestling.mp4"
+    film = OpenFilm(0, ten_minute_film(), decisions=None, path=path)
+    without_file = OpenFilm(1, ten_minute_film(), decisions=None, path=None)
+
+    make_missing_media([film, without_file])
+    assert made == [path]
+
+    film.media["media.json"].parent.mkdir(parents=True, exist_ok=True)
+    film.media["media.json"].write_text("{}")
+    make_missing_media([film, without_file])
+    assert made == [path]  # and no second time
 
 
 def test_copies_of_films_are_private_and_removed_after_90_days(tmp_path, shared_data):
