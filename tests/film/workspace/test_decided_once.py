@@ -11,18 +11,17 @@ from obygaze_film.page.view_model import decisions_data, threshold_of
 from obygaze_film.scored_files import JUDGEMENTS
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.decisions import Decisions
-from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import next_window, shown_decisions
 from tests.files import rows_of
 from tests.film.page.invented import ten_minute_film, with_model
-from tests.film.workspace.deciding import judge, judge_blindly, levels_in_force, reopen
+from tests.film.workspace.deciding import film_at_desk, judge, judge_blindly, levels_in_force, reopen
 
 OBYGAZE12 = builtin_codebook("obygaze12")
 
 
 def shown_levels(decisions, viewer="AB"):
     """Return the levels of the decisions that the desk shows to a person."""
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
     return [described["level"] for described in shown_decisions(film, viewer)]
 
 
@@ -137,7 +136,7 @@ def test_a_citation_names_the_level_alike_at_the_desk_and_on_the_mailed_page(tmp
     [decided] = decisions.decided()
 
     for language, called in (("en", "S (Sure)"), ("fr", "S (Sûr)")):
-        opened = OpenFilm(0, film, decisions)
+        opened = film_at_desk(decisions)
         [at_desk] = shown_decisions(opened, "AB", words=Words(language))
         [on_page] = decisions_data([decided], opened.view(language))
         assert at_desk["title"] == on_page["title"] == called
@@ -160,7 +159,7 @@ def test_the_mailed_page_gives_a_level_the_title_that_only_the_judges_codebook_h
     decisions = Decisions(tmp_path, film, codebook_with_level_none())
     judge(decisions, start=120.0, end=150.0, level="none")
     [decided] = decisions.decided()
-    opened = OpenFilm(0, film, decisions)
+    opened = film_at_desk(decisions)
 
     [at_desk] = shown_decisions(opened, "AB")
     [on_page] = decisions_data([decided], opened.view())
@@ -186,7 +185,7 @@ def test_desk_and_mailed_page_read_a_level_without_a_definition_by_the_desks_cod
         "utf-8",
     )
     decisions = reopen(decisions)
-    opened = OpenFilm(0, film, decisions)
+    opened = film_at_desk(decisions)
 
     def title_and_verdict_by_judge(descriptions):
         return {one["who"]: (one["title"], one["verdict"]) for one in descriptions}
@@ -207,7 +206,7 @@ def test_what_several_agreed_on_is_cited_alike_at_the_desk_and_on_the_mailed_pag
     [difference] = decisions.disagreements()
     span = difference.start_s, difference.end_s
     decisions.keep("agreed", *span, "AB", level="calm", parents=difference.decisions)
-    opened = OpenFilm(0, decisions.film, decisions)
+    opened = film_at_desk(decisions)
 
     at_desk = [one["cited"] for one in shown_decisions(opened, "AB") if one["kind"] == "agreed"]
     of_page = decisions_data(decisions.decided(), opened.view())
@@ -223,7 +222,7 @@ def test_who_planned_more_windows_than_a_page_asks_for_is_not_finished(decisions
     """
     judge_blindly(decisions, *["calm"] * 12, annotator="AB", in_all=14)
     judge_blindly(decisions, "violent", annotator="CD", in_all=14)
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
 
     answer = next_window(film, "AB", n_planned=12)
 
@@ -239,7 +238,7 @@ def test_the_scripts_of_a_page_get_the_models_threshold_even_if_it_is_zero(tmp_p
     0 must not be taken for no threshold (None), in whose place they get one half.
     """
     film = with_model(ten_minute_film(), threshold_p=threshold_p)
-    opened = OpenFilm(0, film, Decisions(tmp_path, film, OBYGAZE12))
+    opened = film_at_desk(Decisions(tmp_path, film, OBYGAZE12))
     assert threshold_of(opened.view()) == in_scripts
 
 

@@ -17,10 +17,9 @@ from obygaze_film.workspace.definitions import Meanings, changed_texts, codebook
 from obygaze_film.workspace.judged_tables import meanings_in, read_judged
 from obygaze_film.workspace.ledger import Ledger
 from obygaze_film.workspace.ledger_lines import Header, StoredCodebook
-from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import desk_page, next_window, shown_decisions
 from tests.files import rows_of
-from tests.film.workspace.deciding import judge, judge_blindly, levels_in_force, lines_in_force
+from tests.film.workspace.deciding import film_at_desk, judge, judge_blindly, levels_in_force, lines_in_force
 
 NEW_MEANING_OF_VIOLENT = "any shot in which a weapon is on the table"
 
@@ -69,7 +68,7 @@ def judged_film(scored_tt1):
 
 def shown_under_other_definitions(decisions):
     """Return the decisions that the desk marks as made under other definitions than its own."""
-    shown = shown_decisions(OpenFilm(0, decisions.film, decisions), "AB")
+    shown = shown_decisions(film_at_desk(decisions), "AB")
     return [decision for decision in shown if decision["otherwise"]]
 
 
@@ -103,7 +102,7 @@ def test_judgements_under_an_earlier_wording_stand_and_do_not_count(judged_film)
     on.
     """
     decisions = judged_film.open_with(judged_film.with_other_definition)
-    film = OpenFilm(0, judged_film.film, decisions)
+    film = film_at_desk(decisions)
 
     assert len(levels_in_force(decisions)) == 11
     assert len(decisions.judgements()) == 0  # which count
@@ -117,7 +116,7 @@ def test_windows_judged_again_under_the_new_wording_count(judged_film):
     AB judges the ten again, as calm. Ten windows are enough for a share.
     """
     decisions = judged_film.open_with(judged_film.with_other_definition)
-    film = OpenFilm(0, judged_film.film, decisions)
+    film = film_at_desk(decisions)
 
     judge_blindly(decisions, *["calm"] * 10, annotator="AB", in_all=10)
 
@@ -191,8 +190,8 @@ def test_the_desk_offers_to_judge_again_under_the_new_wording(judged_film):
 
     The desk of the unchanged codebook offers nothing.
     """
-    with_reworded = OpenFilm(0, judged_film.film, judged_film.open_with(judged_film.with_other_definition))
-    with_original = OpenFilm(0, judged_film.film, judged_film.open_with(judged_film.original))
+    with_reworded = film_at_desk(judged_film.open_with(judged_film.with_other_definition))
+    with_original = film_at_desk(judged_film.open_with(judged_film.original))
 
     page_with_reworded = desk_page([with_reworded], with_reworded, "read", "en")
     page_with_original = desk_page([with_original], with_original, "read", "en")

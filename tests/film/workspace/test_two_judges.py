@@ -13,11 +13,11 @@ from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
 from obygaze_film.workspace.address import _redirecting_file
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.judged_tables import read_judged
-from obygaze_film.workspace.open_film import OpenFilm, shown_judgements
+from obygaze_film.workspace.open_film import shown_judgements
 from obygaze_film.workspace.pages import desk_page, visible_decisions
 from tests.browsers import LONG_MS
 from tests.files import rows_of
-from tests.film.workspace.deciding import judge_blindly, reopen
+from tests.film.workspace.deciding import film_at_desk, judge_blindly, reopen
 from tests.film.workspace.driving import (
     CALM,
     DELETE,
@@ -339,7 +339,7 @@ def test_only_finished_judges_see_others_blind_judgements(cd_is_unfinished, view
 
     CD has judged six of ten, so that AB's ten are hidden. Without a name all 16 are.
     """
-    film = OpenFilm(0, cd_is_unfinished.film, cd_is_unfinished)
+    film = film_at_desk(cd_is_unfinished)
     shown = visible_decisions(film, viewer)
     assert len(shown["differ"]) == n_differ
     assert shown["hidden"] == n_hidden
@@ -355,7 +355,7 @@ def test_a_judge_who_is_not_finished_is_not_compared_with_others(cd_is_unfinishe
 
     From a comparison by both CD could tell what AB judged: AB's ten are left out, and the note says so.
     """
-    film = OpenFilm(0, cd_is_unfinished.film, cd_is_unfinished)
+    film = film_at_desk(cd_is_unfinished)
     assert judges_shown(film) == {"CD"}
     assert shown_judgements(film).note.endswith("10")
 
@@ -363,13 +363,13 @@ def test_a_judge_who_is_not_finished_is_not_compared_with_others(cd_is_unfinishe
 def test_judges_are_compared_once_both_are_finished(cd_is_unfinished):
     """CD judges the last four of ten windows: AB and CD called all ten differently."""
     decisions = cd_is_unfinished
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
 
     judge_blindly(decisions, *["violent"] * 4, annotator="CD", in_all=10)
 
     assert len(visible_decisions(film, "CD")["differ"]) == 10
     assert judges_shown(film) == {"AB", "CD"}
-    newly_opened = OpenFilm(0, decisions.film, reopen(decisions))
+    newly_opened = film_at_desk(reopen(decisions))
     assert judges_shown(newly_opened) == {"AB", "CD"}
 
 
@@ -381,7 +381,7 @@ def test_a_newly_opened_desk_compares_by_nobody_while_one_is_unfinished(cd_is_un
 
     So the ten judgements of AB and the six of CD are all left out, and the note says why.
     """
-    film = OpenFilm(0, cd_is_unfinished.film, reopen(cd_is_unfinished))
+    film = film_at_desk(reopen(cd_is_unfinished))
     assert film.decisions.default_annotator == ""
 
     shown = shown_judgements(film)
@@ -418,7 +418,7 @@ def test_a_desk_without_scores_shows_nothing_made_in_sight_of_them(decisions):
     id_agreed_blindly = settle_as_calm(decisions, first, mode="blind")
     id_agreed_in_sight = settle_as_calm(decisions, second, mode="read")
 
-    shown = visible_decisions(OpenFilm(0, decisions.film, decisions), "AB", blind=True)
+    shown = visible_decisions(film_at_desk(decisions), "AB", blind=True)
 
     decisions_of_ab = shown["you"]
     assert {decision["kind"] for decision in decisions_of_ab} == {"judgement", "agreed"}
@@ -441,7 +441,7 @@ def test_a_hostile_name_or_note_is_text_in_the_page(decisions):
     html_with_script = "<img src=x onerror=window.ran=1></script><script>window.ran=1</script>"
     judge_blindly(decisions, *["calm"] * 10, annotator=html_with_script, in_all=10)
     decisions.keep("passage", 50, 60, "AB", level="violent", note=html_with_script)
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
 
     page = desk_page([film], film, "read", "en")
 
