@@ -757,9 +757,9 @@ def test_ten_damaged_lines_are_named_and_the_others_counted(tmp_path):
 def test_lines_of_an_imported_table_have_the_clocks_that_every_version_gave_them(tmp_path):
     """Two machines with two versions of the program import one table: its lines must be equal on both.
 
-    So clocks do not depend on what else a ledger holds. A line's clock is one more than that of the line
-    before in its file: line 1, on the table itself, has 1, and line 2, a new row, has 2. Only line 3, a row
-    that replaces the last of four notes, must come after that note, and has one more than the note's.
+    So clocks do not depend on what else a ledger holds. Line 1, on the table itself, has the clock 1. Line 2,
+    a new row, has one more than that. Line 3, a row that replaces the last of four notes, must come after it:
+    its clock is one more than that of the note.
     """
     ledger = unread_ledger(tmp_path)
     notes = [ledger.add("note", decision_row(number)) for number in range(4)]
