@@ -244,7 +244,11 @@ def test_a_film_has_a_name_that_manifests_may_have(copy_with, movie):
 
 
 def test_no_file_carries_a_control_character(planted_timeline, export_format, tmp_path):
-    """A record in memory may hold any text; no file made of it does. The message names the title ("gone")."""
+    """A film's title has signs that set a terminal's title to "gone" and that turn text round.
+
+    A program may make such a record, but neither an export nor the scored film itself is written with it: no
+    file is left. The message of the latter has the rest of the title.
+    """
     hostile_film = film_with(planted_timeline, title=f"A{BREAKS_TERMINALS}\u202eB<i>")
     with pytest.raises(FilmError):
         write_export(hostile_film, export_format, tmp_path / "out", rate=24)
