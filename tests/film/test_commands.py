@@ -1197,17 +1197,23 @@ def onnx_network(tmp_path):
 
 
 @pytest.mark.parametrize("spelling", ["FILE", "lab=FILE", "lab=onnx:FILE"])
-def test_a_run_extracts_with_the_file_of_an_onnx_network(empty_film_file, tmp_path, onnx_network, spelling):
-    """The file is a backbone of its own, which the model calls lab; and so no weights are named."""
+def test_film_run_extracts_with_the_onnx_file_given_as_weights_of_the_models_backbone(
+    empty_film_file, tmp_path, onnx_network, spelling
+):
+    """A model was trained on features of a backbone called lab, which is a network in an ONNX file.
+
+    `film run` gets that file by --weights, with or without the name lab. `extract` takes such a file as a
+    backbone, with the name of the network's output, "out": it gets --backbone onnx:FILE:out, and no weights.
+    """
     network, card = onnx_network
     commands = FakeObygaze(card)
     weights = spelling.replace("FILE", str(network))
     options = ("--model", "m.model", "--weights", weights, "--out", tmp_path / "out")
     assert run_film(commands, empty_film_file, *options) == 0
 
-    _, extract, *_ = commands.called
-    assert ("--backbone", f"onnx:{network}:out") in pairwise(extract)
-    assert "--weights" not in extract
+    _import, arguments_of_extract, *_later_steps = commands.called
+    assert ("--backbone", f"onnx:{network}:out") in pairwise(arguments_of_extract)
+    assert "--weights" not in arguments_of_extract
 
 
 def test_a_run_asks_for_the_file_of_the_models_onnx_network(empty_film_file, tmp_path, onnx_network):
