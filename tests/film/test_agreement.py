@@ -235,8 +235,8 @@ def test_kappa_is_that_of_scikit_learn():
     assert kappa(first, second) == pytest.approx(cohen_kappa_score(first, second))
 
 
-def test_the_kappa_of_two_who_mark_everything_is_undefined():
-    """Their agreement by chance is 1, and nothing is left to agree beyond it."""
+def test_the_kappa_of_two_annotators_who_mark_everything_is_undefined():
+    """Both mark all five seconds. So they would by chance, too: kappa, agreement beyond chance, is 0 / 0."""
     everything = np.ones(5, np.bool_)
     assert np.isnan(kappa(everything, everything))
 

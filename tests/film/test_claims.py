@@ -542,10 +542,10 @@ def without_concepts(sentence, claim, words):
 
 @given(films(), st.sampled_from(LANGUAGES))
 def test_the_first_sentence_on_a_film_has_no_numbers_but_those_computed_from_its_rows(film, language):
-    """Such as 8, 10, 80, 2 and 3 of "In 8 min of 10 min (80%) ... 2 min, in 3 passages".
+    """The sentence is such as "In 8 min of 10 min (80%) ... 2 min, in 3 passages": 8, 10, 80, 2 and 3.
 
-    `first_numbers_by_hand` computes them from the rows. The end of the sentence, which names the concepts of
-    the passages, is cut off before: another test is on it.
+    `first_numbers_by_hand` computes the numbers from the rows. The end of the sentence, which names the
+    concepts of the passages, is cut off before: another test is on it.
     """
     words = Words(language)
     sentence = first_sentence(film, language=language)

@@ -607,7 +607,7 @@ def test_judgements_of_two_films_rated_together_are_all_used(obygaze, judged_fil
 
 
 def test_a_film_without_judgements_is_named_and_the_other_one_is_rated(obygaze, judged_films, tmp_path):
-    """Both films are scored, and AB judged film a alone. Exit code 3 says that something was left out: b."""
+    """The films a and b are scored, and AB judged a alone. Exit code 3 says that b was left out."""
     scored, judgements = judged_films
     of_film_a = judgements[judgements["movie"] == "a"]
     of_film_a.to_csv(tmp_path / "blind.csv", index=False)
@@ -947,7 +947,7 @@ def test_a_resumed_run_makes_only_scores_and_page_anew(empty_film_file, finished
     ids=["another window", "no hop", "shots are given", "variables too"],
 )
 def test_a_run_is_resumed_only_with_the_same_windows(empty_film_file, finished_run, options):
-    """Its windows were cut with --window 8 --hop 4, and other options would need other windows.
+    """A run was made with --window 8 --hop 4. Resumed with other options it would need other windows.
 
     The message does not offer --force, which would throw hours of work away.
     """
@@ -1102,7 +1102,7 @@ def test_a_run_refuses_what_would_fail_later_before_it_calls_a_command(
 
 
 def test_a_run_passes_flags_and_the_year_on(empty_film_file, tmp_path):
-    """Both are of the step that scores, the third of four."""
+    """`film run` gets a file of flags and the year. The third of four steps, which scores, needs both."""
     flags = tmp_path / "flags.csv"
     flags.write_text("start_s,end_s,flags\n0,5,credits\n", encoding="utf-8")
     commands = FakeObygaze(XCLIP_CARD)

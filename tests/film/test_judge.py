@@ -211,7 +211,10 @@ def test_random_windows_in_sight_are_not_those_to_judge_blindly(planted_timeline
 
 
 def test_uncertain_windows_are_near_the_threshold(planted_timeline):
-    """Their mean distance, on the scale of logits, is less than the median of all windows."""
+    """Of 21 windows to judge in sight of the score, 14 are chosen as those of which the model is uncertain.
+
+    Their mean distance from the threshold, on the scale of logits, is less than the median of all windows.
+    """
     cells = cells_of(planted_timeline)
     distances = np.abs(logit(cells.p) - logit(planted_timeline.model().threshold_p))
 
@@ -332,11 +335,11 @@ def trained_on(timeline):
 
 
 def test_a_model_that_was_trained_on_a_film_narrows_no_rate_of_it(planted_timeline, tmp_path):
-    """It may have learnt these very judgements, and then it is right about them alone.
+    """AB judged 30 windows. A model that was trained on the film may have learnt these very judgements.
 
-    So Wilson's interval is given, which rests on judgements alone, and not a "difference" from the model. The
-    rate is nearly the share of positive windows: windows of much content are drawn more often, and so weigh
-    nearly as much as others.
+    Then it is right about judged windows alone. So Wilson's interval is given, which rests on judgements
+    alone, and not a "difference" from the model. The rate is nearly the share of positive windows: windows of
+    much content are drawn more often, and so weigh nearly as much as others.
     """
     judgements = judged_by_ab(choose_next([planted_timeline], 30, blind=True), tmp_path)
     rate_by_new_film, _notices = correct_rate(planted_timeline, judgements)

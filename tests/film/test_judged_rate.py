@@ -620,7 +620,10 @@ def test_two_judges_who_call_all_windows_negative_have_no_kappa():
 
 
 def test_judgements_without_a_name_are_in_no_pair():
-    """They may be of several people: agreement with them is that of nobody."""
+    """AB, CD and somebody without a name judged twelve windows each: only AB and CD are compared.
+
+    Judgements without a name may be of several people, and agreement with them would be that of nobody.
+    """
     film = film_judged(_=SURE * 12, AB=SURE * 12, CD=SURE * 12)
     assert [pair.annotators for pair in agreement_of_judges([film]).agreement] == [["AB", "CD"]]
 
@@ -1056,6 +1059,6 @@ def test_nobody_is_sent_to_judge_windows_that_a_film_does_not_have():
     assert "--blind" not in message
 
 
-def test_a_folder_without_judgements_has_no_rates(tmp_path):
-    """Its page is made without them."""
+def test_a_folder_without_a_file_of_rates_has_no_rates(tmp_path):
+    """Nobody judged the film: there is no file of rates, which is no error."""
     assert read_rates(tmp_path) == []

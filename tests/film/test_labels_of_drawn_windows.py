@@ -72,10 +72,13 @@ def test_labels_correct_a_share_even_if_a_machine_answered_for_no_window_in_the_
 
 
 def test_a_film_that_is_judged_whole_needs_no_labels(planted_timeline, labels_of_all):
-    """Its share is counted: labels of some windows change nothing."""
-    whole = labels_of_all.with_clips(replace(clip, annotator="AB") for clip in labels_of_all)
-    of_some = labels_of_all.with_clips(labels_of_all.clips[:30])
+    """AB judged all windows, so that the share is counted: a machine's labels of 30 of them change nothing.
 
-    rate, _ = correct_rate(planted_timeline, whole, labels=of_some)
+    Elsewhere labels of windows of the draw alone are refused.
+    """
+    all_by_ab = labels_of_all.with_clips(replace(clip, annotator="AB") for clip in labels_of_all)
+    labels_of_thirty = labels_of_all.with_clips(labels_of_all.clips[:30])
+
+    rate, _notices = correct_rate(planted_timeline, all_by_ab, labels=labels_of_thirty)
 
     assert rate.low == rate.value == rate.high

@@ -81,7 +81,11 @@ def judgements_by(windows=WINDOWS, **labels_by_judge):
 
 @pytest.mark.long
 def test_a_saved_model_of_a_concept_scores_a_film_as_that_concept(trained_models, tmp_path):
-    """Its clips have levels, but it does not tell levels apart: none is positive or negative."""
+    """A model is trained on a concept of clips that have levels, too. It is saved and scores a film.
+
+    The record of the film names the concept. The model does not tell levels apart: none is positive or
+    negative, and how far experts agree on levels is not given.
+    """
     concept = trained_models.manifest.codebook.concept_names[0]
     run = evaluate(trained_models.data, ["linear"], f"concept:{concept}")
     path = save_models(run, trained_models.data, ["linear"], tmp_path / "models")["linear"]
@@ -570,12 +574,12 @@ def test_the_sentence_on_how_far_experts_agree_is_on_the_levels_that_the_films_m
 
 
 def test_the_agreement_of_experts_is_unknown_for_other_levels():
-    """It was measured with the levels of obygaze12, for S and for other sets, but not for HN alone."""
+    """How far experts agree was measured on sets of levels of obygaze12, such as S, but not on HN alone."""
     assert agreement_of_people("obygaze12", ["HN"]) is None
 
 
 def test_the_agreement_of_experts_is_unknown_for_other_codebooks():
-    """It was measured with the levels of obygaze12; "violence" is another codebook."""
+    """How far experts agree was measured with the levels of obygaze12; "violence" is another codebook."""
     assert agreement_of_people("violence", ["S"]) is None
 
 
@@ -623,17 +627,30 @@ def test_the_first_name_that_a_codebook_lacks_is_named(is_concept, names, unknow
 
 
 @pytest.mark.parametrize(
-    ("concepts_of_clips", "lacks_concepts"),
-    [([], True), ([()], True), ([(), ()], True), ([(), ("Look",)], False), ([("Body",)], False)],
+    ("concepts_of_clips", "lacks_labels_of_body"),
+    [
+        pytest.param([], True, id="no clip"),
+        pytest.param([()], True, id="a clip without concepts"),
+        pytest.param([(), ()], True, id="two clips without concepts"),
+        pytest.param([(), ("Look",)], False, id="a clip of two names Look"),
+        pytest.param([("Body",)], False, id="the clip names Body"),
+    ],
 )
-def test_clips_serve_as_labels_of_a_concept_if_any_of_them_names_one(concepts_of_clips, lacks_concepts):
-    """Else nobody was asked for concepts, and none is known to be absent. Labels of levels always serve."""
+def test_clips_serve_as_labels_of_a_concept_if_any_of_them_names_one(concepts_of_clips, lacks_labels_of_body):
+    """All clips have the level S, and so always serve as labels of it. Each has some concepts, or none.
+
+    For a model of Body, clips serve if one of them names any concept. If none does, nobody was asked for
+    concepts, and Body is not known to be absent.
+    """
     clips = [
         Clip(f"c{number}", "m", level="S", concepts=concepts)
         for number, concepts in enumerate(concepts_of_clips)
     ]
-    assert Positive((named("Body"),), is_concept=True, task_title="").lacks_labels_in(clips) is lacks_concepts
-    assert Positive((named("S"),), is_concept=False, task_title="").lacks_labels_in(clips) is False
+    level_s = Positive((named("S"),), is_concept=False, task_title="")
+    concept_body = Positive((named("Body"),), is_concept=True, task_title="")
+
+    assert concept_body.lacks_labels_in(clips) is lacks_labels_of_body
+    assert level_s.lacks_labels_in(clips) is False
 
 
 @pytest.mark.parametrize(

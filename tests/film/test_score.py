@@ -472,7 +472,7 @@ def test_several_films_are_scored_at_once(trained_models, tmp_path, store_of_two
 
 @pytest.mark.long
 def test_chosen_films_are_scored_in_the_order_of_the_store(trained_models, tmp_path):
-    """They are given as a set, whose order differs between runs of Python."""
+    """Four of a store's five films are chosen, as a set, whose order differs between runs of Python."""
     movies = {"film1", "film2", "film3", "film4"}
     store = film_store(tmp_path, "film0", *movies, end_s=60.0)
     films = score_films(store, [trained_models.paths["linear"]], movies=movies)
@@ -480,6 +480,7 @@ def test_chosen_films_are_scored_in_the_order_of_the_store(trained_models, tmp_p
 
 
 def test_a_chosen_film_that_is_not_in_the_store_is_refused(trained_models, store_of_two_films):
+    """The store has the films a and b; a and "other" are chosen."""
     with pytest.raises(FilmError, match="other"):
         score_films(store_of_two_films, [trained_models.paths["linear"]], movies={"a", "other"})
 
@@ -563,7 +564,7 @@ def test_shots_keep_their_detector_and_flags(shots_without_movies):
 
 
 def test_shots_of_two_films_need_a_column_of_movies(shots_without_movies):
-    """It is not known whether a row is of film m or n."""
+    """A table of shots has no column `movie`, and two films are scored: a row may be of film m or n."""
     with pytest.raises(ManifestError, match="movie"):
         read_shots(shots_without_movies, ["m", "n"])
 

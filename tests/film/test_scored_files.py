@@ -330,7 +330,10 @@ def test_a_table_of_plain_numbers_is_read_exactly_in_one_call():
 
 
 def test_a_table_with_an_infinite_number_is_not_read_in_one_call():
-    """It is read cell by cell, so that a message can name the cell."""
+    """The quick reading, of all cells in one call, gives up (None) where the start of a row is infinite.
+
+    The table is then read cell by cell, so that a message can name the cell.
+    """
     table = scored_files._plain_table(b"start_s,p,text\ninf,0.30000000000000004,a\n2,,b\n")
     assert table is None
 

@@ -98,9 +98,10 @@ def test_the_page_warns_of_each_model_beside_its_rows(language):
 @pytest.mark.parametrize("export_format", ["vtt", "csv", "eaf", "jsonld"])
 @pytest.mark.parametrize(("model", "expected"), WARNINGS_OF.items(), ids=WARNINGS_OF)
 def test_an_export_has_the_warnings_of_its_own_model_alone(model, expected, export_format):
-    """Four models scored the film, and three of them have a warning each; `WARNINGS_OF` says which.
+    """Four models scored the film: one of which nothing is wrong, and three with a warning each.
 
-    An export is of one model: its text has that model's warning, and none of the others'.
+    One of these is no better than chance, one was trained without the level EN, and one on this very film. An
+    export is of one model: its text has that model's warning, and none of the others'.
     """
     text = export(FILM_OF_FOUR_MODELS, export_format, model=model)
     assert warnings_in(text, Words("en")) == expected

@@ -127,7 +127,10 @@ def test_the_figure_names_its_axes(open_page, page_of_12_films):
 
 
 def test_the_figure_draws_intervals_broader_than_its_grid(open_page, page_of_12_films):
-    """Both are lines, in pixels: an interval must not be taken for a line of the grid behind it."""
+    """Intervals and grid are lines, and an interval must not be taken for a line of the grid behind it.
+
+    So it is over twice as broad, in pixels.
+    """
     figure = open_page(page_of_12_films).page.locator(".c-figure")
     interval_width = figure.locator(".c-interval").first.evaluate(STROKE_WIDTH)
     grid_width = figure.locator(".c-grid").first.evaluate(STROKE_WIDTH)

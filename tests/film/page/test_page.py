@@ -317,7 +317,7 @@ def test_where_no_passage_is_looked_for_none_is_counted(film):
 
 
 def test_a_film_of_a_model_without_calibration_has_a_warning():
-    """Such a model gives no probabilities."""
+    """A model without calibration gives scores, but no probabilities: the page must warn of it."""
     calibrated = ten_minute_film()
     uncalibrated = with_model(calibrated, calibration=None)
     assert Words("en")["uncalibrated"] in view_of(uncalibrated).warnings
@@ -716,7 +716,7 @@ def test_a_figure_is_well_formed_and_asks_for_nothing():
     ids=["en", "fr"],
 )
 def test_a_figure_names_the_concepts_that_it_does_not_draw(language, left_out):
-    """These three are not found better than chance."""
+    """Look, Posture and Appearance are found no better than chance and not drawn: a text names them."""
     figure = str(
         film_figure(FilmView(ten_minute_film(), "f1", Words(language), top=5), start_s=100.0, end_s=400.0)
     )

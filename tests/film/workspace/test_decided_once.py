@@ -117,8 +117,12 @@ def test_spans_that_are_equal_to_the_millisecond_are_one_span(decisions):
     assert decisions.conflicts() == set()
 
 
-def test_two_judgements_of_spans_that_are_equal_to_the_millisecond_stand_beside_each_other(decisions):
-    """They are by two machines, neither of which had seen the other's: AB is asked to choose."""
+def test_two_judgements_by_one_person_of_spans_that_are_equal_to_the_millisecond_are_a_conflict(decisions):
+    """AB called 4 to 12 s calm on one machine, and 4.0003 to 12 s violent on another.
+
+    Neither ledger had the other's line. Times are told apart by milliseconds, so that these are two
+    judgements of one span: AB is asked to choose, and until then one of them counts.
+    """
     add_line(decisions, annotator="AB", level="calm")
     add_line(decisions, annotator="AB", level="violent", start_s="4.0003")
 

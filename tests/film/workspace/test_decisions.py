@@ -92,7 +92,10 @@ def test_what_is_judged_in_sight_of_the_score_is_marked_so(decisions):
 
 
 def test_white_space_in_a_name_becomes_one_space(decisions):
-    """So " A  B " and " A B" are one person, who has judged one window of 99 planned."""
+    """Somebody judges a window as " A  B " and asks for the next one as " A B": both are the person "A B".
+
+    That person has judged one window of 99 planned.
+    """
     judge_blindly(decisions, "calm", annotator=" A  B ", in_all=99)
 
     opened = film_at_desk(decisions)
@@ -103,7 +106,7 @@ def test_white_space_in_a_name_becomes_one_space(decisions):
 
 
 def test_a_new_line_in_a_note_becomes_a_space(decisions):
-    """So a note fits on a row of a table."""
+    """A note of two lines is written in one row of the table of notes, on one line."""
     decisions.keep("note", 30, 41.5, "AB", note="why\nhere")
     (row,) = rows_of(decisions.folder / NOTES)
     assert row["note"] == "why here"

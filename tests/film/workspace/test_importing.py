@@ -508,7 +508,10 @@ def test_foreign_annotations_must_be_declared_blind_or_in_sight(decisions_of_two
 
 
 def test_annotations_without_a_level_need_not_be_declared_blind(decisions_of_two):
-    """They give no decision, so that it does not matter what their author saw."""
+    """EF's table has one span without a level, and does not say whether EF saw the score.
+
+    It gives no decision, so that it does not matter what EF saw: the span is left out, and no option needed.
+    """
     path = decisions_of_two.folder.parent / "own.csv"
     path.write_text("movie,start_s,end_s,level,annotator\ntt1,20,28,,EF\n", encoding="utf-8")
     assert import_file(decisions_of_two, path) == {"EF": Imported(left_out=1)}

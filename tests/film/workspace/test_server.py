@@ -1089,7 +1089,7 @@ def test_a_film_without_a_copy_of_its_video_has_no_stills_and_no_sound(desk, nam
 
 
 def test_the_desk_is_served_on_a_machine_without_ipv6(monkeypatch):
-    """Such a machine has no address ::1, so that the only socket is that of 127.0.0.1."""
+    """A machine without IPv6 has no address ::1: the desk listens at the one socket of 127.0.0.1."""
     served_on = []
     monkeypatch.setattr(uvicorn.Server, "run", lambda _, sockets: served_on.extend(sockets))
 

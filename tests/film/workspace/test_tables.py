@@ -156,7 +156,7 @@ def decisions_on_tt1_of_a_table_with_movie(scored_tt1, movie):
     ids=["in capitals", "digits of IMDb", "the video's file"],
 )
 def test_a_row_is_of_the_film_however_it_spells_its_id(scored_tt1, spelling):
-    """All of these name the film tt1."""
+    """A table's row may name the film tt1 in capitals, by its digits, or by its video: it is of tt1."""
     decisions = decisions_on_tt1_of_a_table_with_movie(scored_tt1, spelling)
 
     (clip,) = decisions.clips_by_kind["judgement"]
