@@ -125,7 +125,10 @@ def test_average_precision_of_seconds_is_that_of_sed_scores_eval(case):
 
 
 def values_by_who_and_metric(model, people, *, n_shifts):
-    """Compare a model's marks with people's; return value, low, high and p of each row (who, metric)."""
+    """Compare the marks of a model, called "m", with people's.
+
+    Return a table with value, low, high and p, whose rows are named by who is measured and the metric.
+    """
     comparison = compare_marks(model, people, name="m", n_shifts=n_shifts)
     return comparison.summary.set_index(["who", "metric"])
 

@@ -45,6 +45,7 @@ def annotation(row, level, annotator="AB", **extras):
 
 
 def level_like_the_model(row):
+    """Return the level that the model gives a row: S (positive) to every third one, EN to the others."""
     return "S" if row % 3 == 0 else "EN"
 
 

@@ -233,17 +233,22 @@ def violent_at_40_s_to_calm_in_elan(text):
 
 
 def violent_at_40_s_to_calm_in_praat(text):
+    """Edit the level of AB's judgement. A TextGrid has the times of an interval right above its text."""
     interval = 'xmin = 40\n            xmax = 48.0625\n            text = "{level}"'
     return text.replace(interval.format(level="violent"), interval.format(level="calm"))
 
 
 def violent_at_40_s_to_calm_in_csv(text):
+    """Edit the level of AB's judgement, in the row with its times."""
     beginning_of_row = r"^([^\n]*,40\.0,48\.0625,.*?)"
     return re.sub(beginning_of_row + ",violent,", r"\1,calm,", text, flags=re.MULTILINE)
 
 
 def violent_with_gun_to_calm_in_subtitles(text):
-    """Only this judgement has both concepts. RTTM writes _ for a space."""
+    """Edit the level of AB's judgement, which alone has the concepts Gun and Dim light.
+
+    RTTM writes _ for a space.
+    """
     edited = text.replace("= violent; Gun; Dim light", "= calm; Gun; Dim light")
     return edited.replace("=_violent;_Gun;_Dim_light", "=_calm;_Gun;_Dim_light")
 

@@ -709,6 +709,7 @@ def test_without_single_letter_keys_one_judges_by_tab_and_enter(desk_in_browser)
 
 
 def keep_note(page, text):
+    """Write a note on the span that the desk is at, and press the button that keeps it."""
     page.locator("#d-note").fill(text)
     page.get_by_role("button", name="Keep the note").click()
 

@@ -57,6 +57,7 @@ def lines_in_force(ledger):
 
 
 def ids_in_force(ledger):
+    """Return the ids of the lines that are in force: neither replaced nor undone."""
     return [line.id for line in in_force(ledger.lines.values())]
 
 
