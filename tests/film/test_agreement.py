@@ -125,7 +125,10 @@ def test_average_precision_of_seconds_is_that_of_sed_scores_eval(case):
 
 
 def values_by_who_and_metric(model, people, *, n_shifts):
-    """Compare a model's marks with people's; return value, low, high and p of each row (who, metric)."""
+    """Compare the marks of a model, called "m", with people's.
+
+    Return a table with value, low, high and p, whose rows are named by who is measured and the metric.
+    """
     comparison = compare_marks(model, people, name="m", n_shifts=n_shifts)
     return comparison.summary.set_index(["who", "metric"])
 
@@ -235,8 +238,8 @@ def test_kappa_is_that_of_scikit_learn():
     assert kappa(first, second) == pytest.approx(cohen_kappa_score(first, second))
 
 
-def test_the_kappa_of_two_who_mark_everything_is_undefined():
-    """Their agreement by chance is 1, and nothing is left to agree beyond it."""
+def test_the_kappa_of_two_annotators_who_mark_everything_is_undefined():
+    """Both mark all five seconds. So they would by chance, too: kappa, agreement beyond chance, is 0 / 0."""
     everything = np.ones(5, np.bool_)
     assert np.isnan(kappa(everything, everything))
 
@@ -335,7 +338,7 @@ def test_f1_of_boundaries_is_that_of_the_best_matching(first, second):
     assert boundary_f1(reference, estimated, collar_s) == pytest.approx(expected)
 
 
-def precisions_where_a_reference_is_found(overlaps, min_overlap):
+def precisions_where_a_reference_is_taken(overlaps, min_overlap):
     """Go through the estimated segments by rank, and let each take its best reference that is not taken yet.
 
     `overlaps` is [references, ranks]. Returns the precision at each rank that takes a reference: the share of
@@ -357,10 +360,11 @@ def precisions_where_a_reference_is_found(overlaps, min_overlap):
 def test_average_precision_lets_segments_take_references_by_rank(
     reference_spans, estimated_spans, min_overlap
 ):
-    """Each segment, the one of the highest score first, takes the best reference that is left.
+    """The estimated segments are gone through from the highest score on; each takes the best reference left.
 
-    It is wrong if none overlaps it by `min_overlap` or more. The average precision is the sum of precisions
-    where a reference is found, over the references; as usual, each counts as the highest from there on.
+    A segment is wrong if no reference that is left overlaps it by `min_overlap` or more. The average
+    precision is the sum, over the segments that take a reference, of the precision up to there, divided by
+    the number of references. As usual, a precision is replaced by the highest that comes at it or after it.
     """
     reference = spans(reference_spans)
     estimated = spans(estimated_spans)
@@ -369,11 +373,9 @@ def test_average_precision_lets_segments_take_references_by_rank(
     average_precision = segment_ap(reference, estimated, scores_in_order, min_overlap)
 
     overlaps = overlaps_of_all(reference, estimated)
-    precisions = precisions_where_a_reference_is_found(overlaps, min_overlap)
-    sum_of_precisions = 0.0
-    for place in range(len(precisions)):
-        sum_of_precisions += max(precisions[place:])
-    assert average_precision == pytest.approx(sum_of_precisions / len(reference))
+    precisions = precisions_where_a_reference_is_taken(overlaps, min_overlap)
+    highest_from_there_on = [max(precisions[place:]) for place in range(len(precisions))]
+    assert average_precision == pytest.approx(sum(highest_from_there_on) / len(reference))
 
 
 def test_average_precision_of_segments_by_hand():
@@ -488,8 +490,9 @@ AGREEMENT_OF_MOBYGAZE = {
 def test_the_two_annotators_of_mobygaze_agree_as_measured(annotators_of_mobygaze):
     """The public data MObyGaze have two annotators of 20 films; their agreement is the ceiling for any model.
 
-    The numbers (`AGREEMENT_OF_MOBYGAZE`, by metric) were measured once, and must not change by a change of
-    code; nor may the interval of the rank correlation of the films' rates, which pages show.
+    All numbers here were measured once on these data with this code, and must not change by a change of code:
+    the agreement by metric, and that annotator2 marks .117 of the time. Pages show the interval of the rank
+    correlation of the films' rates (`CEILINGS_OF_SURE`), which must be that of these data, too.
     """
     by_first = {movie: marks["annotator1"] for movie, marks in annotators_of_mobygaze.items()}
     by_second = {
@@ -833,14 +836,21 @@ def test_labels_of_a_film_that_the_model_was_trained_on_are_not_counted_as_left_
     assert measured.record["in_sight"] == {}
 
 
-def test_a_film_that_was_labelled_in_sight_of_the_score_alone_has_no_annotation_that_counts(films_m_and_n):
-    """Ann marked film m blindly, and film n with the model's score in sight: n is not said to be unmarked."""
+def test_a_film_labelled_only_in_sight_of_the_score_is_left_out_as_without_an_annotation_that_counts(
+    films_m_and_n,
+):
+    """Ann marked film m blindly, and one passage of film n with the model's score in sight.
+
+    What was marked in sight measures no agreement: it is counted by its annotator and left out. So film n has
+    no annotation that counts; the note must not say that it has none.
+    """
     blind = replace(MARKED_IN_FILM_M, extras={"seen_score": "0"})
     in_sight = replace(MARKED_IN_FILM_N, extras={"seen_score": "1"})
 
     measured = evaluate_marks(films_m_and_n, blind, in_sight)
 
-    assert measured.record["in_sight"] == {"ann": 1}
+    n_in_sight_by_annotator = measured.record["in_sight"]
+    assert n_in_sight_by_annotator == {"ann": 1}
     assert "without an annotation that counts, left out: n" in evaluation_report(measured).notes
 
 
@@ -875,12 +885,14 @@ def test_the_kappa_of_marking_nothing_has_an_interval_without_width(agreement_of
 
 
 @pytest.mark.parametrize("metric", ["second_ap", "second_f1", "segment_f1_0.1"])
-def test_a_baseline_whose_value_depends_on_the_marks_has_no_interval_of_films_alike(metric):
+def test_a_baseline_has_no_interval_if_all_films_are_marked_alike(metric):
     """The baseline `ALL` marks each whole film, and an annotator the same two passages in each of three.
 
-    In these films the baseline gets one value, but in others, where more is marked, it may get more.
+    An interval is estimated from how much the films' values differ. Here they do not, as the marks are alike;
+    in other films, where people mark more, the baseline would get more. So no interval is given, rather than
+    one without width.
     """
-    two_passages = human_marks(spans([(0, 10), (20, 30)]), 50)
+    two_passages = human_marks(spans([(0, 10), (20, 30)]), n=50)
     model = {"m": two_passages, "n": two_passages, "o": two_passages}
     people = {"m": {"a": two_passages}, "n": {"a": two_passages}, "o": {"a": two_passages}}
 
@@ -927,17 +939,20 @@ def test_a_mean_over_fewer_films_than_the_table_says_over_how_many(films_marked_
     assert "(n): over n of these 4 films" in "\n".join(table_of_ann.notes)
 
 
-def test_means_over_all_films_of_the_table_do_not_say_over_how_many(films_m_and_n):
-    """Ann alone marked two films, so that all kappas are of both.
+def test_a_number_of_films_in_brackets_stands_only_beside_means_over_fewer_films_than_the_table(
+    films_m_and_n,
+):
+    """Ann alone marked films m and n, so that all kappas of the table are means over both.
 
-    A mean over fewer films would end with their number in brackets, as "(1)".
+    A mean over one film would end with "(1)", and a note would explain such numbers, as "(n)". Neither is
+    needed here.
     """
     measured = evaluate_marks(films_m_and_n, MARKED_IN_FILM_M, MARKED_IN_FILM_N)
 
     first_table, *_ = evaluation_report(measured).blocks
 
-    for cell in kappa_by_column(first_table).values():
-        assert not cell.endswith(")")
+    for mean_kappa in kappa_by_column(first_table).values():
+        assert not mean_kappa.endswith(")")
     for note in first_table.notes:
         assert "(n)" not in note
 
@@ -952,16 +967,18 @@ def values_in_column(table, header):
     return values
 
 
-def test_what_is_measured_by_the_marks_of_all_says_so_under_each_annotator(films_m_and_n):
-    """Ann marks all of a film and bob nothing: he calls its first 100 s HN, which is negative.
+def test_the_rows_on_the_ten_first_passages_say_that_all_annotators_marks_are_their_truth(films_m_and_n):
+    """Ann marks all of film m; bob marks nothing, as he calls its first 100 s HN, which is negative.
 
-    By bob's marks nothing that the model (pcbm_lr) marks is right. Yet in the table of bob some of its ten
-    first passages are, as these are measured by the marks of all annotators together: the title must say so.
+    In bob's table all rows but those titled "top 10" compare the model (pcbm_lr) with bob's marks, by which
+    nothing is right. The model's ten first passages are compared with the marks of ann and bob together, by
+    which they are right: their titles must say so, or the table would contradict itself.
     """
-    by_ann = mark(start_s=0.0, end_s=600.0)
-    by_bob = replace(MARKED_IN_FILM_M, clip_id="b", annotator="bob", level="HN")
+    film_m, _film_n = films_m_and_n
+    by_ann = mark(start_s=0.0, end_s=600.0, annotator="ann")
+    by_bob = replace(mark(start_s=0.0, end_s=100.0, annotator="bob"), level="HN")
 
-    report = evaluation_report(evaluate_marks(films_m_and_n[:1], by_ann, by_bob))
+    report = evaluation_report(evaluate_marks([film_m], by_ann, by_bob))
 
     (table_of_bob,) = [block for block in report.blocks if block.title == "Truth: bob"]
     value_of_model = values_in_column(table_of_bob, "pcbm_lr")
@@ -973,22 +990,26 @@ def test_what_is_measured_by_the_marks_of_all_says_so_under_each_annotator(films
         assert "all together" in title
 
 
-def test_a_note_has_the_models_mean_in_the_films_of_the_other_annotator(films_marked_by_two):
-    """Of four films ann and bob marked the same in m and n, and nothing in the other two.
+def test_a_note_compares_model_and_annotator_by_means_over_the_films_that_both_have_values_in(
+    films_marked_by_two,
+):
+    """Of four films ann and bob marked the same passage in m and n, and nothing in o and p.
 
-    So ann's kappa with bob is 1 in the films m and n, and undefined in the others. To be compared with it,
-    the model's kappa with ann is given as its mean in m and n, too.
+    So ann's kappa with bob is 1 in two films, and undefined in the others, while the model has a kappa with
+    ann in more. Means over different films do not compare: a note gives both means over m and n, with the
+    number of these films in brackets.
     """
     kappas_of_model = films_marked_by_two.by_film.query(
         "truth == 'ann' and who == 'pcbm_lr' and metric == 'kappa'"
     )
     is_m_or_n = kappas_of_model["movie"].isin(["m", "n"])
-    kappa_in_m_and_n = kappas_of_model[is_m_or_n]["value"].mean()
+    kappa_of_model = kappas_of_model[is_m_or_n]["value"].mean()
 
     table_of_ann, *_ = evaluation_report(films_marked_by_two).blocks
 
     (note,) = [note for note in table_of_ann.notes if note.startswith("pcbm_lr and human: bob")]
-    assert f"kappa {kappa_in_m_and_n:.3f} and 1.000 (2)" in note
+    kappa_of_bob, n_films = "1.000", 2
+    assert f"kappa {kappa_of_model:.3f} and {kappa_of_bob} ({n_films})" in note
 
 
 @pytest.fixture
@@ -1156,37 +1177,42 @@ def test_marks_on_the_clock_of_judged_time_cover_the_same_seconds(pairs, is_judg
     assert is_marked_by_the_clock.tolist() == is_marked[is_judged].tolist()
 
 
-def test_marking_all_judged_time_gives_no_small_p(half_judged):
-    """A person marks all of a film, half of which the model can judge.
+def test_a_model_is_not_better_than_baselines_if_a_person_marks_all_time_that_it_judges(half_judged):
+    """A person marks all of a film. Half of it is unlike training, and the model judges the other half.
 
-    Average precision is 1 for every ranking of seconds that are all positive: for baselines and shifts, too.
-    Half of the film is unlike training, so that the model gives no rate.
+    If all seconds are positive, every ranking of them has the average precision 1: that of the model, those
+    of the baselines that mark all or nothing, and the model's own when shifted in time. So no p of the
+    model's agreement is small. As half of the film is unlike training, no film counts in the model's rate.
     """
     everything = mark(start_s=0.0, end_s=600.0)
     summary = evaluate_marks([half_judged], everything).summary
 
-    by_who_and_metric = summary.set_index(["who", "metric"])
-    for annotator in ("pcbm_lr", ALL, NONE, SHIFTED):
-        assert by_who_and_metric.loc[(annotator, "second_ap"), "value"] == 1
-    assert by_who_and_metric.loc[(ALL, "second_f1"), "value"] == 1
-    assert by_who_and_metric.loc[("pcbm_lr", "rate"), "n_films"] == 0
+    by_rater_and_metric = summary.set_index(["who", "metric"])
+    for rater in ("pcbm_lr", ALL, NONE, SHIFTED):
+        assert by_rater_and_metric.loc[(rater, "second_ap"), "value"] == 1
+    assert by_rater_and_metric.loc[(ALL, "second_f1"), "value"] == 1
+    assert by_rater_and_metric.loc[("pcbm_lr", "rate"), "n_films"] == 0
     assert (summary["p"].dropna() > 0.1).all()
 
 
 @pytest.mark.parametrize("marked_s", [50, 97, 100])
-def test_a_long_passage_where_all_is_positive_has_no_small_p(marked_s):
-    """A person marks all 100 seconds of a film, and a model the first 50, 97 or 100.
+def test_a_models_passage_has_no_small_p_if_a_person_marks_the_whole_film(marked_s):
+    """A person marks all 100 seconds of a film, and a model the first 50, 97 or 100 in one passage.
 
-    Wherever the model's marks are moved they agree with the person as well, and so no p, the share of shifts
-    that agree as well, is small. A passage that is moved over the film's end, and goes on at its beginning,
-    counts as one.
+    p is the share of shifts of the model's marks in time that agree with the person as well. Where all is
+    positive every shift does, so that p is 1. That holds, too, for a passage of 97 s, which most shifts move
+    over the film's end: it goes on at the beginning, and counts as one passage, and not as two short ones.
     """
     by_model = Marks(
-        seconds=np.arange(100) < marked_s, segments=spans([(0, marked_s)]), rate=0.5, scores=np.zeros(100)
+        seconds=np.arange(100) < marked_s,
+        segments=spans([(0, marked_s)]),
+        rate=0.5,  # any rate and any scores: p of segments and of F1 does not depend on them
+        scores=np.zeros(100),
     )
-    by_person = human_marks(spans([(0, 100)]), 100)
+    by_person = human_marks(spans([(0, 100)]), n=100)
+    model, people = {"film": by_model}, {"film": {"person": by_person}}
 
-    table = values_by_who_and_metric({"m": by_model}, {"m": {"a": by_person}}, n_shifts=50)
+    table = values_by_who_and_metric(model, people, n_shifts=50)
 
     p_of_metrics = table.loc["m"]["p"]
     assert p_of_metrics["segment_f1_0.5"] == 1
@@ -1218,15 +1244,17 @@ def test_rates_of_model_and_annotator_are_of_the_same_time():
     assert error_of_marking_all == pytest.approx(0.5, abs=0.005)
 
 
-def test_mean_rates_are_of_films_with_a_rate_by_the_model(half_judged):
-    """Half of film m is unlike training, so that the model has no rate of it; of film n it has one.
+def test_mean_rates_of_model_and_people_are_over_the_films_of_which_the_model_has_a_rate(half_judged):
+    """Ann marked films m and n. Half of m is unlike training, so that the model has no rate of it.
 
-    All mean rates are of n alone, so that they compare, and a note names m with the reason. The baseline
-    `PRIOR` has none: it guesses a film's rate by other films, and beside n there is none with a rate.
+    Mean rates can only be compared if all are over the same films: the model's, ann's and those of baselines
+    are of n alone, and a note names m with the reason. The baseline `PRIOR` has no rate at all: it guesses
+    ann's rate in n from ann's rates in other films, and no other film has a rate.
     """
-    wholly_judged = ten_minute_film("n", unlike_parts=())
+    half_judged_m = half_judged
+    wholly_judged_n = ten_minute_film("n", unlike_parts=())
 
-    evaluated = evaluate_marks([half_judged, wholly_judged], MARKED_IN_FILM_M, MARKED_IN_FILM_N)
+    evaluated = evaluate_marks([half_judged_m, wholly_judged_n], MARKED_IN_FILM_M, MARKED_IN_FILM_N)
 
     summary = evaluated.summary
     mean_rates = summary[summary["metric"].isin(["rate", "rate_error"])]

@@ -45,6 +45,7 @@ def annotation(row, level, annotator="AB", **extras):
 
 
 def level_like_the_model(row):
+    """Return the level that the model gives a row: S (positive) to every third one, EN to the others."""
     return "S" if row % 3 == 0 else "EN"
 
 
@@ -84,10 +85,11 @@ def test_time_without_a_mark_is_negative_for_who_marks_only_what_they_find(film_
     assert kappa_with_ab(measured) == pytest.approx(1.0)
 
 
-def test_time_without_a_mark_is_no_answer_of_who_marks_what_is_negative_too(film_of_60_rows):
+def test_time_without_a_label_is_not_negative_by_an_annotator_who_labels_negative_time_too(film_of_60_rows):
     """AB labels the first 30 rows of 10 s, positive and negative ones, as the model does, and stops there.
 
-    So AB answered for 300 s of 600 s, and has no answer for the others. The report says so.
+    Who labels negative time has no answer for time without a label: AB answered for 300 s of 600 s. Only
+    these are compared, where AB and the model agree (kappa 1), and the report says so.
     """
     measured = compare([film_of_60_rows], labelled_like_the_model(range(30)))
 
@@ -96,7 +98,8 @@ def test_time_without_a_mark_is_no_answer_of_who_marks_what_is_negative_too(film
     assert measured.record["unanswered_s"] == {"AB": 300}
     report = evaluation_report(measured)
     assert any(note.startswith("AB: 300 s have no answer") for note in report.notes)
-    assert "in the 5.0 minutes of 10.0 minutes that" in report.answers[0]
+    first_sentence, *_ = report.answers
+    assert "in the 5.0 minutes of 10.0 minutes that" in first_sentence
 
 
 def test_windows_that_were_not_drawn_are_no_answer(film_of_60_rows):
@@ -178,10 +181,14 @@ def test_labels_given_with_the_score_in_sight_are_no_answers(film_of_60_rows):
     assert any(note.startswith(told) for note in notes)
 
 
-def test_who_marks_only_what_they_find_is_left_out_of_a_film_where_they_saw_the_score(film_of_60_rows):
-    """AB marks as S what the model calls, one mark of 20 with the score in sight; CD marks it blindly.
+def test_an_annotator_of_positive_time_alone_is_left_out_of_a_film_if_one_of_their_marks_was_in_sight(
+    film_of_60_rows,
+):
+    """AB and CD mark as S the 20 rows that the model calls; AB's first mark was made in sight of the score.
 
-    Without its one mark AB would say that there is nothing there. So AB is no annotator of this film.
+    Who marks positive time alone is taken to call all other time negative. If only that one mark were left
+    out, AB would be taken to call its time negative, too. So none of AB's 20 marks counts in this film: its
+    600 s are compared with CD's marks alone.
     """
     by_ab = [annotation(row, "S", "AB", seen_score=int(row == 0)) for row in range(0, 60, 3)]
     by_cd = [annotation(row, "S", "CD", seen_score=0) for row in range(0, 60, 3)]

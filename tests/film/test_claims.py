@@ -191,24 +191,32 @@ def test_no_text_of_notes_or_pages_formats_numbers(name):
 
 
 @pytest.mark.parametrize(("language", "written"), [("en", "+0.000"), ("fr", "+0,000")])
-def test_a_difference_that_rounds_to_0_has_one_sign_whether_it_was_above_or_below(language, written):
-    """The table beside the sentence writes it so, and so do percentage points and all other numbers."""
+def test_a_difference_that_rounds_to_0_is_written_with_a_plus_even_if_it_was_below_0(language, written):
+    """A sentence writes the difference of two numbers with a sign; -0.0004 and 0.0004 both round to 0.000.
+
+    Two numbers that look alike must not differ in their sign. All tables write 0 with a plus, too.
+    """
     words = Words(language)
     assert words.difference(-0.0004, None) == written
     assert words.difference(0.0004, None) == written
 
 
-def test_windows_that_the_model_was_trained_on_are_claimed_where_the_film_is_another():
-    """Of a film that shares 90 s of 900 with one of the training, a tenth of the rows has the flag.
+def test_a_claim_says_which_part_of_a_new_film_consists_of_windows_that_the_model_was_trained_on():
+    """90 of the film's 900 s, such as a trailer, are also in a film that the model was trained on.
 
-    The title says nothing of it: it would of a film that the model was trained on, whose rows all have it.
+    These rows have the flag `trained_on`, and a claim says that they are a tenth of the film.
     """
     film = with_model(fake_scored_film(n_rows=60, duration_s=900.0), flags={"trained_on": 90.0})
     (flagged,) = [claim for claim in film_claims(film) if claim.KIND == "flagged time"]
-    assert (flagged.what, flagged.number) == ("trained_on", pytest.approx(0.1))
+    assert flagged.what == "trained_on"
+    assert flagged.number == pytest.approx(0.1)
 
-    known = with_model(film, is_trained_on=True)
-    assert not [claim for claim in film_claims(known) if claim.KIND == "flagged time"]
+
+def test_no_claim_counts_flagged_windows_of_a_film_that_the_model_was_trained_on():
+    """The title of such a film says that the model knows it, so that no part of it needs to be named."""
+    film = with_model(fake_scored_film(n_rows=60, duration_s=900.0), flags={"trained_on": 90.0})
+    trained_on_it = with_model(film, is_trained_on=True)
+    assert not [claim for claim in film_claims(trained_on_it) if claim.KIND == "flagged time"]
 
 
 def test_no_script_of_a_page_rounds_a_probability():
@@ -533,15 +541,16 @@ def without_concepts(sentence, claim, words):
 
 
 @given(films(), st.sampled_from(LANGUAGES))
-def test_the_first_sentence_has_these_numbers_and_no_others(film, language):
-    """As in "In 8 min of 10 min (80%) ... 2 min, in 3 passages": "these" are computed from the film's rows.
+def test_the_first_sentence_on_a_film_has_no_numbers_but_those_computed_from_its_rows(film, language):
+    """The sentence is such as "In 8 min of 10 min (80%) ... 2 min, in 3 passages": 8, 10, 80, 2 and 3.
 
-    Another test is on the end of the sentence, which names the concepts of the passages. A film of which
-    nothing is judged has no sentence.
+    `first_numbers_by_hand` computes the numbers from the rows. The end of the sentence, which names the
+    concepts of the passages, is cut off before: another test is on it.
     """
     words = Words(language)
     sentence = first_sentence(film, language=language)
-    if sentence == "":
+    is_nothing_judged = sentence == ""
+    if is_nothing_judged:
         return
 
     (claim,) = claims_of_kind(film, claim_kinds.MarkedPassages)
@@ -562,8 +571,18 @@ ROUNDING = 2e-4
 """Contributions and probabilities are kept to four decimals: so near to the least, it may be told or not."""
 
 
-class RawPassage:
-    """A passage as computed from the film's rows: means over its judged rows, weighed by their seconds."""
+class PassageByHand:
+    """A passage as computed from the film's rows: means over its judged rows, weighed by their seconds.
+
+    Attributes
+    ----------
+    claim
+        The program's claim on the passage, which the test compares with what is computed here.
+    rows
+        The passage's judged rows.
+    p
+        Its probability.
+    """
 
     def __init__(self, film, claim):
         rows = film.rows()
@@ -571,27 +590,32 @@ class RawPassage:
         self.claim = claim
         self.rows = rows[is_judged(rows)]
         self.draws = np.array(film.model().calibration.draws)
-        self.p = self.mean(mean_probability(self.draws, self.rows["logit"].to_numpy()))
+        self.p = self.mean_over_time(mean_probability(self.draws, self.rows["logit"].to_numpy()))
 
-    def mean(self, values):
+    def mean_over_time(self, values):
+        """Average a number of each row, weighed by the row's seconds."""
         return np.average(values, weights=seconds_of(self.rows))
 
-    def change(self, concept):
+    def change_of_p_by(self, concept):
         """Return p minus the p that the passage would have if the concept added nothing to the logit."""
         logit_without = self.rows["logit"] - self.rows[f"{concept}_contribution"]
-        return self.p - self.mean(mean_probability(self.draws, logit_without.to_numpy()))
+        return self.p - self.mean_over_time(mean_probability(self.draws, logit_without.to_numpy()))
+
+    def has_reason_surely(self, concept):
+        """Tell whether p would change by .01 or more without the concept, even if that is rounded."""
+        return abs(self.change_of_p_by(concept)) > MIN_CHANGE + ROUNDING
 
 
-def raw_passages(film):
-    """Return the film's passages as computed from its rows."""
-    return [RawPassage(film, claim) for claim in claims_of_kind(film, claim_kinds.Passage)]
+def passages_by_hand(film):
+    """Return the film's passages as computed from its rows, each with the program's claim on it."""
+    return [PassageByHand(film, claim) for claim in claims_of_kind(film, claim_kinds.Passage)]
 
 
 def concepts_by_name(film):
     return {concept.name: concept for concept in film.model().concepts}
 
 
-def side_of(change, contribution):
+def text_key_of_side(change, contribution):
     """Return the key of the text of a reason: for the passage, against it, or neither ("why_both").
 
     `change` is that of the probability, `contribution` the one to the logit, which the reason's bar shows.
@@ -606,10 +630,11 @@ def side_of(change, contribution):
 def test_a_passage_has_the_numbers_of_its_judged_rows(film, language):
     """A passage's probability is the mean of its judged rows, weighed by their seconds.
 
-    Its length is that of its unrounded ends: from 0.6 to 4.4 s, shown as 1 to 4 s, it is 4 s long, not 3.
+    Its length is computed before its ends are rounded: a passage from 0.6 to 4.4 s is 3.8 s long, written 4,
+    although its ends are written 1 and 4.
     """
     words = Words(language)
-    for passage_by_hand in raw_passages(film):
+    for passage_by_hand in passages_by_hand(film):
         claim = passage_by_hand.claim
         length_s = claim.time.end_s - claim.time.start_s
         written_length, _written_judged_time = words.durations(length_s, claim.judged_s)
@@ -624,81 +649,84 @@ def test_a_passage_has_the_numbers_of_its_judged_rows(film, language):
 def test_a_reason_of_a_passage_has_what_its_concept_adds_in_the_judged_rows(film):
     """A reason is a concept, with the mean of what it adds to the logit of the passage's judged rows.
 
-    Its number is how much the passage's probability would change without the concept. Both are computed from
-    the rows by hand, and are kept to four decimals.
+    Its number is how much the passage's probability would change without the concept. The test computes both
+    from the film's rows; the claim keeps them to four decimals.
     """
-    for passage_by_hand in raw_passages(film):
+    kept_to = 1e-4
+    for passage_by_hand in passages_by_hand(film):
         for reason in passage_by_hand.claim.reasons:
             concept = reason.what
-            added_to_logit = passage_by_hand.mean(passage_by_hand.rows[f"{concept}_contribution"])
-            change_of_p = passage_by_hand.change(concept)
-            assert reason.contribution == pytest.approx(added_to_logit, abs=1e-4)
-            assert reason.number == pytest.approx(change_of_p, abs=1e-4)
+            added_to_logit = passage_by_hand.mean_over_time(passage_by_hand.rows[f"{concept}_contribution"])
+            change_of_p = passage_by_hand.change_of_p_by(concept)
+            assert reason.contribution == pytest.approx(added_to_logit, abs=kept_to)
+            assert reason.number == pytest.approx(change_of_p, abs=kept_to)
 
 
 class ReasonByHand:
-    """A reason for a passage, compared with the usual value and the usual probability of its concept."""
+    """A reason for a passage, compared with the usual value and the usual probability of its concept.
 
-    def __init__(self, raw, reason, concept):
-        values = raw.rows[f"{concept.name}_value"]
-        self.value_is_above_usual = raw.mean(values) > concept.usual
-        self.p_is_above_usual = reason.p > concept.usual_p
-        self.p_is_usual = abs(reason.p - concept.usual_p) <= 1e-4  # it is kept to four decimals
+    The means are computed from the passage's rows.
+    """
+
+    def __init__(self, passage_by_hand, reason, concept):
+        values = passage_by_hand.rows[f"{concept.name}_value"]
+        self.value_is_above_usual = passage_by_hand.mean_over_time(values) > concept.usual
         self.rows_are_on_both_sides = values.min() < concept.usual < values.max()
-        self.adds_to_logit = raw.mean(raw.rows[f"{concept.name}_contribution"]) > 0
-        self.raises_p = raw.change(concept.name) > 0
+        p_is_above_usual = reason.p > concept.usual_p
+        self.p_is_usual = abs(reason.p - concept.usual_p) <= 1e-4  # it is kept to four decimals
+        self.value_and_p_are_on_two_sides = self.value_is_above_usual != p_is_above_usual
+        added_to_logit = passage_by_hand.mean_over_time(passage_by_hand.rows[f"{concept.name}_contribution"])
+        added_to_p = passage_by_hand.change_of_p_by(concept.name)
+        self.logit_and_p_have_two_signs = (added_to_logit > 0) != (added_to_p > 0)
 
 
 @given(films())
 def test_a_reason_says_whether_there_is_more_or_less_of_its_concept_than_usual(film):
     """As in "more Body": the concept's mean value in the passage is above the one usual in training.
 
-    A reason is "mixed" if the passage's rows lie on both sides of the usual value, and two of its means
-    disagree: the value is above the usual one and the concept's probability below, or what the concept adds
-    to the logit has another sign than what it adds to the probability. `ReasonByHand` computes these means
-    from the passage's rows.
+    A reason is "mixed" if some of the passage's rows are above the usual value and some below, and means over
+    them contradict each other: the value is above the usual one and the concept's probability below, or what
+    the concept adds to the logit has another sign than what it adds to the probability.
     """
     concepts = concepts_by_name(film)
-    for passage_by_hand in raw_passages(film):
+    for passage_by_hand in passages_by_hand(film):
         for reason in passage_by_hand.claim.reasons:
             by_hand = ReasonByHand(passage_by_hand, reason, concepts[reason.what])
-            value_and_p_agree = by_hand.value_is_above_usual == by_hand.p_is_above_usual
-            logit_and_p_agree = by_hand.adds_to_logit == by_hand.raises_p
-
             if reason.amount == "mixed":
                 assert by_hand.rows_are_on_both_sides
-                assert not (value_and_p_agree and logit_and_p_agree)
-                continue
-            assert reason.amount == ("more" if by_hand.value_is_above_usual else "less")
-            if by_hand.rows_are_on_both_sides and not by_hand.p_is_usual:
-                assert value_and_p_agree
+                assert by_hand.value_and_p_are_on_two_sides or by_hand.logit_and_p_have_two_signs
+            else:
+                assert reason.amount == ("more" if by_hand.value_is_above_usual else "less")
+                if by_hand.rows_are_on_both_sides and not by_hand.p_is_usual:
+                    assert not by_hand.value_and_p_are_on_two_sides
 
 
-def beginning_of(text_key, words):
+def text_before_reasons(text_key, words):
     """Return a text of `Words` up to the place of its reasons: "For it: " of "For it: {reasons}."."""
     return words.say(text_key, reasons="|").split("|")[0]
 
 
 @given(films(), st.sampled_from(LANGUAGES))
 def test_each_reason_of_a_percent_or_more_is_said_with_its_side_and_amount(film, language):
-    """A concept is a reason if a passage's probability would change by .01 or more without it.
+    """As in "For it: more Body": the side is that the concept speaks for the passage, the amount is "more".
 
-    As in "For it: more Body": the side is for, the amount more. Whether a change just at .01 (`ROUNDING`) is
-    said is open.
+    A concept is a reason if a passage's probability would change by .01 or more without it. Changes that may
+    be .01 only by rounding are not looked at. The sentence on this reason begins with its side; amount and
+    concept stand in it, and in the sentence on all reasons of the passage.
     """
     words = Words(language)
-    for passage_by_hand in raw_passages(film):
+    for passage_by_hand in passages_by_hand(film):
         reasons_of_passage = passage_by_hand.claim.reasons
         reason_by_concept = {reason.what: reason for reason in reasons_of_passage}
         sentence_on_all_reasons = phrases.reasons_sentence(reasons_of_passage, words)
         for concept in film.model().concepts:
-            change_of_p = passage_by_hand.change(concept.name)
-            if abs(change_of_p) > MIN_CHANGE + ROUNDING:
+            if passage_by_hand.has_reason_surely(concept.name):
                 reason = reason_by_concept[concept.name]
                 sentence = phrases.sentence(reason, words)
-                side = side_of(change_of_p, round(reason.contribution, 4))
+                change_of_p = passage_by_hand.change_of_p_by(concept.name)
+                key_of_side = text_key_of_side(change_of_p, contribution=round(reason.contribution, 4))
                 amount_and_concept = words.say(f"why_{reason.amount}", concept=reason.what)
-                assert sentence.startswith(beginning_of(side, words))
+                assert sentence.startswith(text_before_reasons(key_of_side, words))
                 assert amount_and_concept in sentence
                 assert amount_and_concept in sentence_on_all_reasons
 
@@ -710,9 +738,9 @@ def test_a_reason_of_less_than_a_percent_does_not_name_its_concept(film, languag
     `ROUNDING`: numbers are kept to four decimals, and one just below .01 may be named or not.
     """
     words = Words(language)
-    for passage_by_hand in raw_passages(film):
+    for passage_by_hand in passages_by_hand(film):
         for reason in passage_by_hand.claim.reasons:
-            change_of_p = passage_by_hand.change(reason.what)
+            change_of_p = passage_by_hand.change_of_p_by(reason.what)
             if abs(change_of_p) < MIN_CHANGE - ROUNDING:
                 assert words.translated(reason.what) not in phrases.sentence(reason, words)
 
@@ -722,13 +750,13 @@ def test_a_reason_says_if_the_model_finds_its_concept_no_better_than_by_chance(f
     """A reason is a concept without which a passage's probability would change by .01 or more.
 
     Some concepts of the model are found no better than by chance (`is_near_chance`): then the reason has this
-    as a condition, and its sentence says so.
+    as a condition, and its sentence says so. Changes that may be .01 only by rounding are not looked at.
     """
     words = Words(language)
     found_by_chance = {concept.name: concept.is_near_chance for concept in film.model().concepts}
-    for passage_by_hand in raw_passages(film):
+    for passage_by_hand in passages_by_hand(film):
         for reason in passage_by_hand.claim.reasons:
-            if abs(passage_by_hand.change(reason.what)) > MIN_CHANGE + ROUNDING:
+            if passage_by_hand.has_reason_surely(reason.what):
                 is_doubtful = found_by_chance[reason.what]
                 assert reason.has(NEAR_CHANCE) == is_doubtful
                 assert (words["why_near_chance"] in phrases.sentence(reason, words)) == is_doubtful
@@ -1016,7 +1044,7 @@ def test_a_concept_is_named_if_it_is_seen_and_speaks_for_most_of_a_passage(body_
     assert concepts_mostly_seen(film) == expected
 
 
-def added_in_four_seconds_for_change(wanted_change, *, added_in_six):
+def logit_to_add_in_four_seconds(*, for_mean_change_of_p, added_in_six):
     """Find what Look must add to the logit in four of a passage's ten seconds for this mean change of p.
 
     In the other six it adds `added_in_six`.
@@ -1029,17 +1057,18 @@ def added_in_four_seconds_for_change(wanted_change, *, added_in_six):
         return p_with_look - p_without_look
 
     def excess(added):
-        return 0.6 * change_of_p(added_in_six) + 0.4 * change_of_p(added) - wanted_change
+        return 0.6 * change_of_p(added_in_six) + 0.4 * change_of_p(added) - for_mean_change_of_p
 
     return brentq(excess, -1.0, added_in_six)
 
 
-def test_a_change_is_rounded_alike_in_sentence_and_reasons():
-    """Look changes the probability by .00997: tables round it to .0100, from which on it is a reason.
+def test_a_change_of_p_that_is_a_reason_only_if_rounded_is_one_in_table_claim_and_sentence():
+    """A concept is a reason from a change of .01 on. Look changes a passage's p by .00997.
 
-    So it is one in the table of passages, in the claim on the passage and in the sentence on all passages.
+    Tables round that to .0100, with which Look is a reason; so it must be one in the claim on the passage,
+    too, and in the sentence on all passages.
     """
-    added_in_four = added_in_four_seconds_for_change(wanted_change=0.00997, added_in_six=0.3)
+    added_in_four = logit_to_add_in_four_seconds(for_mean_change_of_p=0.00997, added_in_six=0.3)
     look_adds = [0.3] * 6 + [added_in_four] * 4
     film = with_passage(added_to_logit={"Look": look_adds}, seen_with_p={"Look": 0.9})
     segment = film.segments().iloc[0]
@@ -1059,7 +1088,7 @@ class ShareAndChange(NamedTuple):
     mean_change: float
 
     @property
-    def is_named(self):
+    def should_be_named(self):
         # The mean is compared as it stands in a table, to four decimals.
         return self.share >= 0.5 and round(self.mean_change, 4) >= MIN_CHANGE
 
@@ -1069,7 +1098,7 @@ class ShareAndChange(NamedTuple):
         return abs(self.share - 0.5) < 1e-9 or abs(self.mean_change - 0.00995) < 1e-9
 
 
-def shares_and_changes(film):
+def shares_and_changes_by_concept(film):
     """Compute from the rows of the marked passages, by concept, what decides whether it is named."""
     rows = film.rows()
     is_in_passage = np.zeros(len(rows), bool)
@@ -1095,18 +1124,19 @@ def test_a_concept_is_named_if_it_is_seen_and_matters_half_the_time(film):
     """The claim on all marked passages of a film names the concepts that speak for most of the marked time.
 
     Such a concept is seen and raises the probability by .01 or more in half of the marked time, and its mean
-    change is .01 or more, too. `shares_and_changes` computes both from the rows. Where one is just at its
-    bound, the last digit of a sum decides, and the concept is passed over.
+    change is .01 or more, too. Both are computed from the rows. A concept of which one is just at its bound
+    is not looked at, as there the last digit of a sum decides.
     """
     claim = reaching_passages(film, film.model(), film.segments())
-    if claim is None or not claim.number:
+    has_passages = claim is not None and claim.number > 0
+    if not has_passages:
         return
 
     named = {concept.name for concept in claim.concepts}
 
-    for name, share_and_change in shares_and_changes(film).items():
+    for name, share_and_change in shares_and_changes_by_concept(film).items():
         if not share_and_change.is_at_a_bound:
-            assert (name in named) == share_and_change.is_named
+            assert (name in named) == share_and_change.should_be_named
 
 
 def test_concepts_are_named_by_what_they_add_while_seen():
@@ -1185,10 +1215,11 @@ def test_page_and_export_give_one_reason_why_nothing_is_predicted(flags, reason)
         assert phrases.no_prediction_phrase(other, words) not in page
 
 
-def test_a_film_scored_without_calibration_is_not_said_to_be_unlike_training():
-    """A model without calibration gives no probability at all: no sign that the film differs from its clips.
+def test_the_sentence_on_unjudged_time_does_not_call_a_film_unlike_training_if_the_model_is_uncalibrated():
+    """A model without calibration gives no probability at all, to whatever film: nothing of it is judged.
 
-    So the sentence on the time that is not judged does not have the reason of films that do.
+    Elsewhere time is not judged as it is too unlike the training clips, and the sentence gives that reason;
+    here it must not.
     """
     film = fake_scored_film(n_rows=30, duration_s=600.0, unlike_parts=())
     film = replace(film, table=film.table.assign(p=np.nan))

@@ -607,7 +607,7 @@ def test_judgements_of_two_films_rated_together_are_all_used(obygaze, judged_fil
 
 
 def test_a_film_without_judgements_is_named_and_the_other_one_is_rated(obygaze, judged_films, tmp_path):
-    """Both films are scored, and AB judged film a alone. Exit code 3 says that something was left out: b."""
+    """The films a and b are scored, and AB judged a alone. Exit code 3 says that b was left out."""
     scored, judgements = judged_films
     of_film_a = judgements[judgements["movie"] == "a"]
     of_film_a.to_csv(tmp_path / "blind.csv", index=False)
@@ -947,7 +947,7 @@ def test_a_resumed_run_makes_only_scores_and_page_anew(empty_film_file, finished
     ids=["another window", "no hop", "shots are given", "variables too"],
 )
 def test_a_run_is_resumed_only_with_the_same_windows(empty_film_file, finished_run, options):
-    """Its windows were cut with --window 8 --hop 4, and other options would need other windows.
+    """A run was made with --window 8 --hop 4. Resumed with other options it would need other windows.
 
     The message does not offer --force, which would throw hours of work away.
     """
@@ -1102,7 +1102,7 @@ def test_a_run_refuses_what_would_fail_later_before_it_calls_a_command(
 
 
 def test_a_run_passes_flags_and_the_year_on(empty_film_file, tmp_path):
-    """Both are of the step that scores, the third of four."""
+    """`film run` gets a file of flags and the year. The third of four steps, which scores, needs both."""
     flags = tmp_path / "flags.csv"
     flags.write_text("start_s,end_s,flags\n0,5,credits\n", encoding="utf-8")
     commands = FakeObygaze(XCLIP_CARD)
@@ -1197,17 +1197,23 @@ def onnx_network(tmp_path):
 
 
 @pytest.mark.parametrize("spelling", ["FILE", "lab=FILE", "lab=onnx:FILE"])
-def test_a_run_extracts_with_the_file_of_an_onnx_network(empty_film_file, tmp_path, onnx_network, spelling):
-    """The file is a backbone of its own, which the model calls lab; and so no weights are named."""
+def test_film_run_extracts_with_the_onnx_file_given_as_weights_of_the_models_backbone(
+    empty_film_file, tmp_path, onnx_network, spelling
+):
+    """A model was trained on features of a backbone called lab, which is a network in an ONNX file.
+
+    `film run` gets that file by --weights, with or without the name lab. `extract` takes such a file as a
+    backbone, with the name of the network's output, "out": it gets --backbone onnx:FILE:out, and no weights.
+    """
     network, card = onnx_network
     commands = FakeObygaze(card)
     weights = spelling.replace("FILE", str(network))
     options = ("--model", "m.model", "--weights", weights, "--out", tmp_path / "out")
     assert run_film(commands, empty_film_file, *options) == 0
 
-    _, extract, *_ = commands.called
-    assert ("--backbone", f"onnx:{network}:out") in pairwise(extract)
-    assert "--weights" not in extract
+    _import, arguments_of_extract, *_later_steps = commands.called
+    assert ("--backbone", f"onnx:{network}:out") in pairwise(arguments_of_extract)
+    assert "--weights" not in arguments_of_extract
 
 
 def test_a_run_asks_for_the_file_of_the_models_onnx_network(empty_film_file, tmp_path, onnx_network):

@@ -41,6 +41,9 @@ from tests.film.saying import sentence_on_groups
 # ---------------------------------------------------------------------------
 N_FILMS, N_JUDGED = 14, 11
 
+MORE_THAN_ALL_WINDOWS = 10**6
+"""So many windows are asked for to get all that films have."""
+
 
 @pytest.fixture(scope="module")
 def fourteen_films():
@@ -124,9 +127,13 @@ def test_a_comparison_says_that_not_all_pairs_of_many_judges_were_compared(fourt
     assert note in compare_films(fourteen_films[:1], judgements).notes
 
 
-@pytest.mark.parametrize("judge", ["Doe, Jane", ""])
-def test_the_judge_of_a_group_is_the_judge_of_its_films(fourteen_films, judge):
-    """A name may have a comma, and a judge none, who is called otherwise in each language."""
+@pytest.mark.parametrize("judge", ["Doe, Jane", ""], ids=["a name with a comma", "no name"])
+def test_the_claim_on_a_group_has_the_same_judge_as_the_claims_on_its_films(fourteen_films, judge):
+    """One person judged ten windows of each of five films, which are compared as one group.
+
+    The claims hold the name as it is in the judgements: one name even if it has a comma, and "" if there is
+    none. Only sentences put words for a judge without a name.
+    """
     judged = [
         replace(clip, level="HN", annotator=judge) for clip in choose_next(fourteen_films[:5], 10, blind=True)
     ]
@@ -138,24 +145,28 @@ def test_the_judge_of_a_group_is_the_judge_of_its_films(fourteen_films, judge):
     assert share_of_group.who == compared_share(compared.films[0], compared).who
 
 
-@pytest.mark.parametrize(("unsure_place", "has_unsure"), [("13", False), ("3", True)])
-def test_a_group_leaves_out_windows_of_which_judges_were_unsure_if_they_come_before_the_gap(
+@pytest.mark.parametrize(
+    ("unsure_place", "has_unsure"),
+    [pytest.param("13", False, id="after the gap"), pytest.param("3", True, id="before the gap")],
+)
+def test_a_group_has_unsure_windows_only_if_one_comes_before_the_gap_in_its_films_draw(
     fourteen_films, unsure_place, has_unsure
 ):
-    """Of thirteen windows AB left out the twelfth, and was not sure of one: the third, or the last.
+    """Of the first film AB judged places 1 to 11 and 13 of the draw, and was not sure (NS) of one of them.
 
-    The last counts in no share, as it comes after the gap: no window that counts is left out as unsure.
+    The missing place 12 is a gap, and what comes after it counts in no share. Unsure of place 3, AB leaves a
+    part of what counts unsaid, and the group has unsure windows; unsure of place 13, nothing that counts is
+    missing. Of the four other films ten windows were judged surely each.
     """
+    first_film, *others = fourteen_films[:5]
     clips = []
-    for clip in choose_next(fourteen_films[:1], 13, blind=True):
+    for clip in choose_next([first_film], 13, blind=True):
         if clip.extras["place"] != "12":
             level = "NS" if clip.extras["place"] == unsure_place else "HN"
             clips.append(replace(clip, level=level, annotator="AB"))
-    clips += [
-        replace(clip, level="HN", annotator="AB") for clip in choose_next(fourteen_films[1:5], 10, blind=True)
-    ]
+    of_others = [replace(clip, level="HN", annotator="AB") for clip in choose_next(others, 10, blind=True)]
 
-    compared = compare_films(fourteen_films[:5], Manifest(tuple(clips), Path()))
+    compared = compare_films([first_film, *others], Manifest((*clips, *of_others), Path()))
 
     assert compared.groups["has_unsure"].tolist() == [has_unsure]
 
@@ -325,16 +336,22 @@ def test_changes_are_explained_where_there_are_any(with_one_positive_film_of_the
 
 
 @pytest.mark.parametrize(
-    "without",
+    "removed",
     [
-        pytest.param(lambda changes: changes.iloc[:0], id="no change"),
+        pytest.param(lambda changes: changes.iloc[:0], id="the table of changes has no row"),
         pytest.param(lambda changes: changes.assign(value=np.nan), id="no change has a value"),
     ],
 )
-def test_changes_are_not_explained_where_there_are_none(with_one_positive_film_of_the_nineties, without):
-    """Changes are the difference of two decades and the trend along their years; `without` removes them."""
+def test_no_note_explains_changes_if_the_comparison_shows_none(
+    with_one_positive_film_of_the_nineties, removed
+):
+    """Changes are the difference of two decades' shares and the trend of shares along the films' years.
+
+    A note ("note_changes") explains how they are estimated. The comparison loses its two changes, or their
+    values: then that note is missing, and no other speaks of a trend.
+    """
     compared = with_one_positive_film_of_the_nineties
-    notes = notes_of_shares(replace(compared, changes=without(compared.changes)))
+    notes = notes_of_shares(replace(compared, changes=removed(compared.changes)))
     assert "note_changes" not in {note.key for note in notes}
     assert "trend" not in " ".join(notes)
 
@@ -459,32 +476,46 @@ def test_two_films_of_one_video_are_refused(fourteen_films, judgements_of_eleven
         compare_films([*of_one_video, *fourteen_films[2:]], judgements_of_eleven_films)
 
 
-@pytest.mark.long
-def test_what_was_judged_in_sight_under_another_definition_is_no_reason_to_refuse(
-    fourteen_films, judgements_of_eleven_films, compared_as_one_group
-):
-    """AB judged blindly under one definition, and CD one window in sight of the score under another one.
+def by_ab_and_one_by_cd_under_another_definition(judgements_of_eleven_films, *, seen_score):
+    """Let AB's judgements name one definition, and add one by CD that names another one.
 
-    No share comes from CD's judgement: shares are those without it, as 'film rate' gives them. Blindly judged
-    under two definitions, films are not compared.
+    CD's is of the first window. It is blind if `seen_score` is "0", and in sight of the score if it is "1".
     """
     by_ab = [
         replace(clip, extras=clip.extras | {"definition": "a" * 64}) for clip in judgements_of_eleven_films
     ]
-    by_cd = replace(by_ab[0], annotator="CD", extras=by_ab[0].extras | {"definition": "b" * 64})
-    in_sight = replace(by_cd, extras=by_cd.extras | {"seen_score": "1"})
+    extras_by_cd = by_ab[0].extras | {"definition": "b" * 64, "seen_score": seen_score}
+    by_cd = replace(by_ab[0], annotator="CD", extras=extras_by_cd)
+    return judgements_of_eleven_films.with_clips([*by_ab, by_cd])
 
-    compared = compare_films(fourteen_films, judgements_of_eleven_films.with_clips([*by_ab, in_sight]))
 
+@pytest.mark.long
+def test_a_judgement_in_sight_under_another_definition_changes_no_share_of_compared_films(
+    fourteen_films, judgements_of_eleven_films, compared_as_one_group
+):
+    """AB judged blindly under one definition, and CD one window in sight of the score under another one.
+
+    Only blind judgements count in shares, so that films are compared as if CD had judged nothing.
+    """
+    judgements = by_ab_and_one_by_cd_under_another_definition(judgements_of_eleven_films, seen_score="1")
+    compared = compare_films(fourteen_films, judgements)
     assert compared.groups["value"].tolist() == compared_as_one_group.groups["value"].tolist()
+
+
+def test_films_that_were_judged_blindly_under_two_definitions_are_not_compared(
+    fourteen_films, judgements_of_eleven_films
+):
+    """AB judged under one definition, and CD one window under another one: their shares mean two things."""
+    judgements = by_ab_and_one_by_cd_under_another_definition(judgements_of_eleven_films, seen_score="0")
     with pytest.raises(ManifestError, match="what a label means was changed"):
-        compare_films(fourteen_films, judgements_of_eleven_films.with_clips([*by_ab, by_cd]))
+        compare_films(fourteen_films, judgements)
 
 
 def test_films_that_cannot_be_grouped_are_left_out_and_named(fourteen_films, judgements_of_eleven_films):
-    """The model was trained on tt99, the genre of tt03 is empty, and tt04 is in no row of the table.
+    """Films are compared by genre. The model was trained on tt99, and the genre of tt03 is empty.
 
-    What is in no row is named when the table is read, not here.
+    Notes name both. tt04, too, is left out, as no row of the table of genres is on it; no note here names it,
+    as whoever reads that table does.
     """
     trained_on = fake_scored_film("tt99", year=1990, n_rows=60, duration_s=1500, trained_on=True)
     facts = {film.movie: {"genre": "drama"} for film in [*fourteen_films, trained_on] if film.movie != "tt04"}
@@ -504,27 +535,39 @@ def facts_with_budgets(films):
     return facts
 
 
-@pytest.mark.long
-def test_a_trend_along_years_is_that_along_other_numbers_as_far_apart(
-    fourteen_films, judgements_of_eleven_films, compared_by_decade
-):
-    """The films are of 1995, 1996, ..., and their budgets are 0, 1, ..., 13: both trends are by ten.
-
-    The budget of tt03 is not known: the trend by budget is without it, and its group has all 14 films. So
-    the two trends are not exactly the same.
-    """
-    compared = compare_films(
+@pytest.fixture(scope="module")
+def compared_along_budgets(fourteen_films, judgements_of_eleven_films):
+    """The films compared as one group, with the trend along their budgets; that of tt03 is not known."""
+    return compare_films(
         fourteen_films, judgements_of_eleven_films, facts_with_budgets(fourteen_films), trend="budget"
     )
 
-    (by_budget,) = compared.changes.to_dict("records")
-    _, by_year = compared_by_decade.changes.to_dict("records")
+
+@pytest.mark.long
+def test_trends_along_years_and_along_budgets_that_rise_alike_are_nearly_the_same(
+    compared_along_budgets, compared_by_decade
+):
+    """From film to film the year rises by one, from 1995, and the budget by one, from 0.
+
+    Each trend is the change of the share per ten, of years or of budget. They differ a little (`rel`), as the
+    trend along budgets is without tt03, whose budget is not known.
+    """
+    (by_budget,) = compared_along_budgets.changes.to_dict("records")
+    _difference_of_decades, by_year = compared_by_decade.changes.to_dict("records")
     assert by_budget["change"] == "budget + 10"
     assert by_year["change"] == "10 years later"
     assert by_year["value"] == pytest.approx(by_budget["value"], rel=0.2)
-    assert compared.groups["n_films"].tolist() == [14]
-    assert any("tt03" in note for note in compared.notes)
-    assert not any("tt02" in note for note in compared.notes)
+
+
+@pytest.mark.long
+def test_a_film_without_the_number_of_a_trend_is_named_and_counts_in_its_group(compared_along_budgets):
+    """The budget of tt03 is not known: a note says that the trend is without it; the group has all 14 films.
+
+    The budget of tt02 is known, and no note names it.
+    """
+    assert compared_along_budgets.groups["n_films"].tolist() == [14]
+    assert any("tt03" in note for note in compared_along_budgets.notes)
+    assert not any("tt02" in note for note in compared_along_budgets.notes)
 
 
 def test_the_desk_counts_the_years_that_films_have_in_comparisons(fourteen_films):
@@ -594,17 +637,19 @@ def test_a_table_of_films_is_matched_by_title(fourteen_films, tmp_path):
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("name,genre\na,b\n", ManifestError),
-        ("movie,genre\ntt01,a\ntt01,b\n", FilmError),
-        ("movie,genre\ntt01\n", ManifestError),
-        ("movie,genre\ntt01,dra\x1bma\n", ManifestError),
-        ("movie,genre\ntt09,\u202edrama\n", ManifestError),
-        ("movie,ge\x07nre\ntt01,drama\n", ManifestError),
+        pytest.param("name,genre\na,b\n", ManifestError, id="no column movie"),
+        pytest.param("movie,genre\ntt01\n", ManifestError, id="a row with a cell too few"),
+        pytest.param("movie,genre\ntt01,dra\x1bma\n", ManifestError, id="a control character in a cell"),
+        pytest.param("movie,genre\ntt09,\u202edrama\n", ManifestError, id="a sign that reverses text"),
+        pytest.param("movie,ge\x07nre\ntt01,drama\n", ManifestError, id="a control character in a heading"),
+        pytest.param("movie,genre\ntt01,a\ntt01,b\n", FilmError, id="two rows on one film"),
     ],
-    ids=["no film", "two rows of a film", "no cell", "a control character", "turned round", "in a heading"],
 )
 def test_a_table_of_films_that_cannot_be_read_is_refused(fourteen_films, tmp_path, text, error):
-    """The films tt00 to tt13 are scored. A table of their genres has something wrong, as a missing cell."""
+    """The films tt00 to tt13 are scored, and a table is to give their genres.
+
+    What is wrong in any table is a ManifestError; two rows that say two things of one film are a FilmError.
+    """
     (tmp_path / "films.csv").write_text(text, encoding="utf-8")
     with pytest.raises(error):
         read_facts(tmp_path / "films.csv", fourteen_films)
@@ -885,37 +930,50 @@ def test_the_command_reads_judgements_from_other_files(options_of_judgements, ca
     assert len(read_manifest(Path("tt00.csv")).clips) == 10  # ten judged windows of tt00
 
 
+def by_nobody_in_the_nineties_and_cd_later(judgements_of_eleven_films):
+    """Name nobody as who judged films of the 1990s, tt00 to tt04, and CD as who judged the later ones."""
+    clips = []
+    for clip in judgements_of_eleven_films:
+        is_of_the_nineties = number_of(clip) < 5
+        clips.append(replace(clip, annotator="" if is_of_the_nineties else "CD"))
+    return Manifest(tuple(clips), Path())
+
+
 @pytest.fixture(scope="module")
-def by_different_judges(fourteen_films, judgements_of_eleven_films):
-    """Films of the 1990s, tt00 to tt04, were judged by who gave no name, and those of the 2000s by CD."""
-    clips = [
-        replace(clip, annotator="CD" if number_of(clip) >= 5 else "") for clip in judgements_of_eleven_films
-    ]
-    return compare_films(fourteen_films, Manifest(tuple(clips), Path()), by="decade", trend="year")
+def compared_by_decade_of_different_judges(fourteen_films, judgements_of_eleven_films):
+    """A comparison by decade. Who judged films of the 1990s gave no name; CD judged those of the 2000s."""
+    judgements = by_nobody_in_the_nineties_and_cd_later(judgements_of_eleven_films)
+    return compare_films(fourteen_films, judgements, by="decade", trend="year")
 
 
 @pytest.mark.long
-def test_groups_of_different_judges_have_no_difference(by_different_judges):
+def test_groups_of_different_judges_have_no_difference(compared_by_decade_of_different_judges):
     """The 1990s were judged by one person, without a name, and the 2000s by CD.
 
     A difference may be one of judges, and is refused. The trend accounts for who judged, and is not.
     """
-    why_no_difference, why_no_trend = by_different_judges.changes["reason"]
+    why_no_difference, why_no_trend = compared_by_decade_of_different_judges.changes["reason"]
     assert why_no_difference != ""
     assert why_no_trend == ""
 
 
 @pytest.mark.long
 def test_groups_of_different_judges_keep_their_shares_and_name_their_judges(
-    compared_by_decade, by_different_judges
+    compared_by_decade, compared_by_decade_of_different_judges
 ):
     """The 1990s were judged by one person, without a name, and the 2000s by CD.
 
     Their judgements are those that AB alone gave in the other comparison.
     """
-    assert by_different_judges.groups["judges"].tolist() == ["a judge without a name", "CD"]
-    assert by_different_judges.groups["value"].tolist() == compared_by_decade.groups["value"].tolist()
-    assert "CD" in sentence_on_groups(by_different_judges)
+    assert compared_by_decade_of_different_judges.groups["judges"].tolist() == [
+        "a judge without a name",
+        "CD",
+    ]
+    assert (
+        compared_by_decade_of_different_judges.groups["value"].tolist()
+        == compared_by_decade.groups["value"].tolist()
+    )
+    assert "CD" in sentence_on_groups(compared_by_decade_of_different_judges)
 
 
 @pytest.mark.long
@@ -996,17 +1054,23 @@ def test_the_expected_share_of_a_group_is_a_mean_of_known_shares():
     assert np.isnan(compare_films([unlike], nobody_judged).groups["expected"].item())
 
 
-def test_what_labels_say_of_a_film_has_nothing_of_the_model(fourteen_films):
-    """A machine, vlm, calls all windows S. The model's interval and errors are not those of the labels."""
-    labels = [
-        replace(clip, level="S", annotator="vlm")
-        for clip in choose_next(fourteen_films[:2], 10**6, blind=True)
-    ]
-    compared = compare_films(fourteen_films[:2], Manifest((), Path()), labels=Manifest(tuple(labels), Path()))
+def test_the_claim_on_an_unjudged_film_by_a_machines_labels_has_neither_interval_nor_errors_of_the_model(
+    fourteen_films,
+):
+    """Nobody judged the films. The labels of a machine, vlm, take the model's place and call all windows S.
+
+    So vlm says that the whole film is positive. The model's interval, its error in films left out and the
+    clips on which that was measured say nothing of vlm.
+    """
+    two_films = fourteen_films[:2]
+    all_windows = choose_next(two_films, MORE_THAN_ALL_WINDOWS, blind=True)
+    labels = [replace(clip, level="S", annotator="vlm") for clip in all_windows]
+    compared = compare_films(two_films, Manifest((), Path()), labels=Manifest(tuple(labels), Path()))
 
     claim = compared_share(compared.films[0], compared)
 
-    assert (claim.who, claim.number) == (("vlm",), 1.0)
+    assert claim.who == ("vlm",)
+    assert claim.number == 1.0
     assert claim.interval is None
     assert claim.error is None
     assert claim.clips == {}
@@ -1014,11 +1078,12 @@ def test_what_labels_say_of_a_film_has_nothing_of_the_model(fourteen_films):
 
 @pytest.mark.long
 def test_a_machines_labels_can_take_the_models_place(fourteen_films, judgements_of_eleven_films):
-    """Labels of all windows by a program, vlm, correct the shares as a model's probabilities do.
+    """A program, vlm, labelled all windows of the 14 films and called two of three S.
 
-    It calls two of three windows S.
+    Labels correct the shares as a model's probabilities do: the comparison names vlm as its model, and its
+    page has a row for each film.
     """
-    all_windows = choose_next(fourteen_films, 10**6, blind=True)
+    all_windows = choose_next(fourteen_films, MORE_THAN_ALL_WINDOWS, blind=True)
     labels = [
         replace(clip, level="HN" if index % 3 == 0 else "S", annotator="vlm")
         for index, clip in enumerate(all_windows)
@@ -1028,25 +1093,25 @@ def test_a_machines_labels_can_take_the_models_place(fourteen_films, judgements_
     )
 
     assert comparison.model == "vlm"
-    assert side_by_side.comparison_page(comparison).count('class="row film"') == len(fourteen_films)
+    n_rows_of_films = side_by_side.comparison_page(comparison).count('class="row film"')
+    assert n_rows_of_films == len(fourteen_films)
 
 
 @pytest.mark.long
-def test_the_share_of_a_group_is_of_mixed_judges_if_two_people_judged_a_part_of_it_each(
-    fourteen_films, judgements_of_eleven_films, compared_as_one_group, by_different_judges
+def test_a_group_of_films_is_of_mixed_judges_if_its_films_have_different_judges(
+    fourteen_films, judgements_of_eleven_films, compared_as_one_group, compared_by_decade_of_different_judges
 ):
     """One person, without a name, judged the films of the 1990s, and CD those of the 2000s.
 
-    Neither would mark the share of all films, so it must not be called a share that they would mark.
+    All films as one group have mixed judges: neither person would mark that share, and it must not be called
+    one that they would mark. Each decade by itself has one judge; so has the group if AB judged all films.
     """
-    clips = [
-        replace(clip, annotator="CD" if number_of(clip) >= 5 else "") for clip in judgements_of_eleven_films
-    ]
-    of_two = compare_films(fourteen_films, Manifest(tuple(clips), Path()))
+    judgements = by_nobody_in_the_nineties_and_cd_later(judgements_of_eleven_films)
+    compared_by_two_judges = compare_films(fourteen_films, judgements)
 
-    assert of_two.groups["is_mixed"].tolist() == [True]
+    assert compared_by_two_judges.groups["is_mixed"].tolist() == [True]
+    assert compared_by_decade_of_different_judges.groups["is_mixed"].tolist() == [False, False]
     assert compared_as_one_group.groups["is_mixed"].tolist() == [False]
-    assert by_different_judges.groups["is_mixed"].tolist() == [False, False]
 
 
 @pytest.mark.long
@@ -1122,15 +1187,30 @@ def test_judgements_are_worth_more_if_the_model_saves_a_whole_window(ratio, n_ne
     assert worth == pytest.approx(n_needed, nan_ok=True)
 
 
+def as_compared(movie, *, n_left, n_in_share):
+    """Stand in for a compared film: how many windows are left to judge and how many count in its share.
+
+    `n_left` is None for a film of which nobody judged any window.
+    """
+    counts = None if n_left is None else SimpleNamespace(left=n_left)
+    timeline = SimpleNamespace(movie=movie)
+    return SimpleNamespace(timeline=timeline, counts=counts, sample=SimpleNamespace(n=n_in_share))
+
+
 @pytest.mark.parametrize(("n_more", "key"), [(1, "advice_judge"), (2, "advice_judge"), (3, "advice_score")])
 def test_films_are_advised_that_are_not_judged_and_have_windows_left(n_more, key):
-    """Film a is judged; b was never judged, of c all windows were and too few surely, and of d a part was."""
-    counts_and_n_of_film = {"film-a": (5, 10), "film-b": (None, 0), "film-c": (0, 0), "film-d": (1, 0)}
-    films = []
-    for movie, (n_left, n) in counts_and_n_of_film.items():
-        counts = None if n_left is None else SimpleNamespace(left=n_left)
-        sample = SimpleNamespace(n=n)
-        films.append(SimpleNamespace(timeline=SimpleNamespace(movie=movie), counts=counts, sample=sample))
+    """Which `n_more` films should be judged next, of four: two have no share yet and windows left to judge.
+
+    These are film b, of which no window was judged, and film d, of which one window is left. Film a has a
+    share. Of film c all windows were judged, too few of them surely for a share, and more cannot be judged.
+    If more than two films are asked for, the advice is to score others.
+    """
+    films = [
+        as_compared("film-a", n_left=5, n_in_share=10),
+        as_compared("film-b", n_left=None, n_in_share=0),
+        as_compared("film-c", n_left=0, n_in_share=0),
+        as_compared("film-d", n_left=1, n_in_share=0),
+    ]
 
     advice = _advice(films, n_more)
 

@@ -173,19 +173,19 @@ def least_squares_slope(x, y):
     return Slope(slope, stdtrit(n_free, 0.975) * standard_error)
 
 
-@pytest.mark.parametrize("model_says", [NOTHING, ALWAYS], ids=["a useless model", "a perfect model"])
-def test_a_trend_of_judged_films_is_no_surer_than_least_squares(model_says):
+@pytest.mark.parametrize("is_model_perfect", [False, True], ids=["a useless model", "a perfect model"])
+def test_a_trend_of_films_that_are_all_judged_has_no_narrower_interval_than_least_squares(is_model_perfect):
     """20 films of 20 years are judged. A useless model expects .2 of each, a perfect one what was judged.
 
-    No judgement is missing, so that even the perfect model adds nothing to them: the trend is the slope of
-    least squares, and its interval is no narrower than that of textbooks.
+    No judgement is missing, so that even the perfect model adds nothing to them: the trend along the years is
+    the slope of least squares, and its interval is no narrower than that of textbooks.
     """
     rng = np.random.default_rng(0)
     years = np.arange(20.0)
     judged_shares = rng.beta(0.2, 2, 20)
     films = []
     for share in judged_shares:
-        expected_by_model = 0.2 + model_says * (share - 0.2)
+        expected_by_model = share if is_model_perfect else 0.2
         films.append(judged_film(expected=expected_by_model, judged=share))
 
     trend = estimate_contrast(films, years)
@@ -208,10 +208,13 @@ def film_judged_in_part_by_cd(*, share, part_of_cd):
 
 
 def test_an_impossible_difference_of_groups_is_refused():
-    """AB judged six films alone; of six others CD judged about half: .50 of one whose share is .3, .51 of .4.
+    """AB judged six films alone. Of six others CD judged about half of the windows, and AB the rest.
 
-    Where two groups have different judges, what is due to these is taken out. Here .01 more of CD goes with
-    .1 more positives, so that films by CD alone would have a share of .3 + 10 * .5 = 5.3, above 1.
+    Where two groups have different judges, it is estimated how the share depends on who judged, and that is
+    taken out of the difference. In the second group the share is the higher the more CD judged: CD judged .50
+    of the film with share .3, and .51 of that with .4. So .01 more of CD goes with .1 more positives, and by
+    CD alone (.50 more) the first film would have a share of .3 + 50 * .1 = 5.3. No share is above 1: no
+    difference is given, but the reason.
     """
     shares_of_first_group = [0.2, 0.3, 0.4, 0.5, 0.2, 0.4]
     shares_of_second_group = [0.3, 0.4, 0.5, 0.6, 0.35, 0.45]
@@ -364,13 +367,12 @@ def test_a_trend_does_not_depend_on_the_units_of_its_number(unit):
     """20 films have a number each, such as their cost; the trend is the slope of their shares along it.
 
     In other units (cents for euros) all numbers are multiplied by `unit`, and the slope and its interval are
-    divided by it. Three people judged the films: EF a part of each, and AB the rest, or CD of one film.
+    divided by it. The films have different judges, so that what depends on these is taken out, which must not
+    depend on units either: AB judged .6 of each film, but CD of the fourth, and EF the rest.
     """
     numbers = np.random.default_rng(0).random(20)
-    parts_of_judges = [{"AB": 0.6, "EF": 0.4}] * 20
-    parts_of_judges[3] = {"CD": 0.6, "EF": 0.4}
     films = planted_films(seed=1, n_films=20, n_judged=20).samples
-    films = with_judges(films, lambda place: parts_of_judges[place])
+    films = with_judges(films, lambda place: {"CD": 0.6, "EF": 0.4} if place == 3 else {"AB": 0.6, "EF": 0.4})
 
     value_low_high = numbers_of(estimate_contrast(films, numbers))
     in_other_units = numbers_of(estimate_contrast(films, unit * numbers))
@@ -379,11 +381,12 @@ def test_a_trend_does_not_depend_on_the_units_of_its_number(unit):
 
 
 @UNITS
-def test_a_trend_along_which_judges_change_is_refused(unit):
-    """20 films have a number each; CD judged nothing of the film with the least, all of that with the most.
+def test_no_trend_along_a_number_is_given_if_one_judge_takes_over_from_another_along_it(unit):
+    """20 films have a number each, such as their cost. The higher it is the more of the film CD judged.
 
-    AB judged the rest. A trend of films along their numbers and one from AB to CD cannot be told apart: no
-    trend is given, but the reason for it, in whatever units the numbers are.
+    CD judged nothing of the film with the least and all of that with the most, and AB the rest. Whether the
+    share rises with the number, or as CD sees more than AB, cannot be told: no trend is given, but the
+    reason, in whatever units the numbers are.
     """
     numbers = np.random.default_rng(0).random(20)
     part_of_cd = (numbers - numbers.min()) / (numbers.max() - numbers.min())
@@ -428,15 +431,16 @@ def test_a_model_that_expects_the_same_of_all_films_changes_nothing():
     assert estimate.value == pytest.approx(0.3)
 
 
-def test_a_corrected_rate_is_at_most_1():
-    """Eight judged films have shares of 1 or .98, although the model expects only .6 of the judged windows.
+def test_a_rate_of_films_that_would_be_corrected_to_above_1_is_1():
+    """In eight judged films nearly all is positive (1 or .98), but the model expects .6 of judged windows.
 
-    It expects even more, 1, of 40 unjudged films: corrected by as much as the judged ones their rate would
-    be above 1.
+    So the model's probabilities are corrected upwards. Of 40 films that nobody judged it expects 1 already:
+    corrected by as much as in the judged films, the rate of all would be above 1, and is cut to 1.
     """
     judged = []
     for k in range(8):
         share = 1.0 if k % 2 == 0 else 0.98
+        # The model's probabilities go with the judgements as 1 to 1 (covariance / variance).
         film = judged_film(expected=0.9 - 0.02 * k, judged=share, drawn=0.6, variance=0.05, covariance=0.05)
         judged.append(film)
     unjudged = [FilmSample(expected=1.0)] * 40

@@ -213,7 +213,10 @@ def test_a_kappa_of_timelines_that_may_be_chance_says_so(low, high, doubt):
 
 
 def test_a_kappa_of_timelines_that_is_surely_above_chance_has_no_doubt():
-    """Its interval, .1 to .5, lies above 0: no doubt stands between it and the number of films."""
+    """The interval of a kappa of .3 is .1 to .5, and lies above 0.
+
+    A doubt would stand between the interval and the number of films, and none does.
+    """
     kappa = {"value": 0.3, "low": 0.1, "high": 0.5}
     claim = timeline_agreement("m", "AB", kappa, n_films=2, judged_s=149.0, whole_s=149.0)
     (sentence,) = sentences([claim], "en")

@@ -203,22 +203,25 @@ def rates_of_first_two(films, blind_judgements):
 @pytest.mark.usefixtures("texts_are_names")
 @pytest.mark.parametrize("n_films", [1, 2, 5])
 def test_a_page_is_as_in_its_snapshot_but_for_words(films, blind_judgements, n_films):
-    """A page of 1, 2 or 5 invented films, called A, B, C, E and F, has the texts and numbers of a former one.
+    """A page of 1, 2 or 5 invented films has the same texts and numbers as when it was frozen.
 
-    They are kept in a file, frozen/page-N.txt, with the data that its scripts read. As words may change, each
-    text is replaced by its name.
+    They are kept in a file, frozen/page-N.txt, with the data that the page's scripts read. As words may
+    change, each text is replaced by its name. The films are called A, B, C, E and F; pages of several films
+    also have rates by judges of the first two.
     """
-    owned = {} if n_films == 1 else rates_of_first_two(films, blind_judgements)
+    rates_by_film = {} if n_films == 1 else rates_of_first_two(films, blind_judgements)
 
-    page = film_page(films[:n_films], top=6, owned=owned)
+    page = film_page(films[:n_films], top=6, owned=rates_by_film)
 
     lines_of_texts = [line for line in without_markup(page) if line]
     text = "\n".join(lines_of_texts)
     strongest_passage = films[0].segments().iloc[0]
     assert f"{strongest_passage['p']:.2f}" in text
     for title in ["A", "B", "C", "E", "F"][:n_films]:
-        assert f"d-name {title} " in text  # the heading of the film
-    assert not re.search(r"\bNone\b|\bnan\b", text)
+        heading_of_film = f"d-name {title} "  # its class and its text
+        assert heading_of_film in text
+    number_that_is_missing = r"\bNone\b|\bnan\b"
+    assert not re.search(number_that_is_missing, text)
     lines = [*lines_of_texts, *lines_of_data(page)]
     assert_equals_snapshot(f"page-{n_films}", "\n".join(lines))
 
@@ -307,8 +310,9 @@ def numbers_of_evaluation(evaluated):
 def test_an_evaluation_is_as_in_its_snapshot(films):
     """AB marks five passages of each of three films, and CD the first four of them, six seconds later.
 
-    No start of CD is within 5 s of one of AB, and four are within 15 s: F1 is 2 * 4 / (5 + 4). All
-    numbers of the evaluation, of models and people, are those in the file frozen/evaluation.txt.
+    All numbers of the evaluation, of models and people, are those in the file frozen/evaluation.txt. One of
+    them is known by hand: how well starts of passages agree (`boundary_f1`). No start of CD is within 5 s of
+    one of AB, and four are within 15 s: F1 is 2 * 4 / (5 + 4).
     """
     of_two_models, without_share, _trained_on, _without_calibration, without_bracket = films
     annotated_films = [of_two_models, without_share, without_bracket]
@@ -323,9 +327,9 @@ def test_an_evaluation_is_as_in_its_snapshot(films):
 
     cd_beside_ab = evaluated.by_film.query("truth == 'AB' and who == 'human: CD'")
     in_first_film = cd_beside_ab[cd_beside_ab["movie"] == of_two_models.movie]
-    f1_of_ends = in_first_film.set_index("metric")["value"]
-    assert f1_of_ends["boundary_f1_5s"] == 0
-    assert f1_of_ends["boundary_f1_15s"] == pytest.approx(2 * 4 / (5 + 4))
+    value_of_metric = in_first_film.set_index("metric")["value"]
+    assert value_of_metric["boundary_f1_5s"] == 0
+    assert value_of_metric["boundary_f1_15s"] == pytest.approx(2 * 4 / (5 + 4))
     assert_equals_snapshot("evaluation", numbers_of_evaluation(evaluated))
 
 

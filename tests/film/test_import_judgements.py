@@ -41,28 +41,30 @@ def files_of_two(tmp_path):
     return [by_ab, by_cd]
 
 
-def test_the_last_judgement_of_a_span_counts_however_it_is_spelled(files_of_two, tmp_path):
-    """AB judged 0 to 5 s twice, S and then HN: the last one is imported, with its comment.
-
-    The other person's table has the level "sure", which is S, and the concepts "body;look". Its names are
-    '=tt1 and '=CD(), with the quote that keeps a spreadsheet from computing what begins with =; they are
-    imported without it.
-    """
-    tables_of_both = files_of_two
-
-    manifest = import_judgements(tables_of_both, tmp_path).manifest
-
-    by_ab, first_by_cd, _second_by_cd = manifest
+def test_of_two_judgements_of_a_span_in_a_table_the_last_is_imported(files_of_two, tmp_path):
+    """AB judged 0 to 5 s twice: S, and then HN with the concept Body and the comment "dark"."""
+    by_ab, *_by_cd = import_judgements(files_of_two, tmp_path).manifest
 
     assert by_ab.annotator == "AB"
     assert by_ab.level == "HN"
     assert by_ab.concepts == ("Body",)
     assert by_ab.extras == {"seen_score": "1", "judgement": "disagree", "comment": "dark"}
 
+
+def test_levels_concepts_and_names_of_a_table_are_imported_as_the_codebook_and_the_film_spell_them(
+    files_of_two, tmp_path
+):
+    """CD's first row has the level "sure", which is S, and the concepts "body;look".
+
+    Its film is '=tt1 and its annotator '=CD(): with the quote that keeps a spreadsheet from computing what
+    begins with =, and without which they are imported. Concepts get the order of the codebook.
+    """
+    _by_ab, first_by_cd, _second_by_cd = import_judgements(files_of_two, tmp_path).manifest
+
     assert first_by_cd.movie == "=tt1"
     assert first_by_cd.annotator == "=CD()"
     assert first_by_cd.level == "S"
-    assert first_by_cd.concepts == ("Look", "Body")  # in the order of the codebook
+    assert first_by_cd.concepts == ("Look", "Body")
 
 
 def test_imported_judgements_are_a_manifest_with_ids_of_film_and_annotator(files_of_two, tmp_path):
@@ -274,10 +276,11 @@ def test_concepts_are_not_named_after_a_blind_judgement(tmp_path):
     assert lines_that_may_copy_concepts(tmp_path, in_sight, blind, in_sight_again) == []
 
 
-def test_decisions_before_and_after_are_found_in_all_files_of_a_film(tmp_path):
-    """AB ticked Look for a segment at 10:00:00, and for a passage, which is in another file, at 10:00:09.
+def test_a_concept_decided_just_after_it_was_decided_in_another_file_of_the_film_has_a_notice(tmp_path):
+    """AB ticked Look in a judgement at 10:00:00, and in a passage, which is in another file, at 10:00:09.
 
-    The second may be a tick that stayed: a notice names its line, the first below the head of the file.
+    Nine seconds later the box may have stayed ticked by mistake: a notice on the second file names its line
+    2, the first below the head.
     """
     judgements = write_table(tmp_path, "judgements.csv", LOOK_AT_10_00, head=HEAD_OF_THE_DESK)
     look_at_10_00_09 = "2,tt1,,30,31,S,Look,AB,1,,,,2026-01-01T10:00:09+00:00"

@@ -211,7 +211,10 @@ def test_random_windows_in_sight_are_not_those_to_judge_blindly(planted_timeline
 
 
 def test_uncertain_windows_are_near_the_threshold(planted_timeline):
-    """Their mean distance, on the scale of logits, is less than the median of all windows."""
+    """Of 21 windows to judge in sight of the score, 14 are chosen as those of which the model is uncertain.
+
+    Their mean distance from the threshold, on the scale of logits, is less than the median of all windows.
+    """
     cells = cells_of(planted_timeline)
     distances = np.abs(logit(cells.p) - logit(planted_timeline.model().threshold_p))
 
@@ -222,10 +225,11 @@ def test_uncertain_windows_are_near_the_threshold(planted_timeline):
 
 
 def test_many_uncertain_windows_fill_the_film_without_neighbours(planted_timeline):
-    """More windows are asked for than there are.
+    """300 windows are asked for of a film that has 75, so that as many are chosen as the rule allows.
 
-    Neighbouring windows show nearly the same, and so teach the model little more than one of them. If three
-    windows of 8 s lay between two chosen ones, the middle one could be chosen, too.
+    Neighbouring windows show nearly the same, and so teach the model little more than one of them: between
+    two chosen windows at least one is left out. At most two are: of three, each of 8 s, the middle one has no
+    chosen neighbour and would have been chosen itself.
     """
     uncertain = chosen_as("uncertain", choose_next([planted_timeline], 300))
     gaps_s = [following.start_s - clip.end_s for clip, following in pairwise(uncertain)]
@@ -251,22 +255,23 @@ def film_unlike_training(trained_models, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("n_left", "message"),
+    ("first_unjudged", "message"),
     [
-        pytest.param("all", r"{n} windows are not judged.* --blind draws them", id="all"),
-        pytest.param(1, r"1 window is not judged.* --blind draws it", id="one"),
-        pytest.param(0, r"^no window is left to judge$", id="none"),
+        pytest.param(0, r"{n} windows are not judged.* --blind draws them", id="all are left"),
+        pytest.param(-1, r"1 window is not judged.* --blind draws it", id="one is left"),
+        pytest.param(None, r"^no window is left to judge$", id="none is left"),
     ],
 )
-def test_a_film_unlike_training_has_only_blind_windows(film_unlike_training, tmp_path, n_left, message):
-    """Windows are chosen blindly, at random, or near the threshold; a film unlike training has no p for it.
+def test_windows_near_the_threshold_are_refused_of_a_film_unlike_training(
+    film_unlike_training, tmp_path, first_unjudged, message
+):
+    """Without --blind windows are chosen by how near p is to the threshold; this film has no p that counts.
 
-    So of this film the second is refused. The message says how many windows a blind draw still has: all of
-    them, one, or none.
+    AB judged the windows of a blind draw up to `first_unjudged` (None: to its end). The message says how many
+    windows a blind draw still has.
     """
     all_windows = choose_next([film_unlike_training], 100, blind=True)
-    n_judged = 0 if n_left == "all" else len(all_windows) - n_left
-    judged = judged_by_ab(all_windows[:n_judged], tmp_path)
+    judged = judged_by_ab(all_windows[:first_unjudged], tmp_path)
 
     with pytest.raises(FilmError, match=message.format(n=len(all_windows))):
         choose_next([film_unlike_training], 12, judged=list(judged))
@@ -330,11 +335,11 @@ def trained_on(timeline):
 
 
 def test_a_model_that_was_trained_on_a_film_narrows_no_rate_of_it(planted_timeline, tmp_path):
-    """It may have learnt these very judgements, and then it is right about them alone.
+    """AB judged 30 windows. A model that was trained on the film may have learnt these very judgements.
 
-    So Wilson's interval is given, which rests on judgements alone, and not a "difference" from the model. The
-    rate is nearly the share of positive windows: windows of much content are drawn more often, and so weigh
-    nearly as much as others.
+    Then it is right about judged windows alone. So Wilson's interval is given, which rests on judgements
+    alone, and not a "difference" from the model. The rate is nearly the share of positive windows: windows of
+    much content are drawn more often, and so weigh nearly as much as others.
     """
     judgements = judged_by_ab(choose_next([planted_timeline], 30, blind=True), tmp_path)
     rate_by_new_film, _notices = correct_rate(planted_timeline, judgements)
@@ -403,9 +408,15 @@ def test_the_share_that_labels_expect_is_the_share_that_they_call_positive(
 def test_labels_may_take_the_place_of_a_model_that_was_trained_on_the_film(
     planted_timeline, sixty_by_ab, machine_labels
 ):
-    """The labels correct the share as of any film, and no notice says that judgements alone are counted."""
+    """AB judged 60 windows of a film that the model was trained on, and a machine labelled all windows.
+
+    A model that knows the film may not correct its share. Labels have learnt nothing from it: they correct
+    the share as if the model were new to the film, and no notice says that judgements alone are counted.
+    """
     rate, notices = correct_rate(trained_on(planted_timeline), sixty_by_ab, labels=machine_labels)
-    assert rate == correct_rate(planted_timeline, sixty_by_ab, labels=machine_labels)[0]
+
+    rate_of_new_film, _notices = correct_rate(planted_timeline, sixty_by_ab, labels=machine_labels)
+    assert rate == rate_of_new_film
     assert not any("trained on this film" in notice for notice in notices)
 
 
@@ -494,10 +505,11 @@ def test_a_place_counts_however_a_data_frame_writes_it(planted_timeline, tmp_pat
     assert correct_rate(planted_timeline, judgements.with_clips(with_floats)) == expected
 
 
-def notice_that_the_last_of_20_is_left_out(timeline, tmp_path, change):
-    """Change the last of 20 judgements; fail unless it is left out, and return the notice of this.
+def notice_when_the_last_of_20_is_changed(timeline, tmp_path, change):
+    """Let AB judge 20 windows and change the last judgement; fail unless the rate leaves it out.
 
-    It is the last, so that no other one is left out for a gap before it.
+    It is the last, so that no other one is left out for a gap before it. Return the notice that it is left
+    out, which says why.
     """
     *others, last = choose_next([timeline], 20, blind=True)
     rate, (notice,) = correct_rate(timeline, judged_by_ab([*others, change(last)], tmp_path))
@@ -507,38 +519,44 @@ def notice_that_the_last_of_20_is_left_out(timeline, tmp_path, change):
 
 @pytest.mark.parametrize("seen_score", ["", "1"])
 def test_a_judgement_that_was_not_made_blindly_is_left_out(planted_timeline, tmp_path, seen_score):
-    """`seen_score` is 1 for judgements in sight of the score.
+    """The last of 20 judgements has no 0 in `seen_score`, as those have that were made blindly.
 
-    An empty cell does not say, which is not enough.
+    1 stands for judgements in sight of the score. An empty cell does not say, which is not enough.
     """
 
     def with_seen_score(clip):
         return replace(clip, extras=clip.extras | {"seen_score": seen_score})
 
-    notice = notice_that_the_last_of_20_is_left_out(planted_timeline, tmp_path, with_seen_score)
-    assert "in a draw" not in notice
+    notice = notice_when_the_last_of_20_is_changed(planted_timeline, tmp_path, with_seen_score)
+    assert notice == "left out 1 judgement made with the score in sight, or not saying"
 
 
 @pytest.mark.parametrize("place", ["", "9" * 10, "9" * 5000], ids=["none", "ten digits", "5000 digits"])
 def test_a_judgement_without_a_place_in_a_draw_is_left_out(planted_timeline, tmp_path, place):
-    """The place says which window of the random order it is; without it the chance to be drawn is unknown."""
+    """The last of 20 judgements has an empty place, or a number far larger than any film's number of windows.
+
+    The place says which window of the random order it is; without it the chance to be drawn is unknown.
+    """
 
     def with_place(clip):
         return replace(clip, extras=clip.extras | {"place": place})
 
-    notice = notice_that_the_last_of_20_is_left_out(planted_timeline, tmp_path, with_place)
-    assert "in a draw" in notice
+    notice = notice_when_the_last_of_20_is_changed(planted_timeline, tmp_path, with_place)
+    assert notice.startswith("left out 1 judgement without a place in a draw")
 
 
 @pytest.mark.parametrize(("earlier_s", "later_s"), [(0.5, 0.0), (0.0, 0.5)], ids=["start", "end"])
 def test_a_judgement_of_more_than_a_window_is_left_out(planted_timeline, tmp_path, earlier_s, later_s):
-    """It begins or ends half a second outside its window, and so was not of what was drawn."""
+    """The last of 20 judgements begins or ends half a second outside its window: it is not of what was drawn.
+
+    The notice says so: its times are none of the film's grid of windows.
+    """
 
     def lengthened(clip):
         return replace(clip, start_s=clip.start_s - earlier_s, end_s=clip.end_s + later_s)
 
-    notice = notice_that_the_last_of_20_is_left_out(planted_timeline, tmp_path, lengthened)
-    assert "in a draw" not in notice
+    notice = notice_when_the_last_of_20_is_changed(planted_timeline, tmp_path, lengthened)
+    assert notice.startswith("left out 1 judgement whose times are no window of this film's grid of 8 s")
 
 
 def without_a_law(clips):
@@ -637,41 +655,50 @@ def test_windows_of_a_second_law_are_left_out_and_counted(planted_timeline, tmp_
 
 
 @pytest.fixture
-def drawn_with_4_s(planted_timeline, tmp_path):
+def first_drawn_with_4_s_of_content(planted_timeline, tmp_path):
     """AB's judgements of 20 windows; the first had 4 s of content when it was drawn, and has 8 s now."""
     first, *rest = choose_next([planted_timeline], 20, blind=True)
     return judged_by_ab([replace(first, extras=first.extras | {"content_s": "4"}), *rest], tmp_path)
 
 
-def test_content_changed_since_the_draw_counts_as_it_was(planted_timeline, drawn_with_4_s):
-    """The first window had 4 s of content when it was drawn, and has 8 s now.
+def test_a_window_counts_with_the_content_that_it_had_when_it_was_drawn(
+    planted_timeline, first_drawn_with_4_s_of_content
+):
+    """AB judged 20 windows. The first had 4 s of content when it was drawn, and has 8 s now.
 
-    Its chance of being drawn came of the 4 s. A notice says that this has changed.
+    Windows are drawn in proportion to their content: its chance came from the 4 s, so that the estimate must
+    count these. A notice says that the content has changed.
     """
-    first = drawn_with_4_s.clips[0]
-    cell = cells_of(planted_timeline).index_with_content(first.start_s, first.end_s)
+    first = first_drawn_with_4_s_of_content.clips[0]
+    cell_of_first = cells_of(planted_timeline).index_with_content(first.start_s, first.end_s)
 
-    film = judged_film(planted_timeline, drawn_with_4_s)
+    film = judged_film(planted_timeline, first_drawn_with_4_s_of_content)
 
-    assert film.together().cells.content_s[cell] == 4
+    judged_windows = film.together()
+    assert judged_windows.cells.content_s[cell_of_first] == 4
     (notice,) = film.notices
     assert notice.startswith("1 window had")
 
 
-def test_a_row_without_times_has_no_content_that_changed(planted_timeline, drawn_with_4_s, tmp_path):
-    """The row has other content than the film now, and is of the whole film, as it has no start and end.
+def test_no_notice_says_that_content_changed_if_the_row_has_no_times(
+    planted_timeline, first_drawn_with_4_s_of_content, tmp_path
+):
+    """The first of AB's 20 rows says 4 s of content, where the film has 8 s now, and has lost its times.
 
-    With its times there would be a notice that the content of its window has changed.
+    With its times there would be a notice that its window had other content when it was drawn. Without start
+    and end it is of the whole film, and of no window whose content could have changed.
     """
-    first, *others = drawn_with_4_s.clips
+    first, *others = first_drawn_with_4_s_of_content.clips
     of_whole_film = replace(first, start_s=None, end_s=None)
     judgements = judged_by_ab([of_whole_film, *others], tmp_path, is_violent=lambda _clip: True)
     assert content_notices([planted_timeline], judgements) == []
 
 
-def test_who_draws_more_windows_is_told_of_content_that_changed(planted_timeline, drawn_with_4_s):
+def test_who_draws_more_windows_is_told_of_content_that_changed(
+    planted_timeline, first_drawn_with_4_s_of_content
+):
     """The first of 20 judged windows had 4 s of content when it was drawn, and has 8 s now."""
-    (notice,) = content_notices([planted_timeline], drawn_with_4_s)
+    (notice,) = content_notices([planted_timeline], first_drawn_with_4_s_of_content)
     assert "1 window" in notice
 
 
@@ -681,10 +708,12 @@ def test_who_draws_more_windows_is_told_nothing_if_no_content_changed(planted_ti
     assert content_notices([planted_timeline], judged) == []
 
 
-def test_who_draws_more_windows_is_told_nothing_of_those_still_to_judge(planted_timeline, drawn_with_4_s):
+def test_who_draws_more_windows_is_told_nothing_of_those_still_to_judge(
+    planted_timeline, first_drawn_with_4_s_of_content
+):
     """The first row had other content when it was drawn, and is not filled in yet: it was not judged."""
-    first, *others = drawn_with_4_s.clips
-    partly_filled = drawn_with_4_s.with_clips([replace(first, level=None), *others])
+    first, *others = first_drawn_with_4_s_of_content.clips
+    partly_filled = first_drawn_with_4_s_of_content.with_clips([replace(first, level=None), *others])
     assert content_notices([planted_timeline], partly_filled) == []
 
 
@@ -703,9 +732,9 @@ def test_a_window_judged_blindly_outside_the_draw_is_still_to_be_drawn(planted_t
     assert places_of(next_five) == [1, 2, 3, 4, 5]
 
 
-def test_a_draw_goes_on_though_content_changed(planted_timeline, drawn_with_4_s):
+def test_a_draw_goes_on_though_content_changed(planted_timeline, first_drawn_with_4_s_of_content):
     """20 windows were judged, the first of which has other content now."""
-    next_five = choose_next([planted_timeline], 5, blind=True, judged=drawn_with_4_s)
+    next_five = choose_next([planted_timeline], 5, blind=True, judged=first_drawn_with_4_s_of_content)
     assert places_of(next_five) == [21, 22, 23, 24, 25]
 
 
@@ -716,7 +745,7 @@ def test_a_window_with_an_impossible_content_is_left_out(planted_timeline, tmp_p
     def with_content(clip):
         return replace(clip, extras=clip.extras | {"content_s": content})
 
-    notice = notice_that_the_last_of_20_is_left_out(planted_timeline, tmp_path, with_content)
+    notice = notice_when_the_last_of_20_is_changed(planted_timeline, tmp_path, with_content)
     assert "content_s" in notice
 
 
@@ -732,17 +761,22 @@ def test_more_windows_are_drawn_with_the_seed_of_the_first(planted_timeline, tmp
 
 
 def test_no_more_windows_are_drawn_where_those_judged_are_of_two_seeds(planted_timeline, tmp_path):
-    """Two seeds, here 1 and 2, are two draws, and it is not known which is to go on."""
-    of_seed_1 = judged_by_ab(choose_next([planted_timeline], 10, blind=True, seed=1), tmp_path)
-    of_seed_2 = judged_by_ab(choose_next([planted_timeline], 20, blind=True, seed=2)[10:], tmp_path)
+    """AB judged places 1 to 10 of the draw with seed 1, and places 11 to 20 of that with seed 2.
+
+    Two seeds are two draws, and it is not known which is to go on. The message names both seeds.
+    """
+    first_ten = judged_by_ab(choose_next([planted_timeline], 10, blind=True, seed=1), tmp_path)
+    second_ten = judged_by_ab(choose_next([planted_timeline], 20, blind=True, seed=2)[10:], tmp_path)
     with pytest.raises(FilmError, match="1, 2"):
-        choose_next([planted_timeline], 10, blind=True, judged=[*of_seed_1, *of_seed_2])
+        choose_next([planted_timeline], 10, blind=True, judged=[*first_ten, *second_ten])
 
 
-BOTH_LAWS = pytest.mark.parametrize("draw", [windows_by_the_earlier_law, windows_by_the_law_of_now])
+BY_EACH_LAW_OF_DRAWS = pytest.mark.parametrize(
+    "draw", [windows_by_the_earlier_law, windows_by_the_law_of_now]
+)
 
 
-def judged_but_two(draw, timeline, folder):
+def thirty_judgements_of_which_two_are_unsure(draw, timeline, folder):
     """Let AB judge 30 windows, and not be sure of those at places 4 and 10."""
     clips = []
     for number, clip in enumerate(judged_by_ab(draw(timeline, 30), folder), 1):
@@ -751,13 +785,13 @@ def judged_but_two(draw, timeline, folder):
 
 
 @pytest.mark.long
-@BOTH_LAWS
+@BY_EACH_LAW_OF_DRAWS
 def test_a_rate_is_of_the_windows_that_a_judge_is_sure_of(planted_timeline, tmp_path, draw):
     """AB is not sure of two of 30 windows, which are neither positive nor negative.
 
     Their seconds are no part of the content that the rate refers to.
     """
-    judgements = judged_but_two(draw, planted_timeline, tmp_path)
+    judgements = thirty_judgements_of_which_two_are_unsure(draw, planted_timeline, tmp_path)
     windows = judged_film(planted_timeline, judgements).together()
     expected = estimate_of_windows(windows.cells, windows)
 
@@ -769,14 +803,16 @@ def test_a_rate_is_of_the_windows_that_a_judge_is_sure_of(planted_timeline, tmp_
     assert rate.content_s == pytest.approx(windows.cells.content_s.sum() - rate.unsure_s)
 
 
-@BOTH_LAWS
-def test_unsure_windows_are_no_votes_and_have_no_sure_content(planted_timeline, tmp_path, draw):
-    """AB judged 30 windows of a draw, and is not sure of two of them.
+@BY_EACH_LAW_OF_DRAWS
+def test_windows_of_which_the_judge_is_unsure_have_neither_answers_nor_content(
+    planted_timeline, tmp_path, draw
+):
+    """AB judged 30 windows of a draw, by today's law or the earlier one, and is not sure of two of them.
 
-    The votes are those of the 28 others, in the order of the draw. The seconds of the two unsure windows
-    count as no content.
+    The answers are those of the 28 others, in the order of the draw. A rate is of what AB is sure of: the
+    seconds of the two unsure windows count as no content of it.
     """
-    judgements = judged_but_two(draw, planted_timeline, tmp_path)
+    judgements = thirty_judgements_of_which_two_are_unsure(draw, planted_timeline, tmp_path)
 
     windows = judged_film(planted_timeline, judgements).together()
 
@@ -1008,8 +1044,14 @@ def test_rows_without_a_label_are_of_no_second_annotator(planted_timeline, sixty
     assert rate.model == "vlm"
 
 
-def test_labels_are_called_alike_by_a_rate_and_by_a_comparison(planted_timeline, sixty_by_ab, machine_labels):
-    """The labels name no annotator."""
+def test_a_comparison_of_films_calls_labels_without_an_annotator_as_a_rate_does(
+    planted_timeline, sixty_by_ab, machine_labels
+):
+    """Labels take the model's place, and name nobody who gave them.
+
+    Both say in `model` whose answers correct the share: without an annotator's name these are "labels".
+    """
     by_nobody = machine_labels.with_clips(replace(clip, annotator="") for clip in machine_labels)
     rate, _notices = correct_rate(planted_timeline, sixty_by_ab, labels=by_nobody)
-    assert compare_films([planted_timeline], sixty_by_ab, labels=by_nobody).model == rate.model
+    comparison = compare_films([planted_timeline], sixty_by_ab, labels=by_nobody)
+    assert comparison.model == rate.model == "labels"

@@ -462,25 +462,29 @@ def estimates_worth(worth, *, n, n_windows):
 
 
 @pytest.mark.parametrize(
-    ("judged", "sure", "expected_numbers"),
+    ("judged", "sure", "written_numbers"),
     [
-        (0, 0, []),
-        (1, 1, [1]),
-        (1, 0, [1]),
-        (2, 2, [2]),
-        (2, 1, [2, 1]),
-        (2, 0, [2, 0]),
-        (3, 3, [3]),
-        (21, 20, [21, 20]),
+        pytest.param(0, 0, [], id="none, said in a word"),
+        pytest.param(1, 1, [1], id="one, surely"),
+        pytest.param(1, 0, [1], id="one, not surely, said in words"),
+        pytest.param(2, 2, [2], id="two, all surely"),
+        pytest.param(2, 1, [2, 1], id="two, one of them surely"),
+        pytest.param(2, 0, [2, 0], id="two, none of them surely"),
+        pytest.param(3, 3, [3], id="three, all surely"),
+        pytest.param(21, 20, [21, 20], id="many, all but one surely"),
     ],
 )
 def test_a_film_without_a_share_says_how_many_windows_were_judged_and_of_how_many_surely(
-    judged, sure, expected_numbers
+    judged, sure, written_numbers
 ):
-    """Of any number of windows it says so, also of none, one and two."""
+    """As in "21 windows judged blindly, 20 of them surely".
+
+    The second number is left out where the judges were sure of all. Texts on no window and on one have words
+    in place of numbers.
+    """
     text = str(counted_windows(WindowCounts(judged, sure, left=9, least=10)))
 
-    assert [int(number) for number in re.findall("[0-9]+", text)] == expected_numbers
+    assert [int(number) for number in re.findall("[0-9]+", text)] == written_numbers
 
 
 def three_of_five_windows_judged(*, n_positive, sampling):
@@ -491,29 +495,37 @@ def three_of_five_windows_judged(*, n_positive, sampling):
 
 
 @pytest.mark.parametrize("sampling", [SUCCESSIVE, SEQUENTIAL_POISSON])
-@pytest.mark.parametrize(("n_positive", "are_all_alike"), [(0, True), (1, False), (2, False), (3, True)])
-def test_an_interval_of_windows_judged_all_alike_is_exact_unless_they_were_drawn_as_poisson(
-    sampling, n_positive, are_all_alike
-):
-    """AB judged three of five windows, which were drawn one after the other (successive) or as Poisson.
+@pytest.mark.parametrize("n_positive", [0, 1, 2, 3])
+def test_the_interval_is_exact_if_windows_of_a_successive_draw_were_judged_all_alike(sampling, n_positive):
+    """AB judged three of five windows, drawn one after the other (successive) or by sequential Poisson.
 
-    Without a model, the interval of AB's share is exact only of a successive draw of which all windows are
-    positive or all negative. Else it is Wilson's, and with a model that of the difference to it.
+    The interval, without a model, is exact if the draw is successive and AB called all three positive or all
+    three negative. Else it is Wilson's.
     """
     windows = three_of_five_windows_judged(n_positive=n_positive, sampling=sampling)
-    positive_shares = votes(windows.by_cell).positive_shares
 
-    method_without_model = _method(windows, positive_shares, uses_model=False)
-    method_with_model = _method(windows, positive_shares, uses_model=True)
+    method = _method(windows, votes(windows.by_cell).positive_shares, uses_model=False)
 
-    is_exact = are_all_alike and sampling == SUCCESSIVE
-    assert method_without_model == ("exact" if is_exact else "wilson")
-    assert method_with_model == "difference"
+    are_judged_alike = n_positive in {0, 3}
+    is_exact = are_judged_alike and sampling == SUCCESSIVE
+    assert method == ("exact" if is_exact else "wilson")
+
+
+@pytest.mark.parametrize("sampling", [SUCCESSIVE, SEQUENTIAL_POISSON])
+@pytest.mark.parametrize("n_positive", [0, 1, 2, 3])
+def test_the_interval_is_of_the_difference_from_the_model_wherever_a_model_is_used(sampling, n_positive):
+    """AB judged three of five windows, alike or not, of a draw of either kind."""
+    windows = three_of_five_windows_judged(n_positive=n_positive, sampling=sampling)
+    assert _method(windows, votes(windows.by_cell).positive_shares, uses_model=True) == "difference"
 
 
 @pytest.mark.parametrize(("n_positive", "n_unsure"), [(0, 0), (5, 0), (2, 0), (0, 1), (4, 1)])
-def test_a_share_of_all_windows_is_a_count_whatever_the_answers(n_positive, n_unsure):
-    """All five windows are judged; a share leaves out those of which the judge is not sure."""
+def test_a_share_is_counted_and_not_estimated_if_all_windows_of_the_film_were_judged(n_positive, n_unsure):
+    """AB judged all five windows: `n_positive` positive, `n_unsure` unsure, and the rest negative.
+
+    No window is left to estimate, so that the method is "census", even with a model, and whatever AB
+    answered. Windows of which AB was not sure are left out of the share.
+    """
     n_sure = 5 - n_unsure
     answers = {cell: {"AB": cell < n_positive} for cell in range(n_sure)}
     unsure = tuple(range(n_sure, 5))
@@ -581,27 +593,37 @@ def test_two_judges_are_compared_on_the_windows_of_which_both_were_sure(n_common
     assert (pair.high is not None) == has_kappa
 
 
-def test_only_windows_called_alike_count_as_such_and_a_kappa_may_be_undefined():
-    """AB calls windows positive in turns, CD none of eleven, and EF none either.
-
-    AB and CD agree on five, and kappa is 0. CD and EF agree on all, where chance would let them, too: nothing
-    is known of how far they agree.
-    """
+def film_of_eleven_windows_all_negative_by_cd_and_ef():
+    """Plant a film of eleven windows: AB calls six positive (the first, the third, ...), CD and EF none."""
     film = film_judged(AB=SURE * 11, CD=SURE * 11, EF=SURE * 11)
-    never = dict.fromkeys(range(1, 12), False)
-    film = replace(film, answers={**film.answers, "CD": never, "EF": never})
+    all_negative = dict.fromkeys(range(1, 12), False)
+    return replace(film, answers={**film.answers, "CD": all_negative, "EF": all_negative})
 
-    of_ab_and_cd, of_ab_and_ef, of_cd_and_ef = agreement_of_judges([film]).agreement
+
+def test_a_judge_who_calls_all_windows_negative_agrees_with_another_by_chance_alone():
+    """AB calls six of eleven windows positive, and CD and EF none: each agrees with AB on five."""
+    of_ab_and_cd, of_ab_and_ef, _of_cd_and_ef = agreement_of_judges(
+        [film_of_eleven_windows_all_negative_by_cd_and_ef()]
+    ).agreement
 
     for pair in (of_ab_and_cd, of_ab_and_ef):
         assert (pair.n, pair.alike) == (11, 5)
         assert pair.kappa == pytest.approx(0)
+
+
+def test_two_judges_who_call_all_windows_negative_have_no_kappa():
+    """CD and EF agree on all of eleven windows, but so they would by chance: kappa would be 0 / 0."""
+    *_, of_cd_and_ef = agreement_of_judges([film_of_eleven_windows_all_negative_by_cd_and_ef()]).agreement
+
     assert (of_cd_and_ef.n, of_cd_and_ef.alike) == (11, 11)
     assert (of_cd_and_ef.kappa, of_cd_and_ef.low, of_cd_and_ef.high) == (None, None, None)
 
 
 def test_judgements_without_a_name_are_in_no_pair():
-    """They may be of several people: agreement with them is that of nobody."""
+    """AB, CD and somebody without a name judged twelve windows each: only AB and CD are compared.
+
+    Judgements without a name may be of several people, and agreement with them would be that of nobody.
+    """
     film = film_judged(_=SURE * 12, AB=SURE * 12, CD=SURE * 12)
     assert [pair.annotators for pair in agreement_of_judges([film]).agreement] == [["AB", "CD"]]
 
@@ -640,28 +662,37 @@ def test_a_hundred_pairs_are_compared_and_of_more_a_hundred_that_are_drawn():
     assert re.findall("[0-9]+", str(note)) == ["100", "101"]
 
 
-@pytest.mark.parametrize("n_shared", [9, 10])
-def test_alpha_is_of_three_judges_who_share_ten_windows(n_shared):
-    """AB and CD were sure of all shared windows, and EF of the first alone.
+def film_with_windows_shared_by_three(*, n_shared):
+    """Plant a film of which AB and CD judged `n_shared` windows surely, and EF the first of them.
 
-    Two windows more were judged by two, of whom one or nobody was sure. AB and GH judged one each alone.
+    Four more windows follow: two that AB and CD judged, of which one or none of them was sure, and two that
+    one person judged, GH surely and AB not.
     """
-    film = film_judged(
+    return film_judged(
         AB=SURE * n_shared + SURE + NOT_SURE + NOT_JUDGED + NOT_SURE,
-        CD=SURE * n_shared + NOT_SURE * 2 + NOT_JUDGED,
+        CD=SURE * n_shared + NOT_SURE + NOT_SURE,
         EF=SURE,
         GH=NOT_JUDGED * (n_shared + 2) + SURE,
     )
 
-    alpha = alpha_of_judges([film])
 
-    if n_shared < 10:
-        assert alpha is None
-        return
+def test_alpha_is_over_the_windows_that_two_judges_or_more_were_sure_of():
+    """AB and CD were sure of ten windows and agree on them; so did EF, who judged only the first.
+
+    The two other windows that two people judged, but not both surely, are counted as unsure. GH, who judged
+    one window that nobody else was sure of, is not among the judges of alpha.
+    """
+    alpha = alpha_of_judges([film_with_windows_shared_by_three(n_shared=10)])
+
     assert alpha.annotators == ["AB", "CD", "EF"]
     assert alpha.n_windows == 10
     assert alpha.value == 1.0
     assert alpha.n_unsure == 2
+
+
+def test_three_judges_who_share_nine_windows_have_no_alpha():
+    """Ten windows that two judges or more were sure of are needed."""
+    assert alpha_of_judges([film_with_windows_shared_by_three(n_shared=9)]) is None
 
 
 def test_two_judges_have_no_alpha():
@@ -726,30 +757,30 @@ def test_a_film_is_known_by_its_panels_rate_else_by_that_of_most_windows(rates, 
 
 
 @pytest.mark.parametrize(
-    ("ends_of_judges", "value", "expected"),
+    ("of_ab", "of_cd", "share", "expected"),
     [
-        ([(0.2, 0.6), (0.4, 0.8)], 0.5, (0.3, 0.7)),
-        ([(0.0, 0.6), (0.0, 0.8)], 0.5, (0.1, 0.7)),
-        ([(0.4, 1.0), (0.4, 1.0)], 0.5, (0.4, 0.9)),
-        ([(0.2, 0.6), (0.4, 0.8)], 0.8, (0.3, 0.8)),
-        ([(0.2, 0.6), (0.4, 0.8)], 0.2, (0.2, 0.7)),
+        pytest.param((0.2, 0.6), (0.4, 0.8), 0.5, (0.3, 0.7), id="both means, .3 and .7, are within"),
+        pytest.param((0.0, 0.6), (0.0, 0.8), 0.5, (0.1, 0.7), id="mean 0 would widen it below"),
+        pytest.param((0.4, 1.0), (0.4, 1.0), 0.5, (0.4, 0.9), id="mean 1 would widen it above"),
+        pytest.param((0.2, 0.6), (0.4, 0.8), 0.8, (0.3, 0.8), id="mean .7 is below the share .8"),
+        pytest.param((0.2, 0.6), (0.4, 0.8), 0.2, (0.2, 0.7), id="mean .3 is above the share .2"),
     ],
-    ids=["cut at both ends", "above alone", "below alone", "up to its value", "from its value on"],
 )
 def test_a_panels_interval_is_cut_at_the_mean_ends_of_its_judges_but_holds_its_share(
-    ends_of_judges, value, expected
+    of_ab, of_cd, share, expected
 ):
-    """The panel's interval is .1 to .9. It becomes no wider, and its own share stays within."""
-    panel = rate_of("AB", "CD", low=0.1, value=value, high=0.9)
-    rates = [
-        rate_of(judge, low=low, high=high)
-        for judge, (low, high) in zip(("AB", "CD"), ends_of_judges, strict=True)
-    ]
+    """The panel's interval is .1 to .9, and is cut to the means of AB's and CD's lower and upper ends.
+
+    It becomes no wider than it was, and the panel's own share stays within.
+    """
+    panel = rate_of("AB", "CD", low=0.1, value=share, high=0.9)
+    (low_of_ab, high_of_ab), (low_of_cd, high_of_cd) = of_ab, of_cd
+    rates = [rate_of("AB", low=low_of_ab, high=high_of_ab), rate_of("CD", low=low_of_cd, high=high_of_cd)]
 
     cut = _cut_at_mean_of_judges(panel, rates)
 
     assert (cut.low, cut.high) == pytest.approx(expected)
-    assert cut.value == value
+    assert cut.value == share
 
 
 class EstimatorOf0To1:
@@ -766,32 +797,28 @@ def windows_with_unsure(unsure):
 
 
 @pytest.mark.parametrize(
-    ("unsure_of_ab", "unsure_of_cd", "unsure_of_panel", "has_cd_a_rate", "is_cut"),
+    ("unsure_of_ab", "unsure_of_cd", "unsure_of_panel", "is_cut"),
     [
-        ((), (), (), True, True),
-        ((3, 4), (4, 3), (3, 4), True, True),
-        ((3,), (), (3,), True, False),
-        ((), (3,), (3,), True, False),
-        ((3,), (3,), (), True, False),
-        ((), (), (), False, False),
+        pytest.param((), (), (), True, id="all are sure of all windows"),
+        pytest.param((3, 4), (4, 3), (3, 4), True, id="all are unsure of windows 3 and 4"),
+        pytest.param((3,), (), (3,), False, id="AB alone is unsure of window 3, and so is the panel"),
+        pytest.param((), (3,), (3,), False, id="CD alone is unsure of window 3, and so is the panel"),
+        pytest.param((3,), (3,), (), False, id="the judges are unsure of window 3, and the panel is not"),
     ],
-    ids=["all sure", "not sure of the same", "AB alone", "CD alone", "other windows", "CD has no rate"],
 )
-def test_a_panels_interval_is_cut_only_by_rates_of_all_its_judges_of_the_same_time(
-    unsure_of_ab, unsure_of_cd, unsure_of_panel, has_cd_a_rate, is_cut
+def test_a_panels_interval_is_cut_only_if_its_judges_rates_leave_out_the_same_windows_as_its_own(
+    unsure_of_ab, unsure_of_cd, unsure_of_panel, is_cut
 ):
-    """The rates of AB and CD are .2 to .8, and that of their panel 0 to 1: it is cut to .2 to .8.
+    """The intervals of AB and CD are .2 to .8, and that of their panel 0 to 1: it is cut to .2 to .8.
 
-    A rate leaves out the windows, here 3 and 4, of which its judges were not sure. Only if both judges have a
-    rate, and all rates leave out the same windows, are they of the same time; else the panel's is not cut.
+    A rate leaves out the windows of which its judges were not sure. If not all three leave out the same ones,
+    they are rates of different time, and the panel's interval stays 0 to 1.
     """
-    windows_of_judges = {"AB": windows_with_unsure(unsure_of_ab), "CD": windows_with_unsure(unsure_of_cd)}
-    rates_of_judges = [rate_of("AB", low=0.2, high=0.8)]
-    if has_cd_a_rate:
-        rates_of_judges.append(rate_of("CD", low=0.2, high=0.8))
-
     rate_of_panel = _rate_of_panel(
-        EstimatorOf0To1(), windows_with_unsure(unsure_of_panel), windows_of_judges, rates_of_judges
+        EstimatorOf0To1(),
+        windows_with_unsure(unsure_of_panel),
+        windows_of={"AB": windows_with_unsure(unsure_of_ab), "CD": windows_with_unsure(unsure_of_cd)},
+        rates=[rate_of("AB", low=0.2, high=0.8), rate_of("CD", low=0.2, high=0.8)],
     )
 
     assert rate_of_panel.annotators == ["AB", "CD"]
@@ -799,37 +826,65 @@ def test_a_panels_interval_is_cut_only_by_rates_of_all_its_judges_of_the_same_ti
     assert rate_of_panel.high == (0.8 if is_cut else 1.0)
 
 
-def test_a_judges_rate_has_the_agreement_with_each_other_and_a_panels_that_within_it():
-    """AB, CD and EF were compared; the panel is of AB and CD."""
-    pairs = agreement_of_judges([film_judged(AB=SURE * 3, CD=SURE * 3, EF=SURE * 3)])
+def test_a_panels_interval_is_not_cut_if_one_of_its_judges_has_no_rate():
+    """AB and CD were sure of all windows. AB's interval is .2 to .8, CD has none, the panel's is 0 to 1."""
+    all_sure = windows_with_unsure(())
 
-    def compared(rate):
-        return [pair.annotators for pair in _with_agreement(rate, pairs).agreement]
+    rate_of_panel = _rate_of_panel(
+        EstimatorOf0To1(),
+        all_sure,
+        windows_of={"AB": all_sure, "CD": all_sure},
+        rates=[rate_of("AB", low=0.2, high=0.8)],
+    )
 
-    assert compared(rate_of("AB")) == [["AB", "CD"], ["AB", "EF"]]
-    assert compared(rate_of("CD")) == [["AB", "CD"], ["CD", "EF"]]
-    assert compared(rate_of("GH")) == []
-    assert compared(rate_of("AB", "CD")) == [["AB", "CD"]]
-    assert len(compared(rate_of("AB", "CD", "EF"))) == 3
+    assert rate_of_panel.annotators == ["AB", "CD"]
+    assert (rate_of_panel.low, rate_of_panel.high) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(
-    ("worth", "n", "n_windows", "expected"),
+    ("judges_of_rate", "expected_pairs"),
     [
-        (10.4, 10, 40, None),
-        (10.6, 10, 40, 10.6),
-        (11, 10, 40, 11),
-        (10, 10, 40, None),
-        (9, 10, 40, None),
-        (39, 10, 40, 39),
-        (39.99, 39, 40, 39.99),
+        pytest.param(["AB"], [["AB", "CD"], ["AB", "EF"]], id="the pairs that AB is one of"),
+        pytest.param(["CD"], [["AB", "CD"], ["CD", "EF"]], id="the pairs that CD is one of"),
+        pytest.param(["GH"], [], id="GH was compared with nobody"),
+        pytest.param(["AB", "CD"], [["AB", "CD"]], id="the pair within a panel of two"),
+        pytest.param(
+            ["AB", "CD", "EF"], [["AB", "CD"], ["AB", "EF"], ["CD", "EF"]], id="all pairs of a panel of three"
+        ),
     ],
 )
-def test_a_model_that_saves_no_whole_judgement_is_not_said_to_save_any(worth, n, n_windows, expected):
-    """With the model, n judgements of so many windows are worth `worth` without it."""
-    estimates = estimates_worth(worth, n=n, n_windows=n_windows)
-    n_needed = _n_needed_without_model(estimates, n, n_windows)
-    assert n_needed == (None if expected is None else pytest.approx(expected))
+def test_a_rate_of_one_judge_has_all_their_agreements_and_a_panels_rate_those_among_its_judges(
+    judges_of_rate, expected_pairs
+):
+    """AB, CD and EF judged three windows each, so that each of them was compared with the two others."""
+    pairs = agreement_of_judges([film_judged(AB=SURE * 3, CD=SURE * 3, EF=SURE * 3)])
+
+    rate = _with_agreement(rate_of(*judges_of_rate), pairs)
+
+    assert [pair.annotators for pair in rate.agreement] == expected_pairs
+
+
+@pytest.mark.parametrize(
+    ("n_judged", "worth", "is_said"),
+    [
+        pytest.param(10, 9, False, id="10 judgements are worth fewer"),
+        pytest.param(10, 10, False, id="10 are worth 10"),
+        pytest.param(10, 10.4, False, id="10 are worth 10.4, which is written 10"),
+        pytest.param(10, 10.6, True, id="10 are worth 10.6, which is written 11"),
+        pytest.param(10, 11, True, id="10 are worth 11"),
+        pytest.param(10, 39, True, id="10 are worth 39"),
+        pytest.param(39, 39.99, True, id="39 of 40 windows are worth nearly all 40"),
+    ],
+)
+def test_a_model_that_saves_no_whole_judgement_is_not_said_to_save_any(n_judged, worth, is_said):
+    """Some of a film's 40 windows were judged, and corrected by a model.
+
+    `worth` is how many judgements without the model would give as narrow an interval. It is said only if,
+    rounded, it is more than were judged; else there is no number (None).
+    """
+    estimates = estimates_worth(worth, n=n_judged, n_windows=40)
+    n_needed = _n_needed_without_model(estimates, n=n_judged, n_windows=40)
+    assert n_needed == (pytest.approx(worth) if is_said else None)
 
 
 def test_the_worth_of_a_model_is_rounded_once():
@@ -954,16 +1009,28 @@ def numbers_of_refusal(*counts, notices=()):
 
 @pytest.mark.parametrize(
     ("judged", "left", "n_advised"),
-    [(0, 60, 30), (20, 40, 30), (21, 39, 31), (25, 35, 35), (5, 10, 15), (0, 10, 10)],
-    ids=["none yet", "as many as are advised", "one more", "ten more than judged", "a short film", "of ten"],
+    [
+        pytest.param(0, 60, 30, id="thirty, of 60"),
+        pytest.param(20, 40, 30, id="thirty, which are ten more than 20"),
+        pytest.param(21, 39, 31, id="ten more than 21"),
+        pytest.param(25, 35, 35, id="ten more than 25"),
+        pytest.param(5, 10, 15, id="all 15 of a short film"),
+        pytest.param(0, 10, 10, id="all ten of a shorter one"),
+    ],
 )
-def test_a_film_without_a_share_advises_thirty_windows_or_ten_more_up_to_all(judged, left, n_advised):
-    """A judge of so many windows was sure of none. Who follows the advice should not be refused again."""
+def test_who_judged_too_few_windows_for_a_share_is_advised_to_judge_thirty_or_ten_more(
+    judged, left, n_advised
+):
+    """A judge was sure of none of `judged` windows, `left` others are left, and a share needs ten sure ones.
+
+    The refusal ends with how many to judge in all: thirty, or ten more than before if that is more, as who
+    follows the advice should not be refused again; and no more than the film has.
+    """
     counts = WindowCounts(judged=judged, sure=0, left=left, least=10)
 
-    message, numbers = numbers_of_refusal(counts)
+    message, numbers_in_message = numbers_of_refusal(counts)
 
-    assert numbers[-1] == n_advised
+    assert numbers_in_message[-1] == n_advised
     assert "--blind" in message
 
 
@@ -992,6 +1059,6 @@ def test_nobody_is_sent_to_judge_windows_that_a_film_does_not_have():
     assert "--blind" not in message
 
 
-def test_a_folder_without_judgements_has_no_rates(tmp_path):
-    """Its page is made without them."""
+def test_a_folder_without_a_file_of_rates_has_no_rates(tmp_path):
+    """Nobody judged the film: there is no file of rates, which is no error."""
     assert read_rates(tmp_path) == []

@@ -252,10 +252,12 @@ def test_a_share_leaves_out_unsure_windows_and_their_seconds(levels):
     assert (as_json["time"]["part"] == "sure") == some_are_unsure
 
 
-def assert_says_what_time_it_is_of(text, levels, words):
+def assert_names_content_or_unsure_seconds_and_if_many_sure_ones(text, levels, words):
     """Check that a text on AB's share says of which time it is.
 
-    That is all content, or all but some windows; where over a fifth is left out, so many seconds.
+    - If AB was sure of all windows: that it is of the film's content.
+    - If not: how many seconds are left out, as AB was not sure of them.
+    - If these are over a fifth of the content: also how many seconds the share is of.
     """
     unsure_s = seconds_by_level(levels)[NOT_SURE]
     sure_duration, unsure_duration = words.durations(float(FILM_CONTENT_S) - unsure_s, unsure_s)
@@ -272,17 +274,18 @@ def assert_says_what_time_it_is_of(text, levels, words):
 
 @given(levels_of_a_judge(), st.sampled_from(LANGUAGES))
 def test_the_sentence_on_a_share_says_what_time_it_is_of(levels, language):
-    """AB judges windows of a film, and may not be sure of some (NS).
+    """AB judges windows of a film, and may not be sure of some (NS). AB's share is without these.
 
-    The share, and the sentence says so, is of all content of the film, or of all but the windows that AB was
-    not sure of. Where these are over a fifth, the sentence gives the seconds that are left.
+    If AB was sure of all, the sentence says that it is of the film's content. Else it says how many seconds
+    are left out, as AB was not sure of them; and where these are over a fifth of the content, it also gives
+    the seconds that the share is of.
     """
     words = Words(language)
-    (share,) = shares_in(rates_by(AB=levels))
+    (share_of_ab,) = shares_in(rates_by(AB=levels))
 
-    sentence = phrases.sentence(share, words)
+    sentence = phrases.sentence(share_of_ab, words)
 
-    assert_says_what_time_it_is_of(sentence, levels, words)
+    assert_names_content_or_unsure_seconds_and_if_many_sure_ones(sentence, levels, words)
 
 
 @pytest.mark.parametrize("n_unsure", [0, 1, 4], ids=["all sure", "one unsure", "over a fifth unsure"])
@@ -295,7 +298,7 @@ def test_the_figure_of_a_share_says_what_time_it_is_of(n_unsure):
 
     figure = texts_of_figure(rates_by(AB=levels))
 
-    assert_says_what_time_it_is_of(figure, levels, Words("en"))
+    assert_names_content_or_unsure_seconds_and_if_many_sure_ones(figure, levels, Words("en"))
 
 
 @pytest.mark.parametrize(
@@ -388,9 +391,10 @@ def test_judges_who_were_never_sure_of_ten_windows_have_no_rates():
 def test_shares_and_kappas_count_the_windows_that_all_their_judges_were_sure_of(levels_by_judge):
     """Two or three judges call windows positive or negative, or are not sure of them.
 
-    Numbers of AB and CD, a share of the film or kappa (how far they agree), are of the windows that both
-    judged surely. The others that both judged are counted apart; if there are any, the number is of the sure
-    time, and not of all content of the film.
+    A share is by one judge or more, and a kappa (how far they agree) by two. Each counts the windows that all
+    of its judges judged surely (`n`); windows that all of them judged, but not all surely, are counted apart
+    (`n_unsure`). If there are any, the claim has this as a condition and is of the part "sure" of the film's
+    time, and not of all its content.
     """
     rates = rates_of_some(levels_by_judge)
     kappas = claims_of_kind(rates, claim_kinds.PairKappa)
@@ -403,7 +407,11 @@ def test_shares_and_kappas_count_the_windows_that_all_their_judges_were_sure_of(
         assert share_or_kappa.has(claim_kinds.NOT_SURE) == some_are_unsure
         assert (share_or_kappa.time.part == "sure") == some_are_unsure
 
-    for kappa in kappas:
+
+@given(some_judges())
+def test_the_sentence_on_a_kappa_counts_the_windows_that_its_judges_were_not_sure_of(levels_by_judge):
+    """Two or three judges judge windows; of some that two of them judged, one or both were not sure."""
+    for kappa in claims_of_kind(rates_of_some(levels_by_judge), claim_kinds.PairKappa):
         if kappa.n_unsure > 0:
             sentence = phrases.sentence(kappa, Words("en"))
             assert str(kappa.n_unsure) in integers_in(sentence)
@@ -471,15 +479,17 @@ def test_a_share_of_little_sure_time_is_not_of_the_film():
     assert "of the film" not in sentence
 
 
-def test_a_share_with_unjudged_windows_is_of_the_time_left():
-    """AB was sure of 12 windows, and judged all but one.
+def test_the_time_of_a_share_is_called_left_without_unsure_windows_if_a_window_is_not_judged():
+    """AB was sure of 12 windows, not sure of nearly all others, and has not judged the last.
 
-    AB may be sure of this one or not: the time cannot be called that of which AB was sure.
+    AB's share is an estimate for all windows but those that AB was not sure of. The last one is among them,
+    although AB may turn out to be unsure of it: so the sentence does not say "that AB was sure of", but "that
+    are left without" the unsure windows.
     """
     n_judged = N_WINDOWS - 1
     by_ab = [POSITIVE] * 12 + [NOT_SURE] * (n_judged - 12)
-    (claim,) = shares_in(rates_by(AB=by_ab))
-    assert "that are left without" in phrases.sentence(claim, Words("en"))
+    (share_of_ab,) = shares_in(rates_by(AB=by_ab))
+    assert "that are left without" in phrases.sentence(share_of_ab, Words("en"))
 
 
 @pytest.mark.parametrize(("n_sure", "are_enough"), [(1, False), (9, False), (10, True)])
@@ -521,11 +531,17 @@ NO_SHARE_OF_CD = claim_kinds.NoJudgedShare(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_share_needs_ten_sure_windows_or_all_of_a_short_film(language):
-    """CD judged one window. Of 30 windows ten judged surely are needed, or all; of two both are."""
+def test_the_sentence_on_a_missing_share_says_that_ten_sure_windows_are_needed_or_all_of_a_short_film(
+    language,
+):
+    """CD judged one window surely, too few for a share.
+
+    Of a film of 30 windows, 29 of which are left, ten judged surely are needed, or all. Of a film of two
+    windows, one of which is left, both are needed.
+    """
     words = Words(language)
-    of_30_windows = NO_SHARE_OF_CD
-    of_two_windows = replace(NO_SHARE_OF_CD, left=1, least=2)
+    of_30_windows = replace(NO_SHARE_OF_CD, judged=1, left=29, least=10)
+    of_two_windows = replace(NO_SHARE_OF_CD, judged=1, left=1, least=2)
 
     assert words.say("windows_needed", least=10, all=30) in phrases.sentence(of_30_windows, words)
     assert words.say("windows_needed_all_1", all=2) in phrases.sentence(of_two_windows, words)
@@ -606,16 +622,17 @@ def test_the_terminal_says_that_a_joint_share_is_of_common_windows(tmp_path, cap
     """AB judges 14 windows, 7 of them positive, and CD the first ten of them.
 
     The share of both is of these ten, and need not be the mean of the two shares of their own: the terminal
-    says why.
+    says why. Beside AB's own share it says that it rests on 7 positive windows of 14.
     """
     FILM.write(tmp_path / "f1")
     judgements = judgements_by(AB=[POSITIVE, NEGATIVE] * 7, CD=[NEGATIVE, POSITIVE] * 5)
     judgements = replace(judgements, codebook=builtin_codebook("obygaze12"))
     write_manifest(judgements, tmp_path / "judgements.csv")
 
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as ended:  # as every command ends
         main(["film", "rate", str(tmp_path / "f1"), str(tmp_path / "judgements.csv")])
 
+    assert not ended.value.code
     printed = capsys.readouterr().out
     why_the_joint_share_differs = Words("en")["own_shares"]
     assert why_the_joint_share_differs in printed
@@ -721,13 +738,13 @@ def text_on_doubt_of_some(doubt, pairs, words):
     ],
 )
 @given(calls_of_three(), st.sampled_from(LANGUAGES))
-def test_a_panels_share_has_a_doubt_that_all_pairs_have_and_names_those_of_some(
+def test_the_sentence_on_a_panels_share_names_the_pairs_of_judges_in_doubt_unless_all_are(
     doubt_of_all, doubt_of_some, calls, language
 ):
-    """Three judges are three pairs, of each of which the agreement may be in doubt.
+    """A panel of three judges has three pairs. Of each pair the agreement may be in doubt in one way.
 
-    If it is of all three, the sentence on the panel's share says so of the panel. If it is of one or two, the
-    sentence names these.
+    If all three pairs are, the claim on the panel's share has `doubt_of_all` as a condition, and its sentence
+    says so of the panel. If one or two are, it has `doubt_of_some`, and the sentence names them.
     """
     words = Words(language)
     rates = rates_of_calls(calls)
@@ -741,7 +758,8 @@ def test_a_panels_share_has_a_doubt_that_all_pairs_have_and_names_those_of_some(
     are_some_in_doubt = len(pairs_in_doubt) in (1, 2)
     assert share_of_panel.has(doubt_of_all) == are_all_in_doubt
     assert share_of_panel.has(doubt_of_some) == are_some_in_doubt
-    assert (text_on_doubt_of_all(doubt_of_all, words) in sentence) == are_all_in_doubt
+    says_so_of_the_panel = text_on_doubt_of_all(doubt_of_all, words) in sentence
+    assert says_so_of_the_panel == are_all_in_doubt
     if are_some_in_doubt:
         assert text_on_doubt_of_some(doubt_of_some, pairs_in_doubt, words) in sentence
 
@@ -820,21 +838,24 @@ def test_shares_beside_each_other_say_that_all_are_of_the_film(language, of_film
 
 
 @pytest.mark.parametrize(
-    ("language", "of_sure_windows", "of"),
+    ("language", "without_unsure_windows", "of"),
     [
         ("en", "of the film without black, credits and windows ", "of"),
         ("fr", "du film sans noir, ni générique, ni fenêtres ", "de"),
     ],
     ids=LANGUAGES,
 )
-def test_a_share_without_unsure_windows_says_how_much_time_it_is_of(language, of_sure_windows, of):
-    """AB is sure of ten of 14 windows, and not of four. CD and EF are sure of all 14, and GH judged too few.
+def test_the_figure_of_judged_shares_says_how_much_time_a_share_without_unsure_windows_is_of(
+    language, without_unsure_windows, of
+):
+    """AB is sure of ten of 14 windows. CD and EF are sure of all 14. GH judged three, too few for a share.
 
-    So AB's share is of less time than theirs, and this time is written beside it, as in "AB 50% of 10 min".
+    The figure lists the shares of AB, CD and EF. AB's is of less time than the others', and this time is
+    written beside it, as in "AB 50% of 10 min".
     """
     words = Words(language)
-    sure_of_ten_windows = [*SEVEN_OF_14_POSITIVE[:10], *[NOT_SURE] * 4]
-    rates_of_four = rates_beside_three_others(by_ab=sure_of_ten_windows)
+    first_ten_surely = [POSITIVE, NEGATIVE] * 5 + [NOT_SURE] * 4
+    rates_of_four = rates_beside_three_others(by_ab=first_ten_surely)
     share_of_ab, share_of_cd, _share_of_ef = shares_in(rates_of_four)
 
     figure = texts_of_figure(rates_of_four, language)
@@ -843,7 +864,7 @@ def test_a_share_without_unsure_windows_says_how_much_time_it_is_of(language, of
     by_ab = f"AB {words.share(share_of_ab.number)} {of} {sure_time_of_ab}"
     by_cd = f"CD {words.share(share_of_cd.number)}"
     assert f"{by_ab} · {by_cd} · EF" in figure
-    assert of_sure_windows in figure
+    assert without_unsure_windows in figure
 
 
 JUDGES = ["AB", "CD", "EF", "GH", "IJ", "KL"]
@@ -1135,19 +1156,23 @@ def test_the_share_of_each_film_says_that_a_judge_is_left_out(
     assert not_of_both not in figure_of_ab_alone
 
 
-def test_report_and_page_say_that_a_judge_is_left_out(compared_by_year, compared_with_cd_left_out):
-    """CD was sure of eight windows of each film, too few: the shares are AB's alone.
+def test_report_and_page_on_compared_films_say_that_a_judge_is_left_out(compared_with_cd_left_out):
+    """AB and CD judged ten films. CD was sure of eight windows of each, too few: the shares are AB's alone.
 
-    The note on judges who are left out is called `note_judges`.
+    A note, `note_judges`, says why judges are left out, and the report's table calls them "AB (without CD)".
     """
     report = comparison_report(compared_with_cd_left_out)
     page = comparison_page(compared_with_cd_left_out)
-    report_of_ab_alone = comparison_report(compared_by_year)
 
     assert "note_judges" in text_keys_of(report.notes)
-    assert "AB (without CD)" in plain(report)
+    text_of_report = plain(report)
+    assert "AB (without CD)" in text_of_report
     assert html.escape(texts("en")["note_judges"]) in page
-    assert "note_judges" not in text_keys_of(report_of_ab_alone.notes)
+
+
+def test_a_report_on_films_that_one_person_judged_has_no_note_on_judges_left_out(compared_by_year):
+    """AB alone judged the ten films."""
+    assert "note_judges" not in text_keys_of(comparison_report(compared_by_year).notes)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -1189,19 +1214,30 @@ def test_the_worth_of_a_groups_share_is_more_windows_than_were_judged(comparison
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_sentence_and_page_on_a_group_say_that_windows_are_left_out(comparison_of_ten_films, language):
-    """Of 14 windows a film AB was sure of 13. Only a trend's figure has blocks of years to explain."""
+    """AB judged 14 windows of each of ten films, and was not sure of the fifth.
+
+    The sentence on the films as one group says that unsure windows are left out, and the page that AB judged
+    14 windows of a film, 13 of them surely.
+    """
     words = Words(language)
     page = comparison_page(comparison_of_ten_films, language=language)
     assert words["unsure_left_out"] in phrases.groups_sentence(group_shares(comparison_of_ten_films), words)
     assert words.counted("windows_judged_surely", 14, sure=13, who="AB") in page
-    assert words["years_blocks"] not in page
 
 
-def test_one_films_share_among_others_names_its_time_where_judges_were_seldom_sure():
-    """The note on one film's share says of which time it is, if judges were not sure of much.
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_on_films_without_a_trend_does_not_explain_blocks_of_years(comparison_of_ten_films, language):
+    """Only the figure of a trend along years draws blocks of years. Here films are one group, without one."""
+    page = comparison_page(comparison_of_ten_films, language=language)
+    assert Words(language)["years_blocks"] not in page
 
-    AB and CD judged nine windows, and were both sure of three, which are 24 s; the other six are 50 s. If
-    they had been sure of 500 s, the share would be of nearly all of the film, and no time is named.
+
+def test_the_note_on_a_compared_films_share_names_its_time_only_if_judges_were_sure_of_little():
+    """Beside each of several films that are compared stands a note on its share.
+
+    AB and CD judged all nine windows of a film. They were both sure of three, which are 24 s; the other six
+    are 50 s, most of the film, so that the note names these times. If the three were 500 s, the share would
+    be of nearly all of the film, and no time is named.
     """
     words = Words("en")
     seldom_sure = replace(
@@ -1380,8 +1416,13 @@ def test_means_over_two_judges_say_how_far_these_agree(ten_films_and_judgements)
         assert words["mean_of_sure_judges"] in sentence_on_shares
 
 
-def test_means_of_one_judge_are_not_called_means_over_judges(comparison_of_ten_films):
-    """AB alone judged: there is no agreement with anybody either."""
+def test_a_group_of_films_that_one_person_judged_has_no_agreement_and_no_mean_of_judges(
+    comparison_of_ten_films,
+):
+    """AB alone judged the ten films: no claim is on the kappa of two judges.
+
+    Nor does the sentence call the group's share a mean of its judges, as it does if there are several.
+    """
     claims = group_claims(comparison_of_ten_films)
     assert not any(isinstance(claim, claim_kinds.PairKappa) for claim in claims)
     sentence = phrases.groups_sentence(claims, Words("en"))
@@ -1494,10 +1535,13 @@ def compared_with_labels(ten_films_and_judgements):
 @pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("fixture", ["compared_with_model", "compared_with_labels"])
-def test_dots_of_unjudged_films_are_the_models_or_of_the_labels(request, fixture, language):
-    """Of six films the share is AB's, and of four the model's alone, or that of labels by a machine, vlm.
+def test_the_figure_of_films_along_years_says_at_each_films_dot_whose_share_it_shows(
+    request, fixture, language
+):
+    """AB judged six of ten films, whose shares are AB's. The share of the four others is not by people.
 
-    Readers must not take these four for AB's: the text at each dot says whose share it is.
+    It is the model's alone, or that of labels by a machine, vlm. Readers must not take these four for AB's:
+    the text at each dot says whose share it is.
     """
     words = Words(language)
     compared = request.getfixturevalue(fixture)

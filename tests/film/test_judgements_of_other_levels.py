@@ -29,6 +29,9 @@ def test_judgements_that_a_model_of_two_levels_does_not_learn_are_counted():
 
 
 @pytest.mark.parametrize("target", [HN_VS_S, LOOK], ids=["HN vs S", "the concept Look"])
-def test_nothing_is_said_where_all_judgements_are_learnt_from(target):
-    """Windows are judged HN and S. A model of HN vs S learns from both, one of a concept from any level."""
+def test_no_note_is_on_judgements_of_levels_that_a_model_does_not_learn_from_if_it_learns_from_all(target):
+    """Two windows are judged HN and S. A model of HN vs S learns from both, one of a concept from any level.
+
+    A note would count the judgements of levels that a model cannot learn from: there are none.
+    """
     assert _notes_on_other_levels(judged("HN", "S"), run_that_learns(target)) == []

@@ -154,7 +154,7 @@ def test_a_judge_of_the_second_half_of_a_draw_has_no_share(planted_timeline, hal
 
 
 @pytest.fixture
-def all_but_the_tenth(tmp_path, drawn_windows):
+def judged_by_ab_and_but_the_tenth_by_cd(tmp_path, drawn_windows):
     """AB judged 15 windows of a draw; CD judged all of them but the tenth, and was not sure of the fourth."""
     by_ab = judged_by(tmp_path, drawn_windows[:15], AB=[VIOLENT] * 15)
     by_cd = judged_by(
@@ -163,22 +163,31 @@ def all_but_the_tenth(tmp_path, drawn_windows):
     return by_ab.with_clips([*by_ab, *by_cd])
 
 
-def test_windows_after_a_gap_in_the_draw_do_not_count(planted_timeline, all_but_the_tenth):
+def test_windows_after_a_gap_in_the_draw_do_not_count(planted_timeline, judged_by_ab_and_but_the_tenth_by_cd):
     """A share is of the windows up to the first one that a judge skipped; those after it are counted apart.
 
     CD skipped the tenth of 15 windows, and was not sure of the fourth. So nine windows stand before the gap,
     eight of them sure, and five after it: of CD, and of AB and CD together.
     """
-    too_few_by_cd, too_few_by_both = correct_rates(planted_timeline, all_but_the_tenth).too_few
+    too_few_by_cd, too_few_by_both = correct_rates(
+        planted_timeline, judged_by_ab_and_but_the_tenth_by_cd
+    ).too_few
     for too_few in (too_few_by_cd, too_few_by_both):
         assert too_few.judged == 9
         assert too_few.sure == 8
         assert too_few.after_gap == 5
 
 
-def test_sentences_say_how_many_windows_after_a_gap_do_not_count(planted_timeline, all_but_the_tenth):
-    """Five windows after CD's gap do not count in CD's share, nor in that of AB and CD; in AB's they do."""
-    rates = correct_rates(planted_timeline, all_but_the_tenth)
+def test_sentences_say_how_many_windows_after_a_gap_do_not_count(
+    planted_timeline, judged_by_ab_and_but_the_tenth_by_cd
+):
+    """AB judged windows 1 to 15 of a draw. CD skipped window 10, and was not sure of window 4.
+
+    CD's gap ends what counts for CD, and for both together: of the nine windows before it CD was sure of
+    eight, and the five after it (11 to 15) do not count. Two sentences say so, one on CD's share and one on
+    that of both. In AB's own share all 15 count.
+    """
+    rates = correct_rates(planted_timeline, judged_by_ab_and_but_the_tenth_by_cd)
     english = " ".join(sentences(rate_claims(rates)))
     french = " ".join(sentences(rate_claims(rates), "fr"))
 
@@ -202,12 +211,14 @@ def test_windows_that_count_in_a_films_and_in_a_groups_share(tmp_path, planted_t
     assert film.windows_of_group.n == 12
 
 
-def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(planted_timeline, all_but_the_tenth):
+def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(
+    planted_timeline, judged_by_ab_and_but_the_tenth_by_cd
+):
     """CD skipped the tenth of 15 windows: five after it, 11 to 15, count in no share of AB and CD.
 
     The notes say so, and so does the row of the film.
     """
-    compared = compare_films([planted_timeline], all_but_the_tenth)
+    compared = compare_films([planted_timeline], judged_by_ab_and_but_the_tenth_by_cd)
     (film,) = compared.films
     (row,) = comparison_report(compared).data.query("table == 'Films'").to_dict("records")
 
@@ -216,19 +227,21 @@ def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(planted_tim
     assert "5 windows that each of its judges judged, after the first gap" in " ".join(compared.notes)
 
 
-def test_windows_after_another_judges_gap_count_in_a_judges_own_share(planted_timeline, all_but_the_tenth):
+def test_windows_after_another_judges_gap_count_in_a_judges_own_share(
+    planted_timeline, judged_by_ab_and_but_the_tenth_by_cd
+):
     """CD skipped the tenth of 15 windows. The film's share is AB's alone, and so counts all 15.
 
     So does that of its group.
     """
-    compared = compare_films([planted_timeline], all_but_the_tenth)
+    compared = compare_films([planted_timeline], judged_by_ab_and_but_the_tenth_by_cd)
     (film,) = compared.films
     assert compared_share(film, compared).n == 15
     assert film.windows_of_group.n == 15
 
 
 @pytest.mark.parametrize(
-    ("language", "before_the_gap", "in_no_share_of_all"),
+    ("language", "cd_has_no_share", "five_windows_do_not_count"),
     [
         (
             "en",
@@ -243,14 +256,22 @@ def test_windows_after_another_judges_gap_count_in_a_judges_own_share(planted_ti
     ],
 )
 def test_the_note_on_a_films_share_says_how_many_windows_after_a_gap_do_not_count(
-    planted_timeline, all_but_the_tenth, language, before_the_gap, in_no_share_of_all
+    planted_timeline,
+    judged_by_ab_and_but_the_tenth_by_cd,
+    language,
+    cd_has_no_share,
+    five_windows_do_not_count,
 ):
-    """CD skipped the tenth of 15 windows: the share is AB's alone, and five windows are in none of both."""
-    compared = compare_films([planted_timeline], all_but_the_tenth)
+    """AB judged 15 windows, and CD skipped the tenth of them: the share of the film is AB's alone.
+
+    The note beside it says why CD has none, as before the gap too few windows were judged, and that the five
+    windows after the gap would count in no share of AB and CD together.
+    """
+    compared = compare_films([planted_timeline], judged_by_ab_and_but_the_tenth_by_cd)
     (film,) = compared.films
     note = film_share_note(compared_share(film, compared), Words(language))
-    assert before_the_gap in note
-    assert in_no_share_of_all in note
+    assert cd_has_no_share in note
+    assert five_windows_do_not_count in note
 
 
 def test_windows_of_a_share_are_not_all_that_its_judges_judged(tmp_path, planted_timeline, drawn_windows):
@@ -273,16 +294,19 @@ def test_windows_of_a_share_are_not_all_that_its_judges_judged(tmp_path, planted
     assert note_in_french.startswith("11 fenêtres jugées par AB et CD dans l’ordre du tirage")
 
 
-def test_windows_of_one_judges_share_are_explained_as_that_judges(tmp_path, planted_timeline, drawn_windows):
-    """Of 15 windows AB was sure of the first 12, and CD of the last 9, too few for a share.
+def test_a_comparison_counts_the_windows_of_the_judges_whose_share_it_shows_and_says_so(
+    tmp_path, planted_timeline, drawn_windows
+):
+    """AB and CD judged 15 windows. AB was sure of the first 12, and CD of the last 9, too few for a share.
 
-    So the share is AB's alone, and the film's windows are these 12, not the 6 of which both were sure. A note
-    says that they are those of which each judge of the share was sure.
+    So the share is AB's alone, and the comparison counts AB's 12 windows, not windows 7 to 12, of which both
+    were sure. A note says that those are counted of which each judge of the share was sure.
     """
-    by_ab = judged_by(tmp_path, drawn_windows[:15], AB=[VIOLENT] * 12 + ["unsure"] * 3)
-    by_cd = judged_by(tmp_path, drawn_windows[:15], CD=["unsure"] * 6 + [CALM] * 9)
+    levels_by_ab = [VIOLENT] * 12 + ["unsure"] * 3
+    levels_by_cd = ["unsure"] * 6 + [CALM] * 9
+    judgements = judged_by(tmp_path, drawn_windows[:15], AB=levels_by_ab, CD=levels_by_cd)
 
-    compared = compare_films([planted_timeline], by_ab.with_clips([*by_ab, *by_cd]))
+    compared = compare_films([planted_timeline], judgements)
 
     (film,) = compared.films
     assert film.rate.annotators == ["AB"]
@@ -422,24 +446,29 @@ def test_a_definition_of_judgements_in_sight_alone_gives_no_share(planted_timeli
     assert any("12 judgements" in notice and "in sight" in notice for notice in rates.notices)
 
 
-def test_of_several_definitions_what_is_under_none_of_them_is_counted_by_its_reason(
+def test_judgements_that_name_no_definition_are_counted_apart_from_those_in_sight(
     planted_timeline, under_two_definitions
 ):
-    """AB and CD judged blindly under two definitions; EF's judgements do not say theirs, 10 were in sight."""
-    clips = []
-    for number, clip in enumerate(under_two_definitions):
-        is_in_sight = clip.annotator == "EF" and number >= 32 + 5
-        seen_score = "1" if is_in_sight else clip.extras["seen_score"]
-        clips.append(replace(clip, extras=clip.extras | {"seen_score": seen_score}))
+    """AB and CD judged blindly, each under a definition; EF's 15 judgements name none, and 10 are in sight.
 
-    notices = rates_by_definition(planted_timeline, under_two_definitions.with_clips(clips)).notices
+    None of EF's counts in a share. One notice counts the ten that were made in sight of the score, another
+    the five blind ones, of which nobody knows to which of the two definitions they belong.
+    """
+    of_ab_and_cd = [clip for clip in under_two_definitions if clip.annotator != "EF"]
+    of_ef = [clip for clip in under_two_definitions if clip.annotator == "EF"]
+    of_ef_in_sight = [replace(clip, extras=clip.extras | {"seen_score": "1"}) for clip in of_ef[5:]]
+    judgements = under_two_definitions.with_clips([*of_ab_and_cd, *of_ef[:5], *of_ef_in_sight])
+
+    notices = rates_by_definition(planted_timeline, judgements).notices
 
     assert any("10 judgements" in notice and "in sight" in notice for notice in notices)
     assert any("5 judgements" in notice and "which of several definitions" in notice for notice in notices)
 
 
-def test_a_film_in_capitals_has_a_share_under_each_definition_too(planted_timeline, under_two_definitions):
-    """A table may write TT0000001 for tt0000001, as it may for a rate under one definition."""
+def test_shares_under_two_definitions_count_rows_that_write_the_film_in_capitals(
+    planted_timeline, under_two_definitions
+):
+    """A table writes TT0000001 for tt0000001; AB's 20 rows and CD's 12 count, each under their definition."""
     in_capitals = [replace(clip, movie=clip.movie.upper()) for clip in under_two_definitions]
     rates = rates_by_definition(planted_timeline, under_two_definitions.with_clips(in_capitals)).rates
     assert [(rate.definition, rate.n) for rate in rates] == [(DEFINITION_BEFORE, 20), (DEFINITION_AFTER, 12)]
@@ -543,12 +572,13 @@ def first_by_cd_and_three_of_second_by_ab(tmp_path, drawn_windows):
         ("fr", "selon la définition de violence, version 1 : CD "),
     ],
 )
-def test_a_definition_that_has_a_name_is_called_by_it(
+def test_the_sentence_on_a_share_calls_its_definition_by_the_codebooks_name_and_version(
     planted_timeline, first_by_cd_and_three_of_second_by_ab, language, beginning
 ):
-    """Name and version of a codebook say more to readers than the digits of a digest.
+    """CD judged 40 windows under the definition FIRST, whose codebook is violence, version 1.
 
-    Only the first definition, by which CD judged, has a name.
+    Name and version say more to readers than the digits of a definition's digest. AB's three windows, under
+    another definition without a name, are too few for a share: the only sentence is on CD's.
     """
     names = {FIRST: "violence, version 1"}
     rates = rates_by_definition(planted_timeline, first_by_cd_and_three_of_second_by_ab, names=names)
@@ -580,11 +610,14 @@ def test_a_notice_says_under_which_definition_there_is_no_share(
     assert notice.startswith("under definition 000000000000: ")
 
 
-def test_a_joint_interval_is_not_cut_by_shares_of_other_windows(planted_timeline, tmp_path, drawn_windows):
-    """The interval of both is cut at the mean of the judges' own ends if all shares are of the same windows.
+def test_intervals_of_judges_who_were_sure_of_different_windows_do_not_narrow_their_joint_interval(
+    planted_timeline, tmp_path, drawn_windows
+):
+    """The joint interval of AB and CD ends at the mean of their own ends, where that narrows it.
 
-    Here they are only of the same time. AB was not sure of window 15, which CD did not judge, and CD not of
-    window 7, of which AB was. So the interval must be as if AB had not judged window 15.
+    That holds only if all three shares are of the same windows. Here they are of the same time alone, as each
+    judge was unsure of one window, but not of the same one: AB of window 15, which CD did not judge, and CD
+    of window 7, of which AB was sure. So the upper end is as if AB had never judged window 15.
     """
     by_cd = [CALM] * 6 + ["unsure"] + [CALM] * 6
     with_window_15 = judged_by(tmp_path, drawn_windows, AB=[CALM] * 14 + ["unsure"], CD=by_cd)
@@ -596,22 +629,26 @@ def test_a_joint_interval_is_not_cut_by_shares_of_other_windows(planted_timeline
     assert of_both.high == of_both_without_it.high
 
 
-def test_a_joint_interval_is_not_cut_by_a_share_of_more_time(planted_timeline, tmp_path, drawn_windows):
-    """CD was not sure of a window of which AB was, so that AB's own share is of more time than that of both.
+def test_the_interval_of_a_judge_who_was_sure_of_more_time_does_not_narrow_the_joint_interval(
+    planted_timeline, tmp_path, drawn_windows
+):
+    """AB was sure of all 12 windows, and CD of all but the first: AB's share is of more time than both's.
 
-    Only where all are of the same time, the interval of both is cut at the mean of the judges' own ends.
+    The joint interval ends at the mean of the judges' own ends only where all shares are of the same time.
+    Here `correct_rates`, which knows the shares of both, gives it the same upper end as `correct_rate`, which
+    estimates the joint share alone and so never narrows its interval.
     """
     judgements = judged_by(tmp_path, drawn_windows, AB=[CALM] * 12, CD=["unsure", *[CALM] * 11])
     of_ab, of_cd, of_both = correct_rates(planted_timeline, judgements).rates
     assert of_ab.content_s > of_cd.content_s
     assert of_cd.content_s == of_both.content_s
 
-    uncut, _notices = correct_rate(planted_timeline, judgements)
-    assert uncut.high > 0
-    assert of_both.high == uncut.high
+    not_narrowed, _notices = correct_rate(planted_timeline, judgements)
+    assert not_narrowed.high > 0
+    assert of_both.high == not_narrowed.high
 
 
-def assert_all_are_under(rates, *, definition, name):
+def assert_records_of_a_film_name_the_definition(rates, *, definition, name):
     """Check that rates, the judges without one, and the agreement of judges have this definition and name."""
     assert rates.n_definitions == 1
     assert rates.rates
@@ -622,41 +659,54 @@ def assert_all_are_under(rates, *, definition, name):
         assert part.definition_name == name
 
 
-def test_a_share_under_the_only_definition_has_its_name_and_without_any_none(
-    planted_timeline, tmp_path, drawn_windows
+@pytest.mark.parametrize(
+    ("definition", "name"),
+    [
+        pytest.param(DEFINITION_BEFORE, "violence, version 1", id="judgements name one definition"),
+        pytest.param("", "", id="judgements name none"),
+    ],
+)
+def test_all_records_of_a_film_judged_under_one_definition_have_its_digest_and_name(
+    planted_timeline, tmp_path, drawn_windows, definition, name
 ):
-    """AB judged 20 windows and CD five, too few for a share: under one definition, or an unnamed one.
+    """AB judged 20 windows and CD five, too few for a share; their judgements name one definition, or none.
 
     Whoever reads the numbers again must know what was judged. So AB's rate, the record that CD has none and
-    the agreement of both have the definition and its name, or "" for each.
+    the agreement of both have the definition and its name, or "" for each where none is named.
     """
-    undefined = judged_by(tmp_path, drawn_windows, AB=[VIOLENT, CALM] * 10, CD=[CALM] * 5)
-    under_one = undefined.with_clips(under_definition(DEFINITION_BEFORE, undefined))
+    judged = judged_by(tmp_path, drawn_windows, AB=[VIOLENT, CALM] * 10, CD=[CALM] * 5)
+    judgements = judged.with_clips(under_definition(definition, judged))
 
-    rates_under_one = rates_by_definition(
-        planted_timeline, under_one, names={DEFINITION_BEFORE: "violence, version 1"}
+    rates = rates_by_definition(
+        planted_timeline, judgements, names={DEFINITION_BEFORE: "violence, version 1"}
     )
-    rates_of_undefined = rates_by_definition(planted_timeline, undefined)
 
-    assert_all_are_under(rates_under_one, definition=DEFINITION_BEFORE, name="violence, version 1")
-    assert_all_are_under(rates_of_undefined, definition="", name="")
+    assert_records_of_a_film_name_the_definition(rates, definition=definition, name=name)
 
 
-def test_windows_nobody_judged_are_no_judgements_of_an_unknown_definition(
+def test_rows_without_a_level_are_not_counted_among_judgements_that_name_no_definition(
     planted_timeline, under_two_definitions, drawn_windows
 ):
-    """EF's 15 judgements do not say under which of two definitions they were made; 20 rows are not filled in.
+    """EF's 15 judgements name neither of two definitions, and are left out; 20 more rows have no level yet.
 
-    Only what was judged is said to be left out. AB and CD were each alone under theirs, so no alpha is known.
+    The notice on judgements that name none counts EF's 15, and not the 20 rows, which nobody judged.
     """
-    not_filled_in = [replace(clip, clip_id=f"open-{clip.clip_id}", level=None) for clip in drawn_windows[20:]]
-    not_filled_in = under_definition("", not_filled_in)
-    judgements = under_two_definitions.with_clips([*under_two_definitions, *not_filled_in])
+    to_judge = drawn_windows[20:]
+    without_level = [replace(clip, clip_id=f"open-{clip.clip_id}", level=None) for clip in to_judge]
+    judgements = under_two_definitions.with_clips(
+        [*under_two_definitions, *under_definition("", without_level)]
+    )
 
     rates = rates_by_definition(planted_timeline, judgements)
 
     assert any("15 judgements" in notice for notice in rates.notices)
     assert not any("35 judgements" in notice for notice in rates.notices)
+    assert rates.n_definitions == 2
+
+
+def test_judges_who_are_each_alone_under_a_definition_have_no_alpha(planted_timeline, under_two_definitions):
+    """AB judged under one definition, CD under another; alpha is the agreement of judges under one."""
+    rates = rates_by_definition(planted_timeline, under_two_definitions)
     assert rates.n_definitions == 2
     assert rates.alpha is None
 
@@ -697,9 +747,10 @@ def test_too_few_judgements_under_each_of_two_definitions_are_refused_with_both(
 def test_a_judge_who_is_asked_for_and_was_sure_of_nothing_has_no_share(
     planted_timeline, tmp_path, drawn_windows, judge, message
 ):
-    """CD judged one window, and was not sure of it; nobody else is called so. AB judged 40.
+    """The share of one judge is asked for: of CD, who judged one window and was not sure, or of "nobody".
 
-    A share of AB's would be taken for theirs.
+    No judge is called "nobody". AB, who judged 40 windows, has a share, but it must not be given in their
+    place, as it would be taken for theirs.
     """
     judgements = judged_by(tmp_path, drawn_windows, AB=[CALM] * 40, CD=["unsure"])
     with pytest.raises(FilmError, match=message):

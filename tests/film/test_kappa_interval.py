@@ -69,30 +69,30 @@ def test_the_interval_is_that_of_many_draws_of_the_four_shares(counts):
     assert interval.high == pytest.approx(expected_high, abs=0.005)
 
 
-calls_of_one = st.lists(st.booleans(), min_size=8, max_size=60)
+eight_to_sixty_answers = st.lists(st.booleans(), min_size=8, max_size=60)
 
 
 @pytest.mark.long
-@given(st.data(), calls_of_one)
-def test_the_interval_does_not_depend_on_order_or_sign(data, first):
+@given(st.data(), eight_to_sixty_answers)
+def test_the_interval_of_a_kappa_stays_if_the_judges_are_swapped_or_yes_and_no(data, answers_of_first):
     """Two judges answer yes or no for 8 to 60 windows.
 
-    Kappa treats both judges alike, and both answers: swapping either leaves the interval as it is, but for
-    .002, as its ends are computed numerically.
+    Kappa treats both judges alike, and both answers: the interval changes by .002 at most, as its ends are
+    computed numerically. Without a kappa (both gave one and the same answer to all) it has no numbers (NaN).
     """
-    n_windows = len(first)
-    second = data.draw(st.lists(st.booleans(), min_size=n_windows, max_size=n_windows))
-    first, second = np.array(first), np.array(second)
+    n_windows = len(answers_of_first)
+    answers_of_second = data.draw(st.lists(st.booleans(), min_size=n_windows, max_size=n_windows))
+    by_first, by_second = np.array(answers_of_first), np.array(answers_of_second)
 
-    interval = kappa_interval(first, second)
-    with_judges_swapped = kappa_interval(second, first)
-    with_answers_swapped = kappa_interval(~first, ~second)
+    interval = kappa_interval(by_first, by_second)
+    with_judges_swapped = kappa_interval(by_second, by_first)
+    with_answers_swapped = kappa_interval(~by_first, ~by_second)
 
     assert with_judges_swapped == pytest.approx(interval, abs=0.002, nan_ok=True)
     assert with_answers_swapped == pytest.approx(interval, abs=0.002, nan_ok=True)
 
 
-@given(st.data(), calls_of_one)
+@given(st.data(), eight_to_sixty_answers)
 def test_the_interval_contains_the_kappa_and_lies_between_its_bounds(data, first):
     """Two judges answer yes or no for 8 to 60 windows. Kappa is from -1 to 1, or undefined (nan)."""
     n_windows = len(first)
@@ -184,8 +184,12 @@ def test_judges_who_both_say_one_thing_of_all_windows_have_neither_kappa_nor_int
         pytest.param({"neither": 6, "only_second": 0, "only_first": 0, "both": 6}, 1, id="always alike"),
     ],
 )
-def test_the_interval_of_a_kappa_at_its_bounds_or_of_few_windows_reaches_it(counts, kappa):
-    """Kappa of these answers is known by its definition. The other end is that of draws of the shares."""
+def test_the_interval_of_a_kappa_contains_it_even_if_draws_of_the_posterior_would_not(counts, kappa):
+    """Two judges answer for few windows, or always alike or unlike, so that kappa is at a bound, 1 or -1.
+
+    The interval is from the posterior of what kappa may be behind such answers. Of a kappa of 1 this lies
+    wholly below 1: the interval is widened up to 1, and its lower end is the posterior's. Likewise for -1.
+    """
     interval = kappa_interval(*calls_with(**counts))
 
     drawn_low, drawn_high = ends_by_simulation(**counts)
@@ -220,8 +224,11 @@ def test_the_probability_of_a_kappa_is_the_share_of_draws_up_to_it(value, counts
 
 
 @AGREEING_ON_SIX_WINDOWS
-def test_kappa_is_surely_between_its_bounds(counts):
-    """Kappa is from -1 to 1: it is below -1 with probability 0, and at most 1 with probability 1."""
+def test_the_posterior_of_a_kappa_lies_wholly_between_minus_1_and_1(counts):
+    """Two judges agreed on six windows, and differed on none, 2 or 20 others.
+
+    Whatever the counts, the probability that kappa is at most -1 is 0, and that it is at most 1 is 1.
+    """
     posterior = _Posterior(**counts)
 
     assert posterior.probability_of_at_most(-1.0) == pytest.approx(0, abs=1e-9)

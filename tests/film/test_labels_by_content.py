@@ -34,11 +34,12 @@ def refuse_if_labels_are_of_drawn_windows(windows, labelled_s):
     refuse_labels_of_drawn_windows(labelled_cells, windows, "tt0000001")
 
 
-def test_labels_may_miss_windows_of_a_few_seconds():
-    """Fifteen windows are credits but for two seconds; whoever labelled the film left these out.
+def test_labels_may_miss_windows_of_little_content_which_are_seldom_drawn():
+    """Of 130 windows the last fifteen are credits but for two seconds, and whoever labelled left them out.
 
-    Of 60 windows drawn hardly any is one of them, whoever labels what. So in none of 20 draws are the labels
-    refused: nothing is raised.
+    60 windows are drawn in proportion to content, so that hardly any of the fifteen is drawn. Labels are
+    refused if suspiciously many drawn windows have one; but here windows without labels are few among the
+    drawn as their content is small. So in none of 20 draws are the labels refused: nothing is raised.
     """
     content_s = np.full(N_WINDOWS, FULL_S)
     content_s[-15:] = 2.0
@@ -49,11 +50,16 @@ def test_labels_may_miss_windows_of_a_few_seconds():
         refuse_if_labels_are_of_drawn_windows(windows, labelled_s)
 
 
-def test_labels_of_drawn_windows_are_refused_where_their_times_were_rounded():
-    """Labels in whole seconds reach .4 s into the neighbours of the drawn windows, and do not label these."""
+def test_labels_of_drawn_windows_alone_are_refused_even_if_rounded_times_reach_into_others():
+    """Of 130 windows 60 were drawn and judged, and somebody labelled just these, in whole seconds.
+
+    Rounded so, labels reach .4 s into other windows, which does not count as a label of these. So all 60
+    judged windows have one and the other 70 none: the labels depend on the draw.
+    """
     windows = drawn_windows(np.full(N_WINDOWS, FULL_S), 60)
+    drawn_cells = [*windows.by_cell]
     labelled_s = np.full(N_WINDOWS, 0.4)
-    labelled_s[[*windows.by_cell]] = FULL_S
+    labelled_s[drawn_cells] = FULL_S
 
     with pytest.raises(FilmError, match="0 of 60 judged windows and 70 of all 130 have none"):
         refuse_if_labels_are_of_drawn_windows(windows, labelled_s)

@@ -106,9 +106,9 @@ class LearntFromThree(NamedTuple):
 
 @pytest.fixture(scope="module")
 def learnt_from_three(tmp_path_factory, trained_models):
-    """What is learnt from three judged films of an event that means nothing in the corpus.
+    """What is learnt from films n0, n1 and n2, in which violence shows as `EVENT`, and AB judged windows.
 
-    A fourth film with the event, `new`, is judged by nobody.
+    In the corpus this event does not go with violence. A fourth film with it, `new`, is judged by nobody.
     """
     folder = tmp_path_factory.mktemp("learn")
     is_violent = {}
@@ -160,13 +160,17 @@ def test_judgements_are_copied_beside_films_that_are_scored_anew(learnt_from_thr
 
 
 @pytest.mark.long
-def test_a_learnt_event_is_found_in_an_unjudged_film(learnt_from_three, trained_models):
-    """Violence shows as an event that means nothing in the corpus: the corpus's model hardly finds it.
+def test_violence_that_was_learnt_from_three_judged_films_is_found_in_a_fourth(
+    learnt_from_three, trained_models
+):
+    """In these films violence shows as an event that does not go with violence in the corpus.
 
-    What is learnt from three judged films finds it in a fourth. By chance the AUC would be .5.
+    So the corpus's model hardly finds it in the fourth film, which nobody judged; the model that has learnt
+    from AB's judgements of the three others does. By chance the AUC would be .5.
     """
     windows = open_store(learnt_from_three.folder / "new" / "windows")
-    is_violent = learnt_from_three.unjudged_violent[1:]  # the first window failed
+    n_failed = 1  # the first window has no features, and so no prediction
+    is_violent = learnt_from_three.unjudged_violent[n_failed:]
     corpus_model = om.load_model(trained_models.paths["linear"])
     learnt_model = om.load_model(learnt_from_three.folder / "learnt" / "linear.model")
 
@@ -347,27 +351,30 @@ def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained_
 
 
 @pytest.mark.long
-def test_a_confirmed_level_teaches_nothing_of_concepts(trained_models, tmp_path):
-    """A person who presses the key "agree" was not asked which concepts are there.
+def test_a_model_of_concepts_does_not_learn_from_a_level_that_was_confirmed_without_naming_concepts(
+    trained_models, tmp_path
+):
+    """AB agreed with the model's level of two windows, and named the concept Gun in the second alone.
 
-    That none is named does not mean that none is there, and so the judgement teaches nothing of concepts.
+    A person who presses the key "agree" was not asked which concepts are there: that none is named does not
+    mean that none is there. So the model, which decides by concepts, learns from the second window alone.
     """
     folder, timeline = scored_film(tmp_path, trained_models)
     judgements = judged_by(trained_models, (8, 16), (40, 48))
-    confirmed, second = (replace(clip, extras=clip.extras | {"judgement": "agree"}) for clip in judgements)
-    confirmed_with_gun = replace(second, concepts=("Gun",))
+    agreed = [replace(clip, extras=clip.extras | {"judgement": "agree"}) for clip in judgements]
+    without_concepts, with_gun = agreed[0], replace(agreed[1], concepts=("Gun",))
+
     learning_result = learn_from_judgements(
         [timeline],
-        judgements.with_clips([confirmed, confirmed_with_gun]),
+        judgements.with_clips([without_concepts, with_gun]),
         stores_near(folder, timeline),
         trained_models.manifest,
         trained_models.store,
     )
-    learnt_from = learning_result.manifest.clips[
-        len(trained_models.manifest) :
-    ]  # they follow those of the corpus
 
-    assert [clip.concepts for clip in learnt_from] == [("Gun",)]
+    n_of_corpus = len(trained_models.manifest)
+    learnt_from_film = learning_result.manifest.clips[n_of_corpus:]
+    assert [clip.concepts for clip in learnt_from_film] == [("Gun",)]
 
 
 @pytest.mark.long
@@ -440,20 +447,23 @@ def test_a_film_of_the_corpus_is_refused_however_its_name_is_spelled(trained_mod
     assert f"{movie} is in the corpus" in refusal(trained_models, film_and_store, films=[of_corpus])
 
 
-def test_a_film_of_a_corpus_that_names_concepts_alone_is_refused_for_a_model_of_a_concept(
+def test_learning_a_concept_from_a_film_of_the_corpus_is_refused_even_if_the_corpus_has_no_levels(
     trained_models, film_and_store
 ):
-    """Its clips have no level, and are labels of the concept all the same."""
+    """A model of the concept Gun scored f0, a film of the corpus, whose clips name Gun and have no level.
+
+    A film of the corpus is not learnt from twice. Clips without a level would not count for a model of
+    levels; for one of a concept they are labels, so that f0 is in the corpus.
+    """
     timeline, store = film_and_store
-    of_concept = with_model(timeline, concept="Gun", positive=[], negative=[])
-    of_corpus = replace(of_concept, record=structs.replace(of_concept.record, movie="f0"))
+    by_model_of_gun = with_model(timeline, concept="Gun", positive=[], negative=[])
+    film_f0 = replace(by_model_of_gun, record=structs.replace(by_model_of_gun.record, movie="f0"))
     corpus = trained_models.manifest
-    without_levels = corpus.with_clips(replace(clip, level=None, concepts=("Gun",)) for clip in corpus)
+    corpus_without_levels = corpus.with_clips(replace(clip, level=None, concepts=("Gun",)) for clip in corpus)
+    judgements = judged_by(trained_models, (8, 16))
 
     with pytest.raises(FilmError, match="f0 is in the corpus"):
-        learn_from_judgements(
-            [of_corpus], judged_by(trained_models, (8, 16)), [store], without_levels, trained_models.store
-        )
+        learn_from_judgements([film_f0], judgements, [store], corpus_without_levels, trained_models.store)
 
 
 def test_a_film_scored_by_a_model_of_frames_is_refused(trained_models, film_and_store):
@@ -504,13 +514,14 @@ def judgements_under(trained_models, definition):
 
 
 def test_judgements_under_another_wording_are_refused(trained_models, film_and_store):
-    """The corpus was labelled under one wording and the film judged under another.
+    """The corpus was labelled under one wording of the codebook, and eleven windows judged under another.
 
-    Levels may differ in meaning.
+    Levels may differ in meaning. The message counts the judgements and names the wording by its digest's
+    beginning.
     """
     timeline, store = film_and_store
-    judgements = judgements_under(trained_models, REWORDED)
-    with pytest.raises(FilmError, match=r"11 judgements .*dddddddddddd"):
+    judgements = judgements_under(trained_models, definition=REWORDED)
+    with pytest.raises(FilmError, match=f"11 judgements .*{REWORDED[:12]}"):
         learn_from_judgements([timeline], judgements, [store], trained_models.manifest, trained_models.store)
 
 
@@ -575,19 +586,20 @@ def learning_result(trained_models, film_and_store):
 def test_the_only_judged_film_has_the_auc_of_its_held_out_scores(learning_result):
     """Of one film eleven windows were judged. Its AUC is that of scores by models not trained on it.
 
-    These are in the run after learning (`after`), from which the scores of one model are taken.
+    After learning the model is evaluated, with the judged film among those of the corpus, each left out once:
+    the test takes the scores of this film from that run.
     """
-    (judged_film,) = learning_result.films[learning_result.films["judged"] > 0].to_dict("records")
-    task = learning_result.after.predictions.table["task"].iloc[0]
-    run_of_model = om.side(
-        om.saved(learning_result.after), learning_result.model, task
-    )  # the part of the run of one model
-    scores = run_of_model.predictions.table
-    scores_of_film = scores[scores["movie"] == judged_film["movie"]]
+    (row_of_film,) = learning_result.films[learning_result.films["judged"] > 0].to_dict("records")
+    run_after_learning = learning_result.after
+    (task,) = run_after_learning.predictions.table["task"].unique()
+    run_of_learnt_model = om.side(om.saved(run_after_learning), learning_result.model, task)
+    held_out = run_of_learnt_model.predictions.table
+    held_out_of_film = held_out[held_out["movie"] == row_of_film["movie"]]
 
-    expected = auc(scores_of_film["label"].to_numpy(), scores_of_film["score"].to_numpy())
-    assert judged_film["tested"] == len(scores_of_film)
-    assert judged_film["after"] == expected
+    expected_auc = auc(held_out_of_film["label"].to_numpy(), held_out_of_film["score"].to_numpy())
+    auc_after_learning, n_tested = row_of_film["after"], row_of_film["tested"]
+    assert auc_after_learning == expected_auc
+    assert n_tested == len(held_out_of_film)
 
 
 @pytest.mark.long
@@ -604,21 +616,34 @@ def test_the_only_judged_film_has_no_gain(learning_result):
 
 
 @pytest.mark.long
-def test_the_change_of_auc_is_a_mean_over_the_corpus_with_an_interval(learning_result):
+def changes_of_auc_in_the_corpus(films):
+    """Return by how much the AUC of each film of the corpus changed, those without a judgement."""
+    n_judged = films["judged"].fillna(0)
+    films_of_corpus = films[n_judged == 0]
+    return films_of_corpus["after"] - films_of_corpus["before"]
+
+
+@pytest.mark.long
+def test_the_change_of_auc_is_a_mean_over_the_films_of_the_corpus_with_an_interval(learning_result):
     """The corpus's films tell whether learning has harmed what the model knew.
 
     Models of different folds share most of their films, and are not independent: the interval that covers
     the method is wider than one that takes folds for independent.
     """
-    films_of_corpus = learning_result.films[~(learning_result.films["judged"] > 0)]
-    differences = films_of_corpus["after"] - films_of_corpus["before"]
+    changes = changes_of_auc_in_the_corpus(learning_result.films)
 
-    change = change_of(learning_result.films)
+    mean_change = change_of(learning_result.films)
 
-    assert change == t_interval(differences, covers="method")
-    assert change.low < t_interval(differences).low
-    mean_with_sign = f"{differences.mean():+.3f}".replace("-", "\N{MINUS SIGN}")
-    assert mean_with_sign in sentences(learning_result.claims)[0]
+    assert mean_change == t_interval(changes, covers="method")
+    assert mean_change.low < t_interval(changes).low
+
+
+@pytest.mark.long
+def test_the_first_sentence_on_learning_has_the_mean_change_of_auc_with_its_sign(learning_result):
+    """As "+0.012" or, with the sign for minus, "−0.012"."""
+    mean_change = changes_of_auc_in_the_corpus(learning_result.films).mean()
+    first_sentence, *_ = sentences(learning_result.claims)
+    assert f"{mean_change:+.3f}".replace("-", "\N{MINUS SIGN}") in first_sentence
 
 
 @pytest.mark.long
@@ -707,7 +732,11 @@ def test_a_former_curve_of_other_rows_is_not_kept(planted_timeline):
 
 @pytest.fixture(scope="module")
 def halved_beside_former(planted_timeline):
-    """A film whose probabilities are halved by a new model, beside the former curve."""
+    """A film as a new model scores it, which halves all probabilities, with the former model's kept beside.
+
+    Each model's probabilities along the film are a curve at the desk; the former model's has the key of the
+    model with "-before".
+    """
     halved = planted_timeline.table.assign(p=planted_timeline.table["p"] * 0.5)
     scored_anew = replace(planted_timeline, table=halved)
     return beside_former(scored=scored_anew, film=planted_timeline)
@@ -718,12 +747,12 @@ def test_the_desk_has_the_former_curve_and_links_to_moved_passages(
 ):
     """A new model halves all probabilities of a film, so that at least its four planted passages moved.
 
-    The desk has the former probability of each row, for a curve (`former` in the data of its script), and a
-    link to each passage that moved, with its probability before and now.
+    The data of the desk's script have the former probability of each row, packed, from which a curve is
+    drawn. The page has a link to each passage that moved, with its probability before and now.
     """
     words = Words("en")
     film = halved_beside_former
-    opened = OpenFilm(0, film, Decisions(tmp_path, film, codebook(tmp_path)))
+    opened = OpenFilm(number=0, timeline=film, decisions=Decisions(tmp_path, film, codebook(tmp_path)))
     moved_passages = FilmView(film, "f", words, top=5).changed_passages
 
     desk = desk_page([opened], opened, mode="read", language="en")
@@ -733,33 +762,45 @@ def test_the_desk_has_the_former_curve_and_links_to_moved_passages(
     n_links = desk.count("data-span=")
     assert n_links >= 4
     for passage in moved_passages:
-        before = words.probability(passage.before)
-        now = words.probability(passage.number)
-        assert f"{before} → {now}" in desk
+        p_before = words.probability(passage.before)
+        p_now = words.probability(passage.number)
+        assert f"{p_before} → {p_now}" in desk
 
 
-def test_the_desk_without_a_former_curve_lists_nothing_moved(planted_timeline, tmp_path):
-    """The film was scored once, so that the desk has no list of passages that moved."""
-    opened = OpenFilm(0, planted_timeline, Decisions(tmp_path, planted_timeline, codebook(tmp_path)))
+def test_the_desk_of_a_film_that_was_scored_once_has_no_list_of_passages_that_moved(
+    planted_timeline, tmp_path
+):
+    """A passage moved if a new model gives it another probability than a former one, and there is only one.
 
-    _head, body = desk_page([opened], opened, "read", "en").split("<body")
+    The page's head has the styles of that list, and so its id: only the body is looked at.
+    """
+    decisions = Decisions(tmp_path, planted_timeline, codebook(tmp_path))
+    opened = OpenFilm(number=0, timeline=planted_timeline, decisions=decisions)
+
+    _head, body = desk_page([opened], opened, mode="read", language="en").split("<body")
 
     id_of_list_of_moved_passages = "d-moved"
     assert id_of_list_of_moved_passages not in body
 
 
 @pytest.mark.parametrize(
-    ("field", "curve"), [("before", "-before"), ("number", "")], ids=["the former one", "that of now"]
+    ("field_of_claim", "end_of_key"),
+    [
+        pytest.param("before", "-before", id="the former model"),
+        pytest.param("number", "", id="the new model"),
+    ],
 )
-def test_a_passage_that_moved_has_the_probability_that_its_model_gives_it(halved_beside_former, field, curve):
+def test_the_claim_on_a_moved_passage_has_the_probabilities_that_both_models_passages_have(
+    halved_beside_former, field_of_claim, end_of_key
+):
     """A new model halves all probabilities of a film, which has the former model's beside them.
 
-    A claim on a passage that moved has its probability by the former model, `before`, and by that of now,
-    `number`. A passage may be one of both models or of one. Of a model that has it among its passages, the
-    claim has the probability that stands there, to two decimals.
+    A claim on a passage that moved has its probability by the former model, `before`, and by the new one,
+    `number`. Where a passage from the same second to the same is among those of the model, the claim must
+    have the probability that this one has, to two decimals. At least one such passage must be there.
     """
     view = FilmView(halved_beside_former, "f", Words("en"), top=5)
-    passages_of_model = halved_beside_former.segments(f"{view.model.key}{curve}")
+    passages_of_model = halved_beside_former.segments(view.model.key + end_of_key)
     p_by_span = passages_of_model.set_index(["start_s", "end_s"])["p"].to_dict()
 
     n_compared = 0
@@ -767,7 +808,7 @@ def test_a_passage_that_moved_has_the_probability_that_its_model_gives_it(halved
         span = claim.time.start_s, claim.time.end_s
         if span in p_by_span:
             n_compared += 1
-            p_of_claim = getattr(claim, field)
+            p_of_claim = getattr(claim, field_of_claim)
             assert view.words.probability(p_of_claim) == view.words.probability(p_by_span[span])
 
     assert n_compared > 0

@@ -43,7 +43,14 @@ def test_why_nothing_is_told_of_judged_films_without_a_positive_window(tmp_path,
 
 
 @pytest.mark.long
-def test_one_judged_film_with_both_answers_has_a_change(tmp_path, trained_models, capsys):
+def test_the_report_on_learning_has_the_change_of_auc_in_the_one_judged_film_with_both_answers(
+    tmp_path, trained_models, capsys
+):
+    """AB's answers are right in n0, violent and calm, and calm in all windows of n1.
+
+    An AUC needs both answers. n0 has them: the report lists the change in the films judged, and does not say
+    that all of them have one answer.
+    """
     report = learn(tmp_path, trained_models, capsys, {"n0": None, "n1": False})
 
     assert ONE_CLASS_JUDGED not in report

@@ -114,8 +114,12 @@ def test_a_citation_names_the_levels_that_the_model_never_saw(language):
 
 
 @BOTH_FILMS
-def test_exports_do_not_call_p_calibrated_without_saying_on_what(film, lacks_en):
-    """The probability of a model without EN was calibrated on clips of HN and S alone: an export says so."""
+def test_an_export_says_on_which_levels_a_model_was_calibrated_if_it_never_met_one_of_them(film, lacks_en):
+    """A film is scored by a model of all levels, or by one that never met clips of EN (`lacks_en`).
+
+    The latter's probability was calibrated on clips of HN and S alone: the export's caveats say so, and that
+    it was not tested on EN. Of the former they say neither.
+    """
     caveats = " ".join(collect(film, "eaf").caveats)
     assert (note_that_en_was_not_tested(Words("en")) in caveats) == lacks_en
     assert ("HN and S" in caveats) == lacks_en

@@ -61,5 +61,8 @@ def test_a_machine_that_judged_another_film_alone_is_no_judge_of_this_one(
     assert machines_in(planted_timeline, in_one_table) == []
 
 
-def test_people_are_no_machines(planted_timeline, windows, tmp_path):
+def test_judges_whose_judgements_are_all_by_people_are_not_listed_as_machines(
+    planted_timeline, windows, tmp_path
+):
+    """AB and CD judged windows, and their rows say that they are people."""
     assert machines_in(planted_timeline, judged(windows, tmp_path, AB=PERSON, CD=PERSON)) == []

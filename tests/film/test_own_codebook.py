@@ -289,14 +289,17 @@ def film_of_two_codebooks():
     return replace(film, record=record, table=table)
 
 
-@pytest.mark.parametrize(("language", "name"), [("en", "Look"), ("fr", "Regard")])
-def test_concepts_with_one_french_name_are_on_one_page(film_of_two_codebooks, language, name):
-    """Two models scored a film. Look is called Regard in French, and the lab's concept is called Regard.
+@pytest.mark.parametrize(("language", "name_of_look"), [("en", "Look"), ("fr", "Regard")])
+def test_a_page_is_written_of_two_models_whose_concepts_have_one_name_in_french(
+    film_of_two_codebooks, language, name_of_look
+):
+    """Two models scored a film: one has the concept Look, and that of a lab, with its own codebook, Regard.
 
-    Both are shown.
+    Look is called Regard in French, so that both concepts have one name on a French page. It is written all
+    the same, with the first model's concept under its name in the page's language.
     """
     page = film_page([film_of_two_codebooks], language=language)
-    assert name in text_that_people_read(page)
+    assert name_of_look in text_that_people_read(page)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -109,10 +109,10 @@ def test_sentences_on_pairs_have_no_plural_of_one_window(language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("note", NOTES_OF_ONE.values(), ids=NOTES_OF_ONE)
-def test_a_note_on_one_has_no_plural(note, language):
-    """Each note counts something once, as one damaged line. It is made in English.
+def test_a_note_that_counts_one_thing_has_the_thing_in_the_singular(note, language):
+    """Each note counts one film, decision, judgement, line or value. It is made in English.
 
-    `translated` writes it in a language: "1 lines" would be wrong in English, and "1 lignes" in French.
+    `translated` writes it in a language: "1 line" and "1 ligne" are right, "1 lines" and "1 lignes" wrong.
     """
     assert_has_no_plural_of_one(Words(language).translated(note))
 
@@ -140,27 +140,35 @@ FRENCH_NAMES = pytest.mark.parametrize(
 
 @FRENCH_NAMES
 @pytest.mark.parametrize(
-    ("name_of_text", "names_two_people"),
+    ("key_of_note", "further_fields"),
     [
-        ("claim", True),
-        ("two_of_one_id", True),
-        ("row_beside", True),
-        ("clock_ahead", False),
-        ("import_known", False),
+        ("claim", ["other"]),
+        ("two_of_one_id", ["other"]),
+        ("row_beside", ["other"]),
+        ("clock_ahead", ["clock"]),
+        ("import_known", []),
+    ],
+    ids=[
+        "a decision that may not replace another person's",
+        "two people's decisions with one id",
+        "a row that names another person's decision",
+        "a line whose clock is ahead",
+        "an import that is known",
     ],
 )
-def test_a_french_note_elides_before_a_vowel(name, of_name, name_of_text, names_two_people):
+def test_a_french_note_on_a_decision_of_a_person_elides_de_before_a_vowel(
+    name, of_name, key_of_note, further_fields
+):
     """French writes "d'Élise" for "de Élise", also before a mute h, as in Hannah.
 
-    A note is made in English, and `translated` writes it again in French.
+    Each note is on what somebody (`who`) decided, and some name another person (`other`). It is made in
+    English, and `translated` writes it again in French.
     """
     fields = {"who": name, "path": "p", "line": 1, "name": "n", "act": "a", "reason": "r"}
-    if names_two_people:
-        fields["other"] = name
-    if name_of_text == "clock_ahead":
-        fields["clock"] = 1
+    for field in further_fields:
+        fields[field] = name if field == "other" else 1
 
-    text = Words("fr").translated(message(name_of_text, **fields))
+    text = Words("fr").translated(message(key_of_note, **fields))
 
     assert of_name in text
     not_elided = r"\b[Dd]e (?=AB|Élise|Hannah)"

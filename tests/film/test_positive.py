@@ -81,7 +81,11 @@ def judgements_by(windows=WINDOWS, **labels_by_judge):
 
 @pytest.mark.long
 def test_a_saved_model_of_a_concept_scores_a_film_as_that_concept(trained_models, tmp_path):
-    """Its clips have levels, but it does not tell levels apart: none is positive or negative."""
+    """A model is trained on a concept of clips that have levels, too. It is saved and scores a film.
+
+    The record of the film names the concept. The model does not tell levels apart: none is positive or
+    negative, and how far experts agree on levels is not given.
+    """
     concept = trained_models.manifest.codebook.concept_names[0]
     run = evaluate(trained_models.data, ["linear"], f"concept:{concept}")
     path = save_models(run, trained_models.data, ["linear"], tmp_path / "models")["linear"]
@@ -164,22 +168,25 @@ def test_the_first_sentence_names_all_positive_levels(language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_first_sentence_translates_a_meaning_only_if_it_is_the_codebooks(language):
+def test_the_first_sentence_translates_a_models_text_on_a_level_only_if_the_codebook_has_the_same_text(
+    language,
+):
     """A model finds the levels HN and S, and its record says in English what they mean.
 
     What it says of HN is the codebook's text, so that a French sentence has the codebook's translation. What
-    it says of S is not: it has no translation, and stands as it is.
+    it says of S ("staged like those") is not: it has no translation, and stands as it is.
     """
     film = as_scored_by_model_of_hn_and_s(fake_scored_film(**SIXTY_ROWS))
-    meaning_of_hn = MEANINGS_OF_TWO["HN"]
-    meaning_of_s = MEANINGS_OF_TWO["S"]
-    assert meaning_of_hn == OBYGAZE12.means["HN"]
-    assert meaning_of_s != OBYGAZE12.means["S"]
+    text_on_hn = MEANINGS_OF_TWO["HN"]
+    text_on_s = MEANINGS_OF_TWO["S"]
+    assert text_on_hn == OBYGAZE12.means["HN"]
+    assert text_on_s != OBYGAZE12.means["S"]
 
     sentence = first_sentence(film, language=language)
 
-    assert means_in(language)["HN"] in sentence
-    assert meaning_of_s in sentence
+    codebooks_text_on_hn = means_in(language)["HN"]
+    assert codebooks_text_on_hn in sentence
+    assert text_on_s in sentence
 
 
 class LabelledWindows(NamedTuple):
@@ -230,19 +237,22 @@ def test_a_concepts_share_counts_windows_in_which_it_is_named(seed):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_levels_share_counts_the_same_judgements_by_level(seed):
-    """AB gives windows random levels and concepts.
+def test_the_share_of_a_film_scored_by_a_model_of_a_level_counts_windows_of_that_level(seed):
+    """AB gives each of 30 windows a random level and, independently of it, concepts.
 
-    By a model of the level S, the windows count that AB called S, whatever concepts they have.
+    The film was scored by a model that finds the level S, and not a concept: positive are the windows that AB
+    called S, whatever concepts AB named in them.
     """
     windows = labelled_at_random(seed)
+    film_scored_by_model_of_s = fake_scored_film(**SIXTY_ROWS)
 
-    rates = correct_rates(fake_scored_film(**SIXTY_ROWS), judgements_by(AB=windows.labels))
+    rates = correct_rates(film_scored_by_model_of_s, judgements_by(AB=windows.labels))
 
-    assert rates.rates[0].positives == [windows.n_sure]
+    (rate_of_ab,) = rates.rates
+    assert rate_of_ab.positives == [windows.n_sure]
 
 
-LEVELS_ALONE = [("EN",), ("S",)] * 15
+LEVELS_WITHOUT_CONCEPTS = [("EN",), ("S",)] * 15
 """What somebody calls 30 windows who was not asked for concepts: none of them is said to be absent."""
 
 
@@ -252,7 +262,7 @@ def test_a_rate_of_a_concept_is_refused_if_nobody_names_concepts():
     So AB was not asked for concepts, and a share of 0 % would be wrong.
     """
     with pytest.raises(ObygazeError, match="Body"):
-        correct_rates(FILM_SCORED_BY_MODEL_OF_BODY, judgements_by(AB=LEVELS_ALONE))
+        correct_rates(FILM_SCORED_BY_MODEL_OF_BODY, judgements_by(AB=LEVELS_WITHOUT_CONCEPTS))
 
 
 def test_a_rate_of_a_concept_leaves_out_a_judge_who_names_none():
@@ -263,7 +273,9 @@ def test_a_rate_of_a_concept_leaves_out_a_judge_who_names_none():
     """
     with_concepts = [("EN",), ("S", "Body")] * 15
 
-    rates = correct_rates(FILM_SCORED_BY_MODEL_OF_BODY, judgements_by(AB=LEVELS_ALONE, CD=with_concepts))
+    rates = correct_rates(
+        FILM_SCORED_BY_MODEL_OF_BODY, judgements_by(AB=LEVELS_WITHOUT_CONCEPTS, CD=with_concepts)
+    )
 
     assert [rate.annotators for rate in rates.rates] == [["CD"]]
     n_windows = len(WINDOWS)
@@ -283,7 +295,7 @@ def test_a_judge_who_names_concepts_in_another_film_finds_none_in_this_one():
 
     So AB was asked for concepts, and says that they are absent here: the share is 0 of all windows.
     """
-    in_this_film = judgements_by(AB=LEVELS_ALONE)
+    in_this_film = judgements_by(AB=LEVELS_WITHOUT_CONCEPTS)
     in_another_film = judgements_by(AB=[("S", "Body")] * 30)
 
     rates = correct_rates(
@@ -301,35 +313,36 @@ def under(definition, judgements):
 
 
 @pytest.mark.parametrize("cd_judged_under", ["b" * 64, "a" * 64])
-def test_concepts_named_under_another_definition_say_nothing_of_who_names_concepts(cd_judged_under):
-    """AB names Body in another film under the definition a, and judges this film by levels alone under b.
+def test_who_names_concepts_under_one_definition_is_not_taken_to_see_none_under_another(cd_judged_under):
+    """A model finds Body. AB judges this film by levels alone, and names Body in another film.
 
-    So nothing says that AB was asked for concepts under b. AB is left out, and the share is CD's, under
-    whichever of the two definitions CD judged this film.
+    Who names concepts anywhere is taken to see none where none is named; but AB names them under definition
+    a, and judges this film under b, by which AB may never have been asked for concepts. So AB is left out,
+    and the share is CD's, who names Body in this film, under b or under a.
     """
-    by_ab = under("b" * 64, judgements_by(AB=LEVELS_ALONE))
+    by_ab = under("b" * 64, judgements_by(AB=LEVELS_WITHOUT_CONCEPTS))
     by_cd = under(cd_judged_under, judgements_by(CD=[("EN",), ("S", "Body")] * 15))
-    elsewhere = under("a" * 64, judgements_by(AB=[("S", "Body")] * 30))
+    by_ab_elsewhere = under("a" * 64, judgements_by(AB=[("S", "Body")] * 30))
     in_this_film = Manifest((*by_ab, *by_cd), Path(), OBYGAZE12)
 
     rates = rates_by_definition(
-        FILM_SCORED_BY_MODEL_OF_BODY, with_judgements_of_another_film(in_this_film, elsewhere)
+        FILM_SCORED_BY_MODEL_OF_BODY, with_judgements_of_another_film(in_this_film, by_ab_elsewhere)
     )
 
     assert [rate.annotators for rate in rates.rates] == [["CD"]]
 
 
-def test_a_machine_that_names_concepts_in_another_film_labels_this_one_as_without():
-    """A machine's labels take the model's place: no concept in this film, and Body in another film.
+def test_a_film_in_which_a_machine_names_no_concept_has_none_if_it_names_concepts_elsewhere():
+    """Labels of a machine called "vlm" take the place of a model of Body.
 
-    So the machine says that Body is in no window of this film, and gives all the probability 0.
+    It gives windows of this film levels without a concept, and names Body in another film: so it looks for
+    Body, and says that no window of this film has it. Their probability of Body is 0.
     """
-    in_this_film = judgements_by(machine=LEVELS_ALONE)
-    in_another_film = judgements_by(machine=[("S", "Body")] * 30)
+    in_this_film = judgements_by(vlm=LEVELS_WITHOUT_CONCEPTS)
+    in_another_film = judgements_by(vlm=[("S", "Body")] * 30)
+    labels = with_judgements_of_another_film(in_this_film, in_another_film)
 
-    cells = cells_by(
-        with_judgements_of_another_film(in_this_film, in_another_film), FILM_SCORED_BY_MODEL_OF_BODY
-    )
+    cells = cells_by(labels, FILM_SCORED_BY_MODEL_OF_BODY)
 
     assert (cells.p == 0).all()
 
@@ -340,7 +353,7 @@ def test_labels_without_concepts_cannot_replace_a_concepts_model():
     This machine gives levels alone, and the model finds the concept Body: they say nothing of where it is.
     """
     with pytest.raises(ObygazeError, match="Body"):
-        cells_by(judgements_by(machine=LEVELS_ALONE), FILM_SCORED_BY_MODEL_OF_BODY)
+        cells_by(judgements_by(machine=LEVELS_WITHOUT_CONCEPTS), FILM_SCORED_BY_MODEL_OF_BODY)
 
 
 LABELS_OF_A_MACHINE = judgements_by(machine=[("EN", "Body"), ("S", "Look"), ("NS", "Body")] * 10)
@@ -402,7 +415,7 @@ def test_who_names_no_concept_is_no_reference_for_a_concept():
     To a rate CD says nothing of Body, and so to an evaluation: CD is not taken for somebody who saw none.
     """
     with_concepts = [("EN",), ("S", "Body")] * 15
-    truth = judgements_by(AB=with_concepts, CD=LEVELS_ALONE)
+    truth = judgements_by(AB=with_concepts, CD=LEVELS_WITHOUT_CONCEPTS)
 
     measured = evaluate_films([FILM_SCORED_BY_MODEL_OF_BODY], truth, n_shifts=5)
 
@@ -411,22 +424,21 @@ def test_who_names_no_concept_is_no_reference_for_a_concept():
     assert any(f"{len(WINDOWS)} judgements of CD, who names no concept" in note for note in notes)
 
 
-def test_who_names_a_concept_in_sight_of_the_score_alone_is_no_reference_for_it():
+def test_a_model_of_a_concept_is_not_measured_by_a_person_who_named_it_only_in_sight_of_the_score():
     """A model finds Body. AB and CD judge all windows, and name Body in every other one of the first ten.
 
-    CD does so with the model's score in sight and gives levels alone without it. Nobody can tell where CD
-    would have seen Body, so CD is not taken for somebody who saw it nowhere in the other windows.
+    CD judges these ten with the model's score in sight, and gives the others, blindly, levels alone. Nobody
+    can tell where CD would have seen Body without the score, so CD must not be taken for somebody who saw it
+    nowhere: only AB's judgements are truth, and CD's windows are counted as judged without concepts.
     """
-    labels = [("EN",), ("S", "Body")] * 5 + [("S",)] * (len(WINDOWS) - 10)
-    clips = list(judgements_by(AB=labels, CD=labels))
-    for number, clip in enumerate(clips):
-        is_in_sight = clip.annotator == "CD" and number % len(WINDOWS) < 10
-        if is_in_sight:
-            clips[number] = replace(clip, extras={**clip.extras, "seen_score": "1"})
+    labels_of_first_ten = [("EN",), ("S", "Body")] * 5
+    labels_of_others = [("S",)] * (len(WINDOWS) - 10)
+    by_ab = judgements_by(AB=labels_of_first_ten + labels_of_others)
+    by_cd = judgements_by(CD=labels_of_first_ten + labels_of_others).clips
+    by_cd_in_sight = [replace(clip, extras={**clip.extras, "seen_score": "1"}) for clip in by_cd[:10]]
+    judgements = Manifest((*by_ab, *by_cd_in_sight, *by_cd[10:]), Path(), OBYGAZE12)
 
-    measured = evaluate_films(
-        [FILM_SCORED_BY_MODEL_OF_BODY], Manifest(tuple(clips), Path(), OBYGAZE12), n_shifts=5
-    )
+    measured = evaluate_films([FILM_SCORED_BY_MODEL_OF_BODY], judgements, n_shifts=5)
 
     assert set(measured.summary["truth"]) == {"AB"}
     assert measured.record["without_concepts"] == {"CD": len(WINDOWS)}
@@ -446,16 +458,15 @@ def test_labels_without_concepts_are_counted_in_the_films_that_are_evaluated():
 def test_an_evaluation_for_a_concept_is_refused_if_nobody_names_concepts():
     """The model finds Body, and AB gave windows levels alone."""
     with pytest.raises(ObygazeError, match=r"nobody names a concept in the truth .*Body"):
-        evaluate_films([FILM_SCORED_BY_MODEL_OF_BODY], judgements_by(AB=LEVELS_ALONE))
+        evaluate_films([FILM_SCORED_BY_MODEL_OF_BODY], judgements_by(AB=LEVELS_WITHOUT_CONCEPTS))
 
 
 @pytest.mark.long
-def test_a_comparison_of_films_is_of_the_concept_too():
+def test_films_scored_by_a_model_of_a_concept_are_compared_by_the_share_of_that_concept():
     """Six films are scored by a model of the concept Body, and AB judges twelve windows of each.
 
-    By AB every window has a level, and may have concepts: every third one has Body. Other windows have the
-    level S, which is positive to models of levels, but not to this one. So what is compared is Body, and its
-    share of the films is about 1/3.
+    AB names Body in every third window. Another third has the level S, which is positive to models of levels
+    and does not matter here. So what is compared is Body, and its share of the films is about 1/3.
     """
     labels_of_three_windows = [("EN", "Body"), ("S", "Look"), ("HN",)]
     labels_of_twelve_windows = labels_of_three_windows * 4
@@ -539,14 +550,16 @@ def test_a_judgement_is_positive_for_a_concept_that_it_names(level, concepts, is
 
 
 @pytest.mark.parametrize("agreement", MOBYGAZE, ids=lambda agreement: "-".join(agreement.positive))
-def test_how_far_experts_agree_is_said_on_the_levels_that_the_model_finds(agreement):
-    """How far experts agree was measured for each set of levels that a model may find, such as S alone.
+def test_the_sentence_on_how_far_experts_agree_is_on_the_levels_that_the_films_model_finds(agreement):
+    """`MOBYGAZE` has how far experts agree on each set of levels that a model may find, such as S alone.
 
-    Beside a film stands the agreement (kappa and a rank correlation) on the levels that its own model finds,
-    which the sentence names.
+    It was measured on the corpus MObyGaze, whose levels are those of the codebook obygaze12. A film's claim
+    has the numbers (kappa and a rank correlation) on the levels of its own model, which the sentence names.
     """
-    on_levels_of_model = agreement_of_people("obygaze12", agreement.positive)
-    film = with_model(fake_scored_film(**SIXTY_ROWS), positive=agreement.positive, human=on_levels_of_model)
+    experts_on_levels_of_model = agreement_of_people("obygaze12", agreement.positive)
+    film = with_model(
+        fake_scored_film(**SIXTY_ROWS), positive=agreement.positive, human=experts_on_levels_of_model
+    )
 
     claim = corpus_experts(film.model())
 
@@ -561,12 +574,12 @@ def test_how_far_experts_agree_is_said_on_the_levels_that_the_model_finds(agreem
 
 
 def test_the_agreement_of_experts_is_unknown_for_other_levels():
-    """It was measured with the levels of obygaze12, for S and for other sets, but not for HN alone."""
+    """How far experts agree was measured on sets of levels of obygaze12, such as S, but not on HN alone."""
     assert agreement_of_people("obygaze12", ["HN"]) is None
 
 
 def test_the_agreement_of_experts_is_unknown_for_other_codebooks():
-    """It was measured with the levels of obygaze12; "violence" is another codebook."""
+    """How far experts agree was measured with the levels of obygaze12; "violence" is another codebook."""
     assert agreement_of_people("violence", ["S"]) is None
 
 
@@ -614,35 +627,55 @@ def test_the_first_name_that_a_codebook_lacks_is_named(is_concept, names, unknow
 
 
 @pytest.mark.parametrize(
-    ("concepts_of_clips", "lacks_concepts"),
-    [([], True), ([()], True), ([(), ()], True), ([(), ("Look",)], False), ([("Body",)], False)],
+    ("concepts_of_clips", "lacks_labels_of_body"),
+    [
+        pytest.param([], True, id="no clip"),
+        pytest.param([()], True, id="a clip without concepts"),
+        pytest.param([(), ()], True, id="two clips without concepts"),
+        pytest.param([(), ("Look",)], False, id="a clip of two names Look"),
+        pytest.param([("Body",)], False, id="the clip names Body"),
+    ],
 )
-def test_clips_serve_as_labels_of_a_concept_if_any_of_them_names_one(concepts_of_clips, lacks_concepts):
-    """Else nobody was asked for concepts, and none is known to be absent. Labels of levels always serve."""
+def test_clips_serve_as_labels_of_a_concept_if_any_of_them_names_one(concepts_of_clips, lacks_labels_of_body):
+    """All clips have the level S, and so always serve as labels of it. Each has some concepts, or none.
+
+    For a model of Body, clips serve if one of them names any concept. If none does, nobody was asked for
+    concepts, and Body is not known to be absent.
+    """
     clips = [
         Clip(f"c{number}", "m", level="S", concepts=concepts)
         for number, concepts in enumerate(concepts_of_clips)
     ]
-    assert Positive((named("Body"),), is_concept=True, task_title="").lacks_labels_in(clips) is lacks_concepts
-    assert Positive((named("S"),), is_concept=False, task_title="").lacks_labels_in(clips) is False
+    level_s = Positive((named("S"),), is_concept=False, task_title="")
+    concept_body = Positive((named("Body"),), is_concept=True, task_title="")
+
+    assert concept_body.lacks_labels_in(clips) is lacks_labels_of_body
+    assert level_s.lacks_labels_in(clips) is False
 
 
 @pytest.mark.parametrize(
-    ("level", "concepts", "is_of_level", "is_of_concept"),
+    ("level", "concepts", "is_labelled_for_s", "is_labelled_for_body"),
     [
-        (None, (), False, False),
-        (None, ("Look",), False, True),
-        ("NS", (), True, True),
-        ("S", ("Look",), True, True),
+        pytest.param(None, (), False, False, id="neither level nor concepts"),
+        pytest.param(None, ("Look",), False, True, id="another concept alone"),
+        pytest.param("NS", (), True, True, id="another level alone"),
+        pytest.param("S", ("Look",), True, True, id="a level and a concept"),
     ],
 )
-def test_a_clip_is_labelled_by_its_level_or_for_a_concept_by_any_concept(
-    level, concepts, is_of_level, is_of_concept
+def test_a_level_labels_a_clip_for_any_model_and_a_concept_only_for_models_of_concepts(
+    level, concepts, is_labelled_for_s, is_labelled_for_body
 ):
-    """A clip that is not labelled is no negative one."""
+    """Whether a clip counts for a model of the level S, and for one of the concept Body.
+
+    A labelled clip without S, or without Body, is negative; one that is not labelled is left out. Who named
+    another concept than Body has said that Body is not there, but nothing of the level.
+    """
     clip = Clip("c", "m", level=level, concepts=concepts)
-    assert Positive((named("S"),), is_concept=False, task_title="").is_labelled(clip) is is_of_level
-    assert Positive((named("Body"),), is_concept=True, task_title="").is_labelled(clip) is is_of_concept
+    level_s = Positive((named("S"),), is_concept=False, task_title="")
+    concept_body = Positive((named("Body"),), is_concept=True, task_title="")
+
+    assert level_s.is_labelled(clip) is is_labelled_for_s
+    assert concept_body.is_labelled(clip) is is_labelled_for_body
 
 
 @pytest.mark.parametrize(

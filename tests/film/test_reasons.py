@@ -244,10 +244,13 @@ def test_the_page_calls_an_absent_concept_not_seen_beside_its_contribution(best_
     assert not names & {"Activity", "Look"}
 
 
-def test_the_page_reads_out_no_concept_below_its_threshold(film_decided_by_absent_concepts, page_data):
-    """All thresholds are .5. The page has whole percentages; its script names a concept from `seen` % on.
+def test_the_script_of_the_page_names_a_concept_only_in_rows_where_it_reaches_its_threshold(
+    film_decided_by_absent_concepts, page_data
+):
+    """All thresholds are .5. The script has a row's probability of a concept as a whole percentage.
 
-    As percentages are rounded, the script may leave out a row of .5 to .52.
+    It names a concept from `seen` % on, which must be so high that no row below .5 is named, even where a
+    percentage was rounded up. For that it may leave out rows of .5 to .52, but none above.
     """
     rows = film_decided_by_absent_concepts.rows()
     for concept in page_data["rows"]["concepts"]:
@@ -362,16 +365,34 @@ def test_an_export_has_the_passages_that_reach_the_threshold(film_decided_by_abs
     assert sorted(span.rank for span in exported) == reaching["rank"].tolist()
 
 
-def test_an_export_marks_the_passages_below_the_threshold(film_decided_by_absent_concepts):
-    """Two more passages are asked for than reach the threshold: these two are marked. All are numbered."""
-    n_reaching_threshold = len(film_decided_by_absent_concepts.segments(top=0))
-    number_of = numbers_by_start(film_decided_by_absent_concepts.segments(top=25))
+def test_an_export_says_which_passages_are_below_the_threshold(film_decided_by_absent_concepts):
+    """An export asks for the strongest passages, two more than reach the model's threshold.
 
-    exported = exported_passages(film_decided_by_absent_concepts, top=n_reaching_threshold + 2)
+    Passages have ranks by their strength: the last two by rank have "below the threshold" in their text.
+    """
+    film = film_decided_by_absent_concepts
+    n_reaching_threshold = len(film.segments(top=0))
+
+    exported = exported_passages(film, top=n_reaching_threshold + 2)
 
     assert len(exported) == n_reaching_threshold + 2
     ranks_below = {span.rank for span in exported if "below the threshold" in span.text}
     assert ranks_below == {n_reaching_threshold + 1, n_reaching_threshold + 2}
+
+
+def test_passages_have_the_same_numbers_in_an_export_as_in_the_table_of_a_film(
+    film_decided_by_absent_concepts,
+):
+    """An export begins each passage's text with its number, as "3. ", and asks for fewer passages than 25.
+
+    A passage has the number that it has among the 25 strongest of the film.
+    """
+    film = film_decided_by_absent_concepts
+    number_of = numbers_by_start(film.segments(top=25))
+
+    exported = exported_passages(film, top=len(film.segments(top=0)) + 2)
+
+    assert exported
     for span in exported:
         assert span.number == number_of[span.start_s]
         assert span.text.startswith(f"{span.number}. ")
@@ -393,11 +414,13 @@ def without_passages(request):
     return fake_scored_film(unlike_parts=((0.0, 1.0),), **SMALL)
 
 
-def test_the_notice_of_no_passages_is_in_the_file_or_told(without_passages, export_format, tmp_path):
-    """An empty file alone would look like an error.
+def test_an_export_of_a_film_without_passages_says_that_there_are_none(
+    without_passages, export_format, tmp_path
+):
+    """No passage reaches the threshold, or nothing has a probability. An empty file would look like an error.
 
-    So the notice, one line, is in the file, and `write_export` returns it to be printed. A csv and an edl
-    have no row or event for notes: then `write_export` returns all notes, of which the notice is the last.
+    So a notice of one line, that there are none, is in the file, and the writing function returns it to be
+    printed. A csv and an edl have no place for notes: then it returns all notes, the notice last.
     """
     film = without_passages
     exported = collect(film, export_format, tiers=["segments"])
@@ -406,18 +429,19 @@ def test_the_notice_of_no_passages_is_in_the_file_or_told(without_passages, expo
     notice = exported.notice
     assert len(notice.splitlines()) == 1
 
-    told = write_export(film, export_format, tmp_path / "film", tiers=["segments"])
+    to_be_printed = write_export(film, export_format, tmp_path / "film", tiers=["segments"])
 
     text = text_in(tmp_path / "film")
     if export_format == "rttm":  # it writes _ for a space
         text = text.replace("_", " ")
-    if export_format in {"csv", "edl"}:
+    has_no_place_for_notes = export_format in {"csv", "edl"}
+    if has_no_place_for_notes:
         assert notice not in text
-        assert told.endswith(notice)
-        assert told != notice
+        assert to_be_printed.endswith(notice)
+        assert to_be_printed != notice
     else:
         assert notice in text
-        assert told == notice
+        assert to_be_printed == notice
 
 
 def test_elans_document_of_a_film_without_passages_is_valid(without_passages):

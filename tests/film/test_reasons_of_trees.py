@@ -34,10 +34,14 @@ def reasons_of_row(film, row):
     return {reason.concept: reason for reason in reasons(mean_columns(one_row, weights, film.model()))}
 
 
-def test_a_window_has_the_reasons_that_explain_gives_of_its_clip(world):
-    """Contributions follow the clip's path through the tree, and may have another sign: they decide nothing.
+def test_a_windows_reasons_change_p_as_much_as_explain_says_of_its_clip(world):
+    """Each row of the film is one window, and so one clip of the store, which `explain` can explain, too.
 
-    `explain` moves each concept to the values of training clips, and names by how much that changes p.
+    `explain` moves each concept to the values of training clips; by how much p changes then is what counts,
+    and of which side the concept is. A concept that changes p by .01 or more is a reason of the row.
+
+    The model is a tree. A concept's contribution is what the clip's path through the tree adds at that
+    concept, and may have the other sign than the change: it decides nothing.
     """
     clip_of_start = {clip.start_s: clip.clip_id for clip in world.store.clips}
     n_reasons = 0
@@ -60,25 +64,33 @@ def test_a_window_has_the_reasons_that_explain_gives_of_its_clip(world):
     assert n_reasons > 20
 
 
-def test_a_contribution_of_the_other_sign_decides_nothing(world):
-    """Speech may speak for a passage where there is a look, and against it elsewhere: a path says either."""
+def test_turning_the_signs_of_a_trees_contributions_turns_no_reason(world):
+    """In a copy of the film's scores every contribution has the opposite sign, and all else is as it was.
+
+    In a tree a concept may count for a passage on one path and against it on another. So the change of p
+    says for which side a reason is, and never its contribution: only the contribution itself differs.
+    """
     table = world.film.table.copy()
     for concept in world.film.model().concepts:
         table[f"{concept.name}_contribution"] *= -1
-    film = replace(world.film, table=table)
-    first = table.index[table["p"].notna()][:1]
+    film_with_turned_signs = replace(world.film, table=table)
+    first_row = table.index[table["p"].notna()][:1]
 
-    as_scored = reasons_of_row(world.film, world.film.table.loc[first])
-    of_row = reasons_of_row(film, table.loc[first])
+    as_scored = reasons_of_row(world.film, world.film.table.loc[first_row])
+    with_turned_signs = reasons_of_row(film_with_turned_signs, table.loc[first_row])
 
-    assert of_row
-    for concept, reason in of_row.items():
+    assert with_turned_signs
+    for concept, reason in with_turned_signs.items():
         assert reason == replace(as_scored[concept], contribution=-as_scored[concept].contribution)
-    assert not any(reason.goes_both_ways for reason in of_row.values())
+    assert not any(reason.goes_both_ways for reason in with_turned_signs.values())
 
 
-def test_the_page_lists_them_by_what_they_change(world):
-    """Without usual values nothing is "more than usual", and no probability "at its usual value" is given."""
+def test_the_page_gives_the_change_of_p_of_each_reason_of_a_tree_and_no_usual_value(world):
+    """The reasons of the film's first passage have the changes of p that its table has, in the same order.
+
+    A tree has no usual value of a concept, to which a linear model compares: no p "at its usual value" is
+    given.
+    """
     model = world.film.model()
     segment = world.film.segments().iloc[0]
     claim = passage(model, segment)
@@ -88,9 +100,15 @@ def test_the_page_lists_them_by_what_they_change(world):
     for reason in claim.reasons:
         assert reason.number is not None
         assert at_usual(claim, reason) is None
-    for language, of_path in (("en", "follow the path through a tree"), ("fr", "suivent le chemin")):
-        note = phrases.reasons_note(Words(language), has_usual=False, has_changes=model.has_changes)
-        assert of_path in note
+
+
+@pytest.mark.parametrize(
+    ("language", "of_path"), [("en", "follow the path through a tree"), ("fr", "suivent le chemin")]
+)
+def test_the_note_on_reasons_says_that_a_trees_contributions_follow_its_path(world, language, of_path):
+    """A tree has no usual values of concepts, but its film's scores have the changes of p."""
+    has_changes = world.film.model().has_changes
+    assert of_path in phrases.reasons_note(Words(language), has_usual=False, has_changes=has_changes)
 
 
 def test_scores_that_were_written_are_read_with_their_changes(world, tmp_path):
@@ -109,8 +127,12 @@ def test_scores_that_were_written_are_read_with_their_changes(world, tmp_path):
         assert changes[concept.name] == pytest.approx(as_scored, nan_ok=True)
 
 
-def test_scores_of_an_earlier_version_have_no_changes_and_the_contributions_decide(world):
-    """They can't be computed from what such a folder holds; the film has to be scored again."""
+def test_reasons_in_scores_without_changes_of_p_are_for_the_side_of_their_contributions(world):
+    """An earlier version wrote no columns NAME_change, by how much p changes without a concept.
+
+    They cannot be computed from the folder that it wrote. Until the film is scored again, the sign of the
+    contribution says whether a concept speaks for the level or against it.
+    """
     model = changed(world.film.model(), has_changes=False)
     columns = [f"{concept.name}_change" for concept in model.concepts]
     table = world.film.table.drop(columns=columns)

@@ -9,13 +9,13 @@ from obygaze_features.extraction.job import REFUSED
 from obygaze_features.store.testing import seal_arrays
 from tests.command import obygaze
 
-DECODER = {"av": "1", "ffmpeg": "1", "on_damage": "what can be read, status partial"}
-STRICT = DECODER | {"on_damage": REFUSED}
-EACH_SECOND = {"policy": "fps", "rate": 8.0, "n": None}
-UNIFORM = {"policy": "uniform", "n": 2}
+KEEPS_WHAT_CAN_BE_READ = {"av": "1", "ffmpeg": "1", "on_damage": "what can be read, status partial"}
+REFUSES_DAMAGED = KEEPS_WHAT_CAN_BE_READ | {"on_damage": REFUSED}
+EIGHT_FRAMES_A_SECOND = {"policy": "fps", "rate": 8.0, "n": None}
+TWO_FRAMES_A_CLIP = {"policy": "uniform", "n": 2}
 
 
-def trained_models(folder, **made_by):
+def trained_model(folder, **made_by):
     """Train a model on features that were made in a certain way, and return its file."""
     clips = [
         of.Clip(
@@ -45,12 +45,13 @@ def dry_run(folder, *models):
     return obygaze("film", "run", folder / "film.mkv", *options, "--out", folder / "out", "--dry-run")
 
 
-def planned(capsys, folder, *models):
-    """Return the commands that `film run` would run for models; fail if it refuses them."""
+def planned_commands(capsys, folder, *models):
+    """Return the commands that `film run` would run for models, one a line; fail if it refuses them."""
     code = dry_run(folder, *models)
     printed = capsys.readouterr()
     assert code == 0, printed.err
-    return printed.out
+    break_within_command = "\\\n    "
+    return printed.out.replace(break_within_command, "")
 
 
 def refusal(capsys, folder, *models):
@@ -62,23 +63,40 @@ def refusal(capsys, folder, *models):
 @pytest.mark.parametrize(
     ("sampling", "decoder", "expected_options", "other_options"),
     [
-        (EACH_SECOND, DECODER, ["--per-second 8"], ["--n ", "--strict"]),
-        (UNIFORM, STRICT, ["--n 2", "--strict"], ["--per-second"]),
-        (UNIFORM, DECODER, ["--n 2"], ["--strict", "--per-second"]),
+        pytest.param(
+            EIGHT_FRAMES_A_SECOND,
+            KEEPS_WHAT_CAN_BE_READ,
+            ["--per-second 8"],
+            ["--n ", "--strict"],
+            id="8 frames a second",
+        ),
+        pytest.param(
+            TWO_FRAMES_A_CLIP,
+            REFUSES_DAMAGED,
+            ["--n 2", "--strict"],
+            ["--per-second"],
+            id="2 frames a clip, damaged files refused",
+        ),
+        pytest.param(
+            TWO_FRAMES_A_CLIP,
+            KEEPS_WHAT_CAN_BE_READ,
+            ["--n 2"],
+            ["--strict", "--per-second"],
+            id="2 frames a clip",
+        ),
     ],
-    ids=["frames a second", "strict", "neither"],
 )
-def test_a_film_is_sampled_and_refused_as_the_films_trained_on(
+def test_a_film_is_extracted_with_the_options_by_which_the_models_training_clips_were(
     tmp_path, capsys, sampling, decoder, expected_options, other_options
 ):
-    """The clips of a model were sampled by 8 frames a second, or 2 in all; "strict" refused damaged ones.
+    """The store that a model was trained on says how frames were sampled, and whether damage was refused.
 
-    `film run` plans to extract a film by the same options. Otherwise it would be extracted for hours, and
-    then not be scored.
+    `film run` plans to extract a film with the same options. With others the model would refuse its features,
+    after hours of extraction.
     """
-    model = trained_models(tmp_path, sampling=sampling, decoder=decoder)
+    model = trained_model(tmp_path, sampling=sampling, decoder=decoder)
 
-    plan = planned(capsys, tmp_path, model).replace("\\\n    ", "")  # commands on one line each
+    plan = planned_commands(capsys, tmp_path, model)
 
     for option in expected_options:
         assert option in plan
@@ -86,14 +104,17 @@ def test_a_film_is_sampled_and_refused_as_the_films_trained_on(
         assert option not in plan
 
 
-def test_a_strict_model_and_another_are_run_one_by_one(tmp_path, capsys):
-    """One extraction cannot both refuse a damaged file and keep what can be read of it."""
-    files = []
-    for name, decoder in (("strict", STRICT), ("lenient", DECODER)):
-        (tmp_path / name).mkdir()
-        files.append(trained_models(tmp_path / name, sampling=UNIFORM, decoder=decoder))
+def test_film_run_refuses_two_models_if_the_clips_of_only_one_were_extracted_with_strict(tmp_path, capsys):
+    """One extraction cannot both refuse a damaged file (--strict) and keep what can be read of it.
 
-    assert "--strict" in refusal(capsys, tmp_path, *files)
+    So the models must be run one by one, and the refusal names --strict, in which they differ.
+    """
+    models = []
+    for name, decoder in (("strict", REFUSES_DAMAGED), ("lenient", KEEPS_WHAT_CAN_BE_READ)):
+        (tmp_path / name).mkdir()
+        models.append(trained_model(tmp_path / name, sampling=TWO_FRAMES_A_CLIP, decoder=decoder))
+
+    assert "--strict" in refusal(capsys, tmp_path, *models)
 
 
 FP32 = {
@@ -107,7 +128,7 @@ FP32 = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "wanted"),
+    ("unlike_fp32", "expected_options"),
     [
         ({}, ""),
         ({"autocast": "bfloat16"}, "--dtype bf16 "),
@@ -117,14 +138,20 @@ FP32 = {
     ],
     ids=["fp32", "bf16", "fp16, compiled", "bf16-weights", "tf32"],
 )
-def test_networks_compute_in_the_precision_of_the_features_trained_on(tmp_path, capsys, changes, wanted):
-    """The model refuses features of another precision."""
-    model = trained_models(tmp_path, compute=FP32 | changes)
+def test_a_films_features_are_computed_in_the_precision_of_those_that_the_model_was_trained_on(
+    tmp_path, capsys, unlike_fp32, expected_options
+):
+    """The store that a model was trained on says how its network computed: in FP32, or otherwise in one way.
 
-    plan = planned(capsys, tmp_path, model).replace("\\\n    ", "")
+    `film run` plans to extract the film with the options for that, as the model would refuse features of
+    another precision.
+    """
+    model = trained_model(tmp_path, compute=FP32 | unlike_fp32)
 
-    (extract_line,) = [line for line in plan.splitlines() if "obygaze extract" in line]
-    assert f"--backbone descriptors {wanted}--n" in extract_line
+    plan = planned_commands(capsys, tmp_path, model)
+
+    (extract_command,) = [line for line in plan.splitlines() if "obygaze extract" in line]
+    assert f"--backbone descriptors {expected_options}--n" in extract_command
 
 
 def test_models_whose_features_of_one_backbone_were_made_differently_are_run_one_by_one(tmp_path, capsys):
@@ -132,7 +159,7 @@ def test_models_whose_features_of_one_backbone_were_made_differently_are_run_one
     files = []
     for name, changes in (("exact", {}), ("fast", {"autocast": "bfloat16"})):
         (tmp_path / name).mkdir()
-        files.append(trained_models(tmp_path / name, compute=FP32 | changes))
+        files.append(trained_model(tmp_path / name, compute=FP32 | changes))
 
     assert "descriptors" in refusal(capsys, tmp_path, *files)
-    assert "--dtype" not in planned(capsys, tmp_path, files[0])
+    assert "--dtype" not in planned_commands(capsys, tmp_path, files[0])

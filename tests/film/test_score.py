@@ -361,11 +361,17 @@ def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained_models,
     assert rows.loc[is_surely_unlike, "p"].isna().all()
 
 
-def test_a_shot_is_unlike_if_most_seconds_of_its_windows_are(trained_models, tmp_path):
+def test_a_shot_is_unlike_training_if_most_seconds_of_windows_on_it_are(trained_models, tmp_path):
     """Windows of 8 s begin every 4 s. Those that begin before 20 s are unlike training; others are like it.
 
-    The second shot is from 18.5 to 24 s. On it lie, of the unlike windows 12-20 and 16-24, 1.5 and 5.5 s, and
-    of the window 20-28, 4 s: 7 of 11 seconds are unlike.
+    On the second shot, from 18.5 to 24 s, lie parts of three windows:
+
+    - 1.5 s of the window from 12 to 20 s, which is unlike;
+    - 5.5 s of that from 16 to 24 s, which is unlike;
+    - 4 s of that from 20 to 28 s, which is like training.
+
+    So 7 of 11 seconds are unlike, and so is the shot. The first shot has unlike windows alone, and most
+    seconds of the third, to the film's end, are like training.
     """
     store = film_unlike_at_its_start(tmp_path, share=0.1)  # of 200 s
     shots = pd.DataFrame(
@@ -466,7 +472,7 @@ def test_several_films_are_scored_at_once(trained_models, tmp_path, store_of_two
 
 @pytest.mark.long
 def test_chosen_films_are_scored_in_the_order_of_the_store(trained_models, tmp_path):
-    """They are given as a set, whose order differs between runs of Python."""
+    """Four of a store's five films are chosen, as a set, whose order differs between runs of Python."""
     movies = {"film1", "film2", "film3", "film4"}
     store = film_store(tmp_path, "film0", *movies, end_s=60.0)
     films = score_films(store, [trained_models.paths["linear"]], movies=movies)
@@ -474,6 +480,7 @@ def test_chosen_films_are_scored_in_the_order_of_the_store(trained_models, tmp_p
 
 
 def test_a_chosen_film_that_is_not_in_the_store_is_refused(trained_models, store_of_two_films):
+    """The store has the films a and b; a and "other" are chosen."""
     with pytest.raises(FilmError, match="other"):
         score_films(store_of_two_films, [trained_models.paths["linear"]], movies={"a", "other"})
 
@@ -557,7 +564,7 @@ def test_shots_keep_their_detector_and_flags(shots_without_movies):
 
 
 def test_shots_of_two_films_need_a_column_of_movies(shots_without_movies):
-    """It is not known whether a row is of film m or n."""
+    """A table of shots has no column `movie`, and two films are scored: a row may be of film m or n."""
     with pytest.raises(ManifestError, match="movie"):
         read_shots(shots_without_movies, ["m", "n"])
 
@@ -703,21 +710,24 @@ def test_rows_cover_the_film_without_overlap(film):
 
 @given(film=windows_and_cuts())
 @example(film=(windows_of_film(end_s=30.0, window_s=10.0, hop_s=10.0), []))
-def test_rows_are_shots_windows_or_steps(film):
-    """Rows are shots if these are known. Else they are windows, or steps where windows overlap.
+def test_a_films_rows_are_its_shots_or_else_its_windows_or_steps_between_overlapping_windows(film):
+    """A film may have shots (between cuts); then its rows are these, whatever its windows are.
 
-    Times are in milliseconds: an overlap of up to .001 s is none. One of just .001 s may be taken for either.
+    Without shots the rows are the windows, or, where windows overlap by more than .001 s, the steps from one
+    start to the next. Times are kept in milliseconds: an overlap of just .001 s, but for floating-point
+    error, may be taken for either.
     """
     windows, cuts = film
     rows_are, _rows = cut_into_rows(windows, shots_between(cuts, windows))
 
     ends_s, next_starts_s = windows.spans[:-1, 1], windows.spans[1:, 0]
-    overlap_s = max(ends_s - next_starts_s, default=0.0)
+    largest_overlap_s = max(ends_s - next_starts_s, default=0.0)
+    floating_point_error_s = 1e-6
     if cuts:
         assert rows_are == "shots"
-    elif overlap_s > 0.001 + 1e-6:
+    elif largest_overlap_s > 0.001 + floating_point_error_s:
         assert rows_are == "steps"
-    elif overlap_s < 0.001 - 1e-6:
+    elif largest_overlap_s < 0.001 - floating_point_error_s:
         assert rows_are == "windows"
 
 
@@ -829,17 +839,27 @@ def test_two_files_of_subtitles_of_one_film_are_refused(tmp_path):
         read_subtitles_of(files, ["a", "c"])
 
 
-def test_titles_and_years_of_films_that_are_not_in_the_store_are_refused(trained_models, store_of_two_films):
-    """They are of another store, and no film of this one would get its title.
+def test_titles_and_years_of_films_none_of_which_is_in_the_store_are_refused(
+    trained_models, store_of_two_films
+):
+    """The store has the films a and b. A title is given of a film "other": that is a table for another store.
 
-    Of films among which one is in the store, those of the others are not needed.
+    Without a refusal no film would get its title.
     """
     models = [trained_models.paths["pcbm_lr"]]
-    of_another_store = {"other": FilmFacts("The Other", year=1931)}
+    facts = {"other": FilmFacts("The Other", year=1931)}
 
     with pytest.raises(FilmError, match="other"):
-        score_films(store_of_two_films, models, facts=of_another_store)
+        score_films(store_of_two_films, models, facts=facts)
 
-    facts_of_many = {**of_another_store, "a": FilmFacts("The A", year=1932)}
-    (film,) = score_films(store_of_two_films, models, movies={"a"}, facts=facts_of_many)
+
+def test_titles_of_films_that_are_not_in_the_store_are_ignored_beside_that_of_one_that_is(
+    trained_models, store_of_two_films
+):
+    """The store has the films a and b; a table has the titles of a and of a film "other"."""
+    models = [trained_models.paths["pcbm_lr"]]
+    facts = {"other": FilmFacts("The Other", year=1931), "a": FilmFacts("The A", year=1932)}
+
+    (film,) = score_films(store_of_two_films, models, movies={"a"}, facts=facts)
+
     assert film.record.title == "The A"

@@ -244,7 +244,11 @@ def test_a_film_has_a_name_that_manifests_may_have(copy_with, movie):
 
 
 def test_no_file_carries_a_control_character(planted_timeline, export_format, tmp_path):
-    """A record in memory may hold any text; no file made of it does. The message names the title ("gone")."""
+    """A film's title has signs that set a terminal's title to "gone" and that turn text round.
+
+    A program may make such a record, but neither an export nor the scored film itself is written with it: no
+    file is left. The message of the latter has the rest of the title.
+    """
     hostile_film = film_with(planted_timeline, title=f"A{BREAKS_TERMINALS}\u202eB<i>")
     with pytest.raises(FilmError):
         write_export(hostile_film, export_format, tmp_path / "out", rate=24)
@@ -326,7 +330,10 @@ def test_a_table_of_plain_numbers_is_read_exactly_in_one_call():
 
 
 def test_a_table_with_an_infinite_number_is_not_read_in_one_call():
-    """It is read cell by cell, so that a message can name the cell."""
+    """The quick reading, of all cells in one call, gives up (None) where the start of a row is infinite.
+
+    The table is then read cell by cell, so that a message can name the cell.
+    """
     table = scored_files._plain_table(b"start_s,p,text\ninf,0.30000000000000004,a\n2,,b\n")
     assert table is None
 

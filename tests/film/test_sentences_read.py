@@ -333,10 +333,11 @@ def film_beginning_unlike_training(part):
 def test_a_part_without_probability_is_called_unlike_training_or_unread(
     part, with_flags, is_unlike, is_unread
 ):
-    """The first part of a film is unlike training, could not be read, or is the one and the other in part.
+    """The beginning of a film has no probability, as it is unlike training, could not be read, or both.
 
-    The two reasons have different remedies. The sentences on what is not judged say "like" or "read" for
-    the right one alone.
+    The two reasons have different remedies. The sentences on what is not judged give the right one alone:
+    that it is "too unlike", or "not like", the training films, or that nothing could be "read". If the first
+    row could not be read and the others are unlike training, they give both.
     """
     film = with_flags(film_beginning_unlike_training(part))
     text = sentences_on_what_is_not_judged(film)
@@ -539,25 +540,26 @@ CUT_OFF = {
 
 
 def film_cut_off_at(folder, trained_models, end_s):
-    """Score a film of 168 s of which nothing could be read from a second on.
+    """Score a film of 168 s of which nothing could be read from `end_s` on.
 
-    The window that the cut is in was read in part: it has a probability before the cut alone.
+    The window in which the file ends was read in part: it has a probability up to there alone.
     """
     planted = ((20.0, 60.0), (end_s - 10.0, 168.0))
     store = film_store(folder, "cut", end_s=168.0, planted=planted, holes=((end_s, 168.0),))
     return score_film(store, [trained_models.paths["linear"]])
 
 
-@pytest.mark.parametrize(("end_s", "clock"), [(150.0, "0:02:30"), (113.0, "0:01:53")])
-def test_the_lost_end_of_a_file_is_not_judged(trained_models, tmp_path, end_s, clock):
-    """A film of 168 s can be read up to a second. A gun is seen across this cut.
+@pytest.mark.parametrize(("readable_s", "clock"), [(150.0, "0:02:30"), (113.0, "0:01:53")])
+def test_the_lost_end_of_a_file_is_not_judged(trained_models, tmp_path, readable_s, clock):
+    """The first 150 s, or 113 s, of a film of 168 s can be read; the rest of the file is lost.
 
-    The passage with it ends where the file does.
+    In the film a gun is seen from 20 to 60 s, and from 10 s before the loss to the end. The last passage with
+    a gun ends where the file does, and a line on the film says from when on nothing could be read.
     """
-    film = film_cut_off_at(tmp_path, trained_models, end_s)
-    assert film.time().judged_s == end_s
-    assert film.time().unread_s == 168.0 - end_s
-    assert film.segments()["end_s"].max() == end_s
+    film = film_cut_off_at(tmp_path, trained_models, readable_s)
+    assert film.time().judged_s == readable_s
+    assert film.time().unread_s == 168.0 - readable_s
+    assert film.segments()["end_s"].max() == readable_s
     assert f"nothing could be read from {clock} on" in " ".join(lines_of_film(film, ENGLISH))
 
 
@@ -746,28 +748,44 @@ def marked_by_a_concept():
 
 @pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_concept_is_found_only_where_the_threshold_is_reached(marked_by_a_concept, language):
-    """A passage goes on over short gaps below the threshold, where the model does not find the concept.
+def test_the_sentence_on_a_concepts_passages_says_in_how_much_of_them_it_is_found(
+    marked_by_a_concept, language
+):
+    """A passage goes on over short gaps below the threshold, where the model does not find the concept Look.
 
-    So the sentence says in how much of the passages it is found, unless it is all. The film is wholly marked
-    only if all that is judged lies in passages.
+    So the sentence says in how much of the passages it is found (`called_s` of `marked_s`), unless it is all.
     """
     words = Words(language)
-    in_part = marked_by_a_concept
-    in_all_passages = replace(in_part, called_s=in_part.marked_s)
-    in_all_of_the_film = replace(in_all_passages, judged=replace(in_part.judged, judged_s=in_part.marked_s))
+    found_in_part = marked_by_a_concept
+    found_in_all = replace(found_in_part, called_s=found_in_part.marked_s)
 
-    # A sentence writes all its times with the same unit; the last of these is where the concept is found.
-    *_, found_time = words.durations(
-        in_part.judged.judged_s, in_part.marked_s, in_part.judged.nothing_s, in_part.called_s
+    # A sentence writes all its times with the same unit, which is chosen for the four of them together.
+    _judged, _marked, _black_or_credits, found_time = words.durations(
+        found_in_part.judged.judged_s,
+        found_in_part.marked_s,
+        found_in_part.judged.nothing_s,
+        found_in_part.called_s,
     )
     look = words.say("quoted", text={"en": "Look", "fr": "Regard"}[language])
-    found_in_part = words.say("marked_concept_called", reaching=found_time, positive=look)
+    text_on_found_time = words.say("marked_concept_called", reaching=found_time, positive=look)
 
-    assert found_in_part in phrases.sentence(in_part, words)
-    assert found_in_part not in phrases.sentence(in_all_passages, words)
-    assert words["marked_all"] not in phrases.sentence(in_all_passages, words)
-    assert words["marked_all"] in phrases.sentence(in_all_of_the_film, words)
+    assert text_on_found_time in phrases.sentence(found_in_part, words)
+    assert text_on_found_time not in phrases.sentence(found_in_all, words)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_sentence_on_a_concepts_passages_says_if_they_are_all_that_is_judged(
+    marked_by_a_concept, language
+):
+    """The concept is found in all of the passages; they are a part of what is judged, or all of it."""
+    words = Words(language)
+    in_passages = replace(marked_by_a_concept, called_s=marked_by_a_concept.marked_s)
+    judged_time = in_passages.judged
+    in_all_that_is_judged = replace(in_passages, judged=replace(judged_time, judged_s=in_passages.marked_s))
+
+    assert words["marked_all"] not in phrases.sentence(in_passages, words)
+    assert words["marked_all"] in phrases.sentence(in_all_that_is_judged, words)
 
 
 # --- passages
@@ -922,22 +940,23 @@ def film_with_activity_in_every_other_row():
     return with_model(replace(film, table=table), concepts=concepts, threshold_p=0.3)
 
 
-def test_a_concept_in_part_more_and_in_part_less_is_called_both():
+def test_a_concept_whose_mean_value_is_below_and_mean_p_above_the_usual_is_called_more_and_less():
     """The concept Activity is 3 in odd rows and -3.5 in even ones; its usual value is 0.
 
-    The mean of a passage is below it: (3 - 3.5) / 2 = -.25. But the mean of its probabilities, .99 and .001,
-    is about .4955, above the usual .17: Activity is neither more nor less than usual.
+    The mean of a passage is below that: (3 - 3.5) / 2 = -.25. But the mean of its probabilities, .99 and
+    .001, is about .4955, above the usual .17: "in part more, in part less Activity than usual (0.4...".
+
+    A passage may still have just less Activity than usual, if its rows are of one kind: then its probability
+    must be below the usual one, too.
     """
     film = film_with_activity_in_every_other_row()
 
     text = " ".join(phrases.sentence(claim, ENGLISH) for claim in film_claims(film))
 
-    beginning_of_mean_p = "(0.4"
-    assert f"in part more, in part less Activity than usual {beginning_of_mean_p}" in text
-    # Where it is called less, and not "in part less", its probability is below the usual one too.
-    called_less = r"(?<!in part )less Activity than usual \((0\.\d+), 0\.17 at its usual value"
-    for p in re.findall(called_less, text):
-        assert float(p) < 0.17
+    assert "in part more, in part less Activity than usual (0.4" in text
+    just_less = r"(?<!in part )less Activity than usual \((0\.\d+), 0\.17 at its usual value"
+    for p_of_passage in re.findall(just_less, text):
+        assert float(p_of_passage) < 0.17
 
 
 def reason_that_raises_p(contribution):
@@ -1165,19 +1184,20 @@ def test_a_page_on_two_windows_gives_no_distance_of_windows(trained_models, tmp_
 # --- who found what
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("language", "are_found"), [("en", "found to be black or credits"), ("fr", "détecté")]
+    ("language", "found_to_be"), [("en", "found to be black or credits"), ("fr", "détecté")]
 )
 @pytest.mark.parametrize(
-    ("detector", "has_found_them"),
+    ("detector", "says_found_to_be"),
     [("own", True), ("flags.csv", False)],
     ids=["by a detector", "by a person, in a file"],
 )
-def test_credits_are_called_found_only_if_a_detector_found_them(
-    language, are_found, detector, has_found_them
+def test_sentences_say_found_to_be_credits_if_a_detector_flagged_them_and_not_if_a_person_did(
+    language, found_to_be, detector, says_found_to_be
 ):
     """All shots of a film are flagged as credits, by our detector ("own") or by a person in a file.
 
-    Two sentences tell black and credits together. A detector may be wrong, and so they say "found to be".
+    A detector may be wrong, and so both sentences with the time of black and credits say that these were
+    "found to be" so (in French "détecté", with one ending or another).
     """
     film = fake_scored_film(unlike_parts=(), **SIXTY_ROWS)
     film = replace(film, shots=film.shots.assign(flags="credits", detector=detector))
@@ -1185,8 +1205,8 @@ def test_credits_are_called_found_only_if_a_detector_found_them(
     sentence_on_passages = first_sentence(film, language=language)
     sentence_on_judged_time = phrases.sentence(claim_of(film, claim_kinds.JudgedTime), Words(language))
 
-    assert (are_found in sentence_on_passages) == has_found_them
-    assert (are_found in sentence_on_judged_time) == has_found_them
+    assert (found_to_be in sentence_on_passages) == says_found_to_be
+    assert (found_to_be in sentence_on_judged_time) == says_found_to_be
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

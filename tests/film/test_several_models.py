@@ -29,7 +29,7 @@ from tests.film.workspace.deciding import judge, judge_blindly
 
 BOOK = builtin_codebook("obygaze12")
 WITHOUT_WARNING, NO_BETTER_THAN_CHANCE, WITHOUT_EN, TRAINED_ON_FILM = "pcbm_lr", "chance", "narrow", "seen"
-"""Keys of the models that scored `FILM`."""
+"""Keys of the models that scored `FILM_OF_FOUR_MODELS`."""
 
 WARNINGS_OF = {
     WITHOUT_WARNING: set(),
@@ -37,7 +37,7 @@ WARNINGS_OF = {
     WITHOUT_EN: {"verdict_levels"},
     TRAINED_ON_FILM: {"verdict_trained"},
 }
-"""Key of each model of `FILM` -> keys of the texts that warn of its scores."""
+"""Key of each model of `FILM_OF_FOUR_MODELS` -> keys of the texts that warn of its scores."""
 
 ALL_WARNINGS = set().union(*WARNINGS_OF.values())
 
@@ -51,7 +51,7 @@ def scored_by(*others, first=None):
 
 
 MODEL = ten_minute_film().model()
-FILM = scored_by(
+FILM_OF_FOUR_MODELS = scored_by(
     changed(MODEL, key=NO_BETTER_THAN_CHANCE, no_skill=True),
     changed(MODEL, key=WITHOUT_EN, levels_left_out=["EN"]),
     changed(MODEL, key=TRAINED_ON_FILM, is_trained_on=True),
@@ -72,8 +72,10 @@ def test_a_title_has_the_warnings_of_its_own_model_alone(language, model, expect
     A title is of one model, called by its key such as "chance", and has its warning only: the texts are
     called "verdict_no_skill", "verdict_levels" and "verdict_trained".
     """
-    heading = heading_of(FILM, language, key=model)
-    (title,) = [claim for claim in film_claims(FILM, model) if isinstance(claim, claim_kinds.Title)]
+    heading = heading_of(FILM_OF_FOUR_MODELS, language, key=model)
+    (title,) = [
+        claim for claim in film_claims(FILM_OF_FOUR_MODELS, model) if isinstance(claim, claim_kinds.Title)
+    ]
 
     assert warnings_in(heading, Words(language)) == expected_warnings
     assert title.who == (model,)
@@ -81,12 +83,13 @@ def test_a_title_has_the_warnings_of_its_own_model_alone(language, model, expect
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_page_warns_of_each_model_beside_its_rows(language):
-    """Four models scored the film. The heading is of the first one, which has no warning.
+    """Four models scored the film. The page's heading is of the first one, of which nothing is wrong.
 
-    The others have one each, beside their rows.
+    The others have a warning each, beside their rows below the heading: one is no better than chance, one was
+    trained without the level EN, and one was trained on this film.
     """
     words = Words(language)
-    page = film_page([FILM], language=language)
+    page = film_page([FILM_OF_FOUR_MODELS], language=language)
     heading = re.search("<h1.*?</h1>", page)[0]
     assert warnings_in(heading, words) == set()
     assert warnings_in(text_of(page), words) == {"verdict_no_skill", "verdict_levels", "verdict_trained"}
@@ -95,8 +98,12 @@ def test_the_page_warns_of_each_model_beside_its_rows(language):
 @pytest.mark.parametrize("export_format", ["vtt", "csv", "eaf", "jsonld"])
 @pytest.mark.parametrize(("model", "expected"), WARNINGS_OF.items(), ids=WARNINGS_OF)
 def test_an_export_has_the_warnings_of_its_own_model_alone(model, expected, export_format):
-    """Four models scored the film, and three have a warning each. An export is of one model."""
-    text = export(FILM, export_format, model=model)
+    """Four models scored the film: one of which nothing is wrong, and three with a warning each.
+
+    One of these is no better than chance, one was trained without the level EN, and one on this very film. An
+    export is of one model: its text has that model's warning, and none of the others'.
+    """
+    text = export(FILM_OF_FOUR_MODELS, export_format, model=model)
     assert warnings_in(text, Words("en")) == expected
 
 
@@ -106,7 +113,7 @@ def test_the_terminal_says_which_model_each_warning_is_of():
     The line is "TITLE · MODEL: warning · MODEL: warning · MODEL: warning".
     """
     words = Words("en")
-    title_line, *_ = lines_of_film(FILM, words)
+    title_line, *_ = lines_of_film(FILM_OF_FOUR_MODELS, words)
     _title, by_chance, without_en, trained_on_film = title_line.split(" · ")
 
     assert by_chance.startswith("chance:")
@@ -251,15 +258,17 @@ def test_without_named_concepts_only_the_model_of_levels_has_a_share(judge_ten_w
 def test_the_desk_says_that_judgements_without_concepts_do_not_count(tmp_path, language, body):
     """A film is scored by a model of the concept Body. AB judged four of its windows S without a concept.
 
-    So no window counts for a share of Body: where AB judges the next one, the desk says that none counts,
-    why, and that it is of AB's 4 judgements.
+    So no window counts for a share of Body. With the next window the desk gives the reason why there is no
+    share (`few`): that no window counts, as AB named no concept, and that this is so of AB's 4 judgements.
     """
     words = Words(language)
     film = scored_by(first=changed(MODEL, **OF_BODY))
-    opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
-    judge_blindly(opened.decisions, "S", "S", "S", "S", annotator="AB", in_all=10)
+    decisions = Decisions(tmp_path, film, BOOK)
+    opened = OpenFilm(number=0, timeline=film, decisions=decisions)
+    judge_blindly(decisions, "S", "S", "S", "S", annotator="AB", in_all=10)
 
-    why_there_is_no_share = next_window(opened, "AB", n_planned=10, words=words, tells_share=True)["few"]
+    answer = next_window(opened, "AB", n_planned=10, words=words, tells_share=True)
+    why_there_is_no_share = answer["few"]
 
     no_window_counts = words["counted_0"]
     ab_named_no_concept = words.say("why_no_concept", who="AB", concept=body)
@@ -268,24 +277,28 @@ def test_the_desk_says_that_judgements_without_concepts_do_not_count(tmp_path, l
     assert "4" in why_there_is_no_share
 
 
-def test_at_the_desk_who_names_concepts_in_one_film_finds_none_in_another(tmp_path):
-    """AB judges ten windows of each of two open films: in one Body is everywhere, in the other nothing is.
+def test_the_desk_counts_a_film_without_concepts_by_a_judge_who_names_concepts_in_another_open_film(
+    tmp_path,
+):
+    """Two films, scored by a model of Body, are open. AB judges ten windows of each.
 
-    So AB was asked for concepts, and the desk tells the share of the other film, as `film rate` does.
+    In tt1 AB names Body in every window, and in tt2 no concept at all. So AB was asked for concepts, and
+    those of tt2 count as without Body: the desk tells their share, as `film rate` does, and no reason why
+    there is none (`few`).
     """
-    desk = []
+    open_films = []
     for number, movie in enumerate(("tt1", "tt2")):
         film = scored_by(first=changed(MODEL, **OF_BODY))
         film = replace(film, record=changed(film.record, movie=movie))
         folder = tmp_path / movie
         folder.mkdir()
-        desk.append(OpenFilm(number, film, Decisions(folder, film, BOOK)))
-    with_body, without = desk
-    for place, (start_s, end_s) in enumerate(with_body.decisions.windows[:10], start=1):
-        judge(with_body.decisions, start_s, end_s, "S", concepts=["Body"], place=place)
-    judge_blindly(without.decisions, *["S"] * 10, annotator="AB", in_all=10)
+        open_films.append(OpenFilm(number, film, Decisions(folder, film, BOOK)))
+    tt1, tt2 = open_films
+    for place, (start_s, end_s) in enumerate(tt1.decisions.windows[:10], start=1):
+        judge(tt1.decisions, start_s, end_s, "S", annotator="AB", concepts=["Body"], place=place)
+    judge_blindly(tt2.decisions, *["S"] * 10, annotator="AB", in_all=10)
 
-    answer = next_window(without, "AB", n_planned=10, open_films=desk)
+    answer = next_window(tt2, "AB", n_planned=10, open_films=open_films)
 
     assert "few" not in answer
     assert "share" in answer

@@ -36,7 +36,7 @@ RECIPES = {
     "wide": ("enhn_s", None),
     "narrower test": ("enhn_s", "hn_s"),
 }
-"""What is trained on and tested on."""
+"""By name: the task whose clips a model is trained on, and those that it is tested on (None: the same)."""
 
 
 LENGTHS = {"EN": 3.0, "HN": 4.5, "S": 5.0}
@@ -115,18 +115,25 @@ def mean_share(store, path):
     return np.mean([film.rate().value for film in score_films(store, [path])])
 
 
-@pytest.mark.parametrize("recipe", ["recipe", "wide", "narrower test", "several tests"])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        pytest.param("recipe", id="trained on HN and S, tested on all levels"),
+        pytest.param("several tests", id="trained on HN and S, tested on these and on all levels"),
+        pytest.param("wide", id="trained and tested on all levels"),
+        pytest.param("narrower test", id="trained on all levels, tested on HN and S"),
+    ],
+)
 def test_a_planted_share_is_recovered_if_a_model_is_calibrated_on_all_levels(
     planted_films_and_models, recipe
 ):
     """In three new films .2 of the clips are S, the others EN and HN. A model expects about that share.
 
-    All four models are trained on HN and S, or on all levels, and calibrated on clips of all three levels.
-    The mean of three films has a standard deviation of .027, and .06 is about twice as much. Simulated with
-    85 corpora and 30 new films for each, the mean was .198.
+    All four models are calibrated on clips of all three levels, as new films have. The mean of three films
+    has a standard deviation of .027, and may be off by about twice as much.
     """
-    share = mean_share(planted_films_and_models.new, planted_films_and_models.paths[recipe])
-    assert share == pytest.approx(0.2, abs=0.06)
+    expected_share = mean_share(planted_films_and_models.new, planted_films_and_models.paths[recipe])
+    assert expected_share == pytest.approx(0.2, abs=0.06)
 
 
 def test_a_model_that_never_saw_a_level_refuses_a_share(planted_films_and_models):
@@ -253,10 +260,11 @@ def rate_by(planted, model):
 
 
 def test_a_model_whose_card_names_no_clips_is_taken_to_be_calibrated_on_its_task(planted_films_and_models):
-    """A model finds S among EN, HN and S, and its card does not say on which clips it is calibrated.
+    """A model was trained to tell S from EN and HN. Its card does not say on which clips it is calibrated.
 
-    Its task is then taken for these: it has all levels that clips of films have. So the model gives a share
-    of S, which is near the planted one, .2.
+    A share may be given only by a model that is calibrated on all levels that clips of films have. Without
+    another word, the clips of its task are taken, which are of all three: so the model gives a share of S,
+    near the planted one, .2.
     """
     trained_on_all_levels = planted_films_and_models.paths["wide"]
 

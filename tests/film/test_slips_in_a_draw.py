@@ -122,26 +122,28 @@ def with_black_from_to(timeline, start_s, end_s):
     return replace(timeline, table=table)
 
 
-def test_a_window_that_is_black_by_now_is_no_gap(planted_timeline, thirty_judgements):
-    """AB judged 30 windows; then the time of the 15th is found to be black, and with it a neighbour's may be.
+def test_a_judged_window_that_is_found_to_be_black_is_no_gap_in_the_draw(planted_timeline, thirty_judgements):
+    """AB judged 30 windows. Then the rows of the film that meet the 15th are found to be black.
 
-    Black is no content, and a share is of content: the other windows are still a random draw of it, and none
-    counts as judged after a gap. No judgement says what content its window had (`content_s`).
+    Rows may reach into neighbours of that window, so that some judged windows may be black with it. Black is
+    no content, and a share is of content: the other windows are still a random draw of it. So black windows
+    are left out, and none of the others counts as judged after a gap. The judgements do not say what content
+    windows had when they were drawn (`content_s`): only the film itself tells.
     """
     judgements = thirty_judgements.with_clips([with_column(row, content_s="") for row in thirty_judgements])
     window_15 = judgements.clips[14]
     film_now = with_black_from_to(planted_timeline, window_15.start_s, window_15.end_s)
     cells_before = cells_of(planted_timeline)
     cells_now = cells_of(film_now)
-    is_lost = (cells_before.content_s > 0) & (cells_now.content_s == 0)
+    has_become_black = (cells_before.content_s > 0) & (cells_now.content_s == 0)
     judged_cells = [cells_now.index_of(row.start_s, row.end_s) for row in judgements]
-    assert is_lost[judged_cells[14]]
+    assert has_become_black[judged_cells[14]]
 
-    of_ab = judged_film(film_now, judgements).of("AB")
+    windows_of_ab = judged_film(film_now, judgements).of("AB")
 
-    n_lost = int(is_lost[judged_cells].sum())
-    assert of_ab.n_after_gap == 0
-    assert of_ab.counts.judged == 30 - n_lost
+    n_judged_and_black = int(has_become_black[judged_cells].sum())
+    assert windows_of_ab.n_after_gap == 0
+    assert windows_of_ab.counts.judged == 30 - n_judged_and_black
 
 
 def test_one_window_at_two_places_is_refused(planted_timeline, thirty_judgements):

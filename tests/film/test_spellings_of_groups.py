@@ -25,11 +25,13 @@ CYRILLIC_A = "\N{CYRILLIC SMALL LETTER A}"
     "spelling", ["drama", "DRAMA", "Dr\N{LATIN SMALL LETTER A WITH ACUTE}ma", f"Dr{CYRILLIC_A}ma"]
 )
 def test_groups_that_differ_in_capitals_accents_or_look_alike_letters_are_named(tmp_path, spelling):
+    """Genres of three films are Drama, another spelling of it, and Comedy: a note names the first two."""
     notes = notes_on_genres(tmp_path, "Drama", spelling, "Comedy")
 
     assert f"differ by spelling alone: Drama, {spelling}: write them alike" in notes
     assert "Comedy" not in notes
 
 
-def test_groups_of_different_words_are_not(tmp_path):
+def test_groups_of_different_words_are_not_called_spellings_of_one_name(tmp_path):
+    """Genres such as Drama and Dramedy, or 1990 and 1990s, have other letters, and mean other things."""
     assert "alike" not in notes_on_genres(tmp_path, "Drama", "Dramedy", "1990", "1990s")

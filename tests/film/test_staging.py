@@ -102,7 +102,7 @@ def test_a_table_without_a_window_of_the_film_is_refused(write_table):
 
 
 def test_a_table_without_numbers_is_refused(write_table):
-    """Its only variable, `cuts`, is empty."""
+    """A table of how a film is staged has one variable, `cuts`, and no number of it."""
     path = write_table("a-0001,a,0,8,", head="clip_id,movie,start_s,end_s,cuts")
     with pytest.raises(FilmError, match="no column of numbers"):
         read_variables(path, films_of_one_minute("a"))

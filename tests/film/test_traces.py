@@ -102,7 +102,7 @@ def test_frames_three_seconds_apart_are_kept_in_steps_of_three_seconds(monkeypat
 
 
 def test_frames_of_unknown_times_are_left_out(monkeypatch):
-    """Both frames of a film's only window have no time, so that no step has a frame."""
+    """Neither of the two frames of a film's only window has a known time, so that no step has a frame."""
     steps = traces_of_frames(monkeypatch, frames_at([np.nan, np.nan]), "film-0001")
     assert len(steps) == 0
 
@@ -196,7 +196,7 @@ def test_a_frame_that_only_touches_a_segment_is_not_in_it(traced):
 
 
 def test_the_frames_of_two_models_are_one_table_numbered_throughout(trained_models, tmp_path, monkeypatch):
-    """Both models are made to have two steps: the rows of the table are 0 to 3."""
+    """Two models score a film, and each is made to have two steps: the rows of the table are 0 to 3."""
     steps = pd.DataFrame({"start_s": [0.0, 1.0], "end_s": [1.0, 2.0]})
     monkeypatch.setattr(score, "traces_of", lambda _model, key, *_: steps.assign(model=key))
     _folder, film = scored_film(tmp_path, trained_models, models=("pcbm_lr", "bank"), with_shots=False)

@@ -77,17 +77,18 @@ def test_a_notice_counts_the_windows_that_are_never_drawn(cut_off_film):
     ]
 
 
-READ = {
+OF_WHAT_WAS_READ_WITHOUT_BLACK = {
     "en": "of what could be read of the film in windows that can be drawn, without black",
     "fr": "de ce qui a pu être lu du film dans les fenêtres qui peuvent être tirées, sans noir",
 }
 """Of which time a share is: no window of which more than half could not be read counts, not even what was."""
 
 
-def test_a_share_is_of_the_readable_part_of_drawable_windows(cut_off_film, judged_by_ab):
+def test_a_share_is_of_what_could_be_read_in_windows_that_can_be_drawn(cut_off_film, judged_by_ab):
     """The film of 168 s could be read up to 121 s, and has neither black nor credits.
 
-    Second 120 could be read, but the window that it lies in is never drawn: the share is of less than 121 s.
+    Windows of which more than half could not be read are never drawn, and so the one from 120 to 128 s: the
+    share is of less than 121 s. What it is of, and what is counted as unread, are the whole film.
     """
     (rate,) = correct_rates(cut_off_film, judged_by_ab).rates
     cells = cells_of(cut_off_film)
@@ -96,30 +97,35 @@ def test_a_share_is_of_the_readable_part_of_drawable_windows(cut_off_film, judge
     assert rate.content_s < 121.0
 
 
-@pytest.mark.parametrize(("language", "rest"), [("en", " and credits"), ("fr", " ni générique")])
-def test_the_sentence_on_a_share_says_it_is_of_what_was_read(cut_off_film, judged_by_ab, language, rest):
-    """AB judged a film whose file is cut off: the share is of what could be read, and not of the whole film.
+@pytest.mark.parametrize(("language", "and_credits"), [("en", " and credits"), ("fr", " ni générique")])
+def test_the_sentence_on_the_share_of_a_cut_off_film_says_that_it_is_of_what_was_read(
+    cut_off_film, judged_by_ab, language, and_credits
+):
+    """The file of a film of 168 s is cut off at 121 s. AB judged all windows that can be drawn.
 
-    It is of windows that can be drawn, as no window counts of which more than half could not be read.
+    AB's share is not of the whole film: the sentence says that it is of what could be read "in windows that
+    can be drawn", as windows that could mostly not be read are never drawn.
     """
     (rate,) = correct_rates(cut_off_film, judged_by_ab).rates
     (sentence,) = sentences([judged_share(rate)], language)
-    assert READ[language] + rest in sentence
+    assert OF_WHAT_WAS_READ_WITHOUT_BLACK[language] + and_credits in sentence
 
 
 @pytest.mark.parametrize(
-    ("language", "rest"),
+    ("language", "credits_and_unsure_window"),
     [("en", ", credits and 1 window (4 s)"), ("fr", ", ni générique, ni 1 fenêtre (4 s)")],
 )
-def test_the_sentence_on_a_share_leaves_out_unsure_windows_too(cut_off_film, judged_by_ab, language, rest):
-    """AB judged a film whose file is cut off. One window of 4 s of content is planted as judged "unsure".
+def test_the_sentence_on_the_share_of_a_cut_off_film_leaves_out_unsure_windows_beside_what_was_not_read(
+    cut_off_film, judged_by_ab, language, credits_and_unsure_window
+):
+    """A film's file is cut off, and AB's rate says that AB was not sure of one window, of 4 s of content.
 
-    The share is without it, and without what was not read (`READ`).
+    The sentence says that the share is of what could be read, without black, credits and that window.
     """
     (rate,) = correct_rates(cut_off_film, judged_by_ab).rates
     with_unsure_window = structs.replace(rate, n_unsure=1, unsure_s=4.0)
     (sentence,) = sentences([judged_share(with_unsure_window)], language)
-    assert READ[language] + rest in sentence
+    assert OF_WHAT_WAS_READ_WITHOUT_BLACK[language] + credits_and_unsure_window in sentence
 
 
 @pytest.fixture
@@ -183,10 +189,13 @@ def test_a_film_without_readable_windows_is_in_no_group(trained_models, tmp_path
     )
 
 
-def test_a_comparison_expects_what_the_model_expects_of_the_film(trained_models, tmp_path):
-    """A film of 168 s could be read up to 145 s: the second before lies in a window that is never drawn.
+def test_a_comparison_shows_the_same_expected_share_of_a_cut_off_film_as_its_own_page(
+    trained_models, tmp_path
+):
+    """A film of 168 s could be read up to 145 s, and nobody judged it: its share is the model's.
 
-    The model's share of the film counts that second too, wherever it is printed.
+    The last second that could be read lies in a window (144 to 152 s) that is never drawn, as it is mostly
+    unread. The model's share counts that second all the same, on the film's page and among other films.
     """
     store = film_store(tmp_path, "cut", end_s=168.0, planted=((30.0, 60.0),), holes=((145.0, 168.0),))
     film = score_film(store, [trained_models.paths["pcbm_lr"]])

@@ -44,13 +44,20 @@ def test_levels_and_concepts_in_angles_and_braces_come_back(tmp_path, kind):
     assert second.concepts == ("Look",)
 
 
-def test_a_label_that_is_spelled_so_is_itself():
-    """A codebook may have both: what is written is then the label of that very spelling."""
+def test_a_label_spelled_exactly_as_in_subtitles_is_not_taken_for_another():
+    """A codebook has the concepts "<i>" and "‹i›", and SubRip writes ‹ and › for < and >.
+
+    What is read is the label of that very spelling.
+    """
     book = codebook_of_text('name = "both"\nversion = "1"\nlevels = ["a"]\nconcepts = ["<i>", "‹i›"]\n')
     assert [book.concept_spelled(text) for text in ("<i>", "‹i›")] == ["<i>", "‹i›"]
 
 
-def test_a_spelling_that_two_labels_would_have_is_neithers():
+def test_a_spelling_in_subtitles_that_stands_for_two_labels_is_read_as_neither():
+    """SubRip is written with ‹ for <, and with ) for }: both "<i}" and "<i)" become "‹i)" there.
+
+    The codebook has both, so that nobody can tell which was meant: the spelling is refused.
+    """
     book = codebook_of_text('name = "two"\nversion = "1"\nlevels = ["a"]\nconcepts = ["<i}", "<i)"]\n')
     with pytest.raises(ManifestError, match="unknown concept"):
         book.concept_spelled("‹i)")

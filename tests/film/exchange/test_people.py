@@ -158,7 +158,11 @@ def test_our_reader_gets_back_who_decided_what_and_how(film_of_ten_minutes, expo
 @pytest.mark.parametrize("name", ["{i}", "<AB>", "A > B"])
 @pytest.mark.parametrize("export_format", [name for name in FORMATS_READ_BACK if name != "srt"])
 def test_a_name_with_signs_of_markup_comes_back(film_of_ten_minutes, export_format, name, tmp_path):
-    """Players take {i} and <AB> for markup. SubRip alone has no other way to write them."""
+    """A judge's name has signs that players of subtitles would take for markup, such as {i} and <AB>.
+
+    Every format but SubRip ("srt"), which another test is on, has a way to write such signs as they are: read
+    back, the judgement has the same name.
+    """
     judgement = replace(BLIND_JUDGEMENT_OF_AB, judges=(name,))
     path = export_decisions(film_of_ten_minutes, export_format, tmp_path, judgement)
 
@@ -167,15 +171,20 @@ def test_a_name_with_signs_of_markup_comes_back(film_of_ten_minutes, export_form
     assert labels_of_clips(imported.manifest) == labels_of_decisions(judgement)
 
 
-def test_subrip_says_that_it_changes_names_with_signs_of_markup(film_of_ten_minutes, tmp_path):
-    """AB calls themselves {AB}, which SubRip writes (AB): what the format loses says so."""
+def test_subrip_writes_other_signs_for_markup_in_a_name_which_its_list_of_losses_says(
+    film_of_ten_minutes, tmp_path
+):
+    """A judge is called {AB}. SubRip has no way to write braces, and gets (AB), which is read back.
+
+    Each format states what it loses of people's decisions (`loses_of_people`), and SubRip this, too.
+    """
     judgement = replace(BLIND_JUDGEMENT_OF_AB, judges=("{AB}",))
     path = export_decisions(film_of_ten_minutes, "srt", tmp_path, judgement)
 
     imported = import_spans([path], tmp_path, movie=film_of_ten_minutes.movie)
 
-    ((annotator, *_),) = labels_of_clips(imported.manifest)
-    assert annotator == "(AB)"
+    annotators_of_labels = [clip.annotator for clip in imported.manifest if clip.level]
+    assert annotators_of_labels == ["(AB)"]
     assert "in a name, signs of markup are replaced" in FORMATS["srt"].loses_of_people
 
 
@@ -276,8 +285,8 @@ def test_decisions_alone_come_back_without_the_models_tiers(film_of_ten_minutes,
 def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film_of_ten_minutes, tmp_path):
     """AB gave a level blindly and two in sight of the score, "C_D é" one blindly; on one they agreed.
 
-    The tool ELAN allows no spans that overlap on one tier (row): the second one of AB in sight gets a tier
-    with a number.
+    The tool ELAN allows no spans that overlap on one tier (row). AB's levels in sight overlap, at 12 to 18.5
+    s: the later one gets a tier with a number.
     """
     pympi = pytest.importorskip("pympi")
     decisions = (
@@ -297,7 +306,7 @@ def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film_of_t
         "human: level",  # an empty tier, for whoever annotates in ELAN
         "human: level, blind@AB",
         "human: level, in sight@AB",
-        "human: level, in sight (2)@AB",  # of AB_LATER, which overlaps AB_SIGHT
+        "human: level, in sight (2)@AB",
         "human: level, blind@C_D é",
         "human: level, agreed@AB, C_D é",
     }
@@ -434,8 +443,12 @@ def test_opentimelineio_reads_an_edit_list_of_decisions(film_of_ten_minutes, tmp
     assert any(otio.adapters.read_from_string(text, "cmx_3600", rate=24).find_clips())
 
 
-def test_pyannotes_columns_name_who_decided(film_of_ten_minutes, tmp_path):
-    """C_D é called 10 to 18.5 s EN blindly. RTTM writes _ for a space, and %5F for the _ of a name."""
+def test_the_speaker_of_a_line_in_rttm_says_which_level_somebody_gave_and_how(film_of_ten_minutes, tmp_path):
+    """A judge called "C_D é" called 10 to 18.5 s EN blindly.
+
+    RTTM is a table of ten columns between blanks, which the package pyannote reads as turns of speakers. The
+    speaker is "human: labels, blind@C_D é = EN", with _ for each space, and %5F for the _ of the name.
+    """
     pandas = pytest.importorskip("pandas")
     path = export_decisions(film_of_ten_minutes, "rttm", tmp_path, BLIND_JUDGEMENT_OF_CD)
     start_column, duration_column, speaker_column = 3, 4, 7
@@ -519,9 +532,10 @@ HOSTILE_DECISIONS = (
 def test_a_hostile_note_or_name_keeps_no_decision_from_being_read_back(
     film_of_ten_minutes, export_format, tmp_path
 ):
-    """Of three decisions one has a hostile name and note, one is a hostile note, and C_D's is plain.
+    """A film's three decisions: a level S by a judge whose name and note have markup, formulas and line ends.
 
-    Both that have a level are read back.
+    Then a note alone with the same signs, which has no level; and a plain level EN by C_D. Both levels are
+    read back, and C_D's as it was.
     """
     path = export_decisions(film_of_ten_minutes, export_format, tmp_path, *HOSTILE_DECISIONS)
     labels = labels_of_clips(import_spans([path], tmp_path, movie=film_of_ten_minutes.movie).manifest)

@@ -398,22 +398,30 @@ def test_the_page_of_twelve_hours_is_below_half_a_megabyte(
 
 
 @pytest.mark.nightly
-def test_the_page_of_twelve_hours_is_fast(open_page, spoken_film_of_twelve_hours, tmp_path):
-    """A long film has more rows than a browser can show at once: elements are made only for what is seen."""
-    write_film_page([spoken_film_of_twelve_hours], tmp_path / "said.html")
-    seen = open_page(tmp_path / "said.html").page
-    assert seen.evaluate("document.querySelectorAll('*').length") <= 1500  # elements
+def test_the_page_of_a_film_of_twelve_hours_has_few_elements_and_its_scripts_take_less_than_a_second(
+    open_page, spoken_film_of_twelve_hours, tmp_path
+):
+    """The film has some 9,000 rows and 9,600 subtitles: elements are made only for what is seen.
 
-    session = seen.context.new_cdp_session(seen)
+    The scripts' CPU time is measured while the page is loaded and its timeline is enlarged by the key +.
+    """
+    write_film_page([spoken_film_of_twelve_hours], tmp_path / "said.html")
+    page = open_page(tmp_path / "said.html").page
+    n_elements = page.evaluate("document.querySelectorAll('*').length")
+    assert n_elements <= 1500
+
+    session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})  # CPU time, and no time of waiting
-    seen.reload()
-    seen.locator(".d-over").focus()
-    seen.keyboard.press("+")
+    page.reload()
+    timeline = page.locator(".d-over")
+    timeline.focus()
+    page.keyboard.press("+")
     metrics = {
         metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]
     }
 
-    assert metrics["ScriptDuration"] < 1.0
+    seconds_of_scripts = metrics["ScriptDuration"]
+    assert seconds_of_scripts < 1.0
 
 
 @pytest.fixture(scope="module")

@@ -79,23 +79,29 @@ def test_each_film_has_a_row_with_its_curve(open_page, page_of_12_films):
     assert page.locator(".row.film svg.strip path").count() > 12
 
 
-def test_the_interval_of_each_decade_stands_out_from_the_line_below_it(open_page, page_of_12_films):
-    """There are two decades. An interval is over three times as broad as its line, and of another colour.
+def test_the_interval_of_each_decades_share_stands_out_from_the_axis_that_it_lies_on(
+    open_page, page_of_12_films
+):
+    """Each of two decades has an axis from 0 to 100 % (class base), with the interval of its share on it.
 
-    All lines are of these two colours.
+    An interval (class reach) is over three times as broad as the axis, and of another colour.
     """
     page = open_page(page_of_12_films).page
-    widths = f"lines => lines.map({STROKE_WIDTH})"
-    line_widths = page.locator(".share svg line.base").evaluate_all(widths)
-    interval_widths = page.locator(".share svg line.reach").evaluate_all(widths)
-    assert len(line_widths) == 2
-    assert len(interval_widths) == 2
-    assert max(line_widths) * 3 < min(interval_widths)
+    axes = page.locator(".share svg line.base")
+    intervals = page.locator(".share svg line.reach")
 
-    colours = page.locator(".share svg line").evaluate_all(
-        "lines => lines.map((line) => getComputedStyle(line).stroke)"
-    )
-    assert len(set(colours)) == 2
+    widths = f"lines => lines.map({STROKE_WIDTH})"
+    widths_of_axes = axes.evaluate_all(widths)
+    widths_of_intervals = intervals.evaluate_all(widths)
+    assert len(widths_of_axes) == 2
+    assert len(widths_of_intervals) == 2
+    assert max(widths_of_axes) * 3 < min(widths_of_intervals)
+
+    colours = "lines => lines.map((line) => getComputedStyle(line).stroke)"
+    (colour_of_axes,) = set(axes.evaluate_all(colours))
+    (colour_of_intervals,) = set(intervals.evaluate_all(colours))
+    assert colour_of_axes != colour_of_intervals
+    assert set(page.locator(".share svg line").evaluate_all(colours)) == {colour_of_axes, colour_of_intervals}
 
 
 def test_the_figure_draws_films_their_intervals_the_decades_and_the_trend(open_page, page_of_12_films):
@@ -121,7 +127,10 @@ def test_the_figure_names_its_axes(open_page, page_of_12_films):
 
 
 def test_the_figure_draws_intervals_broader_than_its_grid(open_page, page_of_12_films):
-    """Both are lines, in pixels: an interval must not be taken for a line of the grid behind it."""
+    """Intervals and grid are lines, and an interval must not be taken for a line of the grid behind it.
+
+    So it is over twice as broad, in pixels.
+    """
     figure = open_page(page_of_12_films).page.locator(".c-figure")
     interval_width = figure.locator(".c-interval").first.evaluate(STROKE_WIDTH)
     grid_width = figure.locator(".c-grid").first.evaluate(STROKE_WIDTH)

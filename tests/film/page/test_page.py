@@ -120,20 +120,26 @@ def in_minutes(seconds):
     return f"{seconds / 60:.1f} minutes"
 
 
-def test_the_first_sentence_has_the_codebooks_words_and_all_counts():
-    """A passage may go on over rows below the threshold, so that less of it reaches the threshold."""
+def test_the_first_sentence_counts_judged_and_marked_minutes_and_says_what_the_level_means():
+    """As in "Of the 80.0 minutes that it can judge (80% of the film; ...) the model marks 5 passages, ...".
+
+    The counts are computed here from the film's rows. A passage may go on over rows below the threshold: the
+    sentence also says how much of the passages reaches it. At last it says what the level S means by the
+    model's record.
+    """
     film = with_model(fake_scored_film(), means={"S": "staged like what experts call M"})
     time = film.time()
+    judged_share, *_other_shares = Words("en").shares_of_whole(
+        [time.judged_s, time.unjudged_s, time.black_or_credits_s]
+    )
     passages = marked_passages_of(film)
     marked_s = passages["judged_s"].sum()
     reaching_rows = film.rows().query(f"p >= {film.model().threshold_p}")
     reaching_s = seconds_within(reaching_rows, passages)
-    parts = [time.judged_s, time.unjudged_s, time.black_or_credits_s]
-    share, *_ = Words("en").shares_of_whole(parts)
 
     assert first_sentence(film).startswith(
         f"Of the {in_minutes(time.judged_s)} that it can judge "
-        f"({share} of the film; {in_minutes(time.black_or_credits_s)} of black or credits) "
+        f"({judged_share} of the film; {in_minutes(time.black_or_credits_s)} of black or credits) "
         f"the model marks {len(passages)} passages, {in_minutes(marked_s)} "
         f"({in_minutes(reaching_s)} of them at its threshold or above), "
         "as S (Sure: staged like what experts call M)"
@@ -220,16 +226,21 @@ def with_unjudged_row_in_a_passage(film):
     return film_with(film, table=table), seconds[middle_row]
 
 
-def test_a_passage_over_an_unjudged_row_says_how_much_is_judged():
-    """One row within the longest passage is unlike training: the passage goes on over it."""
+def test_the_page_says_how_much_of_a_passage_is_judged_if_a_row_in_it_is_not():
+    """A row of .6 to 4.9 s within the longest passage is unlike training, and has no probability.
+
+    So short a row does not end the passage, which goes on behind it. The page writes its length and how much
+    of it is judged, as in "1.5 minutes, 1.4 minutes of it judged".
+    """
     film, unjudged_s = with_unjudged_row_in_a_passage(fake_scored_film(n_rows=400, duration_s=1800.0))
     words = Words("en")
 
     passages = film.segments()
     lengths_s = passages["end_s"] - passages["start_s"]
-    (judged_in_part,) = passages.index[passages["judged_s"] < lengths_s - 0.5]
-    length_s = lengths_s[judged_in_part]
-    judged_s = passages["judged_s"][judged_in_part]
+    is_judged_in_part = passages["judged_s"] < lengths_s - 0.5
+    (passage_with_row,) = passages.index[is_judged_in_part]
+    length_s = lengths_s[passage_with_row]
+    judged_s = passages["judged_s"][passage_with_row]
     assert judged_s == pytest.approx(length_s - unjudged_s)
 
     lengths_on_page = [passage["length"] for passage in data_of(film_page([film]))["passages"]]
@@ -306,7 +317,7 @@ def test_where_no_passage_is_looked_for_none_is_counted(film):
 
 
 def test_a_film_of_a_model_without_calibration_has_a_warning():
-    """Such a model gives no probabilities."""
+    """A model without calibration gives scores, but no probabilities: the page must warn of it."""
     calibrated = ten_minute_film()
     uncalibrated = with_model(calibrated, calibration=None)
     assert Words("en")["uncalibrated"] in view_of(uncalibrated).warnings
@@ -705,7 +716,7 @@ def test_a_figure_is_well_formed_and_asks_for_nothing():
     ids=["en", "fr"],
 )
 def test_a_figure_names_the_concepts_that_it_does_not_draw(language, left_out):
-    """These three are not found better than chance."""
+    """Look, Posture and Appearance are found no better than chance and not drawn: a text names them."""
     figure = str(
         film_figure(FilmView(ten_minute_film(), "f1", Words(language), top=5), start_s=100.0, end_s=400.0)
     )
@@ -1128,10 +1139,11 @@ def test_a_concept_below_its_threshold_is_called_not_seen_and_never_absent(langu
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_figure_explains_curve_and_band_in_text_and_name(language):
-    """Readers of screens are told the name: it has the same words as the legend that is drawn.
+def test_the_accessible_name_of_a_films_figure_explains_curve_and_band_as_its_legend_does(language):
+    """A figure of 100 to 160 s, in which a passage lies, has a legend, and a name that is read to the blind.
 
-    So each stands there twice. The band is one of 80 %, and 100 to 160 s are a part with a passage.
+    Both have the level, the model's title, that the band is one of 80 %, and the threshold: each stands in
+    the figure twice or more.
     """
     film = ten_minute_film()
     view = view_of(film, language)
@@ -1139,8 +1151,9 @@ def test_a_figure_explains_curve_and_band_in_text_and_name(language):
 
     figure = film_figure(view, start_s=100.0, end_s=160.0)
 
-    for words in (view.positive, film.model().title, "80", threshold):
-        assert figure.count(words) >= 2
+    level, percentage_of_band = view.positive, "80"
+    for text in (level, film.model().title, percentage_of_band, threshold):
+        assert figure.count(text) >= 2
 
 
 def test_a_row_that_rounding_moves_into_a_minute_says_nothing_of_it():

@@ -22,6 +22,11 @@ ROW_OF_AB = {
 }
 
 
+def film_at_desk(decisions):
+    """Open the film of these decisions at the desk, as the first of its list of films (number 0)."""
+    return OpenFilm(number=0, timeline=decisions.film, decisions=decisions)
+
+
 def reopen(decisions):
     """Read the decisions on a film again from its folder, as the desk does when it is opened."""
     return Decisions(decisions.folder, decisions.film, decisions.codebook)
@@ -34,7 +39,7 @@ def judge(decisions, start, end, level="calm", annotator="AB", **fields):
 
 def judge_blindly(decisions, *levels, annotator="AB", in_all=99):
     """Give levels to the next windows of the draw, as one who fixed how many to judge in all."""
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
     for level in levels:
         window = next_window(film, annotator, in_all)["window"]
         place = window["place"]

@@ -8,7 +8,11 @@ from tests.film.workspace.deciding import judge, judge_blindly, levels_in_force,
 
 @pytest.mark.parametrize("spelling", ["ab", "Ab", "AB\u200b", "ＡＢ", "АВ"], ids=ascii)
 def test_another_spelling_of_a_name_in_the_ledger_is_refused(decisions, spelling):
-    """With both in the ledger, which keeps its lines, commands that read the tables would refuse them."""
+    """AB has judged a span. Then somebody types "ab", or AB in other letters that look alike.
+
+    Commands that read tables of judgements refuse two spellings of one name. A line of a ledger is never
+    taken away, so that the desk must refuse the other spelling before it is written.
+    """
     judge(decisions, start=40, end=48, level="violent", annotator="AB")
 
     with pytest.raises(FilmError, match=r"is another spelling of AB, .* type AB as your name"):
@@ -37,14 +41,22 @@ def test_the_same_spelling_and_other_people_decide(decisions, name):
     assert (name, "calm") in levels_in_force(decisions)
 
 
-def test_who_has_two_spellings_in_the_ledger_already_goes_on_with_either(decisions):
-    """Folders of two machines were synchronised: there AB and ab decided, each alone."""
+def test_both_spellings_of_a_name_may_go_on_judging_if_both_are_in_the_ledger_already(decisions):
+    """AB judged on one machine, and ab on another, whose ledger had no AB; then folders were synchronised.
+
+    A second spelling is refused where the ledger has one. With both in it already, neither is refused.
+    """
     judge(decisions, start=40, end=48, level="violent", annotator="AB")
-    machine_of_ab = reopen(decisions)
-    machine_of_ab._refuse_other_spelling = lambda _name: None  # its ledger had no AB
-    judge(machine_of_ab, start=50, end=58, level="violent", annotator="ab")
+    other_machine = reopen(decisions)
+    other_machine._refuse_other_spelling = lambda _name: None  # as of a ledger without AB
+    judge(other_machine, start=50, end=58, level="violent", annotator="ab")
 
     judge(decisions, start=60, end=68, level="calm", annotator="ab")
     judge(decisions, start=70, end=78, level="calm", annotator="AB")
 
-    assert len(levels_in_force(decisions)) == 4
+    assert sorted(levels_in_force(decisions)) == [
+        ("AB", "calm"),
+        ("AB", "violent"),
+        ("ab", "calm"),
+        ("ab", "violent"),
+    ]

@@ -25,11 +25,18 @@ def blind_and_in_sight(decisions):
     return levels["0"], levels["1"]
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_blind_judgement_that_is_changed_in_reading_stays(with_blind_judgement, place):
-    """In the mode Read, AB goes to the blind judgement and presses another level.
+@pytest.mark.parametrize(
+    "place",
+    [pytest.param(0, id="without its place"), pytest.param(1, id="with its place, from the list")],
+)
+def test_a_blind_judgement_stays_if_its_judge_gives_another_level_in_sight_of_the_score(
+    with_blind_judgement, place
+):
+    """AB judged the first window of the draw blindly, as calm, and calls it violent in the mode Read.
 
-    The desk names what is changed, and also its place in the draw if AB chose it in the list of decisions.
+    There the score is shown: AB's new level is a judgement in sight, beside the blind one, which stays at
+    place 1 of the draw. The desk names which decision AB changes, and, if AB chose it in the list of
+    decisions, also its place (else 0).
     """
     decisions = with_blind_judgement
     (blind,) = decisions.clips_by_kind["judgement"]
@@ -39,7 +46,8 @@ def test_a_blind_judgement_that_is_changed_in_reading_stays(with_blind_judgement
     )
 
     assert blind_and_in_sight(decisions) == (["calm"], ["violent"])
-    assert decisions.blind_judgements()["AB"][1].level == "calm"
+    blind_judgements_of_ab = decisions.blind_judgements()["AB"]
+    assert {place: clip.level for place, clip in blind_judgements_of_ab.items()} == {1: "calm"}
 
 
 def test_a_change_in_reading_is_changed_again(with_blind_judgement):
@@ -84,26 +92,40 @@ def test_a_blind_judgement_is_corrected_in_the_blind_mode(with_blind_judgement):
     assert blind_and_in_sight(decisions) == (["violent"], [])
 
 
-def test_a_row_that_says_in_a_table_that_the_score_was_seen_is_a_judgement_of_its_own(with_blind_judgement):
-    """In a spreadsheet AB changes level and `seen_score` of the blind judgement; a notice names its row."""
+def test_a_blind_judgement_stays_if_its_row_in_a_table_becomes_one_in_sight_of_the_score(
+    with_blind_judgement,
+):
+    """AB judged a window blindly, as calm. In a spreadsheet its row becomes violent, with `seen_score` 1.
+
+    A judgement in sight never replaces a blind one: both are in force, and a notice on the row, line 2 of the
+    table, says that it is a decision of its own.
+    """
     decisions = with_blind_judgement
     table = decisions.folder / JUDGEMENTS
-    table.write_text(table.read_text("utf-8").replace(",calm,,AB,0,", ",violent,,AB,1,"), "utf-8")
+    blind_and_calm, in_sight_and_violent = ",calm,,AB,0,", ",violent,,AB,1,"
+    table.write_text(table.read_text("utf-8").replace(blind_and_calm, in_sight_and_violent), "utf-8")
 
-    again = reopen(decisions)
+    read_again = reopen(decisions)
 
-    assert blind_and_in_sight(again) == (["calm"], ["violent"])
-    assert any("line 2: of AB" in notice and "a decision of its own" in notice for notice in again.notices)
+    assert blind_and_in_sight(read_again) == (["calm"], ["violent"])
+    assert any(
+        "line 2: of AB" in notice and "a decision of its own" in notice for notice in read_again.notices
+    )
 
 
-def test_a_line_of_a_ledger_in_sight_does_not_replace_a_blind_judgement(with_blind_judgement):
-    """A line that another program wrote asks for it: both stand, and the reason is said."""
+def test_a_blind_judgement_stays_if_a_line_of_the_ledger_in_sight_of_the_score_would_replace_it(
+    with_blind_judgement,
+):
+    """AB judged a window blindly, as calm. Another program adds a line: violent, in sight, in its place.
+
+    A judgement in sight never replaces a blind one: both are in force, and a notice says why.
+    """
     decisions = with_blind_judgement
     (blind,) = decisions.clips_by_kind["judgement"]
-    row = {**decisions.lines[blind.clip_id].row, "level": "violent", "seen_score": "1"}
-    decisions.ledger.add("judgement", row, [blind.clip_id])
+    row_in_sight = {**decisions.lines[blind.clip_id].row, "level": "violent", "seen_score": "1"}
+    decisions.ledger.add("judgement", row_in_sight, replaces=[blind.clip_id])
 
-    again = reopen(decisions)
+    read_again = reopen(decisions)
 
-    assert levels_in_force(again) == [("AB", "calm"), ("AB", "violent")]
-    assert any("one was judged blindly" in notice for notice in again.notices)
+    assert levels_in_force(read_again) == [("AB", "calm"), ("AB", "violent")]
+    assert any("one was judged blindly" in notice for notice in read_again.notices)

@@ -58,22 +58,30 @@ class StoreOfVideos(NamedTuple):
         return [SimpleNamespace(movie="tt1", source={"duration_s": length_s}) for length_s in self.lengths_s]
 
 
-def test_the_store_of_the_windows_tells_how_long_the_film_is(scored_once):
-    """A leader of 6 s is as long as what may follow the last window, but not as the video that was read.
-
-    Windows of several videos tell nothing: then the end of the last one counts, and a window more.
-    """
+def test_a_scored_film_is_as_long_as_the_video_that_its_store_was_made_of(scored_once):
+    """The film's windows end at 120 s, and its store says that their video lasts 121.5 s: that is known."""
     _, timeline = scored_once
-    fingerprint = timeline.record.store.fingerprint
-    end_of_windows = ScoredLength(FILM_S, unknown_s=WINDOW_S)
+    of_one_video = StoreOfVideos(timeline.record.store.fingerprint, lengths_s=(121.5, 121.5))
+    assert scored_length(timeline, [of_one_video]) == ScoredLength(121.5, unknown_s=0)
 
-    assert scored_length(timeline, []) == end_of_windows
-    assert scored_length(timeline, [StoreOfVideos(fingerprint, (121.5, 121.5))]) == ScoredLength(
-        121.5, unknown_s=0
-    )
-    assert scored_length(timeline, [StoreOfVideos(fingerprint, (60.0, 61.5))]) == end_of_windows
-    assert scored_length(timeline, [StoreOfVideos(fingerprint, (8.0, 8.0))]) == end_of_windows
-    assert scored_length(timeline, [StoreOfVideos("another", (121.5, 121.5))]) == end_of_windows
+
+@pytest.mark.parametrize(
+    ("is_store_of_film", "lengths_s"),
+    [
+        pytest.param(True, None, id="there is no store"),
+        pytest.param(True, (60.0, 61.5), id="its windows are of two videos"),
+        pytest.param(True, (8.0, 8.0), id="each window is a video of its own"),
+        pytest.param(False, (121.5, 121.5), id="the store is another one"),
+    ],
+)
+def test_a_scored_film_may_be_a_window_longer_than_its_windows_if_no_store_tells_the_videos_length(
+    scored_once, is_store_of_film, lengths_s
+):
+    """The film's windows end at 120 s. What follows the last window may be as long as a window, 8 s."""
+    _, timeline = scored_once
+    fingerprint = timeline.record.store.fingerprint if is_store_of_film else "another"
+    stores = [] if lengths_s is None else [StoreOfVideos(fingerprint, lengths_s)]
+    assert scored_length(timeline, stores) == ScoredLength(FILM_S, unknown_s=WINDOW_S)
 
 
 @pytest.mark.parametrize("mode", ["read", "blind"])
@@ -112,11 +120,16 @@ def test_a_film_without_a_copy_is_opened_without_a_note(decisions):
 
 
 def test_a_page_is_not_written_for_a_copy_of_another_film(scored_tt1, film_of, tmp_path, capsys):
-    """The page would say "this is the file that was scored" to everybody who opens that other film in it."""
-    page = tmp_path / "film.html"
+    """A film of 120 s was scored. A video of 90 s is given as its copy, and then one of 120 s.
 
-    assert obygaze("film", "report", scored_tt1.folder, "--film", film_of(90), "--out", page) == 1
+    The page knows the copy again in a browser and says that it is the file that was scored: of the other film
+    that would be wrong.
+    """
+    page = tmp_path / "film.html"
+    copy_of_another_film, copy = film_of(seconds=90), film_of(seconds=FILM_S)
+
+    assert obygaze("film", "report", scored_tt1.folder, "--film", copy_of_another_film, "--out", page) == 1
     assert "another cut, or another film" in capsys.readouterr().err
     assert not page.exists()
 
-    assert obygaze("film", "report", scored_tt1.folder, "--film", film_of(120), "--out", page) == 0
+    assert obygaze("film", "report", scored_tt1.folder, "--film", copy, "--out", page) == 0

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from obygaze_features.manifest import Level, builtin_codebook
 from obygaze_film.claims import Words
 from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE
@@ -9,18 +11,17 @@ from obygaze_film.page.view_model import decisions_data, threshold_of
 from obygaze_film.scored_files import JUDGEMENTS
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.decisions import Decisions
-from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import next_window, shown_decisions
 from tests.files import rows_of
 from tests.film.page.invented import ten_minute_film, with_model
-from tests.film.workspace.deciding import judge, judge_blindly, levels_in_force, reopen
+from tests.film.workspace.deciding import film_at_desk, judge, judge_blindly, levels_in_force, reopen
 
 OBYGAZE12 = builtin_codebook("obygaze12")
 
 
 def shown_levels(decisions, viewer="AB"):
     """Return the levels of the decisions that the desk shows to a person."""
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
     return [described["level"] for described in shown_decisions(film, viewer)]
 
 
@@ -41,7 +42,10 @@ def test_a_judgement_whose_level_was_emptied_is_removed_with_its_note(decisions)
 
 
 def add_line(decisions, kind="judgement", **cells):
-    """Append a decision on 4 to 12 s to the ledger, as another program might; return its line."""
+    """Append a decision to the ledger, as another program might; return its line.
+
+    Unless cells say otherwise, it calls 4 to 12 s of the film tt1 calm, in sight of the score, on 1 January.
+    """
     row = {
         "movie": "tt1",
         "start_s": "4",
@@ -54,39 +58,51 @@ def add_line(decisions, kind="judgement", **cells):
     return decisions.ledger.add(kind, row, [])
 
 
-def test_what_is_of_another_film_differs_from_nothing_and_stands_beside_nothing(decisions):
-    """AB judged this film. CD judged the same seconds of another one, and EF did twice.
+def test_judgements_of_another_film_in_a_ledger_are_neither_disagreements_nor_conflicts(decisions):
+    """AB judged 4 to 12 s of tt1. Its ledger has lines on the same seconds of tt2: one by CD, two by EF.
 
-    None of that is shown here, so that nobody is asked to settle it, or to decide again.
+    CD's level differs from AB's, and EF's two from each other. In one film people would be asked to settle
+    the former, and EF to decide again; a judgement of another film is not shown here, and nobody is asked.
     """
-    judge(decisions, start=4.0, end=12.0, level="calm")
+    judge(decisions, start=4.0, end=12.0, level="calm", annotator="AB")
     add_line(decisions, movie="tt2", annotator="CD", level="violent")
     add_line(decisions, movie="tt2", annotator="EF", level="violent")
     add_line(decisions, movie="tt2", annotator="EF", level="calm")
 
-    decisions = reopen(decisions)
+    read_again = reopen(decisions)
 
-    assert decisions.disagreements() == []
-    assert decisions.conflicts() == set()
-    assert not any("decide again" in notice for notice in decisions.notices)
+    assert read_again.disagreements() == []
+    assert read_again.conflicts() == set()
+    assert not any("decide again" in notice for notice in read_again.notices)
 
 
-def test_who_settled_the_same_seconds_of_another_film_settles_these_blindly(decisions):
-    """CD and AB differ on the first window. In another film the same seconds were settled with the score."""
+def test_settling_in_sight_in_another_film_makes_no_later_settling_of_the_same_seconds_unblind(decisions):
+    """AB and CD differ on the first window of tt1, which AB settles without having seen a score.
+
+    Before, AB settled the same seconds of tt2 in sight of the score, and that stands in this ledger, too. In
+    one film AB would know the score then; that of another film says nothing of this one.
+    """
     judge_blindly(decisions, "calm", annotator="AB")
     judge_blindly(decisions, "violent", annotator="CD")
-    [here] = decisions.disagreements()
-    span = {"start_s": f"{here.start_s:g}", "end_s": f"{here.end_s:g}"}
-    there = [add_line(decisions, movie="tt2", annotator=name, **span).id for name in ("AB", "CD")]
-    parents = ";".join(there)
-    add_line(decisions, "agreed", movie="tt2", annotator="AB", parents=parents, **span)
+    [difference] = decisions.disagreements()
+    span = {"start_s": f"{difference.start_s:g}", "end_s": f"{difference.end_s:g}"}
+    ids_in_tt2 = [add_line(decisions, movie="tt2", annotator=name, **span).id for name in ("AB", "CD")]
+    settled_in_tt2 = {"movie": "tt2", "seen_score": "1", "parents": ";".join(ids_in_tt2), **span}
+    add_line(decisions, "agreed", annotator="AB", **settled_in_tt2)
     decisions = reopen(decisions)
 
     decisions.keep(
-        "agreed", here.start_s, here.end_s, "AB", level="calm", parents=here.decisions, mode="blind"
+        "agreed",
+        difference.start_s,
+        difference.end_s,
+        "AB",
+        level="calm",
+        parents=difference.decisions,
+        mode="blind",
     )
 
-    assert [one.is_blind for one in decisions.decided() if one.is_agreed] == [True]
+    [settled_in_tt1] = [decided for decided in decisions.decided() if decided.is_agreed]
+    assert settled_in_tt1.is_blind
 
 
 def test_spans_that_are_equal_to_the_millisecond_are_one_span(decisions):
@@ -101,8 +117,12 @@ def test_spans_that_are_equal_to_the_millisecond_are_one_span(decisions):
     assert decisions.conflicts() == set()
 
 
-def test_two_judgements_of_spans_that_are_equal_to_the_millisecond_stand_beside_each_other(decisions):
-    """They are by two machines, neither of which had seen the other's: AB is asked to choose."""
+def test_two_judgements_by_one_person_of_spans_that_are_equal_to_the_millisecond_are_a_conflict(decisions):
+    """AB called 4 to 12 s calm on one machine, and 4.0003 to 12 s violent on another.
+
+    Neither ledger had the other's line. Times are told apart by milliseconds, so that these are two
+    judgements of one span: AB is asked to choose, and until then one of them counts.
+    """
     add_line(decisions, annotator="AB", level="calm")
     add_line(decisions, annotator="AB", level="violent", start_s="4.0003")
 
@@ -120,7 +140,7 @@ def test_a_citation_names_the_level_alike_at_the_desk_and_on_the_mailed_page(tmp
     [decided] = decisions.decided()
 
     for language, called in (("en", "S (Sure)"), ("fr", "S (Sûr)")):
-        opened = OpenFilm(0, film, decisions)
+        opened = film_at_desk(decisions)
         [at_desk] = shown_decisions(opened, "AB", words=Words(language))
         [on_page] = decisions_data([decided], opened.view(language))
         assert at_desk["title"] == on_page["title"] == called
@@ -128,31 +148,39 @@ def test_a_citation_names_the_level_alike_at_the_desk_and_on_the_mailed_page(tmp
         assert called in on_page["cited"]
 
 
-def test_the_mailed_page_names_a_level_by_the_codebook_of_who_decided(tmp_path):
-    """Their codebook has the level "none", with a title, which that of the model lacks."""
+def codebook_with_level_none():
+    """Return obygaze12, the codebook of the model, under the name "own", with one more level: "none"."""
+    level_none = Level("none", title="Nobody is there", position=len(OBYGAZE12.levels))
+    return replace(OBYGAZE12, name="own", levels=(*OBYGAZE12.levels, level_none))
+
+
+def test_the_mailed_page_gives_a_level_the_title_that_only_the_judges_codebook_has(tmp_path):
+    """AB judges 120 to 150 s by a codebook with the level "none", which the model's codebook lacks.
+
+    Its title, "Nobody is there", stands on the page that is mailed as at the desk.
+    """
     film = ten_minute_film()
-    book = builtin_codebook("obygaze12")
-    own_level = Level("none", title="Nobody is there", position=len(book.levels))
-    decisions = Decisions(tmp_path, film, replace(book, name="own", levels=(*book.levels, own_level)))
+    decisions = Decisions(tmp_path, film, codebook_with_level_none())
     judge(decisions, start=120.0, end=150.0, level="none")
     [decided] = decisions.decided()
-    opened = OpenFilm(0, film, decisions)
+    opened = film_at_desk(decisions)
 
     [at_desk] = shown_decisions(opened, "AB")
     [on_page] = decisions_data([decided], opened.view())
 
-    assert at_desk["title"] == on_page["title"] == "none (Nobody is there)"
+    assert at_desk["title"] == "none (Nobody is there)"
+    assert on_page["title"] == "none (Nobody is there)"
 
 
-def test_a_level_is_read_by_the_same_codebook_where_it_is_not_stated_under_which_it_was_given(tmp_path):
-    """AB's row in a table names no definition. The desk reads it by the codebook of people's own.
+def test_desk_and_mailed_page_read_a_level_without_a_definition_by_the_desks_codebook(tmp_path):
+    """The desk is opened with a codebook that has the level "none", which the model's codebook lacks.
 
-    "none" is an answer by that codebook, and no level that the model's codebook has.
+    AB's judgement, made at the desk, names the definition of that codebook; CD's row, added to the table,
+    names none. Desk and page read both rows alike: "none" is a level with a title, and not what the model
+    finds.
     """
     film = ten_minute_film()
-    book = builtin_codebook("obygaze12")
-    own_level = Level("none", title="Nobody is there", position=len(book.levels))
-    decisions = Decisions(tmp_path, film, replace(book, name="own", levels=(*book.levels, own_level)))
+    decisions = Decisions(tmp_path, film, codebook_with_level_none())
     judge(decisions, start=120.0, end=150.0, level="none")
     table = tmp_path / JUDGEMENTS
     table.write_text(
@@ -161,18 +189,18 @@ def test_a_level_is_read_by_the_same_codebook_where_it_is_not_stated_under_which
         "utf-8",
     )
     decisions = reopen(decisions)
-    opened = OpenFilm(0, film, decisions)
+    opened = film_at_desk(decisions)
 
-    at_desk = {one["who"]: (one["title"], one["verdict"]) for one in shown_decisions(opened, "CD")}
-    on_page = {
-        one["who"]: (one["title"], one["verdict"])
-        for one in decisions_data(decisions.decided(), opened.view())
-    }
+    def title_and_verdict_by_judge(descriptions):
+        return {one["who"]: (one["title"], one["verdict"]) for one in descriptions}
 
-    states_none = {one.annotator: one.definition == "" for one in decisions.decided()}
-    assert states_none == {"AB": False, "CD": True}
-    assert at_desk == on_page
+    at_desk = title_and_verdict_by_judge(shown_decisions(opened, "CD"))
+    on_page = title_and_verdict_by_judge(decisions_data(decisions.decided(), opened.view()))
+
+    names_definition = {decided.annotator: decided.definition != "" for decided in decisions.decided()}
+    assert names_definition == {"AB": True, "CD": False}
     assert at_desk["CD"] == ("none (Nobody is there)", "disagree")
+    assert on_page == at_desk
 
 
 def test_what_several_agreed_on_is_cited_alike_at_the_desk_and_on_the_mailed_page(decisions):
@@ -182,7 +210,7 @@ def test_what_several_agreed_on_is_cited_alike_at_the_desk_and_on_the_mailed_pag
     [difference] = decisions.disagreements()
     span = difference.start_s, difference.end_s
     decisions.keep("agreed", *span, "AB", level="calm", parents=difference.decisions)
-    opened = OpenFilm(0, decisions.film, decisions)
+    opened = film_at_desk(decisions)
 
     at_desk = [one["cited"] for one in shown_decisions(opened, "AB") if one["kind"] == "agreed"]
     of_page = decisions_data(decisions.decided(), opened.view())
@@ -198,7 +226,7 @@ def test_who_planned_more_windows_than_a_page_asks_for_is_not_finished(decisions
     """
     judge_blindly(decisions, *["calm"] * 12, annotator="AB", in_all=14)
     judge_blindly(decisions, "violent", annotator="CD", in_all=14)
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
 
     answer = next_window(film, "AB", n_planned=12)
 
@@ -207,22 +235,26 @@ def test_who_planned_more_windows_than_a_page_asks_for_is_not_finished(decisions
     assert "share" not in answer
 
 
-def test_a_threshold_of_zero_is_a_threshold_for_the_scripts_too(tmp_path):
-    """All that the model gives a probability reaches it; without a threshold the scripts get one half."""
-    for threshold_p, expected in ((0.0, 0.0), (0.3, 0.3), (None, 0.5)):
-        film = with_model(ten_minute_film(), threshold_p=threshold_p)
-        assert threshold_of(OpenFilm(0, film, Decisions(tmp_path, film, OBYGAZE12)).view()) == expected
+@pytest.mark.parametrize(("threshold_p", "in_scripts"), [(0.0, 0.0), (0.3, 0.3), (None, 0.5)])
+def test_the_scripts_of_a_page_get_the_models_threshold_even_if_it_is_zero(tmp_path, threshold_p, in_scripts):
+    """The scripts in the browser mark what reaches the threshold: with 0, all that has a probability.
+
+    0 must not be taken for no threshold (None), in whose place they get one half.
+    """
+    film = with_model(ten_minute_film(), threshold_p=threshold_p)
+    opened = film_at_desk(Decisions(tmp_path, film, OBYGAZE12))
+    assert threshold_of(opened.view()) == in_scripts
 
 
 def test_a_ledger_that_spells_the_films_name_otherwise_is_of_the_film(decisions):
-    """A colleague scored the film as TT1, and the folders of both are synchronised.
+    """CD scored the film as TT1 and called 4 to 12 s violent; AB, whose film is tt1, called them calm.
 
-    The rates read that decision as one of tt1. The desk shows it, counts it where people differ, and lets
-    its judge change it.
+    Both folders are synchronised, so that CD's line stands in AB's ledger. Rates read it as one of tt1, and
+    so does the desk: it shows the decision, counts it where people differ, and lets CD change it.
     """
     of_cd = add_line(decisions, movie="TT1", annotator="CD", level="violent")
     decisions = reopen(decisions)
-    judge(decisions, start=4.0, end=12.0, level="calm")
+    judge(decisions, start=4.0, end=12.0, level="calm", annotator="AB")
 
     assert shown_levels(decisions) == ["violent", "calm"]
     assert sorted(one.annotator for one in decisions.decided()) == ["AB", "CD"]
@@ -237,56 +269,67 @@ def test_a_ledger_that_spells_the_films_name_otherwise_is_of_the_film(decisions)
     assert not any("another film" in notice for notice in decisions.notices)
 
 
-def test_editing_a_table_changes_no_decision_that_spells_the_films_name_otherwise(decisions):
-    """AB's row gets another name. CD's line of the ledger says TT1, and CD's row tt1, as all rows do."""
+def test_a_row_that_spells_the_film_unlike_its_line_of_the_ledger_is_no_edit(decisions):
+    """CD's line of the ledger says TT1; the table of judgements says tt1 in every row, as the film is called.
+
+    Somebody edits the table: the row of AB, who called 4 to 12 s calm, gets the annotator EF. That is one new
+    judgement, by EF. CD's row has another spelling than its line, but nobody edited it: the line stands.
+    """
     of_cd = add_line(decisions, movie="TT1", annotator="CD", level="violent")
-    decisions = reopen(decisions)
-    judge(decisions, start=4.0, end=12.0, level="calm")
+    with_both_judges = reopen(decisions)
+    judge(with_both_judges, start=4.0, end=12.0, level="calm", annotator="AB")
     table = decisions.folder / JUDGEMENTS
     table.write_text(table.read_text("utf-8").replace(",AB,", ",EF,"), "utf-8")
 
-    decisions = reopen(decisions)
+    after_edit = reopen(with_both_judges)
 
     assert {row["movie"] for row in rows_of(table)} == {"tt1"}
-    assert sorted(levels_in_force(decisions)) == [("AB", "calm"), ("CD", "violent"), ("EF", "calm")]
-    assert of_cd.id in decisions.lines
+    assert sorted(levels_in_force(after_edit)) == [("AB", "calm"), ("CD", "violent"), ("EF", "calm")]
+    assert of_cd.id in after_edit.lines
 
 
 def test_a_judgement_whose_level_was_emptied_does_not_decide_how_windows_are_drawn(decisions):
-    """AB judged a window of a list by an earlier version, which names no method, and emptied the level.
+    """AB blindly called the first window calm that an earlier version drew, and then emptied the level.
 
-    The windows of `film next --blind` are then drawn by today's method, and so are those of the desk.
+    That version drew by sequential Poisson sampling and named no method. As long as the judgement has a level
+    its draw goes on; with none, `film next --blind` and the desk draw windows by today's method.
     """
-    [first, *_] = decisions.rules.windows[SEQUENTIAL_POISSON]
-    span = {"start_s": f"{first[0]:g}", "end_s": f"{first[1]:g}"}
-    add_line(decisions, annotator="AB", seen_score="0", place="1", **span)
-    of_list = reopen(decisions)
-    assert of_list.draw.sampling == SEQUENTIAL_POISSON
+    [(start_s, end_s), *_others] = decisions.rules.windows[SEQUENTIAL_POISSON]
+    span = {"start_s": f"{start_s:g}", "end_s": f"{end_s:g}"}
+    add_line(decisions, annotator="AB", level="calm", seen_score="0", place="1", **span)
+    with_level = reopen(decisions)
+    assert with_level.draw.sampling == SEQUENTIAL_POISSON
     table = decisions.folder / JUDGEMENTS
     table.write_text(table.read_text("utf-8").replace(",calm,", ",,"), "utf-8")
 
-    decisions = reopen(decisions)
+    emptied = reopen(decisions)
 
-    [next_of_list] = choose_next([decisions.film], 1, blind=True, judged=decisions.clips_by_kind["judgement"])
-    assert decisions.draw.sampling == SUCCESSIVE
-    assert decisions.windows[0] == (next_of_list.start_s, next_of_list.end_s)
+    [next_window] = choose_next([emptied.film], 1, blind=True, judged=emptied.clips_by_kind["judgement"])
+    assert emptied.draw.sampling == SUCCESSIVE
+    assert emptied.windows[0] == (next_window.start_s, next_window.end_s)
 
 
 def test_a_span_that_one_person_settled_on_two_machines_is_asked_for_again(decisions):
-    """AB settled it without the score on one machine, and with it on another: a person settles a span once.
+    """AB and CD differ on a window. AB settled it in January without the score, and in February with it.
 
-    Both stand until AB decides again, and the later one counts, although it was written to the ledger first.
+    Only one settlement of a span by one person can hold, so that the two are a conflict, and AB is asked to
+    decide again. Until then the later one counts: by its date, as in the ledger it stands first.
     """
     judge_blindly(decisions, "calm", annotator="AB")
     judge_blindly(decisions, "violent", annotator="CD")
-    [here] = decisions.disagreements()
-    span = {"start_s": f"{here.start_s:g}", "end_s": f"{here.end_s:g}", "parents": ";".join(here.decisions)}
-    later = "2026-02-01T00:00:00+00:00"
-    of_later = add_line(decisions, "agreed", annotator="AB", seen_score="1", judged_at=later, **span)
-    of_earlier = add_line(decisions, "agreed", annotator="AB", seen_score="0", **span)
+    [difference] = decisions.disagreements()
+    settled_by_ab = {
+        "annotator": "AB",
+        "start_s": f"{difference.start_s:g}",
+        "end_s": f"{difference.end_s:g}",
+        "parents": ";".join(difference.decisions),
+    }
+    january, february = "2026-01-01T00:00:00+00:00", "2026-02-01T00:00:00+00:00"
+    of_february = add_line(decisions, "agreed", seen_score="1", judged_at=february, **settled_by_ab)
+    of_january = add_line(decisions, "agreed", seen_score="0", judged_at=january, **settled_by_ab)
 
     decisions = reopen(decisions)
 
-    assert decisions.conflicts() == {of_later.id, of_earlier.id}
+    assert decisions.conflicts() == {of_february.id, of_january.id}
     [settled] = decisions.disagreements()
-    assert settled.agreed == of_later.id
+    assert settled.agreed == of_february.id

@@ -20,7 +20,7 @@ from obygaze_film.workspace import pages
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions, copy_decisions
 from obygaze_film.workspace.ledger import Ledger
 from obygaze_film.workspace.ledger_lines import Header
-from obygaze_film.workspace.open_film import OpenFilm, shown_judgements
+from obygaze_film.workspace.open_film import shown_judgements
 from obygaze_film.workspace.pages import desk_page, next_window, shown_decisions, visible_decisions
 from tests.files import rows_of
 from tests.film.page.invented import ten_minute_film
@@ -28,6 +28,7 @@ from tests.film.workspace.deciding import (
     HEADER_OF_JUDGEMENTS,
     ROW_OF_AB,
     Standing,
+    film_at_desk,
     judge,
     judge_blindly,
     judge_list,
@@ -91,10 +92,13 @@ def test_what_is_judged_in_sight_of_the_score_is_marked_so(decisions):
 
 
 def test_white_space_in_a_name_becomes_one_space(decisions):
-    """So " A  B " and " A B" are one person, who has judged one window of 99 planned."""
+    """Somebody judges a window as " A  B " and asks for the next one as " A B": both are the person "A B".
+
+    That person has judged one window of 99 planned.
+    """
     judge_blindly(decisions, "calm", annotator=" A  B ", in_all=99)
 
-    opened = OpenFilm(0, decisions.film, decisions)
+    opened = film_at_desk(decisions)
     answer = next_window(opened, " A B", n_planned=99)
 
     assert levels_in_force(decisions) == [("A B", "calm")]
@@ -102,7 +106,7 @@ def test_white_space_in_a_name_becomes_one_space(decisions):
 
 
 def test_a_new_line_in_a_note_becomes_a_space(decisions):
-    """So a note fits on a row of a table."""
+    """A note of two lines is written in one row of the table of notes, on one line."""
     decisions.keep("note", 30, 41.5, "AB", note="why\nhere")
     (row,) = rows_of(decisions.folder / NOTES)
     assert row["note"] == "why here"
@@ -140,10 +144,10 @@ def test_reading_decisions_again_writes_nothing(decisions):
 
 
 def test_a_judgement_agrees_if_its_level_is_what_the_model_finds(scored_tt1):
-    """The model finds the level "violent", and AB judges four spans that it marks: only this level agrees.
+    """The model finds the level "violent". AB judges four spans, each with another level.
 
-    Others disagree, even "none", on which the model was not trained, but for "unsure", which no task has. The
-    table says the same as the desk.
+    "violent" agrees with the model. "calm" disagrees, and so does "none", on which the model was not trained.
+    "unsure", which is in no task, does neither. The table of judgements says the same as the desk.
     """
     codebook_with_none = replace(scored_tt1.codebook, levels=(Level("none"), *scored_tt1.codebook.levels))
     decisions = Decisions(scored_tt1.folder, scored_tt1.timeline, codebook_with_none)
@@ -153,9 +157,7 @@ def test_a_judgement_agrees_if_its_level_is_what_the_model_finds(scored_tt1):
     judge(decisions, start=3, end=4, level="violent")
 
     in_table = [row["judgement"] for row in rows_of(scored_tt1.folder / JUDGEMENTS)]
-    on_desk = [
-        decision["verdict"] for decision in shown_decisions(OpenFilm(0, scored_tt1.timeline, decisions), "AB")
-    ]
+    on_desk = [decision["verdict"] for decision in shown_decisions(film_at_desk(decisions), "AB")]
 
     assert in_table == ["disagree", "disagree", "unsure", "agree"]
     assert on_desk == ["disagree", "disagree", "unsure", "agree"]
@@ -332,7 +334,7 @@ def test_a_judgement_in_sight_does_not_replace_a_blind_one(decisions):
     assert blind.extras["seen_score"] == "0"
     assert in_sight.level == "unsure"
     assert in_sight.extras["seen_score"] == "1"
-    answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", n_planned=99)
+    answer = next_window(film_at_desk(decisions), "AB", n_planned=99)
     assert answer["done"] == 1
 
 
@@ -394,20 +396,21 @@ def ledger_with_second_line(folder, wrong):
 
 @pytest.mark.parametrize("wrong", NONSENSE.values(), ids=NONSENSE)
 def test_a_wrong_line_of_the_ledger_is_named_once_and_not_shown(scored_tt1, wrong):
-    """A file of the ledger has two judgements of AB, and some cells of the second one are wrong.
+    """A file of the ledger has two judgements of AB, and a cell of the second is wrong, such as its start.
 
-    The desk shows the first, and a notice names file and line. A later decision does not repeat the notice.
+    The film is opened all the same: the desk's page can be made and shows the first judgement, and a notice
+    names the file and line 2. A later decision does not repeat the notice.
     """
     path_of_ledger_file = ledger_with_second_line(scored_tt1.folder, wrong)
 
-    decisions = Decisions(*scored_tt1)
+    decisions = Decisions(*scored_tt1)  # which reads the ledger
 
     notices = list(decisions.notices)
     assert str(path_of_ledger_file) in notices[0]
     assert "line 2" in notices[0]
-    desk = OpenFilm(0, scored_tt1.timeline, decisions)
-    assert len(shown_decisions(desk, "AB")) == 1
-    assert "<html" in desk_page([desk], desk, "read", "en")
+    film = film_at_desk(decisions)
+    assert len(shown_decisions(film, viewer="AB")) == 1
+    assert "<html" in desk_page([film], film, mode="read", language="en")
 
     judge(decisions, start=10, end=20)
     assert decisions.notices == notices
@@ -421,7 +424,7 @@ def test_a_judgement_of_another_film_is_neither_shown_nor_exported(scored_tt1):
     ledger_with_second_line(scored_tt1.folder, {"movie": "tt2", "start_s": "40", "end_s": "48"})
 
     decisions = Decisions(*scored_tt1)
-    shown = shown_decisions(OpenFilm(0, scored_tt1.timeline, decisions), "AB")
+    shown = shown_decisions(film_at_desk(decisions), "AB")
     exported = decisions.decided()
 
     assert [decision["start"] for decision in shown] == [0.0]
@@ -434,19 +437,20 @@ def test_a_blind_judgement_with_a_wrong_place_does_not_count_in_the_draw(scored_
     """A file of the ledger has two judgements of AB: in sight of the score, and blind with a wrong place.
 
     The blind one names another place in the draw than its window has, or none, so no window counts as done.
-    It is shown, with a notice, as it may be honest.
+    It may be honest, and so the desk's page shows it like the first, and a notice names the file and line 2.
     """
     path_of_ledger_file = ledger_with_second_line(scored_tt1.folder, wrong)
 
-    decisions = Decisions(*scored_tt1)
+    decisions = Decisions(*scored_tt1)  # which reads the ledger
 
     first_notice = decisions.notices[0]
     assert str(path_of_ledger_file) in first_notice
     assert "line 2" in first_notice
-    desk = OpenFilm(0, scored_tt1.timeline, decisions)
-    assert len(shown_decisions(desk, "AB")) == 2  # one for each line
-    assert next_window(desk, "AB", n_planned=99)["done"] == 0
-    assert "<html" in desk_page([desk], desk, "read", "en")
+    film = film_at_desk(decisions)
+    assert len(shown_decisions(film, viewer="AB")) == 2
+    assert "<html" in desk_page([film], film, mode="read", language="en")
+    n_windows_done = next_window(film, "AB", n_planned=99)["done"]
+    assert n_windows_done == 0
 
 
 def judge_in_two_sittings_at_once(decisions, **fields_of_each):
@@ -473,7 +477,7 @@ def test_two_judgements_made_at_once_stand_and_are_marked_until_one_decides_agai
     judge_in_two_sittings_at_once(decisions, level=("violent", "unsure"))
     assert sorted(levels_in_force(decisions)) == [("AB", "unsure"), ("AB", "violent")]
     assert len(decisions.conflicts()) == 2
-    shown = shown_decisions(OpenFilm(0, decisions.film, decisions), "AB")
+    shown = shown_decisions(film_at_desk(decisions), "AB")
     assert len(shown) == 2
     assert all(decision["beside"] for decision in shown)
     assert any("beside" in notice for notice in decisions.notices)
@@ -672,7 +676,7 @@ def test_a_film_that_is_scored_again_keeps_its_ledger_and_must_be_opened_again(d
 
 def judges_seen_by(decisions, viewer):
     """Return the names of those whose decisions somebody is shown."""
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
     return {decision["who"] for decision in shown_decisions(film, viewer)}
 
 
@@ -694,7 +698,7 @@ def test_the_highest_number_of_windows_that_a_judge_planned_holds(decisions):
 
 def test_a_share_is_given_once_ten_windows_are_judged(decisions):
     """Ten windows are the fewest from which a share is given: AB has judged nine of ten, and then all."""
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
     judge_blindly(decisions, *["violent"] * 10, annotator="CD", in_all=10)
     judge_blindly(decisions, *["calm"] * 9, annotator="AB", in_all=10)
     after_nine = next_window(film, "AB", n_planned=10, tells_share=True)
@@ -744,7 +748,7 @@ def test_the_anytime_interval_takes_windows_in_the_order_of_the_draw(decisions, 
     starts_in_order_of_draw = [start for start, _ in decisions.windows[:10]]
     assert starts_in_order_of_draw != sorted(starts_in_order_of_draw)  # so the two orders can be told apart
 
-    next_window(OpenFilm(0, decisions.film, decisions), "AB", n_planned=10, tells_share=True)
+    next_window(film_at_desk(decisions), "AB", n_planned=10, tells_share=True)
 
     (asked,) = asked_intervals
     assert asked.starts_of_judged == starts_in_order_of_draw
@@ -752,16 +756,17 @@ def test_the_anytime_interval_takes_windows_in_the_order_of_the_draw(decisions, 
 
 
 def test_unsure_windows_are_left_out_of_the_anytime_share(decisions, asked_intervals):
-    """Of the windows of a film, AB judges the first violent, is unsure of the second, and leaves the last.
+    """AB calls the film's first window violent, is unsure of the second, calls others calm, leaves the last.
 
-    The share so far is of seconds that are positive or negative: those of the unsure window are taken from
-    the whole film, and from what was judged. A stand-in records of what an interval is asked for.
+    After each judgement the desk says which share is positive so far, with an interval. It is a share of the
+    seconds that are positive or negative: those of the unsure window are taken from the whole film, and from
+    what was judged. A stand-in records for which numbers the desk asks an interval.
     """
     _first_window, unsure_window, *_calm_windows, unjudged_window = decisions.windows
     n_windows = len(decisions.windows)
     n_calm = n_windows - 3
     judge_blindly(decisions, "violent", "unsure", *["calm"] * n_calm, in_all=n_windows)
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
 
     text_so_far = next_window(film, "AB", n_windows, tells_share=True)["sofar"]
 
@@ -773,8 +778,10 @@ def test_unsure_windows_are_left_out_of_the_anytime_share(decisions, asked_inter
     content_of_judged_s = cells.content_s.sum() - unsure_s - unjudged_s
     assert asked_interval.content_of_judged_s == pytest.approx(content_of_judged_s)
     assert len(asked_interval.is_positive) == 1 + n_calm
-    assert "1 window (" in text_so_far  # is left out
-    assert "earlier law" not in text_so_far  # which is said of a draw whose windows lack their content
+    beginning_of_note_on_unsure = "1 window ("
+    assert beginning_of_note_on_unsure in text_so_far
+    note_on_draws_without_content = "earlier law"
+    assert note_on_draws_without_content not in text_so_far
 
 
 def test_nobody_is_asked_for_more_windows_than_there_are(decisions):
@@ -788,43 +795,54 @@ def test_nobody_is_asked_for_more_windows_than_there_are(decisions):
 
 
 def test_a_share_of_all_windows_has_no_interval(decisions):
-    """Once all windows are judged nothing is left to estimate: the share is counted.
+    """AB planned ten times as many windows as the film has, and has judged them all.
 
-    AB planned, and asks for, ten times as many windows as there are.
+    Nothing is left to estimate: the share is counted. The answer of the desk says so, whether all windows are
+    asked for or more than there are. It has no window to judge next (`window`) and no text with an interval
+    (`sofar`).
     """
     n_windows = len(decisions.windows)
     levels = ["violent" if number % 2 else "calm" for number in range(n_windows)]
     judge_blindly(decisions, *levels, annotator="AB", in_all=10 * n_windows)
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
 
     for n_asked_for in (n_windows, 10 * n_windows):
-        answer = next_window(film, "AB", n_asked_for, tells_share=True)
+        answer = next_window(film, "AB", n_planned=n_asked_for, tells_share=True)
         assert answer["done"] == n_windows
-        assert answer["fixed"] == n_windows
-        assert "window" not in answer  # to judge next
-        assert "sofar" not in answer  # the interval
+        number_planned_that_may_not_change = answer["fixed"]
+        assert number_planned_that_may_not_change == n_windows
+        assert "window" not in answer
+        assert "sofar" not in answer
         assert "no window is left" in answer["share"]
 
 
-def test_a_judge_of_a_list_is_finished_while_one_at_the_desk_is_not(decisions):
-    """AB judged five windows of a list, as in a spreadsheet, so that AB has planned nothing at the desk.
+def test_who_judged_a_list_elsewhere_is_finished_with_it_and_sees_the_others_judgements(decisions):
+    """AB judged five windows of a list, as in a spreadsheet, and so never stated a number at the desk.
 
-    Nobody waits for AB to judge more, and AB sees CD's judgements. CD planned ten windows at the desk and has
-    judged three, and so does not see AB's.
+    The five that AB judged count as what AB planned. Nobody waits for more: AB sees CD's judgements, and may
+    still choose a number at the desk (the answer has no `fixed` one).
     """
     judge_list(decisions, "violent", annotator="AB", n=5)
     judge_blindly(decisions, *["calm"] * 3, annotator="CD", in_all=10)
-    film = OpenFilm(0, decisions.film, decisions)
 
     assert decisions.n_stated_by("AB") == 0
     assert decisions.n_planned_by("AB") == 5
     assert not decisions.hides_others_from("AB")
-    assert "fixed" not in next_window(film, "AB", n_planned=0)
+    assert "fixed" not in next_window(film_at_desk(decisions), "AB", n_planned=0)
+
+
+def test_who_stated_a_number_at_the_desk_sees_the_others_judgements_once_so_many_are_judged(decisions):
+    """CD stated ten windows at the desk and has judged three; AB judged five windows of a list.
+
+    CD does not see AB's judgements yet. The number ten is fixed now, as CD has begun.
+    """
+    judge_list(decisions, "violent", annotator="AB", n=5)
+    judge_blindly(decisions, *["calm"] * 3, annotator="CD", in_all=10)
 
     assert decisions.n_stated_by("CD") == 10
     assert decisions.n_planned_by("CD") == 10
     assert decisions.hides_others_from("CD")
-    assert next_window(film, "CD", n_planned=0)["fixed"] == 10
+    assert next_window(film_at_desk(decisions), "CD", n_planned=0)["fixed"] == 10
 
 
 def test_a_judge_of_a_list_who_continues_at_the_desk_judges_blindly(decisions):
@@ -839,23 +857,34 @@ def test_a_judge_of_a_list_who_continues_at_the_desk_judges_blindly(decisions):
     assert decisions.hides_others_from("AB")
 
 
-def test_a_judge_of_a_list_sees_others_on_its_windows_only(decisions):
+def test_who_judged_a_list_elsewhere_sees_the_others_judgements_of_its_windows_alone(decisions):
     """AB judged the first five windows in a list. CD judged nine, as many as CD planned, and is finished.
 
-    AB may go on to judge CD's other four, blindly, so that these stay hidden from AB, and from a viewer
-    without a name, who may be AB; CD sees all. Once EF has judged three in a list, such a viewer may be EF.
+    AB may go on to judge CD's other four, blindly, so that these stay hidden from AB. CD sees all: AB's five
+    and CD's own nine.
     """
     judge_list(decisions, "violent", annotator="AB", n=5)
     judge_blindly(decisions, *["calm"] * 9, annotator="CD", in_all=9)
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
 
     cds_shown_to_ab = [decision for decision in shown_decisions(film, "AB") if decision["who"] == "CD"]
     assert sorted(decision["place"] for decision in cds_shown_to_ab) == [1, 2, 3, 4, 5]
     assert visible_decisions(film, "AB")["hidden"] == 4
-    assert decisions.places_shown_to_all() == {1, 2, 3, 4, 5}
 
-    assert len(shown_decisions(film, "CD")) == 5 + 9  # AB's and CD's
-    assert len(shown_judgements(film).clips) == 5 + 9  # CD judged last, so it is CD who asks
+    assert len(shown_decisions(film, "CD")) == 5 + 9
+    assert decisions.default_annotator == "CD"  # who judged last and so is taken to sit at the desk
+    assert len(shown_judgements(film).clips) == 5 + 9
+
+
+def test_a_viewer_without_a_name_sees_only_the_windows_of_the_shortest_list_that_somebody_judged(decisions):
+    """AB judged the first five windows in a list, and CD all nine that CD planned at the desk.
+
+    Who gives no name may be AB, and sees the judgements at AB's places alone. Once EF has judged three
+    windows of a list, it may be EF.
+    """
+    judge_list(decisions, "violent", annotator="AB", n=5)
+    judge_blindly(decisions, *["calm"] * 9, annotator="CD", in_all=9)
+    assert decisions.places_shown_to_all() == {1, 2, 3, 4, 5}
 
     judge_list(decisions, "calm", annotator="EF", n=3)
     assert decisions.places_shown_to_all() == {1, 2, 3}
@@ -863,7 +892,7 @@ def test_a_judge_of_a_list_sees_others_on_its_windows_only(decisions):
 
 def test_windows_are_judged_in_the_order_of_the_draw(decisions):
     """Each judge gets the windows in the same random order; after the last one none is left."""
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
     starts = [start for start, _ in decisions.windows]
     assert min(starts) == 0
 
@@ -881,7 +910,7 @@ def test_a_window_judged_in_sight_of_the_score_is_still_to_be_judged_blindly(dec
     start_s, end_s = decisions.windows[0]
     judge(decisions, start=start_s, end=end_s, annotator="AB")
     judge_blindly(decisions, "calm", annotator="CD")
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
 
     answer_to_ab = next_window(film, "AB", n_planned=10)
     answer_to_cd = next_window(film, "CD", n_planned=10)
@@ -975,10 +1004,11 @@ def test_a_link_to_nothing_is_replaced_by_the_table(scored_tt1, link_target):
     assert [row["note"] for row in rows_of(scored_tt1.folder / NOTES)] == ["here"]
 
 
-def test_a_moved_table_is_not_written_through_a_link_to_it(decisions, link_target):
-    """The file at the end of the link is the one that was written last, and only its name is a link.
+def test_a_table_that_was_moved_and_linked_back_is_written_anew_in_place_of_the_link(decisions, link_target):
+    """AB judged a span. Then the table of judgements was moved elsewhere, and a link to it took its place.
 
-    The moved file stays as it was, and the table takes the link's place.
+    The link leads to the very file that the desk wrote last, and even then nothing is written through it: at
+    the next judgement the moved file stays as it was, and a table with both takes the link's place.
     """
     table = decisions.folder / JUDGEMENTS
     moved_table = link_target / "moved.csv"
@@ -1022,7 +1052,7 @@ def test_of_many_judges_a_hundred_pairs_are_compared(decisions, monkeypatch):
     monkeypatch.setattr("obygaze_features.lines.force_to_disk", lambda _: None)  # which would take long
     judge_as_many(decisions, n_judges=16)
 
-    share = next_window(OpenFilm(0, decisions.film, decisions), "J3", n_planned=10)["share"]
+    share = next_window(film_at_desk(decisions), "J3", n_planned=10)["share"]
 
     assert "100 of 120 pairs" in share
     n_pairs_named = share.count(" alike as to violent (")
@@ -1038,26 +1068,26 @@ def with_black_from_60_to_90_s(film):
     return replace(film, table=table)
 
 
-def test_the_draw_stays_the_same_if_windows_turn_out_to_be_black(decisions):
-    """12 windows are judged when half a minute of the film is found to be black.
+def test_a_begun_draw_goes_on_unchanged_if_part_of_the_film_is_found_to_be_black(decisions):
+    """AB judged the first 12 windows of the draw; then 60 to 90 s of the film are found to be black.
 
-    Black changes the content of windows, by which they were drawn: a notice says so, and nothing is lost.
-    One more judgement makes 13.
+    Windows are drawn by their content, which black changes: a notice says so. But the order of windows stays
+    as it was, all 12 judgements keep their places, and with one more 13 count in AB's share.
     """
     judge_blindly(decisions, *["violent"] * 12, annotator="AB", in_all=40)
     film_with_black = with_black_from_60_to_90_s(decisions.film)
 
-    again = Decisions(decisions.folder, film_with_black, decisions.codebook)
+    scored_anew = Decisions(decisions.folder, film_with_black, decisions.codebook)
 
-    assert again.windows == decisions.windows
-    places_judged = list(again.blind_judgements()["AB"])
+    assert scored_anew.windows == decisions.windows
+    places_judged = list(scored_anew.blind_judgements()["AB"])
     assert places_judged == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
-    (notice,) = again.notices
+    (notice,) = scored_anew.notices
     assert "content" in notice
 
-    judge_blindly(again, "calm", annotator="AB", in_all=40)
-    judged_by_ab = judged_film(film_with_black, again.judgements()).of("AB")
-    assert len(judged_by_ab.by_cell) == 13
+    judge_blindly(scored_anew, "calm", annotator="AB", in_all=40)
+    windows_of_ab = judged_film(film_with_black, scored_anew.judgements()).of("AB")
+    assert len(windows_of_ab.by_cell) == 13
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,9 @@ from obygaze_film.workspace.definitions import Meanings, changed_texts, codebook
 from obygaze_film.workspace.judged_tables import meanings_in, read_judged
 from obygaze_film.workspace.ledger import Ledger
 from obygaze_film.workspace.ledger_lines import Header, StoredCodebook
-from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import desk_page, next_window, shown_decisions
 from tests.files import rows_of
-from tests.film.workspace.deciding import judge, judge_blindly, levels_in_force, lines_in_force
+from tests.film.workspace.deciding import film_at_desk, judge, judge_blindly, levels_in_force, lines_in_force
 
 NEW_MEANING_OF_VIOLENT = "any shot in which a weapon is on the table"
 
@@ -69,7 +68,7 @@ def judged_film(scored_tt1):
 
 def shown_under_other_definitions(decisions):
     """Return the decisions that the desk marks as made under other definitions than its own."""
-    shown = shown_decisions(OpenFilm(0, decisions.film, decisions), "AB")
+    shown = shown_decisions(film_at_desk(decisions), "AB")
     return [decision for decision in shown if decision["otherwise"]]
 
 
@@ -103,7 +102,7 @@ def test_judgements_under_an_earlier_wording_stand_and_do_not_count(judged_film)
     on.
     """
     decisions = judged_film.open_with(judged_film.with_other_definition)
-    film = OpenFilm(0, judged_film.film, decisions)
+    film = film_at_desk(decisions)
 
     assert len(levels_in_force(decisions)) == 11
     assert len(decisions.judgements()) == 0  # which count
@@ -117,7 +116,7 @@ def test_windows_judged_again_under_the_new_wording_count(judged_film):
     AB judges the ten again, as calm. Ten windows are enough for a share.
     """
     decisions = judged_film.open_with(judged_film.with_other_definition)
-    film = OpenFilm(0, judged_film.film, decisions)
+    film = film_at_desk(decisions)
 
     judge_blindly(decisions, *["calm"] * 10, annotator="AB", in_all=10)
 
@@ -127,10 +126,11 @@ def test_windows_judged_again_under_the_new_wording_count(judged_film):
 
 @pytest.mark.long
 def test_a_judgement_in_sight_is_under_the_new_wording_once_it_is_made_again(judged_film):
-    """AB judged ten windows, and 10 to 20 s in sight of the score; then the codebook was reworded.
+    """Under the original wording AB judged ten windows blindly, and 10 to 20 s in sight of the score.
 
-    AB judges the ten windows again under the new wording, so that one judgement under the earlier one is
-    left. It is made again with the same level: then none is left.
+    Then the codebook was reworded. AB judges the ten windows again under the new wording, so that one
+    judgement under the original is left, the one in sight. AB makes it again, with the same level: then none
+    is left, and again ten and one are in force.
     """
     decisions = judged_film.open_with(judged_film.with_other_definition)
     judge_blindly(decisions, *["calm"] * 10, annotator="AB", in_all=10)
@@ -139,7 +139,7 @@ def test_a_judgement_in_sight_is_under_the_new_wording_once_it_is_made_again(jud
     decisions.keep("judgement", 10, 20, "AB", level="violent", changed_id=in_sight["id"])
 
     assert shown_under_other_definitions(decisions) == []
-    assert len(levels_in_force(decisions)) == 11
+    assert len(levels_in_force(decisions)) == 10 + 1
 
 
 def test_a_notice_counts_judgements_under_an_earlier_wording(judged_film):
@@ -191,8 +191,8 @@ def test_the_desk_offers_to_judge_again_under_the_new_wording(judged_film):
 
     The desk of the unchanged codebook offers nothing.
     """
-    with_reworded = OpenFilm(0, judged_film.film, judged_film.open_with(judged_film.with_other_definition))
-    with_original = OpenFilm(0, judged_film.film, judged_film.open_with(judged_film.original))
+    with_reworded = film_at_desk(judged_film.open_with(judged_film.with_other_definition))
+    with_original = film_at_desk(judged_film.open_with(judged_film.original))
 
     page_with_reworded = desk_page([with_reworded], with_reworded, "read", "en")
     page_with_original = desk_page([with_original], with_original, "read", "en")
@@ -205,10 +205,10 @@ def test_the_desk_offers_to_judge_again_under_the_new_wording(judged_film):
 
 
 def test_judgements_count_under_a_wording_declared_to_mean_the_same(judged_film):
-    """With `--same-meaning` the user declares that only words changed: all 11 judgements count again.
+    """AB judged 11 spans under the original wording; then the codebook was reworded.
 
-    The ledger stores the declaration, so later readers need not repeat it, whichever wording they use.
-    Judgements under both wordings are tabled under one definition, so that they count together.
+    With `--same-meaning` the user declares that only words changed: all 11 count under the new wording. The
+    ledger stores the declaration, so that later readers need not repeat it, whichever wording they use.
     """
     decisions = judged_film.open_with(judged_film.with_other_definition, same_meaning=True)
 
@@ -217,10 +217,21 @@ def test_judgements_count_under_a_wording_declared_to_mean_the_same(judged_film)
     assert len(judged_film.open_with(judged_film.original).judgements()) == 11
     assert len(judged_film.open_with(judged_film.with_other_definition).judgements()) == 11
 
+
+def test_judgements_under_two_wordings_declared_to_mean_the_same_are_tabled_under_one_definition(judged_film):
+    """AB judged 11 spans under the original wording, and one under the new one, declared to mean the same.
+
+    Judgements of two definitions are not counted together: so the table gives all 12 one definition, and
+    `meanings_in` knows of the film's folder that both wordings have the same meaning.
+    """
+    judged_film.open_with(judged_film.with_other_definition, same_meaning=True)
     judge(judged_film.open_with(judged_film.with_other_definition), start=40, end=48, level="calm")
+
     tables = [judged_film.folder / JUDGEMENTS]
-    table = import_spans(tables, judged_film.folder, "judgements", codebook=judged_film.original).manifest
-    assert len(judgements_of(table).definitions) == 1
+    imported = import_spans(tables, judged_film.folder, "judgements", codebook=judged_film.original).manifest
+    assert len(imported) == 11 + 1
+    assert len(judgements_of(imported).definitions) == 1
+
     meanings = meanings_in([judged_film.folder])
     meaning_of_original = meanings.representative(judged_film.original.definition())
     meaning_of_reworded = meanings.representative(judged_film.with_other_definition.definition())
@@ -308,17 +319,20 @@ def test_definitions_mean_the_same_if_a_chain_of_declarations_joins_them():
     assert meanings.representative("g") == "g"
 
 
-def test_a_digest_that_is_not_of_the_stored_wording_is_ignored(decisions):
-    """A sitting begins with the codebook that its decisions were made under, and the codebook's digest.
+def test_a_decision_has_no_definition_if_the_digest_in_its_sitting_is_not_of_the_codebook_there(decisions):
+    """A file of a ledger begins with the codebook that its decisions were made under, and with its digest.
 
-    A forged sitting stores the digest of one wording with the text of another, in which "violent" has another
-    meaning: its decision has no definition.
+    In a forged file these contradict each other: the digest is that of the desk's codebook, and the text one
+    in which "violent" has another meaning. Neither is believed. The desk's own file is as before.
     """
     book = decisions.codebook
     own_id = judge(decisions, start=10, end=20)
     text_of_another = with_other_meaning_of_violent(book).to_toml()
-    forged_header = Header(StoredCodebook(book.definition(), text_of_another))
-    forged_sitting = Ledger(decisions.folder, print, lambda: forged_header)
+
+    def forged_header():
+        return Header(StoredCodebook(definition=book.definition(), text=text_of_another))
+
+    forged_sitting = Ledger(decisions.folder, print, forged_header)
     row = {**decisions.lines[own_id].row, "start_s": "30", "end_s": "38"}
     forged_line = forged_sitting.add("judgement", row)
 

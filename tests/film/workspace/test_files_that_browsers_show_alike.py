@@ -13,10 +13,11 @@ from tests.video.encoding import encode
 RATE = 25
 
 
-def film_of_tracks(path, *first_pictures_s, n_sounds=1):
-    """Encode a second of pictures in H.264 for each track, from its first time on, and silence from 0 on.
+def film_of_tracks(path, *, first_pictures_s, n_sounds=1):
+    """Encode tracks of pictures (H.264, a second each) and of silence; return the path.
 
-    The last track of each kind is marked as the default.
+    `first_pictures_s` has for each track of pictures the time of its first one, so that `[0, 0]` gives two
+    tracks from 0 on. Silence begins at 0. The last track of each kind is marked as the default.
     """
     with av.open(str(path), "w") as container:
         tracks = [container.add_stream("libx264", rate=RATE, options={"bf": "0"}) for _ in first_pictures_s]
@@ -54,7 +55,7 @@ def units_a_second(path):
 
 def test_a_film_that_begins_at_0_with_one_track_of_pictures_is_sent_as_it_is(tmp_path):
     """H.264 and AAC in MP4: nothing of it has to be made anew."""
-    assert remade_part(film_of_tracks(tmp_path / "film.mp4", 0)) == "nothing"
+    assert remade_part(film_of_tracks(tmp_path / "film.mp4", first_pictures_s=[0])) == "nothing"
 
 
 def test_a_film_whose_times_begin_at_5_s_is_sent_as_a_copy(tmp_path):
@@ -78,7 +79,7 @@ def test_a_film_whose_times_begin_at_5_s_is_sent_as_a_copy(tmp_path):
 
 def test_an_mp4_file_whose_pictures_begin_after_its_sound_is_sent_as_a_copy(tmp_path):
     """A recording of a broadcast that was put into MP4: Firefox shows its scenes half a second too early."""
-    film = film_of_tracks(tmp_path / "late.mp4", 0.5)
+    film = film_of_tracks(tmp_path / "late.mp4", first_pictures_s=[0.5])
 
     assert remade_part(film) == "container"
     make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)
@@ -91,7 +92,7 @@ def test_a_copy_counts_in_units_of_its_pictures(tmp_path):
     Firefox reads the gap in units of the pictures, and not, as it is written, in those of the file. It showed
     all scenes of such copies half a second too early: with one unit for both it is right.
     """
-    film = film_of_tracks(tmp_path / "late.mkv", 0.5)
+    film = film_of_tracks(tmp_path / "late.mkv", first_pictures_s=[0.5])
 
     make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)
 
@@ -99,8 +100,12 @@ def test_a_copy_counts_in_units_of_its_pictures(tmp_path):
     assert units_of_file == units_of_pictures
 
 
-def test_a_copy_that_is_encoded_anew_counts_in_units_of_its_pictures_too(tmp_path):
-    """Browsers do not play MPEG-2: here the pictures are encoded."""
+def test_a_copy_of_a_film_in_mpeg_2_counts_its_times_and_those_of_its_pictures_in_one_unit(tmp_path):
+    """Browsers do not play MPEG-2, so that the pictures of the copy are encoded anew.
+
+    An MP4 file has a unit for times of the file and one for each track's. Firefox takes the one for the
+    other, and shows pictures at wrong times where they differ.
+    """
     pictures = [np.full((48, 64, 3), 100, np.uint8)] * RATE
     make_proxy(encode(tmp_path / "film.mpg", pictures, "mpeg2video"), tmp_path / "copy.mp4", lambda _s: None)
 
@@ -110,8 +115,12 @@ def test_a_copy_that_is_encoded_anew_counts_in_units_of_its_pictures_too(tmp_pat
 
 @pytest.mark.parametrize("name", ["two.mp4", "two.mkv"])
 def test_a_film_whose_second_track_of_pictures_is_read_is_sent_as_a_copy_of_that_track(tmp_path, name):
-    """Firefox shows the first track, whatever is marked as the default: another film than the model read."""
-    film = film_of_tracks(tmp_path / name, 0, 0)
+    """The film has two tracks of pictures, the second of which is the default, and so the one that is scored.
+
+    Firefox shows the first track, whatever is marked: another film than the model read. So browsers get a
+    copy with the default track alone. Its pictures need no new encoding, only another container.
+    """
+    film = film_of_tracks(tmp_path / name, first_pictures_s=[0, 0])
 
     assert remade_part(film) == "container"
     make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)
@@ -120,8 +129,11 @@ def test_a_film_whose_second_track_of_pictures_is_read_is_sent_as_a_copy_of_that
 
 
 def test_a_film_whose_second_sound_is_read_is_sent_as_a_copy_with_that_sound(tmp_path):
-    """A film may begin with another language, or a commentary, and mark the original as the default."""
-    film = film_of_tracks(tmp_path / "film.mp4", 0, n_sounds=2)
+    """The film has two tracks of sound: a commentary, and the original, which is marked as the default.
+
+    Browsers play the first; they get a copy with one track of sound, in another container.
+    """
+    film = film_of_tracks(tmp_path / "film.mp4", first_pictures_s=[0], n_sounds=2)
 
     assert remade_part(film) == "container"
     make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)

@@ -32,7 +32,11 @@ def test_another_spelling_of_a_name_in_the_ledger_is_refused(decisions, spelling
 
 
 @pytest.mark.parametrize("name", ["AB", "CD"])
-def test_the_same_spelling_and_other_people_are_imported(decisions, name):
+def test_a_table_by_an_annotator_of_the_ledger_or_by_somebody_else_is_imported(decisions, name):
+    """AB has judged a span at the desk. A table is by AB, in the same spelling, or by CD, another person.
+
+    Only another spelling of AB, such as "ab", would be refused.
+    """
     judge(decisions, start=40, end=48, level="violent", annotator="AB")
 
     (result,) = import_judgement(decisions, name)

@@ -23,7 +23,11 @@ TABLES = {
 def test_a_table_that_needs_an_option_is_imported_by_the_command_that_has_it(
     decisions, tmp_path, table, options
 ):
-    """The refusal advised the option alone, which `film import` does not know."""
+    """CD's table has a word in place of a level, or headings of its own, and `film import` has no option.
+
+    `manifest import spans` has options for both: the refusal names that whole command, which writes own.csv,
+    and own.csv can be imported.
+    """
     path = tmp_path / "of-cd.csv"
     path.write_text(table, encoding="utf-8")
     own = tmp_path / "own.csv"

@@ -41,9 +41,15 @@ def test_a_table_of_the_named_encoding_is_imported_by_way_of_a_manifest(decision
     assert imported(decisions, own) == {("Zoë Ünal", "calm")}
 
 
-def test_letters_that_no_decision_keeps_may_be_guessed(decisions, tmp_path):
-    """What is said beside the labels is not kept: people of plain letters are the same in all encodings."""
-    judge(decisions, start=20, end=28, level="violent")
+def test_a_table_in_a_guessed_encoding_is_imported_if_its_accents_are_in_no_column_that_is_kept(
+    decisions, tmp_path
+):
+    """Excel wrote a table in cp1252, which can only be guessed. Its "é" and "à" stand in a comment.
+
+    A ledger does not keep that column. What it keeps, as the annotator CD and the level calm, is of plain
+    letters, which are the same in all encodings: no wrong letter can come into the ledger.
+    """
+    judge(decisions, start=20, end=28, level="violent", annotator="AB")
     table = tmp_path / "of-excel.csv"
     header = HEADER.replace("note", "comment on the scene")
     table.write_bytes((header + "tt1,0,8,calm,CD,1,déjà vu\n").encode("cp1252"))

@@ -709,6 +709,7 @@ def test_without_single_letter_keys_one_judges_by_tab_and_enter(desk_in_browser)
 
 
 def keep_note(page, text):
+    """Write a note on the span that the desk is at, and press the button that keeps it."""
     page.locator("#d-note").fill(text)
     page.get_by_role("button", name="Keep the note").click()
 
@@ -718,28 +719,33 @@ def leave_fields(page):
     page.locator("#d-title").click()
 
 
-def test_a_judgement_is_deleted_after_an_undone_change_and_a_note_by_emptying_it(desk_in_browser):
-    """An empty note is refused where there is none yet, and deletes the one that is there.
-
-    The id of a judgement changes with each change: after an undo the delete must find the earlier one.
-    """
+def test_an_empty_note_deletes_the_note_that_is_there_and_is_refused_where_there_is_none(desk_in_browser):
+    """AB is at the beginning of the film, and keeps an empty note, then "here", then an empty one again."""
     page = desk_in_browser.page
     open_desk(page)
 
-    # A note at the beginning of the film
     keep_note(page, "")
     wait_for_announcement(page, "note is empty")
     keep_note(page, "here")
     wait_for_announcement(page, "kept")
     keep_note(page, "")
     wait_for_announcement(page, "deleted: 0:00:00")
+    assert desk_in_browser.errors == []
 
-    # A judgement of the model's first passage
-    leave_fields(page)
+
+def test_a_judgement_can_be_deleted_after_a_change_of_it_was_undone(desk_in_browser):
+    """AB calls the model's first passage violent, then calm, and undoes the change.
+
+    Each change of a judgement has an id of its own. To delete the judgement the desk must name the first id,
+    as the second is undone: then nothing of AB is there. After another undo the passage is violent again.
+    """
+    page = desk_in_browser.page
+    open_desk(page)
+
     page.keyboard.press(NEXT_PASSAGE)
     press_key_and_wait(page, VIOLENT)
     press_key_and_wait(page, CALM)
-    press_key_and_wait(page, UNDO, "undo")  # violent again
+    press_key_and_wait(page, UNDO, "undo")
     press_key_and_wait(page, DELETE, "deleted")
     press_key_and_wait(page, DELETE, "nothing of yours")
     press_key_and_wait(page, UNDO, "undo")
@@ -806,10 +812,10 @@ def test_a_blind_judgement_that_is_edited_in_reading_stays(desk_in_browser):
     assert desk_in_browser.errors == []
 
 
-def test_a_saved_figure_is_of_what_its_judge_may_see(desk_in_browser):
+def test_the_address_of_a_saved_figure_names_who_saves_it(desk_in_browser):
     """AB marks a passage, and saves the figure that the desk offers with its citation.
 
-    The address of the figure names who saves it, so that others' hidden judgements are left out.
+    The server leaves out others' judgements that the person may not see yet, and must know who asks.
     """
     page = desk_in_browser.page
     open_desk(page, name="AB")
@@ -817,7 +823,8 @@ def test_a_saved_figure_is_of_what_its_judge_may_see(desk_in_browser):
     press_key_and_wait(page, VIOLENT)
 
     with page.expect_download() as downloading:
-        page.evaluate("document.querySelector('#d-away a[href^=\"figure.svg\"]').click()")
+        link_to_figure = "document.querySelector('#d-away a[href^=\"figure.svg\"]')"
+        page.evaluate(f"{link_to_figure}.click()")
 
     assert page.get_by_label("Your name").input_value() == "AB"
     assert "who=AB" in downloading.value.url

@@ -57,6 +57,7 @@ def lines_in_force(ledger):
 
 
 def ids_in_force(ledger):
+    """Return the ids of the lines that are in force: neither replaced nor undone."""
     return [line.id for line in in_force(ledger.lines.values())]
 
 
@@ -178,21 +179,22 @@ def copy(source, target):
             shutil.copyfile(path, copied)
 
 
-def test_two_replacements_of_one_line_made_at_once_both_stand(tmp_path):
-    """Neither sitting has read the other's line, so that neither replaces the other.
+def test_a_judgement_that_two_sittings_change_at_once_has_both_changes_until_one_is_undone(tmp_path):
+    """Two desks on one folder change the same judgement, neither knowing of the other's change.
 
-    Once the first is undone only the second stands: the line that both replaced does not come back.
+    So neither change replaces the other, and both are in force. Once the first desk undoes its own, that of
+    the second is in force alone: the judgement that both replaced does not come back.
     """
     first_sitting = unread_ledger(tmp_path)
     judgement = first_sitting.add("judgement", decision_row(1))
     second_sitting = read_ledger(tmp_path)
 
-    by_second = second_sitting.add("judgement", decision_row(2), replaces=[judgement.id])
-    by_first = first_sitting.add("judgement", decision_row(3), replaces=[judgement.id])
-    assert set(ids_in_force(read_ledger(tmp_path))) == {by_second.id, by_first.id}
+    change_by_first = first_sitting.add("judgement", decision_row(3), replaces=[judgement.id])
+    change_by_second = second_sitting.add("judgement", decision_row(2), replaces=[judgement.id])
+    assert set(ids_in_force(read_ledger(tmp_path))) == {change_by_first.id, change_by_second.id}
 
-    first_sitting.add("undo", decision_row(3), replaces=[by_first.id])
-    assert ids_in_force(read_ledger(tmp_path)) == [by_second.id]
+    first_sitting.add("undo", decision_row(3), replaces=[change_by_first.id])
+    assert ids_in_force(read_ledger(tmp_path)) == [change_by_second.id]
 
 
 def test_a_line_has_the_clock_after_that_of_the_last_line_read(tmp_path):
@@ -313,13 +315,19 @@ def write_sitting(folder, *entries, name="0" * 16):
     return path
 
 
-@pytest.mark.parametrize("clock", [LATEST, 1 + 2**32 + 1], ids=["the latest that is read", "one too many"])
+@pytest.mark.parametrize(
+    "clock",
+    [
+        pytest.param(LATEST, id="the largest number that is read as a clock"),
+        pytest.param(1 + 2**32 + 1, id="one more than line 1 may have"),
+    ],
+)
 def test_a_line_with_an_impossible_clock_is_left_out(tmp_path, clock):
     """Lines of a ledger are ordered by their clocks, which count up: only a later line replaces another.
 
-    So a clock far in the future would make all honest lines too early. The clock of the first line of a file
-    may be 1 + 2^32 at most. The message on a later one names who wrote it, MALLORY, and AB's note stands
-    alone.
+    So a clock far ahead would make all honest lines too early. A line's clock may be 2^32 more than its
+    number in the file, at most. Line 1 of MALLORY's file has more: a message names the file and who wrote the
+    line, and AB's note, added later, is the only line of the ledger.
     """
     path = write_sitting(tmp_path, VALID_ENTRY | {"clock": clock, "row": decision_row(1, "MALLORY")})
 
@@ -338,13 +346,14 @@ def test_a_line_with_an_impossible_clock_is_left_out(tmp_path, clock):
     ids=["the first", "ahead", "far ahead", "the latest that a first line may have"],
 )
 def test_a_strangers_clock_does_not_hinder_undo_and_redo(tmp_path, clock):
-    """A line has a clock, a number, and only a line with a later clock replaces another.
+    """Each line has a clock, a number that counts up, and only a line with a higher one replaces another.
 
-    A stranger's line has a high one that is allowed. AB's lines count on from it, so that AB's change of a
-    note, its undo and its redo all work.
+    MALLORY wrote line 1 of a file, with a clock that may be far ahead, up to 2^32. AB's lines count on from
+    it, so that AB's change of a note, the undo of that change and its redo all work.
     """
-    write_sitting(tmp_path, VALID_ENTRY | {"clock": clock, "row": decision_row(0, "MALLORY")})
-    id_of_stranger = VALID_ENTRY["id"]
+    of_stranger = VALID_ENTRY | {"clock": clock, "row": decision_row(0, "MALLORY")}
+    write_sitting(tmp_path, of_stranger)
+    id_of_stranger = of_stranger["id"]
     first_note = read_ledger(tmp_path).add("note", decision_row(1, "AB"))
     ledger = read_ledger(tmp_path)  # another sitting of AB
 
@@ -389,23 +398,25 @@ def test_nobody_can_undo_lines_before_they_are_written(tmp_path, clock):
     assert standing_ids == {first_note.id, second_note.id, third_note.id}
 
 
-def test_a_line_with_the_latest_clock_cannot_be_undone(tmp_path):
-    """A line's clock may be 2^32 ahead of its number, which has nine digits at most: here is the latest.
+def test_a_line_with_the_latest_clock_that_any_line_may_have_cannot_be_undone(tmp_path):
+    """Lines are ordered by their clocks. A clock may be 2^32 more than the line's number of nine digits.
 
-    An undo needs a later clock than the line that it takes back, and there is none: an error says so. Other
-    decisions go on.
+    A stranger's line has the largest number and the largest clock. An undo would need a larger one, and there
+    is none: an error says so, and the line stays in force. AB's note can still be added.
     """
-    latest_number = 999_999_999
-    latest_id = f"0123456789abcdef-{latest_number}"
-    latest_clock = latest_number + 2**32
-    write_sitting(tmp_path, VALID_ENTRY | {"id": latest_id, "clock": latest_clock, "row": decision_row(0)})
+    largest_number = 999_999_999
+    id_of_stranger = f"0123456789abcdef-{largest_number}"
+    largest_clock = largest_number + 2**32
+    write_sitting(
+        tmp_path, VALID_ENTRY | {"id": id_of_stranger, "clock": largest_clock, "row": decision_row(0)}
+    )
     ledger = read_ledger(tmp_path)
 
     with pytest.raises(FilmError, match="clock"):
-        ledger.add("undo", decision_row(0), replaces=[latest_id])
+        ledger.add("undo", decision_row(0), replaces=[id_of_stranger])
     note = ledger.add("note", decision_row(1))
 
-    assert set(ids_in_force(read_ledger(tmp_path))) == {latest_id, note.id}
+    assert set(ids_in_force(read_ledger(tmp_path))) == {id_of_stranger, note.id}
 
 
 @pytest.mark.skipif(
@@ -664,11 +675,19 @@ def add_field_to_header(path, name, value):
 def test_a_header_with_a_field_of_a_later_version_is_read(tmp_path):
     """A file of the ledger has a header and a note. The header has a field `law`, unknown to this version.
 
-    A later version of the program may have added it: header and note are read all the same.
+    A later version of the program may have added it: header (the codebook, and the digest of an earlier
+    definition) and note are read all the same.
     """
     codebook = StoredCodebook(definition="d" * 64, text='name = "x"')
     header = Header(codebook, ("e" * 64,))
-    writer = Ledger(tmp_path, pytest.fail, lambda: header)  # it calls the second if a file is damaged
+
+    def fail_if_a_file_is_damaged(message):
+        pytest.fail(message)
+
+    def header_of_new_file():
+        return header
+
+    writer = Ledger(tmp_path, fail_if_a_file_is_damaged, header_of_new_file)
     note = writer.add("note", decision_row(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
     add_field_to_header(path, "law", {"of": "a later version"})
@@ -739,8 +758,9 @@ def test_ten_damaged_lines_are_named_and_the_others_counted(tmp_path):
 def test_lines_of_an_imported_table_have_the_clocks_that_every_version_gave_them(tmp_path):
     """Two machines with two versions of the program import one table: its lines must be equal on both.
 
-    Line 1 is on the table itself and has the clock 1; line 2, a new row, has the clock 2. Line 3, a row that
-    replaces the last of four notes, has one more than that note.
+    So clocks do not depend on what else a ledger holds. Line 1, on the table itself, has the clock 1. Line 2,
+    a new row, has one more than that. Line 3, a row that replaces the last of four notes, must come after it:
+    its clock is one more than that of the note.
     """
     ledger = unread_ledger(tmp_path)
     notes = [ledger.add("note", decision_row(number)) for number in range(4)]
@@ -749,17 +769,22 @@ def test_lines_of_an_imported_table_have_the_clocks_that_every_version_gave_them
     new_row = TableRow(decision_row(5))
     row_that_replaces = TableRow(decision_row(6), last_note.id)
 
-    ledger.add_table(token_hex(32), "note", [new_row, row_that_replaces])
+    digest_of_table = token_hex(32)
+    ledger.add_table(digest_of_table, "note", [new_row, row_that_replaces])
 
     lines_of_table = [line for line in read_ledger(tmp_path).lines.values() if line.id not in earlier_ids]
     clock_of_line = {line.number: line.clock for line in lines_of_table}
     assert clock_of_line == {1: 1, 2: 2, 3: last_note.clock + 1}
 
 
-def test_a_bad_line_that_lacks_its_line_end_is_named_by_its_own_number(tmp_path):
-    """It is the second line of a sitting that was copied without its last byte; its clock cannot be."""
-    impossible = VALID_ENTRY | {"id": f"{'0' * 16}-2", "clock": LATEST}
-    path = write_sitting(tmp_path, VALID_ENTRY | {"id": f"{'0' * 16}-1"}, impossible)
+def test_the_message_on_a_last_line_without_a_line_end_has_its_own_number(tmp_path):
+    """A sitting has two lines, the second with a clock that no line may have, and was copied incompletely.
+
+    The last byte, the line end of line 2, is missing. The message names line 2, and line 1 is read.
+    """
+    good = VALID_ENTRY | {"id": "0000000000000000-1"}
+    with_impossible_clock = VALID_ENTRY | {"id": "0000000000000000-2", "clock": LATEST}
+    path = write_sitting(tmp_path, good, with_impossible_clock, name="0000000000000000")
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
 
     ledger = read_ledger(tmp_path)

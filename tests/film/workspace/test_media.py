@@ -181,10 +181,11 @@ def test_other_shots_get_files_of_their_own(film):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("empty_cache")
-def test_a_film_without_shots_or_sound_has_100_stills(shared_data):
-    """Where there are no shots, a film has 100 stills, at equal distances.
+def test_a_film_of_which_no_shots_are_known_has_100_upright_stills_if_it_was_recorded_upright(shared_data):
+    """Stills are one for each shot; without shots there are 100, at equal distances.
 
-    This film was recorded upright, by a file that says that its pictures are turned: so are the stills.
+    The file, which has no sound, says that its pictures are to be turned by 90 degrees: so are the stills,
+    which are higher than wide.
     """
     film_with_shots = fake_scored_film(n_rows=10, duration_s=3.0)
     no_shots = film_with_shots.shots.iloc[:0]
@@ -193,9 +194,9 @@ def test_a_film_without_shots_or_sound_has_100_stills(shared_data):
 
     make_media(path, scored)
 
-    facts = json.loads(media_paths(path, scored)["media.json"].read_text("utf-8"))
-    assert len(facts["starts"]) == 100
-    assert facts["height"] > facts["width"]
+    facts_of_stills = json.loads(media_paths(path, scored)["media.json"].read_text("utf-8"))
+    assert len(facts_of_stills["starts"]) == 100
+    assert facts_of_stills["height"] > facts_of_stills["width"]
 
 
 @pytest.mark.parametrize(

@@ -143,29 +143,39 @@ def desk_of_a_scholar(served_scholar, browser):
     page.context.close()
 
 
-def test_the_desk_answers_how_sure_the_model_is_and_how_it_learns(desk_of_a_scholar):
-    """A scholar gets a probability with its interval, what the numbers rest on, and a table by the minute.
-
-    Each concept has its contribution. Without a corpus the desk cannot learn, and says with which option it
-    can.
-    """
+def test_the_desks_evidence_on_a_passage_has_its_probability_with_a_band_and_numbers_of_concepts(
+    desk_of_a_scholar,
+):
+    """The desk is at the model's first passage, as "0.87 [0.71–0.94]"; each concept's row has a number."""
     page = desk_of_a_scholar
     evidence = page.locator("#d-why").inner_text()
-    assert re.search(r"0\.\d\d\s\[0\.\d\d–0\.\d\d\]", evidence)  # a probability with its band
-    concepts = page.locator("#d-parts tbody tr").all_inner_texts()
-    assert len(concepts) > 1
-    for text in concepts:
+    probability_with_band = r"0\.\d\d\s\[0\.\d\d–0\.\d\d\]"
+    assert re.search(probability_with_band, evidence)
+    rows_of_concepts = page.locator("#d-parts tbody tr").all_inner_texts()
+    assert len(rows_of_concepts) > 1
+    for text in rows_of_concepts:
         assert re.search(r"[+−]?\d\.\d\d", text)
 
+
+def test_the_desk_answers_how_sure_the_model_is_and_has_a_table_by_the_minute(desk_of_a_scholar):
+    """A button opens an answer: how well the model does in films left out, how far experts agree (kappa).
+
+    It also says what cannot be judged, and has a table of the film of ten minutes with a row a minute.
+    """
+    page = desk_of_a_scholar
     page.get_by_role("button", name="How sure is this?").click()
     answer = page.get_by_role("dialog").inner_text()
     for words in ("films left out", "kappa", "cannot be judged"):
         assert words in answer
-    tiers_as_a_table = page.locator("#d-minutes summary")
-    tiers_as_a_table.click()
-    wait_until(page, "document.querySelectorAll('#d-minutes tbody tr').length === 10")  # a row a minute
-    page.keyboard.press("Escape")
 
+    heading_that_opens_the_table = page.locator("#d-minutes summary")
+    heading_that_opens_the_table.click()
+    wait_until(page, "document.querySelectorAll('#d-minutes tbody tr').length === 10")
+
+
+def test_a_desk_without_a_corpus_says_with_which_option_it_learns(desk_of_a_scholar):
+    """The button "Learn" opens a dialog, which names the option of `film open` with a corpus's files."""
+    page = desk_of_a_scholar
     page.get_by_role("button", name="Learn").click()
     assert "--learn clips.csv features" in page.get_by_role("dialog").inner_text()
 
@@ -185,12 +195,17 @@ def test_the_desk_defines_levels_and_concepts(desk_of_a_scholar):
     assert shown_definition.inner_text().startswith("Posture: ")
 
 
-def test_the_desk_shows_what_one_has_judged(desk_of_a_scholar):
-    """The level Easy Negative is not what the model finds in this passage: one disagreement is counted."""
+def test_the_desk_lists_a_judgement_and_counts_that_it_disagrees_with_the_model(desk_of_a_scholar):
+    """AB calls the model's first passage Easy Negative by its key. The model finds another level there.
+
+    The line on progress counts one judgement that does not agree. With a row in its table, the desk still
+    fits on the screen.
+    """
     page = desk_of_a_scholar
     key_of_easy_negative = "1"
     press_key_and_wait(page, key_of_easy_negative)
-    assert "not 1" in progress_of(page)
+    one_disagreement = "not 1"
+    assert one_disagreement in progress_of(page)
     assert decided_texts(page) == ["EN (Easy Negative)"]
     assert page.evaluate(ELEMENTS_THAT_SCROLL) == []
 
@@ -208,9 +223,10 @@ def test_the_desk_shows_stills_and_colours(desk_of_a_scholar):
 
 
 def test_the_desk_shows_what_is_said_in_a_span(desk_of_a_scholar):
-    """The line "Look at her" is said from 119 to 122 s, within the span of 110 to 130 s.
+    """The line "Look at her" is said from 119 to 122 s. AB selects 110 to 130 s by dragging the mouse.
 
-    The film has two lines, which are subtitles of the picture, too.
+    The evidence on the span has the line. The video has both lines of the film as subtitles, and the desk
+    still fits on the screen.
     """
     page = desk_of_a_scholar
     drag(page, start=110, end=130)

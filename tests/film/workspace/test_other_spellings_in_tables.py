@@ -23,9 +23,12 @@ def test_another_spelling_of_a_name_is_refused_with_its_line(decisions, spelling
 
 
 def test_two_spellings_in_a_table_without_a_ledger_are_refused(decisions, scored_tt1):
-    """Both names are new: the first one is in line 2 of the table."""
-    folder = scored_tt1[0]
-    (folder / JUDGEMENTS).write_text(
+    """A film has a table with one judgement by Éva and one by Eva, and no ledger yet.
+
+    Names that differ by an accent alone are taken for one name, typed in two ways. No ledger says which one
+    is right: the message names both, Eva in line 3 of the table and Éva in line 2.
+    """
+    (scored_tt1.folder / JUDGEMENTS).write_text(
         "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score\n"
         "a,tt1,,0,8,calm,,\u00c9va,1\nb,tt1,,8,16,violent,,Eva,1\n",
         "utf-8",

@@ -638,21 +638,38 @@ def gun_at_160_s(films):
     return answer, store, clip
 
 
+class GunInAnswer(NamedTuple):
+    """What the desk's answer on a span says of the concept Gun.
+
+    Attributes
+    ----------
+    contribution : str
+        As it is shown, with its sign.
+    p, p_at_usual : float
+        The span's probability, and what it would be at the gun's usual value.
+    """
+
+    contribution: str
+    p: float
+    p_at_usual: float
+
+
 def gun_of(answer):
-    """Return what an answer says of the gun, with the span's probability now and at its usual value."""
+    """Return what an answer says of the concept Gun in its span."""
     (gun,) = [part for part in answer["parts"] if part["name"] == "Gun"]
     p, p_at_usual = (float(number) for number in gun["usual"].split(" → "))
-    return gun, p, p_at_usual
+    return GunInAnswer(contribution=gun["value"], p=p, p_at_usual=p_at_usual)
 
 
 def test_the_probability_without_a_concept_is_a_mean_over_the_spans_rows(films, gun_at_160_s):
-    """The desk shows what the probability would be at a concept's usual value.
+    """The desk shows what the probability of a span, 160 to 168 s, would be at a concept's usual value.
 
-    At its usual value the gun contributes nothing to the logit of a row, from which the model's calibration
-    makes a probability. Rows that reach beyond the span, 160 to 168 s, weigh by their seconds within it.
+    At its usual value the gun contributes nothing to the logit of a row. From that logit the draws of the
+    model's calibration make a probability. The span's is the mean over its rows, which weigh by their seconds
+    within it, as rows may reach beyond.
     """
     answer, _store, _clip = gun_at_160_s
-    _gun, p_shown, p_at_usual_shown = gun_of(answer)
+    gun = gun_of(answer)
 
     film = Timeline.read(films / "scored" / "tt1")
     rows = film.rows().query("start_s < 168 and end_s > 160")
@@ -662,26 +679,28 @@ def test_the_probability_without_a_concept_is_a_mean_over_the_spans_rows(films, 
     seconds_within = rows["end_s"].clip(upper=168) - rows["start_s"].clip(lower=160)
     expected = np.average(p_without_gun, weights=seconds_within)
 
-    assert f"{p_shown:.2f}" == answer["p"]
-    assert p_at_usual_shown == pytest.approx(expected, abs=0.0051)  # the desk shows two decimals
+    assert f"{gun.p:.2f}" == answer["p"]
+    assert gun.p_at_usual == pytest.approx(expected, abs=0.0051)  # the desk shows two decimals
 
 
-def test_a_concept_changes_clip_and_span_in_the_same_direction(trained_models, gun_at_160_s):
-    """The clip and the span are the same 8 s: what the model's explanation says of one holds for the other.
+def test_the_desk_says_of_a_span_as_explain_says_of_its_clip_whether_a_concept_raises_the_probability(
+    trained_models, gun_at_160_s
+):
+    """The span from 160 to 168 s is also a clip of the film's store, which `explain` can explain.
 
-    The sign that the desk shows is that of the change.
+    Both say whether the gun raises the probability, and the desk's number of the gun has a minus if it does
+    not.
     """
     answer, store, clip = gun_at_160_s
-    gun, p, p_at_usual = gun_of(answer)
+    gun = gun_of(answer)
 
     model = load_model(trained_models.paths["pcbm_lr"])
     explained = explain(model, [store], clip.clip_id, {})
-    place_of_gun = list(model.concepts).index("Gun")
-    change_of_clip = explained.changes[place_of_gun]
+    change_of_p_of_clip = explained.changes[list(model.concepts).index("Gun")]
 
-    raises_p_of_span = p > p_at_usual
-    has_minus_sign = gun["value"].startswith("\N{MINUS SIGN}")
-    assert raises_p_of_span == (change_of_clip > 0)
+    raises_p_of_span = gun.p > gun.p_at_usual
+    has_minus_sign = gun.contribution.startswith("\N{MINUS SIGN}")
+    assert raises_p_of_span == (change_of_p_of_clip > 0)
     assert raises_p_of_span == (not has_minus_sign)
 
 
@@ -1070,7 +1089,7 @@ def test_a_film_without_a_copy_of_its_video_has_no_stills_and_no_sound(desk, nam
 
 
 def test_the_desk_is_served_on_a_machine_without_ipv6(monkeypatch):
-    """Such a machine has no address ::1, so that the only socket is that of 127.0.0.1."""
+    """A machine without IPv6 has no address ::1: the desk listens at the one socket of 127.0.0.1."""
     served_on = []
     monkeypatch.setattr(uvicorn.Server, "run", lambda _, sockets: served_on.extend(sockets))
 

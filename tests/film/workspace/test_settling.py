@@ -322,23 +322,22 @@ def test_a_strangers_agreement_removes_no_decision(judged_by_ab_and_cd):
     assert {line.id for line in decisions.lines.values()} == ids_before
 
 
-def test_people_whose_ledger_spells_that_no_score_was_shown_otherwise_agree_blindly_too(
-    judged_by_ab_and_cd,
-):
-    """EF's lines are by another program, which writes 0.0: the desk lists them as blind.
+def test_what_is_agreed_on_a_judgement_with_seen_score_0_0_is_blind_as_with_0(judged_by_ab_and_cd):
+    """EF judged the first window by another program, which writes 0.0 for "no score was shown", and not 0.
 
-    So EF and AB, who both judged the first window blindly, settle it without having seen the score.
+    The desk lists that judgement as blind. AB judged the same window blindly and differs: what AB and EF
+    agree on, without having seen the score, must be blind, too.
     """
-    decisions = judged_by_ab_and_cd
-    [row, *_] = [line.row for line in decisions.lines.values() if line.annotator == "AB"]
-    decisions.ledger.add("judgement", {**row, "annotator": "EF", "level": "violent", "seen_score": "0.0"}, [])
-    decisions.refresh()
-    decisions = reopen(decisions)
+    [row_of_ab, *_] = [line.row for line in judged_by_ab_and_cd.lines.values() if line.annotator == "AB"]
+    row_of_ef = {**row_of_ab, "annotator": "EF", "level": "violent", "seen_score": "0.0"}
+    judged_by_ab_and_cd.ledger.add("judgement", row_of_ef, [])
+    judged_by_ab_and_cd.refresh()
+    decisions = reopen(judged_by_ab_and_cd)
 
-    [first, *_] = decisions.disagreements()
-    settle(decisions, first, mode="blind")
+    [difference_of_ab_and_ef, *_] = decisions.disagreements()
+    settle(decisions, difference_of_ab_and_ef, mode="blind")
 
-    [agreed] = [one for one in decisions.decided() if one.is_agreed]
+    [agreed] = [decided for decided in decisions.decided() if decided.is_agreed]
     assert agreed.is_blind
 
 

@@ -102,12 +102,17 @@ def test_after_the_end_of_a_film_there_is_nothing_to_send(film):
         FilmStream(film, start_s=99.0)
 
 
-def test_a_film_in_mpeg_2_is_encoded_while_it_plays_with_its_sound_if_it_has_one(film, tmp_path):
-    """Browsers do not play MPEG-2. The film has sound, and the other file none."""
+def test_the_media_type_of_a_stream_names_sound_only_if_the_film_has_some(film, tmp_path):
+    """Browsers do not play MPEG-2: such a film is encoded while it plays, and sent as a stream.
+
+    A browser is told before what it will get (`stream_type`): of a film with sound, pictures and sound; of
+    one without, pictures alone.
+    """
     pictures = (np.full((48, 64, 3), number, np.uint8) for number in range(30))
+    film_with_sound = film
     silent_film = encode(tmp_path / "silent.mkv", pictures, "mpeg2video")
 
-    assert stream_type(film) == TYPE_WITH_SOUND
+    assert stream_type(film_with_sound) == TYPE_WITH_SOUND
     assert stream_type(silent_film) == TYPE_WITHOUT_SOUND
 
 

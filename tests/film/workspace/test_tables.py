@@ -91,11 +91,12 @@ def test_tables_without_a_ledger_are_read_into_one(folder_of_earlier_version, sc
 
 
 def test_tables_that_are_read_into_a_ledger_keep_the_users_columns(folder_of_earlier_version, scored_tt1):
-    """The tables are written anew from the ledger.
+    """An earlier version kept decisions in tables alone, to which the user added columns.
 
-    The user had added the columns `mine`, with a cell in the first of two rows, and `written_at`.
+    They are `mine` in the table of two judgements, with "kept" in the first row, and `written_at` in that of
+    notes. Opened, the film gets a ledger of what the tables say, and they are written anew from it.
     """
-    Decisions(*scored_tt1)
+    Decisions(*scored_tt1)  # opens the film in its folder, which is that of the earlier version
 
     rows_of_judgements = rows_of(folder_of_earlier_version / JUDGEMENTS)
     assert [row["mine"] for row in rows_of_judgements] == ["kept", ""]
@@ -155,7 +156,7 @@ def decisions_on_tt1_of_a_table_with_movie(scored_tt1, movie):
     ids=["in capitals", "digits of IMDb", "the video's file"],
 )
 def test_a_row_is_of_the_film_however_it_spells_its_id(scored_tt1, spelling):
-    """All of these name the film tt1."""
+    """A table's row may name the film tt1 in capitals, by its digits, or by its video: it is of tt1."""
     decisions = decisions_on_tt1_of_a_table_with_movie(scored_tt1, spelling)
 
     (clip,) = decisions.clips_by_kind["judgement"]
@@ -209,9 +210,10 @@ def test_a_decision_is_added_to_a_table_edited_meanwhile(decisions):
 
 
 def test_an_edited_row_is_a_new_decision_in_a_sitting_of_its_own(decisions):
-    """It replaces the judgement that AB made at the desk. A notice names the table.
+    """AB calls a span calm at the desk. In the table somebody changes this level to violent.
 
-    The ledger has two files: that of the desk's sitting, and one of what came from the table.
+    At the next judgement the desk reads the table. The edited row replaces AB's judgement, and a notice names
+    the table. The ledger has two files: that of the desk's sitting, and one of what came from the table.
     """
     table = decisions.folder / JUDGEMENTS
     id_at_the_desk = judge(decisions, start=0, end=8, level="calm", annotator="AB")
@@ -219,11 +221,12 @@ def test_an_edited_row_is_a_new_decision_in_a_sitting_of_its_own(decisions):
 
     judge(decisions, start=30, end=38, level="calm", annotator="AB")
 
-    standing_ids = [clip.clip_id for clip in decisions.clips_by_kind["judgement"]]
-    assert id_at_the_desk not in standing_ids
+    ids_in_force = [clip.clip_id for clip in decisions.clips_by_kind["judgement"]]
+    assert id_at_the_desk not in ids_in_force
     (notice,) = decisions.notices
     assert str(table) in notice
-    assert len(list(decisions.folder.glob("ledger/*.jsonl"))) == 2
+    sittings = list(decisions.folder.glob("ledger/*.jsonl"))
+    assert len(sittings) == 2
 
 
 def save_as_a_spreadsheet_does(path):
@@ -399,10 +402,12 @@ def give_first_row_to_bc(rows):
 
 
 def fill_first_row_down(rows):
+    """Copy the first row to the spans from 24 and from 32 s on, as a spreadsheet does by dragging."""
     rows += [rows[0] | {"start_s": f"{start}", "end_s": f"{start + 8}"} for start in (24, 32)]
 
 
 def change_first_row_and_copy_it(rows):
+    """Call the first row's span violent, and copy the row to the span from 24 s on."""
     rows[0]["level"] = "violent"
     rows.append(rows[0] | {"start_s": "24", "end_s": "32"})
 
@@ -454,7 +459,7 @@ def test_a_row_of_another_person_is_a_new_judgement(decisions, change_rows, judg
 @pytest.mark.parametrize(
     ("change_rows", "expected"),
     [
-        (
+        pytest.param(
             fill_first_row_down,
             [
                 OF_AB_AT_0_S,
@@ -462,31 +467,50 @@ def test_a_row_of_another_person_is_a_new_judgement(decisions, change_rows, judg
                 Judgement("AB", start_s=24, level="calm"),
                 Judgement("AB", start_s=32, level="calm"),
             ],
+            id="the first row is filled down to 24 and 32 s",
         ),
-        (
+        pytest.param(
             change_first_row_and_copy_it,
             [
                 Judgement("AB", start_s=0, level="violent"),
                 OF_AB_AT_8_S,
                 Judgement("AB", start_s=24, level="violent"),
             ],
+            id="the first row is changed and copied to 24 s",
         ),
-        (empty_ids, [OF_AB_AT_0_S, OF_AB_AT_8_S]),
-        (empty_definitions, [OF_AB_AT_0_S, OF_AB_AT_8_S]),
     ],
 )
-def test_a_row_of_another_span_is_a_new_judgement_whatever_its_id(decisions, change_rows, expected):
-    """AB judged two spans calm, from 0 and 8 s on. Then the table is edited in a spreadsheet (`change_rows`).
+def test_a_row_that_is_copied_to_another_span_is_a_new_judgement_although_it_has_the_firsts_id(
+    decisions, change_rows, expected
+):
+    """AB judged two spans calm, from 0 and 8 s on. Then the table is edited in a spreadsheet.
 
-    Rows that are copied to other spans, from 24 or 32 s on, have the id of the first, and are new judgements.
-    Without its id or definition a row is still known by its annotator, span and level.
+    Rows that are copied to spans from 24 or 32 s on keep the id of the first row. They contradict neither it
+    nor each other: all are in force, also when the film is opened again, and a notice on each copied row says
+    that it is a decision of its own.
     """
     edit_table_of_two_judgements(decisions, change_rows)
 
     assert judgements_in_force(decisions) == expected
     assert judgements_in_force(reopen(decisions)) == expected
     assert decisions.conflicts() == set()
-    assert not any("AB" in notice and "BC" in notice for notice in decisions.notices)
+    n_copied_rows = len(expected) - 2
+    notices_of_copies = [notice for notice in decisions.notices if "it is a decision of its own" in notice]
+    assert len(notices_of_copies) == n_copied_rows
+
+
+@pytest.mark.parametrize("change_rows", [empty_ids, empty_definitions], ids=["id", "definition"])
+def test_a_row_without_its_id_or_definition_is_no_new_judgement(decisions, change_rows):
+    """AB judged two spans calm, from 0 and 8 s on. In the table all ids, or all definitions, are emptied.
+
+    Each row is still known by its annotator, span and level: the two judgements are in force as before.
+    """
+    edit_table_of_two_judgements(decisions, change_rows)
+
+    assert judgements_in_force(decisions) == [OF_AB_AT_0_S, OF_AB_AT_8_S]
+    assert judgements_in_force(reopen(decisions)) == [OF_AB_AT_0_S, OF_AB_AT_8_S]
+    assert decisions.conflicts() == set()
+    assert not any("it is a decision of its own" in notice for notice in decisions.notices)
 
 
 def test_changing_an_edited_row_at_the_desk_can_be_undone(decisions):

@@ -13,11 +13,11 @@ from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
 from obygaze_film.workspace.address import _redirecting_file
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.judged_tables import read_judged
-from obygaze_film.workspace.open_film import OpenFilm, shown_judgements
+from obygaze_film.workspace.open_film import shown_judgements
 from obygaze_film.workspace.pages import desk_page, visible_decisions
 from tests.browsers import LONG_MS
 from tests.files import rows_of
-from tests.film.workspace.deciding import judge_blindly, reopen
+from tests.film.workspace.deciding import film_at_desk, judge_blindly, reopen
 from tests.film.workspace.driving import (
     CALM,
     DELETE,
@@ -260,20 +260,23 @@ def desk_of_both(serve, sit_down, films, folder_of_both, tmp_path):
 
 
 @pytest.mark.long
-def test_a_key_shows_one_kind_of_rows_after_the_other(desk_of_both):
+def test_pressing_f_shows_the_next_of_seven_kinds_of_rows_in_the_table_of_the_desk(desk_of_both):
     """AB and another person judged 30 windows blindly, 14 of them differently. The model found four passages.
 
-    The key begins with one's own 30 rows and ends with all 60.
+    AB sits at the desk. Its table lists all decisions at first, 60, and one kind of rows after each press:
+    AB's own decisions, the other's, the windows on which both differ, the passages on which nobody has
+    decided, the blind decisions, all passages, and all decisions again.
     """
-    for kind, n_rows in (
-        ("mine", 30),
-        ("theirs", 30),
-        ("differ", 14),
-        ("undecided", 4),  # passages of the model
-        ("blind", 60),
-        ("passages", 4),
-        ("all", 60),
-    ):
+    n_rows_of_kind = {
+        "mine": 30,
+        "theirs": 30,
+        "differ": 14,
+        "undecided": 4,
+        "blind": 60,
+        "passages": 4,
+        "all": 60,
+    }
+    for kind, n_rows in n_rows_of_kind.items():
         desk_of_both.press(NEXT_KIND_OF_ROWS)
         wait_until(desk_of_both.page, is_shown(kind))
         assert desk_of_both.page.evaluate(COUNT_ROWS_OF_TABLE) == n_rows, kind
@@ -339,7 +342,7 @@ def test_only_finished_judges_see_others_blind_judgements(cd_is_unfinished, view
 
     CD has judged six of ten, so that AB's ten are hidden. Without a name all 16 are.
     """
-    film = OpenFilm(0, cd_is_unfinished.film, cd_is_unfinished)
+    film = film_at_desk(cd_is_unfinished)
     shown = visible_decisions(film, viewer)
     assert len(shown["differ"]) == n_differ
     assert shown["hidden"] == n_hidden
@@ -355,7 +358,7 @@ def test_a_judge_who_is_not_finished_is_not_compared_with_others(cd_is_unfinishe
 
     From a comparison by both CD could tell what AB judged: AB's ten are left out, and the note says so.
     """
-    film = OpenFilm(0, cd_is_unfinished.film, cd_is_unfinished)
+    film = film_at_desk(cd_is_unfinished)
     assert judges_shown(film) == {"CD"}
     assert shown_judgements(film).note.endswith("10")
 
@@ -363,32 +366,37 @@ def test_a_judge_who_is_not_finished_is_not_compared_with_others(cd_is_unfinishe
 def test_judges_are_compared_once_both_are_finished(cd_is_unfinished):
     """CD judges the last four of ten windows: AB and CD called all ten differently."""
     decisions = cd_is_unfinished
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
 
     judge_blindly(decisions, *["violent"] * 4, annotator="CD", in_all=10)
 
     assert len(visible_decisions(film, "CD")["differ"]) == 10
     assert judges_shown(film) == {"AB", "CD"}
-    newly_opened = OpenFilm(0, decisions.film, reopen(decisions))
+    newly_opened = film_at_desk(reopen(decisions))
     assert judges_shown(newly_opened) == {"AB", "CD"}
 
 
 @pytest.mark.parametrize(
     ("language", "reason"), [("en", "their judges are finished"), ("fr", "leurs juges aient fini")]
 )
-def test_a_newly_opened_desk_compares_by_nobody_while_one_is_unfinished(cd_is_unfinished, language, reason):
-    """Whoever opened it has not given a name yet: it may be either judge.
+def test_a_newly_opened_desk_shows_no_blind_judgement_while_one_of_two_judges_is_unfinished(
+    cd_is_unfinished, language, reason
+):
+    """AB has judged ten windows of ten, and CD six of ten. Who opened the desk has not given a name yet.
 
-    So the ten judgements of AB and the six of CD are all left out, and the note says why.
+    It may be CD, who must not see AB's judgements, or AB, who must not see CD's six. So none of the 10 + 6 is
+    shown, for a share or to compare films, and the note counts them and says why.
     """
-    film = OpenFilm(0, cd_is_unfinished.film, reopen(cd_is_unfinished))
-    assert film.decisions.default_annotator == ""
+    film = film_at_desk(reopen(cd_is_unfinished))
+    name_of_who_opened_it = film.decisions.default_annotator
+    assert name_of_who_opened_it == ""
 
     shown = shown_judgements(film)
 
     assert shown.clips == ()
     note = Words(language).translated(shown.note)
-    assert "16" in note
+    n_left_out = 10 + 6
+    assert str(n_left_out) in note
     assert reason in note
 
 
@@ -405,32 +413,69 @@ def settle_as_calm(decisions, disagreement, mode):
     )
 
 
-def test_a_desk_without_scores_shows_nothing_made_in_sight_of_them(decisions):
-    """AB and CD differ on ten windows that they judged blindly; in sight of the score AB marked a passage.
+class DecidedByAbAndCd(NamedTuple):
+    """What AB and CD decided on a film, partly in sight of the score.
 
-    They settled the first window blindly, and the second in sight. What was decided in sight could give the
-    score away: the passage is not shown, and of the second agreement only that there is one.
+    They differ on ten windows that they judged blindly, and AB settled two of these with CD: the first
+    blindly, the second in sight. In sight AB also marked a passage, from 50 to 60 s.
     """
+
+    decisions: Decisions
+    id_agreed_blindly: str
+    id_agreed_in_sight: str
+
+
+@pytest.fixture
+def decided_partly_in_sight(decisions):
+    """What AB and CD decided on the film tt1, partly in sight of the score."""
     judge_blindly(decisions, *["calm"] * 10, annotator="AB", in_all=10)
     judge_blindly(decisions, *["violent"] * 10, annotator="CD", in_all=10)
     decisions.keep("passage", start_s=50, end_s=60, annotator="AB", level="violent")
     first, second, *_eight_others = decisions.disagreements()
     id_agreed_blindly = settle_as_calm(decisions, first, mode="blind")
     id_agreed_in_sight = settle_as_calm(decisions, second, mode="read")
+    return DecidedByAbAndCd(decisions, id_agreed_blindly, id_agreed_in_sight)
 
-    shown = visible_decisions(OpenFilm(0, decisions.film, decisions), "AB", blind=True)
 
-    decisions_of_ab = shown["you"]
+def test_a_desk_that_hides_the_scores_shows_no_decision_that_was_made_in_sight_of_them(
+    decided_partly_in_sight,
+):
+    """AB decided some in sight of the score: a passage, and an agreed level. These could give it away.
+
+    A desk without scores shows AB's blind judgements and the level agreed blindly, with neither the model's
+    probability (`p`) nor the score of a decision (`value`).
+    """
+    film = film_at_desk(decided_partly_in_sight.decisions)
+
+    decisions_of_ab = visible_decisions(film, "AB", blind=True)["you"]
+
     assert {decision["kind"] for decision in decisions_of_ab} == {"judgement", "agreed"}
     shown_ids = {decision["id"] for decision in decisions_of_ab}
-    assert id_agreed_blindly in shown_ids
-    assert id_agreed_in_sight not in shown_ids
+    assert decided_partly_in_sight.id_agreed_blindly in shown_ids
+    assert decided_partly_in_sight.id_agreed_in_sight not in shown_ids
     for decision in decisions_of_ab:
-        assert "p" not in decision  # the model's probability
+        assert "p" not in decision
         assert "value" not in decision
 
-    ids_of_agreements = [disagreement["agreed"] for disagreement in shown["differ"]]
-    assert ids_of_agreements == [id_agreed_blindly, id_agreed_in_sight, *[""] * 8]
+
+def test_a_desk_that_hides_the_scores_says_that_a_difference_was_settled_in_sight_of_them(
+    decided_partly_in_sight,
+):
+    """Of ten windows on which AB and CD differ the first was settled blindly, the second in sight.
+
+    The list of differences names both agreements, so that nobody settles the second window again, although
+    its level is not shown.
+    """
+    film = film_at_desk(decided_partly_in_sight.decisions)
+
+    differences = visible_decisions(film, "AB", blind=True)["differ"]
+
+    ids_of_agreements = [difference["agreed"] for difference in differences]
+    assert ids_of_agreements == [
+        decided_partly_in_sight.id_agreed_blindly,
+        decided_partly_in_sight.id_agreed_in_sight,
+        *[""] * 8,
+    ]
 
 
 def test_a_hostile_name_or_note_is_text_in_the_page(decisions):
@@ -441,7 +486,7 @@ def test_a_hostile_name_or_note_is_text_in_the_page(decisions):
     html_with_script = "<img src=x onerror=window.ran=1></script><script>window.ran=1</script>"
     judge_blindly(decisions, *["calm"] * 10, annotator=html_with_script, in_all=10)
     decisions.keep("passage", 50, 60, "AB", level="violent", note=html_with_script)
-    film = OpenFilm(0, decisions.film, decisions)
+    film = film_at_desk(decisions)
 
     page = desk_page([film], film, "read", "en")
 
