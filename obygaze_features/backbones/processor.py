@@ -176,7 +176,7 @@ GEMMA_TOKENIZERS = ("GemmaTokenizer", "Siglip2Tokenizer")
 """Tokenizers of SigLIP 2, in repositories and in newer transformers."""
 
 
-def second_siglip(weights: Weights) -> bool:
+def is_siglip_2(weights: Weights) -> bool:
     """Return whether the weights of a SigLIP network are those of SigLIP 2.
 
     `config.json` has one type for both generations. Only SigLIP 2 has Gemma's tokenizer and resizes by the
