@@ -368,18 +368,20 @@ class StagedRows:
             Array -> the bytes of the frames; empty if the group has no features of the clip. None if a digest
             is wrong.
         """
-        if group.name not in entry.frames:  # absent in the group
+        if group.name not in entry.frames:  # the clip is absent in the group
             return {array: memoryview(b"") for array in group.arrays}
-        first, n_frames = entry.frames[group.name]  # their place in the file of frames
+        # Where the frames are: in the arrays of the parent store, or in the file of an attempt.
+        first, n_frames = entry.frames[group.name]
 
         if entry.is_in_parent:
             frames = range(first, first + n_frames)
             return {array: self._frames_of_parent(entry, group, array, frames) for array in group.arrays}
 
+        # The attempt's file has, clip by clip, all frames in the first array, then in the next, and so on.
         path = attempt_file(self.stage, entry.holding_attempt, group)
         size = group.frame_bytes
         data = _read_at(path, first * size, n_frames * size)
-        if data is None:
+        if data is None:  # the file is too short, or not there
             return None
         rows_of_array = dict(group.split(data, n_frames))
         for array, rows in rows_of_array.items():
@@ -468,10 +470,14 @@ class StagedRows:
         return damaged(reason, str(self._parent.folder))
 
     def _row_of_parent(self, entry: JournalEntry, array: StoredArray) -> memoryview:
-        """Read a clip's row of an array from the parent store; raise an error if its digest is wrong."""
-        parent_array = self._in_parent(array)
-        number_of_file, index_in_file = divmod(self._parent_row[entry.clip_id], parent_array.rows_per_file)
-        path = f"{self._parent.folder}/{parent_array.file(number_of_file)}"  # of a chunk or shard
+        """Read a clip's row of an array from the parent store; raise an error if its digest is wrong.
+
+        There the array has more or fewer rows than here, in files of so many rows each (chunks or shards).
+        """
+        parent_array = self._in_parent(array)  # the same array, with the number of rows of the parent store
+        row_there = self._parent_row[entry.clip_id]
+        number_of_file, index_in_file = divmod(row_there, parent_array.rows_per_file)
+        path = f"{self._parent.folder}/{parent_array.file(number_of_file)}"
         row = _read_at(path, parent_array.offset(index_in_file), array.row_bytes)
         if row is None or not _has_digest(entry, array, row):
             raise self.damaged_parent_error(entry.clip_id, array)

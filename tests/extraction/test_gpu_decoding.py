@@ -110,10 +110,12 @@ def decode_with(gpu, tasks, timeout_s=LIMIT_S):
 
 
 @pytest.mark.long
-def test_a_gpu_gives_the_clips_of_cores_in_every_codec_and_depth(folder_of_films):
-    """Of 12 clips, at least 8 are decoded on the GPU; others may be given to a worker that is free.
+def test_clips_that_a_gpu_decodes_equal_those_of_cores_in_every_codec_and_depth(folder_of_films):
+    """Six films of several codecs, depths and ranges have two windows each, which makes 12 clips.
 
-    Six films of several codecs, depths and ranges have two windows each.
+    All clips are equal to those of cores. A clip that was decoded on the GPU has a remark that says so: at
+    least 8 have. The others may have gone to the one worker, a core, which takes clips while it is free; they
+    have no remark on the decoder, as a clip would have that the GPU has handed back.
     """
     tasks = []
     for name in ("h264.mp4", "interlaced.mkv", "ten-bits.mkv", "full-range.mp4", "hevc.mkv", "vp9.webm"):
@@ -163,13 +165,21 @@ def test_a_codec_of_which_the_gpu_gives_a_wrong_bit_goes_to_the_cores(folder_of_
 
 
 @pytest.mark.long
-def test_a_file_whose_first_picture_is_wrong_goes_to_the_cores(folder_of_films):
-    """The GPU is right in the first group, by which the codec is tried, and wrong from then on."""
+def test_a_file_of_which_a_gpu_gives_a_wrong_bit_is_decoded_on_cores_although_the_codec_was_tried(
+    folder_of_films,
+):
+    """Pictures of a GPU are compared with a core's for the first file of a codec, and then for each file.
+
+    The GPU here gives the right pictures of the first group of frames (those up to the second key frame), by
+    which the codec is tried. Each picture from then on has a wrong bit. So the comparison for the file fails,
+    and cores decode its clips; a remark says why.
+    """
     film = folder_of_films / "h264.mp4"
     n_in_first_group = len(group_around(index_packets(film), frame=0))
+    gpu = WrongBit(right=n_in_first_group)
     tasks = windows_of(film, number=2)
 
-    clips = decode_with(WrongBit(right=n_in_first_group), tasks)
+    clips = decode_with(gpu, tasks)
 
     assert_equal_clips_of_cores(clips, tasks)
     (remark,) = remarks_on_decoders(clips)
@@ -177,8 +187,12 @@ def test_a_file_whose_first_picture_is_wrong_goes_to_the_cores(folder_of_films):
 
 
 @pytest.mark.long
-def test_a_codec_that_the_gpu_leaves_to_ffmpeg_goes_to_the_cores(folder_of_films):
-    """FFmpeg falls back to a core silently where a GPU has no decoder of the codec."""
+def test_a_codec_that_ffmpeg_silently_decodes_without_the_gpu_is_left_to_the_cores(folder_of_films):
+    """Where a GPU has no decoder of a codec, here VP9, FFmpeg decodes on a core and does not say so.
+
+    Such pictures do not come out of the GPU's memory, by which it is noticed. Our own workers on cores then
+    decode the clips, and a remark says that the GPU does not decode VP9.
+    """
     tasks = windows_of(folder_of_films / "vp9.webm")
 
     clips = decode_with(FallsBack(), tasks)
@@ -252,9 +266,12 @@ def test_files_that_are_not_for_a_gpu_go_to_the_cores(folder_of_films, tmp_path)
 
 
 @pytest.mark.long
-def test_a_damaged_file_gives_the_clips_of_cores(folder_of_films, tmp_path):
-    """Packet 30 of the film holds zeros, so that some clip lacks a picture and is partial."""
-    damaged_film = spoiled(folder_of_films / "h264.mp4", tmp_path / "damaged.mp4", [30])
+def test_clips_of_a_damaged_file_equal_those_of_cores_where_a_gpu_decodes(folder_of_films, tmp_path):
+    """Packet 30 of the film holds zeros, so that some clip lacks a picture and has the status partial.
+
+    The GPU decodes undamaged clips; damaged ones are left to cores, which describe the damage.
+    """
+    damaged_film = spoiled(folder_of_films / "h264.mp4", tmp_path / "damaged.mp4", numbers=[30])
     tasks = windows_of(damaged_film)
 
     clips = decode_with(PretendedGpu(), tasks)
@@ -393,11 +410,15 @@ def test_a_gpu_that_is_gone_when_decoding_begins_ends_the_run(folder_of_films):
 
 
 @pytest.mark.long
-def test_only_a_few_clips_at_a_time_are_begun_where_a_gpu_hands_all_back(folder_of_films, tmp_path):
-    """All 40 files are too small for a GPU, which hands them back; the pool has one worker beside it.
+def test_few_of_40_clips_are_begun_at_a_time_where_a_gpu_hands_all_back_to_one_worker(
+    folder_of_films, tmp_path
+):
+    """A pool has one GPU and one worker on a core. The pictures of all 40 files are too small for the GPU.
 
-    Begun are at most 3 clips by the worker, as many as the GPU takes at once, and as many as it has handed
-    back: the others wait, and take no memory.
+    So it hands back every clip, faster than the worker decodes them. Clips that are begun take memory, so the
+    pool may have begun only a few at any time: 3 for the worker (2 for each, and one of a batch of 1), as
+    many as the GPU takes at once, and as many that it has handed back and that wait for the worker. Whenever
+    a clip is finished, the test counts those that are given to either (`_running`) or wait (`_handed_back`).
     """
     two_frames = {"two": Request(uniform(2), quarter)}
     tasks = []
@@ -414,8 +435,10 @@ def test_only_a_few_clips_at_a_time_are_begun_where_a_gpu_hands_all_back(folder_
             n_begun = len(pool._running) + len(pool._handed_back)
             most_begun = max(most_begun, n_begun)
 
+    most_for_worker = 3
     most_on_gpu = GPU_THREADS + PASSES_AHEAD
-    assert most_begun <= 3 + most_on_gpu + most_on_gpu
+    most_handed_back = most_on_gpu
+    assert most_begun <= most_for_worker + most_on_gpu + most_handed_back
 
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
