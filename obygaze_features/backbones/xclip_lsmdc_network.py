@@ -114,8 +114,8 @@ class LsmdcFormat:
                 f"these are no CLIP with heads of {cls.HEAD_WIDTH}"
             )
 
-        # No tensor shows the side of a picture (`image`). The one that `SIZES` names for it has a row for each
-        # token of a picture: the class token, and the patches of a square.
+        # No tensor shows the side of a picture (`image`). The one that `SIZES` names for it has a row for
+        # each token of a picture: the class token, and the patches of a square.
         n_tokens = sizes.pop("image")
         n_patches = n_tokens - 1
         patches_per_side = round(n_patches**0.5)

@@ -205,10 +205,10 @@ def _next_of(stream: Any) -> Any:
 def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterator[DecodedClip | NodeError]:
     """Decode clips of one file on a node of a Ray cluster, in a child process that can be killed.
 
-    Yields each clip. Where the node cannot decode them, an error is yielded and not raised: Ray would take a
-    raised error for a bug. There are two such cases. The node's decoder is of another version than that of the
-    main process, and may give other pictures. Or the node does not find a video; since the main process has
-    found all videos of the tasks before, that is a fault of the node and not of the clip.
+    Yields each clip. Where the node cannot decode them, an error is yielded and not raised, because Ray adds
+    a page of traceback to what is raised. There are two such cases. The node's decoder is of another version
+    than that of the main process, and may give other pictures. Or the node does not find a video; since the
+    main process has found all videos of the tasks before, that is a fault of the node and not of the clip.
 
     Parameters
     ----------

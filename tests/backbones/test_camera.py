@@ -133,7 +133,7 @@ def test_black_bars_above_and_below_do_not_count_as_picture():
 def test_a_motion_is_measured_rightly_although_an_area_at_the_edge_of_both_pictures_is_dark(
     dark, name, move, speed
 ):
-    """Black bars at the edge are no part of a picture, and are cut off. A dark area must not be taken for one.
+    """Black bars at the edge are no part of a picture, and are cut off. A dark area is no such bar.
 
     It is a twelfth as bright as it was, and still has the scene in it. The camera pans, zooms or rolls at a
     `speed`, and makes no other motion, so that the other two are measured as 0.

@@ -138,7 +138,7 @@ def two_clips_of_noise():
 
 @pytest.mark.long
 def test_an_answer_is_the_probability_that_the_model_goes_on_with_yes_rather_than_with_no(checkpoint):
-    """A vision-language model is asked two questions (QUESTIONS) of each of two clips, to be answered yes or no.
+    """A vision-language model is asked two questions (QUESTIONS) of each of two clips, for a yes or a no.
 
     An answer is P(yes) / (P(yes) + P(no)) for the token that comes next. The expected value is computed with
     transformers' own classes, for each clip and question alone (`probability_of_yes_by_hand`).
