@@ -568,8 +568,8 @@ def test_nine_of_ten_copies_of_real_clips_are_found(tmp_path, real_clips, store_
     """Each clip of three films (REAL) is changed and encoded anew, and at least 90 % of the copies are found.
 
     The clip that begins at a frame of a film is called FILM@FRAME, and its copy FILM@FRAME+. Changes are
-    those of CHANGES, a strong compression ("codec"), a start of .2 s later, and "PAL": of 25 frames only 24
-    are there, as where a film of 24 frames a second is played at 25.
+    those of CHANGES, a strong compression ("codec"), a start of .2 s later, and "PAL": the clip has only the
+    first 24 of 25 frames, as of a film that is played at 24 frames a second in place of 25.
 
     No clips of two films may be found to be alike. The limits of likeness in the code were chosen on two
     other films.

@@ -209,8 +209,8 @@ class PendingFrames:
         first_frames = np.cumsum([0, *self.sizes[:-1]])  # position of each clip's first frame, [B]
         vectors_of_clips = {}
         for name, vectors in encoded.arrays.items():
-            # The array of frames, also that of a side group ("8/frames"). A clip of one frame has the same
-            # vector as `pooled`, which is left out.
+            # The array of frames, also that of a side group ("8/frames"). Of a clip of one frame `pooled` is
+            # the same vector, and is left out.
             is_of_frames = name == "frames" or name.endswith("/frames")
             if is_of_frames:
                 vectors_of_frames = vectors[:, 0]  # [F, 1, D] to [F, D]

@@ -147,10 +147,11 @@ def test_key_frames_of_a_whole_film_come_from_a_gpu_too(folder_of_films):
 
 
 @pytest.mark.long
-def test_a_codec_of_which_the_gpu_gives_a_wrong_bit_goes_to_the_cores(folder_of_films):
+def test_films_of_a_codec_of_which_a_gpu_gives_a_wrong_bit_are_decoded_on_cores(folder_of_films):
     """The first group of pictures of each codec and pixel format is decoded by a core too, and compared.
 
-    Both films are of one codec and pixel format; the GPU changes a bit in their first group.
+    Both films are of one codec and pixel format, and have two clips each. The GPU changes a bit in every
+    picture, so that the comparison fails, and cores decode all four clips. A remark on each says why.
     """
     tasks = windows_of(folder_of_films / "h264.mp4", number=2) + windows_of(
         folder_of_films / "interlaced.mkv", number=2
@@ -187,7 +188,9 @@ def test_a_file_of_which_a_gpu_gives_a_wrong_bit_is_decoded_on_cores_although_th
 
 
 @pytest.mark.long
-def test_a_codec_that_ffmpeg_silently_decodes_without_the_gpu_is_left_to_the_cores(folder_of_films):
+def test_films_of_a_codec_that_ffmpeg_silently_decodes_without_the_gpu_are_left_to_our_workers(
+    folder_of_films,
+):
     """Where a GPU has no decoder of a codec, here VP9, FFmpeg decodes on a core and does not say so.
 
     Such pictures do not come out of the GPU's memory, by which it is noticed. Our own workers on cores then
@@ -203,7 +206,7 @@ def test_a_codec_that_ffmpeg_silently_decodes_without_the_gpu_is_left_to_the_cor
 
 
 @pytest.mark.long
-def test_only_clips_of_a_size_that_the_gpu_does_not_decode_go_to_the_cores(folder_of_films, tmp_path):
+def test_only_clips_of_a_size_that_a_gpu_does_not_decode_are_decoded_on_cores(folder_of_films, tmp_path):
     """A GPU stands in that decodes pictures of up to 96 pixels in width. One film is 192 wide, the other 96.
 
     Clips of both are those that cores give; remarks say that the GPU decoded those of the narrow film alone.
@@ -224,8 +227,11 @@ def test_only_clips_of_a_size_that_the_gpu_does_not_decode_go_to_the_cores(folde
 
 
 @pytest.mark.long
-def test_films_with_synthetic_grain_go_to_the_cores(tmp_path):
-    """A decoder adds the grain of AV1, and a GPU may draw it otherwise."""
+def test_films_with_synthetic_grain_are_decoded_on_cores(tmp_path):
+    """In AV1 the grain of a film need not be stored: the decoder draws it, and a GPU may draw it otherwise.
+
+    A film has such grain. Its clips are decoded on cores, and have a remark that says why.
+    """
     with_grain = {"g": "25", "preset": "10", "svtav1-params": "film-grain=30:lp=1"}
     film = encode(tmp_path / "grain.mkv", pictures(50), "libsvtav1", options=with_grain)
     tasks = windows_of(film, number=2)
@@ -238,7 +244,7 @@ def test_films_with_synthetic_grain_go_to_the_cores(tmp_path):
 
 
 @pytest.mark.long
-def test_files_that_are_not_for_a_gpu_go_to_the_cores(folder_of_films, tmp_path):
+def test_files_that_are_not_for_a_gpu_are_decoded_on_cores(folder_of_films, tmp_path):
     """Five files, with two windows each, are not for a GPU: one is absent, one no video, one too small.
 
     The fourth is an AVI, whose frames are found by decoding all, and the fifth is to be refused at the first
@@ -283,9 +289,9 @@ def test_clips_of_a_damaged_file_equal_those_of_cores_where_a_gpu_decodes(folder
 @pytest.mark.long
 @pytest.mark.parametrize("hangs", [False, True], ids=["dies", "hangs"])
 def test_a_gpu_that_dies_or_hangs_loses_no_clip(folder_of_films, hangs):
-    """Its process ends at the fifth frame, as often as it is begun again; cores decode what it had begun.
+    """Nine clips are of three films. The GPU's process ends at the fifth frame whenever it is begun.
 
-    Nine clips are of three films. A GPU that hangs is given up after 4 s.
+    It dies, or it hangs and is ended after 4 s. Cores decode what it had begun, and remarks say so.
     """
     tasks = []
     for name in ("h264.mp4", "interlaced.mkv", "ten-bits.mkv"):
@@ -381,7 +387,10 @@ def test_a_store_that_is_extracted_with_a_gpu_is_that_of_the_cores(
 def test_frames_that_are_kept_with_a_gpu_are_those_of_the_cores(
     folder_of_films, tmp_path, install_gpu, file_digests
 ):
-    """Two extractions keep the frames of their clips in folders: by cores alone, and with a GPU."""
+    """One extraction decodes on cores alone, another one with a GPU. Both keep the frames of their clips.
+
+    The folders with the frames have the same files.
+    """
     install_gpu(PretendedGpu())
     kept_by_cores = tmp_path / "kept_by_cores"
     kept_with_gpu = tmp_path / "kept_with_gpu"
@@ -394,7 +403,10 @@ def test_frames_that_are_kept_with_a_gpu_are_those_of_the_cores(
 
 @pytest.mark.long
 def test_an_extraction_on_a_machine_without_a_gpu_begins_no_stage(folder_of_films, tmp_path, monkeypatch):
-    """The library libcuda.so.1 of NVIDIA's driver is not found."""
+    """The library libcuda.so.1 of NVIDIA's driver is not found, which the error says.
+
+    That is found out before anything is written.
+    """
     monkeypatch.setattr(gpu_pool, "MAKE_GPU", lambda _number: NoGpu())
 
     with pytest.raises(ExtractError, match=r"libcuda\.so\.1"):
