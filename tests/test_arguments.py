@@ -197,14 +197,16 @@ def test_the_table_of_kinds_has_every_public_function_and_each_parameter_that_it
 
 @pytest.mark.parametrize("name", sorted(name for name in KINDS_TAKEN if KINDS_TAKEN[name]))
 def test_a_public_function_refuses_every_kind_of_value_that_it_does_not_take(name):
-    """Each parameter that it needs gets a store, a path, a number and so on, while the others are right.
+    """Kinds of values are "store", "path", "number" and so on; VALUE_OF_KIND has a value of each.
 
-    VALUE_OF_KIND has a value of each kind, and KINDS_TAKEN what the function takes. The message, in one line,
-    names the function and the parameter, and behind "; expected" a right call.
+    KINDS_TAKEN says which kinds each parameter takes that the function needs. One parameter gets a value of
+    every other kind, while the others are right. The message is one line, "FUNCTION: PARAMETER is ...;
+    expected ...: FUNCTION(...)", which ends with a right call.
     """
     function = FUNCTIONS[name]
     for parameter, kinds_taken in KINDS_TAKEN[name].items():
-        for kind in VALUE_OF_KIND.keys() - set(kinds_taken):
+        wrong_kinds = VALUE_OF_KIND.keys() - set(kinds_taken)
+        for kind in wrong_kinds:
             wrong_arguments = right_arguments(name) | {parameter: VALUE_OF_KIND[kind]}
 
             with pytest.raises(ArgumentError) as refused:
@@ -284,15 +286,19 @@ def test_a_function_of_any_package_refuses_each_kind_of_value_that_it_does_not_t
 
 @pytest.mark.long
 def test_fewer_than_eight_parameters_take_any_value():
-    """Those that do stand for any value: a cell of a table, a head of a model, concepts or none."""
+    """A parameter whose annotation allows an object of no known class is not checked at all.
+
+    Seven are meant to be so, among them a cell of a table and a head of a model. One more is likely to be an
+    annotation that was forgotten or is too wide. OFFERING lists the packages whose functions are public.
+    """
     pytest.importorskip("torch")
-    strange_object = object()
+    object_of_no_known_class = object()
 
     take_any_value = set()
     for package in OFFERING:
         for name, function in public_functions(package).items():
             for parameter, annotation in annotated_parameters(function):
-                if allows(annotation, strange_object):
+                if allows(annotation, object_of_no_known_class):
                     take_any_value.add(f"{name}: {parameter}")
 
     assert len(take_any_value) < 8, sorted(take_any_value)
@@ -331,8 +337,12 @@ def test_a_pair_with_an_item_too_many_is_described_with_all_items():
         of.extract("films.csv", "stores/films", ["toy"], shard=(1, 2, 3))
 
 
-def test_a_short_list_with_a_wrong_word_is_described_with_this_word():
-    """It is of the same class as the others, and would not be shown as the first of its class."""
+def test_the_message_on_a_list_of_two_texts_shows_both_if_the_second_is_a_wrong_word():
+    """A function takes a list of the words "levels" and "concepts", and gets "levels" and "rates".
+
+    Of a list, a message shows the first item of each class. Here both items are texts: shown by the first one
+    alone, the list would seem to be right.
+    """
 
     @checked
     def measure(kinds: Sequence[Literal["levels", "concepts"]]) -> None:

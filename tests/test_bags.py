@@ -182,10 +182,20 @@ def test_a_store_whose_windows_have_no_times_is_refused(windows_of_noise, tmp_pa
 
 
 def test_a_store_of_failed_windows_alone_is_refused(windows_of_noise, tmp_path):
-    """Its one window, from 0 to 1 s of f0, has no features, and so has no clip of the manifest."""
-    vectors = {"toy": {"pooled": np.zeros((1, 2), np.float32)}}
-    spans = {"c": (0.0, 1.0)}
-    failed = seal_arrays(tmp_path / "f", {"c": "f0"}, vectors, spans=spans, failed={"c": "empty"})
+    """A store has one window, from 0 to 1 s of the film f0, which has failed: it has no features.
+
+    A bag is a clip of the manifest with the windows that lie in it. No clip has a window with features.
+    """
+    no_features = {
+        "toy": {"pooled": np.zeros((1, 2), np.float32)}
+    }  # which are not stored, as the window failed
+    failed = seal_arrays(
+        tmp_path / "failed",
+        {"window": "f0"},
+        no_features,
+        spans={"window": (0.0, 1.0)},
+        failed={"window": "the file is empty"},
+    )
 
     with pytest.raises(DatasetError, match="no clip with features of toy"):
         om.load_bags(of.open_store(failed), windows_of_noise.manifest)

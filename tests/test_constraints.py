@@ -51,7 +51,12 @@ def test_every_pin_has_its_digests(system, machine, build_of_torch):
 
 
 def test_the_tools_that_run_the_tests_on_windows_have_the_versions_and_digests_of_the_pins():
-    """.ci/test-tools.txt lists these tools, .ci/hashes.txt all pins; Colorama alone is of no other system."""
+    """Two files pin versions of packages with the digests of their files, which pip checks.
+
+    .ci/hashes.txt has all pins of the usual test runs; .ci/test-tools.txt the few tools that run the tests on
+    Windows. A tool that is in both must be the same package. Colorama is in the latter alone, since pytest
+    needs it only on Windows.
+    """
     tools = {str(requirement): digests for requirement, digests in requirements_with_digests(TEST_TOOLS)}
     pins = {str(requirement): digests for requirement, digests in requirements_with_digests()}
 

@@ -195,18 +195,24 @@ def test_models_of_many_folds_are_fitted_in_blocks_of_limited_memory(monkeypatch
     assert memory.peak_mb < 2 * 8
 
 
-def test_clips_that_look_alike_are_found_in_one_reading_of_each_block(tmp_path):
-    """A store of the signatures of 300 clips of three films, of random signs, so that none are alike."""
+def test_clips_that_look_alike_are_found_in_one_reading_of_each_chunk_of_the_store(tmp_path):
+    """A store has the signatures of 300 clips of three films, by which clips that look alike are found.
+
+    Each clip is compared with each other one, which could be done by reading the store again and again. Here
+    the files of the store count how often they are read: each chunk of signatures (frames/c/...) once. The
+    signatures are random signs, so that no clips are alike.
+    """
     rng = np.random.default_rng(0)
     movie_of = {f"{film}-{index:03d}": film for film in ("a", "b", "c") for index in range(100)}
-    frames = rng.choice(np.array([-1, 1], np.float16), (300, 8, len(FEATURES)))
-    known = {"n_frames": 8, "architecture": {"features": list(FEATURES)}}
-    path = seal_arrays(tmp_path / "films", movie_of, {"signature": {"frames": frames}}, **known)
+    signatures = rng.choice(np.array([-1, 1], np.float16), (300, 8, len(FEATURES)))
+    provenance = {"n_frames": 8, "architecture": {"features": list(FEATURES)}}
+    path = seal_arrays(tmp_path / "films", movie_of, {"signature": {"frames": signatures}}, **provenance)
     store = open_files(CountedFiles(path))
 
     duplicates(store)
 
-    times_read = [n for name, n in store.files.n_reads.items() if "/frames/c/" in name]
+    is_chunk_of_signatures = "/frames/c/"
+    times_read = [n for name, n in store.files.n_reads.items() if is_chunk_of_signatures in name]
     assert times_read
     assert set(times_read) == {1}
 
@@ -356,11 +362,14 @@ def test_items_are_ranked_without_a_matrix_of_all_pairs():
 
 
 @pytest.mark.long
-def test_calibration_holds_sums_of_films_and_the_probabilities_of_a_few_draws():
-    """Probabilities of 8,000 clips by all 200 draws would be 13 MB, and four times that on the way.
+def test_calibration_of_8000_clips_takes_less_memory_than_their_probabilities_by_all_draws():
+    """A calibration of 8,000 clips of 200 films is fitted, with 200 draws, in at most 25 MB.
 
-    Sums of 200 films are 4.5 MB, and four times that on the way. The scores have skill: those of positive
-    clips are higher by a standard deviation.
+    The probabilities of all clips by all draws would be 13 MB, and computing them takes four times as much.
+    What is kept instead are sums over the clips of each film, 4.5 MB, also with four times that on the way;
+    and the probabilities by a few draws at a time.
+
+    The scores have skill, as a calibration needs: those of positive clips are higher by a standard deviation.
     """
     rng = np.random.default_rng(0)
     movies = np.repeat(np.arange(200), 40)

@@ -143,15 +143,20 @@ def test_clips_whose_film_or_times_differ_between_manifest_and_store_are_listed(
     ]
 
 
-def test_a_film_that_the_manifest_spells_otherwise_is_not_another_film(
+def test_a_film_whose_name_the_manifest_writes_in_capitals_is_no_other_film(
     tmp_path, make_store, manifest_of_seven_clips
 ):
-    store = open_store(make_store(tmp_path / "films", MOVIE_OF_STORED_CLIP, {"one": {"pooled": POOLED}}))
-    respelled = manifest_of_seven_clips.with_clips(
-        [replace(clip, movie=clip.movie.upper()) for clip in manifest_of_seven_clips]
-    )
+    """The store has clips of the films a, b and c; in the manifest the same clips are of A, B and C.
 
-    differing = differing_clips([store], respelled, load_dataset(store, respelled).row_of)
+    `evaluate` warns of clips whose film differs between store and manifest, since they may be other clips. A
+    name that is only spelled otherwise is no difference.
+    """
+    store = open_store(make_store(tmp_path / "films", MOVIE_OF_STORED_CLIP, {"one": {"pooled": POOLED}}))
+    clips_of_films_in_capitals = [replace(clip, movie=clip.movie.upper()) for clip in manifest_of_seven_clips]
+    respelled = manifest_of_seven_clips.with_clips(clips_of_films_in_capitals)
+    data = load_dataset(store, respelled)
+
+    differing = differing_clips([store], respelled, data.row_of)
 
     assert differing.films == []
 
@@ -287,21 +292,22 @@ def test_by_default_the_smallest_stored_array_is_read(store_of_six_clips, manife
     assert load_dataset(store_of_six_clips, manifest_of_seven_clips, backbone="two").features == "tokens"
 
 
-def test_a_feature_that_is_not_finite_names_its_clip(
+def test_a_store_with_an_infinite_feature_is_refused_and_the_clip_is_named(
     store_of_six_clips, manifest_of_seven_clips, monkeypatch
 ):
-    """Sealing refuses infinity; other software may have written the store.
+    """Our own sealing refuses infinity, but other software may have written a store that has it.
 
-    A step by which all features pass when they are read gives infinity for a feature of a2.
+    Such a store is pretended: when features are read, a feature of the clip a2 is infinite.
     """
-    spoilt = store_of_six_clips["one"].pooled()
+    features_with_infinity = store_of_six_clips["one"].pooled()
     row_of_a2 = store_of_six_clips["one"].clip_ids.index("a2")
-    spoilt[row_of_a2, 1] = np.inf
+    features_with_infinity[row_of_a2, 1] = np.inf
 
-    def spoil_features(_group, _array, start, values):
-        values[:] = spoilt[start : start + len(values)]
+    def put_in_infinity(_group, _array, start, values):
+        values[:] = features_with_infinity[start : start + len(values)]
 
-    monkeypatch.setattr(Group, "_refuse_lost_rows", spoil_features)
+    # Reading calls this check with the values of each block of rows, and returns them afterwards.
+    monkeypatch.setattr(Group, "_refuse_lost_rows", put_in_infinity)
     with pytest.raises(DatasetError, match="a2"):
         load_dataset(store_of_six_clips, manifest_of_seven_clips, backbone="one")
 
@@ -330,16 +336,24 @@ def test_a_manifest_without_an_annotated_clip_of_the_store_is_refused(store_of_s
         load_dataset(store_of_six_clips, Manifest(clips, tmp_path), backbone="one")
 
 
-def test_a_clip_is_annotated_by_a_value_on_a_scale_also_by_the_lowest(store_of_six_clips, tmp_path):
-    """Values of joy below 0 are low, the others high. Of the four clips b1 has no value; none has a level.
+def test_clips_with_a_value_on_a_scale_are_in_the_dataset_even_if_it_is_of_the_lowest_rank(
+    store_of_six_clips, tmp_path
+):
+    """The codebook has a scale, joy, whose values below 0 are low (rank 0) and the others high (rank 1).
 
-    Without the clips of the lowest rank, a model would learn the scale from the others alone.
+    No clip has a level. a1 is low and a2 is high, so both are annotated. b1 has no value, and the clip
+    `elsewhere` is not in the store. Without the clips of the lowest rank, a model would learn the scale from
+    the others alone.
     """
-    scale = Scale("joy", (Level("low"), Level("high")), (0.0,))
-    codebook = Codebook("moods", "1", (Level("none"), Level("some")), scales=(scale,))
-    values = {"a1": ("a", "-1"), "a2": ("a", "0"), "b1": ("b", ""), "elsewhere": ("c", "1")}
-    clips = [Clip(clip_id, movie, extras={"joy": value}) for clip_id, (movie, value) in values.items()]
+    joy = Scale("joy", (Level("low"), Level("high")), cuts=(0.0,))
+    codebook = Codebook("moods", "1", (Level("none"), Level("some")), scales=(joy,))
+    clips = (
+        Clip("a1", "a", extras={"joy": "-1"}),
+        Clip("a2", "a", extras={"joy": "0"}),
+        Clip("b1", "b", extras={"joy": ""}),
+        Clip("elsewhere", "c", extras={"joy": "1"}),
+    )
 
-    data = load_dataset(store_of_six_clips, Manifest(tuple(clips), tmp_path, codebook), backbone="one")
+    data = load_dataset(store_of_six_clips, Manifest(clips, tmp_path, codebook), backbone="one")
 
     assert data.clip_ids.tolist() == ["a1", "a2"]

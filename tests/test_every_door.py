@@ -162,8 +162,10 @@ def remove_outputs_of_earlier_calls(home):
 def test_a_public_name_reads_an_odd_file_or_refuses_it_in_one_line(home, name, kind):
     """In the place of a file that a public function reads, or writes, is a pipe, a damaged file or the like.
 
-    An error is one of ours, of one line, or one of the system that names the file. The function may succeed
-    if it writes there, or if the odd file is small; a file that never ends must be refused, but for videos.
+    `name` is the public function, and `kind` what is put in place of its file, of the kinds in ENDLESS and
+    SMALL. One of three things must happen within ten minutes. The function raises an error of ours, of one
+    line; or an error of the system that names the file; or it succeeds. It may do the last only if it writes
+    there, if the odd file is small, or if the file is a video, of which only the beginning is read.
     """
     file = (FILE_READ_BY | FILE_WRITTEN_BY)[name]
     call_function = (CALL_OF_NAME | CALL_WITHOUT_CACHE)[name]
@@ -288,10 +290,11 @@ def test_a_command_reads_an_odd_file_or_refuses_it(inputs, tmp_path, monkeypatch
     """Each command of a group of the table runs with a pipe, a damaged file or the like in place of an input.
 
     It ends soon and raises nothing; it does not succeed on a file that never ends. `trials_of` lists a trial
-    for each file that the commands read.
+    for each file that the commands read, with the kinds of odd files to put in its place; `fault_of` runs it
+    with one kind, and says what is wrong, if anything.
     """
     shutil.copytree(inputs, tmp_path / "in", symlinks=True)
-    stand_in(tmp_path, monkeypatch)
+    stand_in(tmp_path, monkeypatch)  # the current folder is one with in/ and out/
 
     faults = []
     for trial in trials_of(group):
@@ -299,6 +302,7 @@ def test_a_command_reads_an_odd_file_or_refuses_it(inputs, tmp_path, monkeypatch
             fault = fault_of(trial, kind)
             if fault:
                 faults.append(f"{trial.command}: {trial.file} as {kind}: {fault}")
+        # Commands refuse to write where something is, so the next one begins with an empty folder.
         shutil.rmtree("out")
         Path("out").mkdir()
 

@@ -196,7 +196,11 @@ def test_a_model_and_a_metric_of_a_lab_are_in_the_tables_of_a_run(make_synthetic
 
 @pytest.mark.long
 def test_an_exporter_of_a_lab_writes_a_scored_film(obygaze, tmp_path):
-    """It writes a heading, the film's caveats, and a line for each passage that the model marks."""
+    """The package `lab` of docs/extending.md, installed for these tests, offers the exporter `lab-list`.
+
+    `film export --as lab-list` calls it with a scored film. The file has a heading, the film's caveats, the
+    same as in any other export, such as subtitles (srt), and a line for each passage that the model marks.
+    """
     folder, film = scored_film(tmp_path, train_and_save_models(tmp_path / "models", ["pcbm_lr"]))
 
     obygaze("film", "export", folder, "--as", "lab-list", "--out", "passages.txt")
@@ -205,7 +209,8 @@ def test_an_exporter_of_a_lab_writes_a_scored_film(obygaze, tmp_path):
     assert heading == heading_of(film)
     caveats = list(collect(film, "srt").caveats)
     assert lines[: len(caveats)] == caveats
-    n_passages = len(film.segments(top=0))
+    all_passages = film.segments(top=0)  # 0: not only the strongest ones
+    n_passages = len(all_passages)
     assert n_passages > 0
     assert len(lines) == len(caveats) + n_passages
 

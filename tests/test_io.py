@@ -182,13 +182,18 @@ def replace_a_folder_and_be_killed(folder, system):
 
 
 def test_where_names_can_be_exchanged_the_new_folder_is_there_after_a_kill(tmp_path):
-    """Linux exchanges the names of two folders in one step; what is left over is removed later."""
+    """Linux exchanges the names of two folders in one step.
+
+    A process replaces the folder `run`, with "old file" in it, by one with "new file", and is killed as soon
+    as the old folder has lost its name. The new folder is there then, and the old one beside it, under a name
+    of its own. It is removed by whoever next writes something beside it, here the file `other`.
+    """
     folder = tmp_path / "run"
 
     replace_a_folder_and_be_killed(folder, "can exchange")
     assert [path.name for path in folder.iterdir()] == ["new file"]
 
-    write_whole(tmp_path / "other", b"")  # whoever next writes beside it removes what was left
+    write_whole(tmp_path / "other", b"")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "run"]
     assert [path.name for path in folder.iterdir()] == ["new file"]
 

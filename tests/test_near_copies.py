@@ -1,4 +1,8 @@
-"""A film under another name whose features differ in their last bits is found; similar films are not."""
+"""A twin is found: a film under a second name, with features that differ in their last bits.
+
+Twins would let a model see a film of the test among its training films. Films that are only similar are not
+found.
+"""
 
 import time
 from types import SimpleNamespace
@@ -19,8 +23,11 @@ def dataset(**features_of_film):
     return SimpleNamespace(parts=(), X=X, movies=movies)
 
 
-def shots(rng, n_clips=60, n_features=D):
-    """Plant the clips of a film: five in a row are of one shot, and as alike as overlapping windows are."""
+def clips_of_a_film(rng, n_clips=60, n_features=D):
+    """Plant the features of a film's clips, which no other film has.
+
+    Five clips in a row are of one shot, and as alike as overlapping windows are.
+    """
     of_shots = np.repeat(rng.normal(size=(n_clips // 5, n_features)), 5, axis=0)
     return of_shots + 0.2 * rng.normal(size=of_shots.shape)
 
@@ -55,7 +62,7 @@ def test_a_twin_with_other_last_bits_is_found(change, in_common):
     different content look alike too.
     """
     rng = np.random.default_rng(0)
-    films = {f"film{number}": shots(rng) + in_common for number in range(6)}
+    films = {f"film{number}": clips_of_a_film(rng) + in_common for number in range(6)}
     twin = LAST_BITS[change](films["film2"], rng)
 
     found = nearly_equal_films(dataset(**films, twin=twin))
@@ -66,12 +73,16 @@ def test_a_twin_with_other_last_bits_is_found(change, in_common):
     assert similarity > 0.9
 
 
-def test_a_twin_that_is_cut_is_found():
-    """The other name has the last two thirds of the film, in another order, and clips of its own."""
+def test_a_twin_that_has_only_a_part_of_the_film_and_other_clips_is_found():
+    """The twin has 50 clips: the last 40 of the 60 of film0, in another order, and 10 clips of its own.
+
+    The features of the 40 are rounded to float16, so that their last bits differ. What is reported is the
+    share of the twin's clips that are in film0 too. The other three films share nothing.
+    """
     rng = np.random.default_rng(1)
-    films = {f"film{number}": shots(rng) for number in range(4)}
-    cut = rng.permutation(films["film0"][20:].astype(np.float16))
-    twin = np.concatenate([cut, shots(rng, n_clips=10)])
+    films = {f"film{number}": clips_of_a_film(rng) for number in range(4)}
+    last_40_of_film0 = films["film0"][20:].astype(np.float16)
+    twin = np.concatenate([rng.permutation(last_40_of_film0), clips_of_a_film(rng, n_clips=10)])
 
     ((film, other, share),) = nearly_equal_films(dataset(**films, twin=twin))
 
@@ -82,10 +93,10 @@ def test_a_twin_that_is_cut_is_found():
 def test_three_names_of_one_film_are_three_pairs():
     """The films a, b and c have the same features but for a thousandth of noise, and a fourth has others."""
     rng = np.random.default_rng(2)
-    film = shots(rng)
+    film = clips_of_a_film(rng)
     copies = {name: film + 1e-3 * rng.normal(size=film.shape) for name in ("a", "b", "c")}
 
-    found = nearly_equal_films(dataset(**copies, other=shots(rng)))
+    found = nearly_equal_films(dataset(**copies, other=clips_of_a_film(rng)))
 
     names_of_pairs = {(first, second) for first, second, _ in found}
     assert names_of_pairs == {("a", "b"), ("a", "c"), ("b", "c")}
@@ -95,18 +106,27 @@ def test_three_names_of_one_film_are_three_pairs():
 def test_films_of_one_series_with_similar_shots_are_no_twins(difference):
     """They have the same sets, faces and framings, shot for shot; what differs is a twentieth or more."""
     rng = np.random.default_rng(3)
-    shots_of_series = shots(rng) + 2.0
+    shots_of_series = clips_of_a_film(rng) + 2.0
     series = {}
     for number in range(5):
         series[f"part{number}"] = shots_of_series + difference * rng.normal(size=shots_of_series.shape)
     assert nearly_equal_films(dataset(**series)) == []
 
 
-def test_films_that_share_an_excerpt_are_no_twins():
+def test_films_that_share_a_third_of_their_clips_are_no_twins():
+    """Two films of 60 clips have their first 20 in common, but for the last bits, which float16 rounds.
+
+    That may be an excerpt that both quote; a twin has most of its clips from one film. A third film shares
+    nothing.
+    """
     rng = np.random.default_rng(4)
-    film, other = shots(rng), shots(rng)
+    film = clips_of_a_film(rng)
+    other = clips_of_a_film(rng)
     other[:20] = film[:20].astype(np.float16)
-    assert nearly_equal_films(dataset(film=film, other=other, third=shots(rng))) == []
+
+    found = nearly_equal_films(dataset(film=film, other=other, third=clips_of_a_film(rng)))
+
+    assert found == []
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 3])
@@ -117,20 +137,37 @@ def test_few_features_lie_close_by_chance(n_features):
     assert nearly_equal_films(dataset(**films)) == []
 
 
-def test_films_that_stand_still_are_no_twins():
-    """A slide show on white: its clips are as near to each other as to those of another one."""
+def test_films_that_show_one_still_picture_are_no_twins():
+    """Three films show the same slide all the time: their 60 clips each differ by a thousandth.
+
+    So clips of one film are as near to each other as to those of another film. That they are near says
+    nothing of where they come from, unlike in a twin, whose clips are nearer to those of one film than to
+    each other. Two usual films are there too, one of them with features ten times as large.
+    """
     rng = np.random.default_rng(6)
     slide = rng.normal(size=D)
-    films = {f"still{number}": slide + 1e-3 * rng.normal(size=(60, D)) for number in range(3)}
-    found = nearly_equal_films(dataset(**films, moving=shots(rng), other=10 * shots(rng)))
+    still_films = {f"still{number}": slide + 1e-3 * rng.normal(size=(60, D)) for number in range(3)}
+    usual_film = clips_of_a_film(rng)
+    film_of_large_features = 10 * clips_of_a_film(rng)
+
+    found = nearly_equal_films(dataset(**still_films, moving=usual_film, other=film_of_large_features))
+
     assert found == []
 
 
-def test_blank_clips_and_a_single_film_are_no_twins():
+def test_two_films_of_blank_clips_alone_are_no_twins():
+    """All 40 clips of two films have features of 0, as of black pictures, which any two films may have."""
     rng = np.random.default_rng(7)
     blank = np.zeros((40, D))
-    assert nearly_equal_films(dataset(film=shots(rng), black=blank, dark=blank)) == []
-    assert nearly_equal_films(dataset(film=shots(rng))) == []
+
+    assert nearly_equal_films(dataset(film=clips_of_a_film(rng), black=blank, dark=blank)) == []
+
+
+def test_a_single_film_has_no_twin():
+    """A film is not compared with itself."""
+    rng = np.random.default_rng(7)
+
+    assert nearly_equal_films(dataset(film=clips_of_a_film(rng))) == []
 
 
 @pytest.mark.long
@@ -138,7 +175,8 @@ def test_a_large_corpus_is_compared_in_seconds():
     """200 films of 200 clips; comparing each clip with each takes 100 times as long."""
     rng = np.random.default_rng(8)
     films = {
-        f"film{number}": shots(rng, n_clips=200, n_features=512).astype(np.float32) for number in range(200)
+        f"film{number}": clips_of_a_film(rng, n_clips=200, n_features=512).astype(np.float32)
+        for number in range(200)
     }
     data = dataset(**films, twin=films["film7"].astype(np.float16))
     begun = time.perf_counter()

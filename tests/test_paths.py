@@ -135,10 +135,12 @@ WRITTEN_BY_CALLS = {
 
 @pytest.mark.long
 def test_every_path_may_begin_with_the_home_folder(prepared, tmp_path, monkeypatch):
-    """Every public function that takes a path is called with one such as "~/films.csv" (CALL_OF_NAME).
+    """CALL_OF_NAME has a call of every public function that takes a path, with one such as "~/films.csv".
 
-    The home folder is one of toy films, with tables, stores and models; four more files are written that
-    some calls read. No call takes ~ for the name of a folder: what they write is in the home folder, and the
+    The home folder (`prepared`) is one of toy films, with tables, stores and models. Four small files that
+    some calls read are written here: judged windows, a manifest of one clip, a table of spans and a codebook.
+
+    No call takes ~ for the name of a folder: what they write is below the home folder, in out/, and the
     current folder stays empty.
     """
     home, current_folder = prepared, tmp_path
@@ -147,8 +149,9 @@ def test_every_path_may_begin_with_the_home_folder(prepared, tmp_path, monkeypat
     monkeypatch.chdir(current_folder)
     (home / "out").mkdir()
     (home / "judged.csv").write_text(JUDGED)
-    header = JUDGED.splitlines()[0].removesuffix(",seen_score")
-    (home / "clip.csv").write_text(f"{header}\na,film0,videos/clip.mp4,,,,,\n")
+    header_of_judged = JUDGED.splitlines()[0]
+    header_of_manifest = header_of_judged.removesuffix(",seen_score")  # a column of judged windows alone
+    (home / "clip.csv").write_text(f"{header_of_manifest}\na,film0,videos/clip.mp4,,,,,\n")
     (home / "spans.csv").write_text("video,start_s,end_s\nclip.mp4,0,1\n")
     (home / "mine.codebook.toml").write_text(
         'name = "mine"\nversion = "1"\n[[levels]]\nname = "calm"\n[[levels]]\nname = "violent"\n'

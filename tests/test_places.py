@@ -352,17 +352,21 @@ def test_an_addition_takes_new_files_and_a_change_of_one_file(addition):
     assert len(existing_files_changed) == 1
 
 
-def test_no_other_file_is_changed_but_those_that_a_program_writes(checkout_with_additions):
-    """The checkout has a new command, option, audit, metric, backbone, kind of file and exporter.
+def test_additions_change_only_the_files_where_they_are_listed_and_those_that_programs_write(
+    checkout_with_additions,
+):
+    """A copy of the checkout has a new command, option, audit, metric, backbone, kind of file and exporter.
 
-    A person changed one file for each; two programs then wrote tests/surface.toml and tables of docs/.
+    For each, a person wrote new files and changed one that was there (PLACES). Then two programs wrote
+    tests/surface.toml and the tables of docs/ (WRITTEN_BY_PROGRAMS). All other files of the original are as
+    they were.
     """
     changed = set()
     for path in files_below(*(checkout_with_additions / name for name in COPIED)):
         file = path.relative_to(checkout_with_additions).as_posix()
         original = ROOT / file
-        is_source = path.suffix != ".pyc" and original.is_file()
-        if is_source and original.read_bytes() != path.read_bytes():
+        was_there_before = path.suffix != ".pyc" and original.is_file()
+        if was_there_before and original.read_bytes() != path.read_bytes():
             changed.add(file)
 
     changed_by_hand = set.union(*PLACES.values())
@@ -371,21 +375,27 @@ def test_no_other_file_is_changed_but_those_that_a_program_writes(checkout_with_
 
 @pytest.mark.parametrize("addition", ADDED)
 def test_the_page_on_architecture_names_the_files_to_change(addition):
-    """A table of docs/architecture.md has a row for each addition, such as "a metric"."""
-    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    before_the_table_of_models, _, _ = page.partition("## How this house reads")
-    (row,) = re.findall(rf"^\| {addition} \| (.*) \|$", before_the_table_of_models, re.MULTILINE)
+    """A table of docs/architecture.md says where to change what, with a row for each addition, as "a metric".
 
-    is_in_any_command = addition == "an option"
-    if not is_in_any_command:
+    ADDED has the changes of files that make up each addition. The row must name the folder of each new file,
+    and the name of each file that is changed. It must also name the program to run then: `tests.surface` for
+    what the command line shows, which is counted, and `tests.page_tables` for what a page lists.
+    """
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    # The next section has a table too, whose rows begin alike.
+    section_where_to_change_what, _, _ = page.partition("## How this house reads")
+    (row,) = re.findall(rf"^\| {addition} \| (.*) \|$", section_where_to_change_what, re.MULTILINE)
+
+    may_be_in_the_file_of_any_command = addition == "an option"  # so that the row names no file
+    if not may_be_in_the_file_of_any_command:
         for change in ADDED[addition]:
             path = Path(change.file)
             is_new_file = change.before == ""
             place = f"{path.parent.name}/" if is_new_file else path.name
             assert place in row
 
-    changes_the_surface = addition in {"a command", "an option", "an audit"}
-    program_to_run = "tests/surface.toml" if changes_the_surface else "python -m tests.page_tables"
+    is_shown_by_the_command_line = addition in {"a command", "an option", "an audit"}
+    program_to_run = "tests/surface.toml" if is_shown_by_the_command_line else "python -m tests.page_tables"
     assert program_to_run in row
 
 

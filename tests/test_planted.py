@@ -52,8 +52,9 @@ def cells_of(line):
 def test_no_figure_of_a_row_is_far_out_of_the_bounds_that_its_page_states(request, name):
     """A row of benchmarks/planted measures figures, such as how often an interval is right, on made data.
 
-    Its page states bounds for them. Few corpora are drawn here, so that a figure may be out of its bounds by
-    four standard errors (`beyond`).
+    It does so in several worlds, its cells. Its page states bounds for the figures. Few corpora are drawn
+    here, so that figures vary: `figure.beyond` says how far one is out of its bounds, in standard errors, of
+    which four are allowed. Rows that need released data, or networks that are not here, are skipped.
     """
     if name in RELEASED:
         request.getfixturevalue("shared_data")
@@ -62,25 +63,27 @@ def test_no_figure_of_a_row_is_far_out_of_the_bounds_that_its_page_states(reques
 
     result = run(ROWS[name], small=True)
 
-    for figures in result.figures:
-        assert figures, "a cell without a figure"
-        for figure in figures.values():
+    for figures_of_cell in result.figures:
+        assert figures_of_cell, "a cell without a figure"
+        for figure in figures_of_cell.values():
             assert figure.beyond <= 4, result.wrong
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_the_table_of_a_page_has_the_columns_and_lines_of_its_row(name):
-    """A row of benchmarks/planted measures figures, its columns, in several cells: each a line of the table.
+    """A row of benchmarks/planted measures several figures in several worlds, which are called cells.
 
-    A line begins with the name of the cell, one word or more; cells of one name share a line.
+    On its page the results are a table: the figures are its columns (`row.columns`), and each cell is a line.
+    Before the figures, a line has the name of its cell, in as many columns as the name has words
+    (`row.heads`). Cells of the same name share a line.
     """
     row = ROWS[name]
 
     head, lines = table_below(row.page, name)
 
     assert head == [*row.heads, *row.columns]
-    n_words = len(row.heads)
-    names_in_table = [tuple(line[:n_words]) for line in lines]
+    n_words_of_name = len(row.heads)
+    names_in_table = [tuple(line[:n_words_of_name]) for line in lines]
     names_of_cells = list(dict.fromkeys(cell.name for cell in row.cells))
     assert names_in_table == names_of_cells
 

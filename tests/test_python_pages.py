@@ -149,10 +149,14 @@ def test_a_manifests_attributes_are_no_cached_properties(name):
 
 @pytest.mark.long
 def test_the_page_for_notebooks_runs_from_top_to_bottom_after_the_first_hour(run_after_first_hour):
-    """Blocks on libraries that few people have are left out: they have a test of their own.
+    """docs/python.md shows the use in notebooks, by blocks of Python on the corpus of the page first hour.
 
-    In the end `model` is a bottleneck of two concepts, and `frame` the table of all clips but two that have
-    failed. The page prints the message of a store that is not there.
+    The blocks run one after the other, after what that page does. Blocks that need a library that few people
+    have (OTHER_LIBRARIES) are left out: another test runs them.
+
+    Two lines of asserts are put behind them. There `model` is the last model of the page, a bottleneck of the
+    concepts Body and Clothing, and `frame` the table of all clips but two that have failed. What the page
+    prints first is the message of a store that is not there.
     """
     pytest.importorskip("xarray")
     pytest.importorskip("torch")

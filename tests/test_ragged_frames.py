@@ -221,24 +221,27 @@ def folder_of_units(ragged_films):
 
 @pytest.mark.long
 def test_the_command_learns_units_of_the_frames_that_clips_have(ragged_films, folder_of_units):
-    """The command learnt six units, two of them active, from the store.
+    """The clips of a store have different numbers of frames. Units are directions that are learnt of frames.
 
-    They are those that are learnt of the clips' frames in memory: what a clip lacks is no frame.
+    `folder_of_units` has what the command has learnt of the store: six units, of which two are active in each
+    frame. They must be those that the library learns of the same frames in memory. If the command took a
+    short clip for one that is filled up, with zeros say, they would differ.
     """
     clip_ids = ragged_films.store["toy"].clip_ids
-    clips = [ragged_films.frames[clip_id] for clip_id in clip_ids if clip_id in ragged_films.frames]
+    frames_of_clips = [ragged_films.frames[clip_id] for clip_id in clip_ids if clip_id in ragged_films.frames]
 
     def frames_of(rows):
-        return np.concatenate([clips[row] for row in rows])
+        return np.concatenate([frames_of_clips[row] for row in rows])
 
     in_memory = learn_dictionary(
-        frames_of, len(clips), n_units=6, n_active=2, n_epochs=N_EPOCHS, seed=0
+        frames_of, len(frames_of_clips), n_units=6, n_active=2, n_epochs=N_EPOCHS, seed=0
     ).to_arrays()
 
     with np.load(folder_of_units / "units.npz") as by_command:
-        common_arrays = set(by_command.files) & set(in_memory)
-        assert common_arrays
-        for name in common_arrays:
+        # The command's file has more about the units, such as what they are called.
+        names_of_both = set(by_command.files) & set(in_memory)
+        assert names_of_both
+        for name in names_of_both:
             np.testing.assert_allclose(by_command[name], in_memory[name], rtol=1e-6)
 
 

@@ -196,12 +196,18 @@ def test_without_frames_a_mean_must_state_the_number_of_times(store_without_fram
         reduce_tokens(store_without_frames, "toy", "mean")
 
 
-def test_without_frames_a_mean_is_over_the_patches_of_the_times_it_states(store_without_frames):
-    """By "mean:4" the 24 patches of a clip are of four times: six in a row belong together."""
+def test_in_a_store_without_frames_the_rule_mean_4_divides_the_patches_of_a_clip_into_four_times(
+    store_without_frames,
+):
+    """A clip of the store has 24 patches, and no stored frames that say of how many times they are.
+
+    The rule "mean:4" states that. Patches stand in the order of time, so that six in a row are of one time,
+    and their mean is what is kept.
+    """
     reduced = reduce_tokens(store_without_frames, "toy", "mean:4")
     means = reduced.read(all_rows(store_without_frames))
 
-    tokens = draw_tokens(n_clips=10, class_token=False)  # those of the store
+    tokens = draw_tokens(n_clips=10, class_token=False)  # those of the store, which has no class tokens
     for clip in range(10):
         for time in range(4):
             patches = tokens[clip, 6 * time : 6 * time + 6].astype(np.float64)
@@ -237,15 +243,19 @@ def test_a_store_without_tokens_is_refused(tmp_path):
 
 # --- the file beside the store
 # ---------------------------------------------------------------------------
-def test_the_file_is_beside_the_store_which_stays_as_it_is(tmp_path):
-    """The file is named after the store films-1.0.0, the backbone toy and the rule, means of four times."""
+def test_reduced_tokens_are_kept_in_a_file_beside_the_store_which_stays_as_it_is(tmp_path):
+    """The file is named after the store films-1.0.0, the backbone toy and the rule, means of four times.
+
+    The rule "mean" is that of all times of a clip, which are four here: in full it is "mean:4".
+    """
     store = store_of_tokens(tmp_path, draw_tokens(n_clips=8))
     fingerprint_before = store.fingerprint
+    names_before = {path.name for path in tmp_path.iterdir()}  # the store, and the stage it was sealed from
 
     reduce_tokens(store, "toy", "mean")
 
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names - {"films.staging"} == {"films-1.0.0", "films-1.0.0.toy.mean-4.reduced"}
+    new_names = {path.name for path in tmp_path.iterdir()} - names_before
+    assert new_names == {"films-1.0.0.toy.mean-4.reduced"}
     assert open_store(store.path).fingerprint == fingerprint_before
 
 
@@ -259,15 +269,17 @@ def test_a_clip_that_failed_has_no_reduced_tokens(tmp_path):
     assert not np.isnan(reduced[[0, 2, 3, 4, 5, 6, 7]]).any()
 
 
-def test_a_reduction_is_read_from_its_file_the_second_time(tmp_path, monkeypatch):
-    """A clip has four times, so that "mean:4" is the rule "mean", and its file is there.
+def test_tokens_that_were_reduced_before_are_read_from_the_file_and_not_from_the_store(tmp_path, monkeypatch):
+    """Tokens are reduced by the rule "mean", then by "mean:4", which is the same: a clip has four times.
 
-    The store can't be read again: `Group.blocks`, by which its tokens are read, is taken away.
+    In between `Group.blocks` is taken away, by which the tokens of a store are read. So the second result can
+    only come from the file that the first one was kept in.
     """
     store = store_of_tokens(tmp_path, draw_tokens(n_clips=150), failed={"film0-c001": "broken"})
     first_time = reduce_tokens(store, "toy", "mean").read(all_rows(store))
 
-    monkeypatch.setattr(Group, "blocks", None)
+    not_there = None
+    monkeypatch.setattr(Group, "blocks", not_there)
     second_time = reduce_tokens(store, "toy", "mean:4")
 
     np.testing.assert_array_equal(second_time.read(all_rows(store)), first_time)
@@ -485,8 +497,13 @@ def test_a_model_of_the_mean_frame_scores_every_clip_by_its_reduced_tokens(films
 
 @POSIX
 @pytest.mark.parametrize("odd_file", ENDLESS | SMALL)
-def test_odd_content_of_a_reduction_is_read_or_refused_in_one_line(tmp_path, odd_file):
-    """In the place of the file somebody put a pipe, a device, a damaged file, another text or the like."""
+def test_an_odd_file_of_reduced_tokens_is_read_or_refused_in_one_line(tmp_path, odd_file):
+    """The file of reduced tokens is replaced by something odd, such as a pipe or a damaged file.
+
+    ENDLESS and SMALL are such things by their names. Some, like a file with one other value, can be read as
+    well. Otherwise there is an error of ours with one line: reading must not wait for ever, fill the memory,
+    or raise another error.
+    """
     store = store_of_tokens(tmp_path, draw_tokens(n_clips=8))
     path = reduce_tokens(store, "toy", "top:2").path
     good_bytes = path.read_bytes()
@@ -502,34 +519,39 @@ def test_odd_content_of_a_reduction_is_read_or_refused_in_one_line(tmp_path, odd
         assert "\n" not in str(error)  # noqa: PT017 - it may be read as well
 
 
-def test_a_time_step_that_no_clip_has_is_damage(tmp_path):
-    """A clip has four times, 0 to 3. The file ends with the steps of the last clip's two tokens.
+def test_a_file_of_reduced_tokens_that_names_a_time_step_that_no_clip_has_is_refused(tmp_path):
+    """The rule "top:2" keeps two tokens of a clip, and notes of which of the clip's four times they are.
 
-    They are two numbers of four bytes and a checksum of four; here they are 4 and 4, with a right checksum.
+    These steps, 0 to 3, are at the end of the file: for the last clip two numbers of four bytes and a
+    checksum of four. Somebody has written 4 and 4 there, with the right checksum of it.
     """
     store = store_of_tokens(tmp_path, draw_tokens(n_clips=8))
     reduced = reduce_tokens(store, "toy", "top:2")
     octets = reduced.path.read_bytes()
-    wrong_steps = np.array([4, 4], dtype="<i4").tobytes()
-    reduced.path.write_bytes(octets[:-12] + with_checksum(wrong_steps))
+    steps_that_no_clip_has = np.array([4, 4], dtype="<i4").tobytes()
+    n_bytes_replaced = 4 + 4 + 4
+    reduced.path.write_bytes(octets[:-n_bytes_replaced] + with_checksum(steps_that_no_clip_has))
 
     with pytest.raises(DatasetError):
         reduced.time_s(all_rows(store))
 
 
 @pytest.mark.long
-def test_an_explanation_by_reduced_tokens_has_what_each_time_adds(films_of_tokens, frames_by_attention):
-    """The model of attention was trained on the means of twelve times of a clip's tokens.
+def test_an_explanation_of_a_clip_by_reduced_tokens_has_what_each_time_contributes(
+    films_of_tokens, frames_by_attention
+):
+    """A model of attention was trained on tokens that were reduced to the means of a clip's twelve times.
 
-    Without, `predict --explain` would say of a film of tokens that it has no frames.
+    Its explanation of one clip has each time with its contribution to the score, although the store has no
+    frames of use. They are those of the table of all clips (`frames_by_attention`).
     """
     model = load_model(films_of_tokens.models["attention"])
-    has_weights = frames_by_attention.dropna(subset=["contribution"])
-    clip_id = has_weights["clip_id"].iloc[0]
+    table_of_times = frames_by_attention.dropna(subset=["contribution"])
+    clip_id = table_of_times["clip_id"].iloc[0]
 
     explained = explain(model, [films_of_tokens.store], clip_id, {})
 
-    by_time = has_weights[has_weights["clip_id"] == clip_id]
-    assert [frame["time_s"] for frame in explained.frames] == by_time["time_s"].tolist()
+    times_of_clip = table_of_times[table_of_times["clip_id"] == clip_id]
+    assert [frame["time_s"] for frame in explained.frames] == times_of_clip["time_s"].tolist()
     contributions = [frame["contribution"] for frame in explained.frames]
-    np.testing.assert_allclose(contributions, by_time["contribution"], rtol=1e-6)
+    np.testing.assert_allclose(contributions, times_of_clip["contribution"], rtol=1e-6)

@@ -160,8 +160,12 @@ def test_the_same_pictures_are_found_whatever_was_done_to_them(comparison):
     assert comparison.plain == (0, 0)
 
 
-def test_a_clip_that_is_found_has_its_likeness_and_its_store(comparison):
-    """The first store has `clip`; the second its copies, of which `same` is unchanged: its likeness is 1."""
+def test_each_clip_in_the_result_has_its_likeness_and_the_number_of_its_store(comparison):
+    """Store 1 has the clip `clip`; store 2 has a changed copy of it for each of CHANGES, and `later`.
+
+    Only alike clips are in the result, so that the six other clips of store 1 are not. The likeness of a clip
+    is that to the clip that is nearest to it. `same` is an unchanged copy of `clip`, so that both have 1.
+    """
     likeness_of_clip = {clip.clip: clip.likeness for clip in comparison.clips}
     store_of_clip = {clip.clip: clip.store for clip in comparison.clips}
 
@@ -207,8 +211,11 @@ def test_a_part_of_the_clips_may_be_compared(two_films):
     assert duplicates(two_films, only=()).compared == (0,)
 
 
-def test_clips_that_show_nothing_are_counted_and_not_compared(tmp_path):
-    """One clip is black and one of even fog. Of the same pictures are two clips that are half black."""
+def test_clips_of_one_even_colour_are_counted_as_plain_and_not_compared(tmp_path):
+    """One clip is black and one of even fog: both have nothing by which they could be told from others.
+
+    Two clips are half black and have the same pictures otherwise; these are compared, and found.
+    """
     black = np.zeros((8, 96, 160, 3), np.uint8)
     fog = np.full((8, 96, 160, 3), 200, np.uint8)
     half_black = np.concatenate([black[:4], draw_moving_clip(seed=0)[:4]])
@@ -217,7 +224,8 @@ def test_clips_that_show_nothing_are_counted_and_not_compared(tmp_path):
     result = duplicates(store_of(tmp_path / "a", clips))
 
     assert sets_of_alike_clips(result) == {frozenset({"again", "half"})}
-    assert result.plain == (2,)
+    n_plain_of_each_store = result.plain
+    assert n_plain_of_each_store == (2,)
 
 
 def draw_end_credits(seed, n_frames=12, height=160, width=240):
@@ -353,12 +361,17 @@ def test_two_products_of_halves_compare_a_signature_with_another_and_with_its_mi
 
 @given(st.integers(0, 2**32))
 def test_the_mirrored_signature_is_the_signature_of_the_mirrored_clip(seed):
-    """The first 264 numbers of a frame's description are the signs of its whole picture."""
+    """`mirrored` computes from a signature that of the clip as a mirror shows it.
+
+    The clip is two frames of noise, which divide into CELLS x CELLS squares. A signature has the signs (-1, 0
+    or 1) of the differences between neighbouring squares, SIGNS numbers for each view. The first view is the
+    whole frame. Mirroring twice changes nothing.
+    """
     clip = np.random.default_rng(seed).integers(0, 256, (2, CELLS * 4, CELLS * 5), dtype=np.uint8)
     mirrored_clip = clip[:, :, ::-1]
 
-    signature = describe(clip)[:, :264]
-    signature_of_mirrored_clip = describe(mirrored_clip)[:, :264]
+    signature = describe(clip)[:, :SIGNS]  # of the first view
+    signature_of_mirrored_clip = describe(mirrored_clip)[:, :SIGNS]
 
     np.testing.assert_array_equal(mirrored(signature), signature_of_mirrored_clip)
     np.testing.assert_array_equal(mirrored(mirrored(signature)), signature)
@@ -402,16 +415,20 @@ def test_a_store_has_signatures_if_its_array_has_their_shape(store_of_one_clip, 
 
 
 @pytest.mark.parametrize("value", [2, 0.5, -0.001, 65504])
-def test_a_clip_whose_signature_has_another_value_than_signs_is_named(tmp_path, value):
-    """The features are signs, -1, 0 or 1; one of the clip `two` is something else, in a damaged store."""
+def test_a_clip_whose_signature_has_a_number_that_is_no_sign_is_refused_by_its_name(tmp_path, value):
+    """The numbers of a signature are signs, -1, 0 or 1. A store, of other software, has another one in `two`.
+
+    The other clips, `one` and `three`, can still be compared.
+    """
     signatures = encode(np.stack([sampled(draw_moving_clip(seed)) for seed in range(3)]))["frames"]
-    row_of_two, frame, feature = 1, 4, 700
-    signatures[row_of_two, frame, feature] = value
+    row_of_two, any_frame, any_sign = 1, 4, 700
+    signatures[row_of_two, any_frame, any_sign] = value
     store = seal(tmp_path / "a", signatures, {"one": "one", "two": "two", "three": "three"})
 
     with pytest.raises(StoreError, match="two"):
         duplicates(store)
-    assert duplicates(store, only={"one", "three"}).compared == (2,)
+    n_compared_of_each_store = duplicates(store, only={"one", "three"}).compared
+    assert n_compared_of_each_store == (2,)
 
 
 def test_the_compared_features_are_those_of_the_backbone():
@@ -419,10 +436,10 @@ def test_the_compared_features_are_those_of_the_backbone():
     assert list(FEATURES) == COMPARED
 
 
-def test_the_command_writes_all_clips_and_prints_the_nearest(tmp_path, capsys):
-    """A clip and its mirror image are alike. The table has a line for each with the number of their group."""
+def test_store_duplicates_prints_how_many_clips_are_alike_and_writes_a_line_for_each(tmp_path, capsys):
+    """A store has a clip and its mirror image, which are alike: both are in the group with the number 1."""
     clip = draw_moving_clip(seed=0)
-    store_of(tmp_path / "a", {"one": clip, "two": clip[:, :, ::-1]})
+    store_of(tmp_path / "a", {"one": clip, "two": clip[:, :, ::-1]})  # is sealed as a-1.0.0
 
     assert obygaze("store", "duplicates", tmp_path / "a-1.0.0", "--out", tmp_path / "same.csv") == 0
 
@@ -548,9 +565,14 @@ def changed_copy(folder, frames, change):
 @pytest.mark.nightly
 @pytest.mark.parametrize("change", [*CHANGES, "codec", "later", "PAL"])
 def test_nine_of_ten_copies_of_real_clips_are_found(tmp_path, real_clips, store_of_real_clips, change):
-    """Each clip of three films is changed and encoded anew; the copy of FILM@FRAME is called FILM@FRAME+.
+    """Each clip of three films (REAL) is changed and encoded anew, and at least 90 % of the copies are found.
 
-    Clips of two films are never found to be alike. The limits were fixed on two other films.
+    The clip that begins at a frame of a film is called FILM@FRAME, and its copy FILM@FRAME+. Changes are
+    those of CHANGES, a strong compression ("codec"), a start of .2 s later, and "PAL": the clip has only the
+    first 24 of 25 frames, as of a film that is played at 24 frames a second in place of 25.
+
+    No clips of two films may be found to be alike. The limits of likeness in the code were chosen on two
+    other films.
     """
     copies = {}
     for name, frames in real_clips.items():

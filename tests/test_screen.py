@@ -145,15 +145,19 @@ def test_evaluating_shows_a_bar_in_a_terminal_on_request(shows_a_bar, monkeypatc
     assert shows_a_bar(progress=True)
 
 
-def test_progress_is_told_step_by_step_to_a_function(shows_a_bar):
-    """The function is called after each of the `total` steps: the last time all are done."""
+def test_a_function_that_takes_the_progress_is_called_after_each_step_and_no_bar_is_shown(shows_a_bar):
+    """A model is evaluated, with a function as `progress`, which gets the numbers of steps done and of all.
+
+    It is called once a step: the last time, as many are done as there were calls, and these are all.
+    """
     steps = []
 
-    def note(done, total):
-        steps.append((done, total))
+    def note(n_done, n_total):
+        steps.append((n_done, n_total))
 
-    assert not shows_a_bar(progress=note)
+    is_bar_shown = shows_a_bar(progress=note)
 
+    assert not is_bar_shown
     n_calls = len(steps)
     assert steps[-1] == (n_calls, n_calls)
 

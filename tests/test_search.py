@@ -171,7 +171,12 @@ def test_stores_at_a_url_give_the_same_ranking(folder_of_stores):
 def test_a_query_that_cannot_be_compared_is_refused_in_one_line(
     folder_of_stores, query, options, message, monkeypatch
 ):
-    """The store `films` has clips in the space of an X-CLIP. The message names what is at fault."""
+    """The store `films` has clips in the space of an X-CLIP, with which texts of this space can be compared.
+
+    `texts` has texts of it, `texts-of-another-space` of another one. What the user asks for cannot be
+    compared, as the case's name says. Where a single thing is at fault the message must have its name
+    (`message`); the others must be refused with any one line (None).
+    """
     monkeypatch.chdir(folder_of_stores)
 
     with pytest.raises(SearchError, match=message) as refusal:

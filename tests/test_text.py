@@ -81,14 +81,17 @@ def test_joiners_and_blanks_that_scripts_need_are_suitable(text):
 
 @given(text=TEXTS_WITH_CONTROLS)
 def test_a_text_made_visible_has_no_control_characters(text):
-    """Breaks of lines stay, but those that only some programs break lines at.
+    """`visible` writes control characters as something that can be read.
 
-    `line_breaks=False` shows all.
+    Breaks of lines that all programs know (newlines) stay. Those that only some programs break lines at are
+    written out: carriage returns, and Unicode's separators of lines and paragraphs. With `line_breaks=False`
+    newlines are written out too, so that the result is fit for a text of one line.
     """
     assert not has_control_characters(visible(text))
     assert set(visible(text)).isdisjoint("\r\u2028\u2029")
 
-    assert unsuitable(visible(text, line_breaks=False)) is None
+    reason_against_it = unsuitable(visible(text, line_breaks=False))
+    assert reason_against_it is None
 
 
 @given(text=TEXTS_WITH_CONTROLS)
@@ -280,11 +283,14 @@ def test_a_line_break_in_a_value_does_not_split_a_sentence_of_a_template(monkeyp
         alphabet=st.sampled_from("aé\u0301\u0316\u0338각ᄀ\u1161\u11a8ﬁ한 ,\u0bc6\u0bbe"), max_size=40
     )
 )
-def test_a_text_that_is_normalised_in_parts_is_as_by_one_call(form, text):
-    """Long texts are normalised part by part: an accent must stay with its letter.
+def test_a_long_text_is_normalised_as_by_one_call_although_it_is_cut_into_parts(form, text):
+    """Our function normalises a long text part by part; Python's normalises it by one call.
 
-    The text is repeated until it is longer than a part, of NORMALISED_AT_ONCE characters. Texts of accents
-    alone are left out, since their accents may be divided.
+    The results differ if a cut comes between characters that are one after normalising, as a letter and its
+    accent. The text is drawn from letters with such marks, Korean syllables in one or several characters, a
+    ligature and signs. It is repeated until it is longer than a part, of NORMALISED_AT_ONCE characters.
+
+    A text of marks alone is left out: it has no place where it may be cut.
     """
     n_repeats = NORMALISED_AT_ONCE // max(len(text), 1) + 2
     long_text = text * n_repeats

@@ -194,11 +194,13 @@ def test_odd_content_is_read_or_refused_in_one_line(tmp_path, name, oddity):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_byte_order_mark_at_the_beginning_changes_nothing(tmp_path, name):
-    """Programs of Windows write such a mark before UTF-8.
+    """Programs of Windows write such a mark (three bytes) before a text in UTF-8.
 
-    With it a file gives a result of the same type, or the same error, as without it.
+    TEXTS has a small text of each kind that is read from people: a codebook, a manifest, subtitles and so on.
+    Some are refused, as incomplete. With the mark each gives a result of the same type, or the same error, as
+    without it.
     """
-    file = lay_out_and_take_away(tmp_path, name)
+    file = lay_out_and_take_away(tmp_path, name)  # the text's path and bytes, and the function that reads it
 
     def type_of_result_or_error(octets):
         file.path.write_bytes(octets)
@@ -525,12 +527,14 @@ def peak_bytes_of_parsing(text):
 @settings(max_examples=60)
 @given(st.lists(STATEMENTS, min_size=1, max_size=6), st.sampled_from([1, 40, 400, 4000]))
 def test_toml_takes_memory_in_proportion_to_its_size(statements, times):
-    """Parsing takes at most 50 bytes for each byte of a text, and a megabyte; refused texts are left out.
+    """Parsing takes at most 50 bytes of memory for each byte of a text, and a megabyte.
 
-    The statements are repeated, each time under another table, so that what was right once is right again.
+    A text has one to six statements of TOML, drawn at random, again and again: once, or up to 4,000 times.
+    TOML refuses a key that is there twice, so each repetition is in a table of its own, [t0], [t1] and so on.
+    Texts that are refused all the same are left out.
     """
-    once = "\n".join(statements)
-    text = "".join(f"[t{number}]\n{once}\n" for number in range(times))
+    statements_once = "\n".join(statements)
+    text = "".join(f"[t{number}]\n{statements_once}\n" for number in range(times))
 
     with suppress(ValueError):
         assert peak_bytes_of_parsing(text) < 50 * len(text) + 1_000_000

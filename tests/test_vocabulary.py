@@ -108,15 +108,21 @@ def test_a_class_function_or_module_that_the_page_names_exists():
         resolve_name(path)  # raises an error that names what is not there
 
 
-def test_all_else_in_backticks_is_a_name_of_the_packages_or_a_path():
-    """Such as `clip_id`, `--seen` or `tests/store/frozen`; commands and targets of make are left out."""
-    names = set()
+def test_each_short_name_in_backticks_on_the_page_is_a_name_of_the_packages():
+    """The page has in backticks (IN_BACKTICKS) also short names, such as `clip_id` or `--seen`.
+
+    Each must be a word of the packages' code or facts, which `those_known` looks up. Left out are dotted
+    names of modules, classes and functions, which another test imports, commands and targets of make
+    (NOT_OF_PACKAGES), and paths of files that are there, such as `tests/store/frozen`.
+    """
+    short_names = set()
     for name in IN_BACKTICKS:
         is_class_function_or_module = IS_DOTTED.fullmatch(name)
         is_command = NOT_OF_PACKAGES.fullmatch(name)
         is_path = "/" in name and (ROOT / name).exists()
         if not (is_class_function_or_module or is_command or is_path):
-            names.add(name)
+            short_names.add(name)
 
-    assert len(names) > 50
-    assert names - those_known(names) == set()
+    assert len(short_names) > 50
+    unknown_names = short_names - those_known(short_names)
+    assert unknown_names == set()

@@ -42,8 +42,9 @@ def work(task, parent):
         case "wait":
             parent.send("ready")
             parent.send(parent.receive())
-        case ("array", name):  # written into a block whose name nobody knows yet
-            parent._packer._name = name
+        case ("write an array, and do not hand it over", name_of_worker):
+            # Packing writes it into a block of shared memory. Sending would tell the parent the block's name.
+            parent._packer._name = name_of_worker  # with which the block's name begins
             parent._packer.pack(np.ones(1 << 20))
             parent.send("written")
             time.sleep(600)
@@ -141,15 +142,19 @@ def test_an_idle_worker_may_be_killed_and_costs_no_task():
 
 @pytest.mark.long
 def test_starting_workers_may_be_killed_and_cost_no_task(tmp_path, monkeypatch):
-    """The first three workers are killed while they import their work; each leaves a file in a folder."""
-    monkeypatch.setenv("CRASHES", str(tmp_path))
+    """The first three workers are killed while they import their work; each leaves a file in `folder`.
+
+    The fourth does the task, which sends two items: the task's name, and the id of the worker's process.
+    """
+    folder = tmp_path
+    monkeypatch.setenv("CRASHES", str(folder))  # where `DiesThreeTimes` counts
     with WorkerPool(workers=1, work=DiesThreeTimes()) as pool:
         pool.put("any", "any", limit_s=TEN_MINUTES_S)
 
         events = collect(pool, ["any"])["any"]
 
         assert [event.kind for event in events] == ["item", "item", "done"]
-    n_killed = len(list(tmp_path.iterdir()))
+    n_killed = len(list(folder.iterdir()))
     assert n_killed == 3
 
 
@@ -254,21 +259,23 @@ def send_array(parent, number, thread):
 
 @linux
 def test_a_task_that_never_ends_uses_shared_memory_again_and_sends_from_threads():
-    """The task answers each of ten messages, a number, with two large arrays of it, each from a thread.
+    """The task gets ten numbers, one after the other, and answers each with two large arrays full of it.
 
-    It also sends the number of its blocks of shared memory: an array takes one, and gives it back when it is
-    forgotten here.
+    Each of its two threads sends one of them as a pair (number of the thread, array), in a block of shared
+    memory. When the arrays are forgotten here, their blocks can be used again. So the ten answers take no
+    more than four blocks: two for an answer, and two more if those of the answer before are not back yet.
+    The task sends how many it has, as ("blocks", n).
     """
     with WorkerPool(workers=1, work=answer_with_two_arrays) as pool:
         pool.put("session", None)
         for number in range(10):
-            while not pool.pids() or pool._living[0].task is None:
-                time.sleep(0.01)
+            wait_until_a_task_runs(pool)
             pool.tell("session", number)
 
             answers = dict(pool.get(TEN_MINUTES_S).value for _ in range(3))
 
-            array_of_first_thread, array_of_second_thread = answers.pop(0), answers.pop(1)
+            array_of_first_thread = answers.pop(0)
+            array_of_second_thread = answers.pop(1)
             assert (array_of_first_thread == number).all()
             assert (array_of_second_thread == number).all()
             del array_of_first_thread, array_of_second_thread
@@ -276,20 +283,26 @@ def test_a_task_that_never_ends_uses_shared_memory_again_and_sends_from_threads(
     assert n_blocks <= 4
 
 
+def wait_until_a_task_runs(pool):
+    """Wait until the first worker of a pool has been given a task; what is told to it before is lost."""
+    while not pool.pids() or pool._living[0].task is None:
+        time.sleep(0.01)
+
+
 @pytest.mark.long
-def test_a_pool_beside_another_gives_its_events_there():
-    """Each task sends its own name; those of both pools are got from the first."""
+def test_the_events_of_two_pools_are_got_from_the_first_if_the_second_is_beside_it():
+    """Each pool gets one task, which sends its own name. Both names come out of the first pool."""
     with (
-        WorkerPool(workers=1, work=work) as pool,
-        WorkerPool(workers=1, work=work, beside=pool) as other_pool,
+        WorkerPool(workers=1, work=work) as first_pool,
+        WorkerPool(workers=1, work=work, beside=first_pool) as second_pool,
     ):
-        pool.put("ours", "ours", limit_s=TEN_MINUTES_S)
-        other_pool.put("theirs", "theirs", limit_s=TEN_MINUTES_S)
+        first_pool.put("task of the first", "task of the first", limit_s=TEN_MINUTES_S)
+        second_pool.put("task of the second", "task of the second", limit_s=TEN_MINUTES_S)
 
-        events = collect(pool, ["ours", "theirs"])
+        events = collect(first_pool, ["task of the first", "task of the second"])
 
-    assert events["ours"][0].value == "ours"
-    assert events["theirs"][0].value == "theirs"
+    assert events["task of the first"][0].value == "task of the first"
+    assert events["task of the second"][0].value == "task of the second"
 
 
 def send_bytes(n_bytes, parent):
@@ -400,11 +413,13 @@ with WorkerPool(1, sorted) as pool:
 @pytest.mark.long
 @linux
 @pytest.mark.parametrize("victim", ["worker", "parent"])
-def test_a_block_that_was_not_handed_over_is_removed_whoever_is_killed(tmp_path, victim):
+def test_shared_memory_that_a_worker_has_not_handed_over_is_removed_whoever_is_killed(tmp_path, victim):
     """A worker has written an array into a block of shared memory, whose name its parent does not know yet.
 
-    Then the parent ends the worker, or is killed itself, which the worker sees. The name of each block begins
-    with that of its worker.
+    The script is the parent. It prints "written", as the worker says, the worker's name, and the names of all
+    blocks that there are then. Then it ends the worker (victim "worker"), or kills itself ("parent"), which
+    the worker notices. The names of a worker's blocks begin with its own: there is one before, and none
+    afterwards.
     """
     script = """
 import os, signal, sys
@@ -413,11 +428,11 @@ from tests.test_workers import work
 from obygaze_features.workers import WorkerPool
 
 pool = WorkerPool(1, work)
-pool.put("ready", "any")
-while pool.get(600.0).kind != "done":
+pool.put("first task", "any")
+while pool.get(600.0).kind != "done":  # then there is a worker
     pass
 (worker,) = pool._living
-pool.put("array", ("array", worker._name))
+pool.put("second task", ("write an array, and do not hand it over", worker._name))
 print(pool.get(600.0).value, worker._name, *os.listdir("/dev/shm"), flush=True)
 if sys.argv[2] == "parent":
     os.kill(os.getpid(), signal.SIGKILL)
@@ -426,10 +441,11 @@ pool.close()
 
     result = run_script(tmp_path, script, Path(__file__).parents[1], victim)
 
-    assert result.returncode == (-signal.SIGKILL if victim == "parent" else 0), result.stderr
+    expected_returncode = {"worker": 0, "parent": -signal.SIGKILL}[victim]
+    assert result.returncode == expected_returncode, result.stderr
     said_by_worker, name_of_worker, *blocks_meanwhile = result.stdout.split()
     assert said_by_worker == "written"
-    assert [block for block in blocks_meanwhile if block.startswith(name_of_worker)]
+    assert any(block.startswith(name_of_worker) for block in blocks_meanwhile)
     blocks_afterwards = list(messages.SHARED.glob(f"{name_of_worker}*"))
     assert blocks_afterwards == []
 

@@ -153,14 +153,17 @@ class ClassifierBase(nn.Module):
     def forward(self, **inputs: Any) -> Any:
         """Run the classifier, keep its logits for `take_logits`, and return the output of its network.
 
+        So one pass gives both features and class probabilities. The network inside is called by the
+        classifier; a hook of torch (`_store_output`) puts its output into an attribute meanwhile.
+
         `inputs` are the arguments of the classifier, such as pixels.
         """
         # V-JEPA 2's classifier passes this argument to its network, and fails if it is called with it.
         inputs.pop("skip_predictor", None)
         self._logits = self.classifier(**inputs).logits
-        output = self._output  # the hook on the network has stored it during this call
-        self._output = None
-        if not self._keeps_pooler:
+        output = self._output
+        self._output = None  # so that no later call can take it for its own
+        if not self._keeps_pooler:  # the pooling layer may be untrained: its vectors must not be used
             output.pooler_output = None
         return output
 

@@ -90,13 +90,12 @@ class InspectedType:
 
         It is loaded inside its classifier if `in_classifier` is True, else without its parts for texts.
         """
-        # A pooling layer that the class can leave out may be untrained. Its output is not used.
+        # Where a class can leave out its pooling layer, the weights may lack the layer, and it would get
+        # random numbers: it is left out. Where a class has no argument for that, the layer is trained.
         arguments_without_pooler = pooler_off_arguments(self.cls)
+        pooler_is_trained = arguments_without_pooler == {}
         if self.in_classifier:
-            has_trained_pooler = len(arguments_without_pooler) == 0
-            return load_classifier(
-                self.weights, self.model_type, self.config, keeps_pooler=has_trained_pooler
-            )
+            return load_classifier(self.weights, self.model_type, self.config, keeps_pooler=pooler_is_trained)
         network: nn.Module = load_pretrained(
             self.cls,
             self.weights,
@@ -104,8 +103,9 @@ class InspectedType:
             allow_unexpected=self._names_of_unused_tensors(),
             **arguments_without_pooler,
         )
-        has_method_for_pictures = self.call.method != "forward"  # such as `get_image_features`
-        if has_method_for_pictures:
+        # A network that joins pictures and texts has a method for pictures alone, `get_image_features`.
+        reads_texts_too = self.call.method != "forward"
+        if reads_texts_too:
             _drop_language_parts(network)
         return network
 
@@ -185,7 +185,8 @@ def _drop_language_parts(network: nn.Module) -> None:
 def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: bool = False) -> InspectedType:
     """Find out from the classes of transformers how networks of a type are loaded and called.
 
-    A network that was saved inside its classifier is loaded and called through the classifier.
+    The class is that of the network; of a network that joins pictures and sound, that of its vision half. But
+    a network that was saved inside its classifier is loaded and called through the class of the classifier.
 
     Parameters
     ----------
@@ -204,9 +205,9 @@ def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: b
         If transformers does not know the type, the network takes more than pictures, or a wanted classifier
         is missing.
     """
+    # The class that has the weights, with its configuration.
     config = auto_config(weights, model_type)
     type_of_class = model_type
-    # Of a network that joins pictures and sound, only the half for pictures is loaded.
     is_vision_half = model_type in VISION_CONFIGS
     if is_vision_half:
         path_in_config = VISION_CONFIGS[model_type]  # such as `audio_video_config.video_config`
@@ -214,12 +215,14 @@ def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: b
         type_of_class = config.model_type
     cls = network_class(type_of_class, weights.name)
 
+    # How it, or the classifier around it, is called: the signature says which arguments it takes.
     in_classifier = answers or is_of_a_classifier(weights, model_type)
     called_class = classifier_class(weights, model_type) if in_classifier else cls
     call = call_of(called_class, backbone, weights.name)
+    # Some networks of clips have the signature of a network of pictures. A number of frames in their
+    # configuration tells them.
     has_number_of_frames = clip_fields(_vision_config(config)).frames_field != ""
     if call.form == "pictures" and has_number_of_frames:
-        # The signature of this network of clips cannot be told from that of a network of pictures.
         call = replace(call, form="clips")
 
     return InspectedType(
@@ -435,12 +438,14 @@ class DensePictures(nn.Module):
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips `[B, F, 3, h, w]`: return `frames` [B, F, D] and their means `pooled` [B, D].
 
-        Also sets `meaning`, the output of the network that the vectors come from.
+        Also notes in `meaning` which output of the network the vectors come from: that is only seen in the
+        output.
         """
         n_clips, n_frames = pixels.shape[:2]
         pictures = pixels.flatten(0, 1)  # [B F, 3, h, w]
         output = _called(self.model, self.call, {self.call.pixels_argument: pictures})
-        vectors = picture_vectors(output, patch_counts=[1] * len(pictures))
+        no_patches = [1] * len(pictures)  # pictures are not cut into patches before the network
+        vectors = picture_vectors(output, patch_counts=no_patches)
         self.meaning = vectors.meaning
         frames = vectors.values.reshape(n_clips, n_frames, -1)
         return {"frames": frames, "pooled": frames.float().mean(dim=1)}
@@ -524,8 +529,9 @@ class PackedPictures(nn.Module):
         self.model = model
         self.call = call
         self.meaning = ""
-        # Numbers of patches of a picture in the header: in time, height and width for the form `grid`, in
-        # height and width for the form `shapes` (`class_calls`).
+        # The header of a packed picture, its first row, has the number of patches and then the sides of their
+        # grid. These are time, height and width for networks called with grids, and height and width for
+        # those called with shapes (`ClassCall.form`).
         self.n_grid_sides = 3 if call.form == "grid" else 2
         self.further_values: dict[str, NDArray[Any]] = {}  # required argument -> its value for one picture
         for name in call.other_arguments:
@@ -539,14 +545,15 @@ class PackedPictures(nn.Module):
         """Encode clips of packed patches `[B, F, 3, P + 1, D / 3]`: `frames` [B, F, E], `pooled` [B, E].
 
         A frame comes as P + 1 rows of D elements: a header, with the number of used patches and the lengths
-        of their grid, and then the patches. Also sets `meaning`, the output of the network that the vectors
-        come from.
+        of their grid, and then the patches. Also notes in `meaning` which output of the network the vectors
+        come from: that is only seen in the output.
         """
         n_clips, n_frames = prepared.shape[:2]
         rows = _packed_rows(prepared)  # [N, P + 1, D], of the N = B F pictures
         headers = rows[:, 0]
         patches = rows[:, 1:] * self.scale + self.shift  # [N, P, D]
 
+        # A header has the number of used patches, then the sides of their grid (two or three).
         header_numbers = _decode_numbers(headers, 1 + self.n_grid_sides)  # [N, 3 or 4]
         patch_counts = header_numbers[:, 0]
         grids = header_numbers[:, 1:]
@@ -598,6 +605,9 @@ class PackedPictures(nn.Module):
     def _vectors(self, output: Any, patch_counts: list[int]) -> Vectors:
         """Reduce a network's output to one vector for each picture, without tokens of unused patches.
 
+        It is the network's own vector (`pooler_output`) if there is one. Else it is the mean over the tokens
+        of the picture's patches.
+
         Parameters
         ----------
         output
@@ -606,17 +616,18 @@ class PackedPictures(nn.Module):
             Number of used patches of each picture.
         """
         n_pictures = len(patch_counts)
-        if _pooler_vectors(output, n_pictures) is not None:
-            return picture_vectors(output, patch_counts)
+        has_own_vectors = _pooler_vectors(output, n_pictures) is not None
         hidden: Any = getattr(output, HIDDEN, None)
-        # A network that gets P patches for every picture gives P tokens for each, also of unused patches.
-        has_unused_tokens = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == n_pictures
-        if has_unused_tokens:
-            means = []
-            for tokens, count in zip(hidden, patch_counts, strict=True):
-                means.append(tokens[:count].mean(dim=0))
-            return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
-        return picture_vectors(output, patch_counts)
+        # A network that gets P patches for every picture gives tokens [N, P, D], also of unused patches. One
+        # that gets the used patches of all pictures in one sequence gives [used patches, D].
+        has_tokens_of_unused = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == n_pictures
+        if has_own_vectors or not has_tokens_of_unused:
+            return picture_vectors(output, patch_counts)
+
+        means = []
+        for tokens, n_used in zip(hidden, patch_counts, strict=True):
+            means.append(tokens[:n_used].mean(dim=0))
+        return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
 
     def _further_arguments(self, n_pictures: int, device: torch.device) -> dict[str, Any]:
         """Return the network's further required arguments, such as a size, repeated for each picture.

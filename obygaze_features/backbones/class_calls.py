@@ -165,11 +165,21 @@ def call_of(cls: Any, backbone: str, weights_name: str) -> ClassCall:
 
 
 def _form(parameters: Parameters, pixels_argument: str) -> Form:
-    """Determine from the parameters of a network's method what it takes.
+    """Determine from the parameters of a network's method in which form it takes pixels.
 
-    It takes `pictures` or `clips` of pixels; or patches of pictures, packed into one sequence with a `grid`
-    for each picture, or padded to the same number with `shapes`. `pixels_argument` is the name of the
-    parameter that takes any of these.
+    - "pictures": pictures of one size.
+    - "clips": clips of such pictures.
+    - "grid": patches of pictures of several sizes, all in one sequence; a further argument has the grid of
+      each picture, such as 1 x 24 x 32 patches.
+    - "shapes": as many patches for each picture, padded; a further argument has the shape of each picture's
+      grid.
+
+    Parameters
+    ----------
+    parameters
+        The parameters of the method.
+    pixels_argument
+        Name of the one that takes the pixels or patches.
     """
     if _first_parameter(GRID_ARGUMENTS, parameters):
         return "grid"

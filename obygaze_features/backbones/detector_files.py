@@ -189,13 +189,15 @@ class DetectorFile:
         return padded(long_side_to(picture, long_side, description.resize), step)
 
     def _above_threshold(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the rows whose score reaches the threshold of the TOML file.
+        """Return the rows (faces or persons that were found) whose score reaches the threshold.
 
-        Rows whose score is NaN stay too: `_checked_boxes` refuses them.
+        The TOML file beside the network has the threshold. Rows whose score is NaN stay too, and are refused
+        by a later check (`_checked_boxes`): they show that the numbers are no scores.
         """
-        # The score stands after the four edges of the box; in the row of a person the box comes last.
+        # The score stands behind the four edges of the box. The row of a face begins with the box, so that
+        # it is the last of `N_BOX` numbers; that of a person ends with the box.
         score_column = N_BOX - 1 if self.detects == "faces" else N_PERSON - 1
-        threshold = self.network.description.score or 0.0
+        threshold = self.network.description.score or 0.0  # stated for every detector
         is_below = rows[:, score_column] < threshold  # False for NaN
         return rows[~is_below]
 

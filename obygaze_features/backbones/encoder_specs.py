@@ -259,23 +259,25 @@ def usual_fields(table: str) -> dict[str, dict[str, object]]:
     """Return `model_type` -> default fields of its entry in a table of `networks.toml`.
 
     An entry may leave out what transformers knows of the type. That is `network`, the class of the network,
-    and `processor`, the class that prepares its pictures. The field `of_clips` follows from the table.
+    and `processor`, the class that prepares its pictures. Whether the network takes clips (`of_clips`)
+    follows from the table. Networks of texts have no such fields but `network`.
 
     Parameters
     ----------
     table
         Name of the table: `texts` has networks that read texts, `videos` those that take clips, and all
-        others those that take pictures. Networks of texts have only the field `network`.
+        others those that take pictures.
     """
     fields_of_types: dict[str, dict[str, object]] = {}
     for model_type in TABLES[table]:
-        network = MODEL_MAPPING_NAMES.get(model_type, "")
+        network = MODEL_MAPPING_NAMES.get(model_type, "")  # transformers' table of types and their classes
         if not isinstance(network, str):  # several classes, the usual one first
             network = network[0]
         fields: dict[str, object] = {"network": network}
         if table != "texts":
             processors = processor_names(model_type_to_module_name(model_type))
             if processors:
+                # The variant of a class that uses Pillow is called by the class's name here.
                 fields["processor"] = processors[0].removesuffix("Pil")
             fields["of_clips"] = table == "videos"
         fields_of_types[model_type] = fields

@@ -43,7 +43,7 @@ from obygaze_features.backbones.layered import WithLayers, find_layers, layer_gr
 from obygaze_features.backbones.layers import Layers
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Preset, choose_preset
-from obygaze_features.backbones.processor import preset_of_processor, second_siglip
+from obygaze_features.backbones.processor import is_siglip_2, preset_of_processor
 from obygaze_features.backbones.weights import CONFIG, HUB, Weights, find_weights, space_of
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.text import counted
@@ -201,7 +201,7 @@ def xclip(
 def clip_network(weights: str | Path | Weights) -> LoadedNetwork:
     """Load the vision half of a CLIP for pictures `[B, 3, h, w]`; its output has `image_embeds`, `[B, D]`."""
     only_clip = {"clip": IMAGES["clip"]}
-    half = SeeingHalf(find_weights(weights), only_clip, default_type="clip", config_field=VISION)
+    half = VisionHalf(find_weights(weights), only_clip, default_type="clip", config_field=VISION)
     return LoadedNetwork(half.network(), half.weights, half.preset())
 
 
@@ -293,7 +293,11 @@ class Half(Generic[AnySpec]):
     def __init__(
         self, weights: Weights, specs: Mapping[str, AnySpec], default_type: str, config_field: str
     ) -> None:
-        """Look up how networks of the weights' type are read, and read the configuration of this half."""
+        """Look up how to read this half (pictures, or texts) of such a network, and read its configuration.
+
+        A CLIP, for example, is read by its row in `networks.toml`. The row of a text half has few columns of
+        its own; what holds of the whole network is in the row of its vision half.
+        """
         self.weights = weights
         self.type = _type_of_half(weights, default_type)
         if self.type not in specs:
@@ -306,9 +310,9 @@ class Half(Generic[AnySpec]):
         self.vision_spec: EncoderSpec = self.spec.vision if isinstance(self.spec, TextSpec) else self.spec
         self.config: Any = auto_config(weights, self.type, self.vision_spec.untrained_config)
         self.half_config: Any = self._config_of_half(config_field)
-        # The rows of SigLIP types in `networks.toml`, and no others, also state the paper of SigLIP 2.
-        is_siglip = self.vision_spec.siglip2_citation != ""
-        self.is_siglip2 = is_siglip and second_siglip(weights)
+        # SigLIP and SigLIP 2 have one `model_type`, and so one row, which alone states a paper on SigLIP 2.
+        is_of_either_siglip = self.vision_spec.siglip2_citation != ""
+        self.is_siglip2 = is_of_either_siglip and is_siglip_2(weights)
 
     def _config_of_half(self, config_field: str) -> Any:
         """Return the part of the network's configuration on this half (pictures, or texts).
@@ -340,14 +344,16 @@ class Half(Generic[AnySpec]):
     def network(self) -> Any:
         """Load the network of this half, without the parts that only the other half uses."""
         network_class = getattr(transformers, self.spec.network)
-        # Some of these classes are of the whole network, others of one half; so are their configurations.
-        is_of_whole_network = isinstance(self.config, network_class.config_class)
-        config = self.config if is_of_whole_network else self.half_config
+        # The class is one of the whole network, such as `CLIPModel`, or of one half, such as
+        # `CLIPVisionModel`. It takes the configuration of the same extent.
+        is_class_of_whole_network = isinstance(self.config, network_class.config_class)
+        config = self.config if is_class_of_whole_network else self.half_config
+
         is_vision_half = isinstance(self.spec, EncoderSpec)
-        unused_parts = PARTS_OF_TEXTS if is_vision_half else PARTS_OF_PICTURES
-        # A class of one half has no such parts: their tensors in the file are skipped. A class of the whole
-        # network loads them, and they are deleted below.
-        names_of_unused_tensors = [rf"{part}(\..*)?" for part in unused_parts]  # regular expressions
+        parts_of_other_half = PARTS_OF_TEXTS if is_vision_half else PARTS_OF_PICTURES
+        # The file may hold tensors of the other half, and of classifiers. A class of one half has no place
+        # for them: they may be left over. A class of the whole network loads them; they are deleted below.
+        names_of_unused_tensors = [rf"{part}(\..*)?" for part in parts_of_other_half]  # regular expressions
         model = load_pretrained(
             network_class,
             self.weights,
@@ -355,7 +361,7 @@ class Half(Generic[AnySpec]):
             allow_unexpected=(*HEADS, *names_of_unused_tensors),
             **self.vision_spec.load_arguments,
         )
-        for part in unused_parts:
+        for part in parts_of_other_half:
             if hasattr(model, part):
                 delattr(model, part)
         return model
@@ -377,7 +383,7 @@ def _type_of_half(weights: Weights, default_type: str) -> str:
     return weights.network or default_type
 
 
-class SeeingHalf(Half[EncoderSpec]):
+class VisionHalf(Half[EncoderSpec]):
     """The vision half of a network, which reads pictures or clips, with its processor."""
 
     def input_side(self) -> int | None:
@@ -403,7 +409,7 @@ class SeeingHalf(Half[EncoderSpec]):
         return side
 
     def preset(
-        self, name: str | None = None, other_presets: Sequence[str] = (), *, by_known_name: bool = True
+        self, name: str | None = None, other_presets: Sequence[str] = (), *, may_use_preset_name: bool = True
     ) -> Preset:
         """Return how pictures are prepared for the network: by a named preset, else as its processor does.
 
@@ -413,20 +419,21 @@ class SeeingHalf(Half[EncoderSpec]):
             Name of a preset; None reads the processor's configuration.
         other_presets
             Names that may be chosen besides those of the presets for the network's type.
-        by_known_name
-            How the preset is named if the weights' processor does the same as a named preset: by the name of
+        may_use_preset_name
+            What to call the result if the weights' processor does the same as a named preset: by the name of
             that preset if True, by the class of the processor if False.
         """
         side = self.input_side()  # None if the network takes any multiple of its patch
         if name is not None:
-            allowed = (*self.spec.preset_names, *other_presets)
-            return choose_preset(name, allowed, size=side or USUAL_SIDE)
+            allowed_names = (*self.spec.preset_names, *other_presets)
+            return choose_preset(name, allowed_names, size=side or USUAL_SIDE)
 
-        # The processor's configuration need not name its class.
+        # A processor's configuration may leave out the name of its class; then it is the usual one.
         usual_class = "SigLIP2ImageProcessor" if self.is_siglip2 else self.spec.processor
         # Pictures must have the network's side or, if it takes many sizes, be divisible into whole patches.
+        # With a side, 1 adds no condition.
         side_is_multiple_of = 1 if side else int(self.half_config.patch_size)
-        presets_to_compare = self.spec.preset_names if by_known_name else ()
+        presets_to_compare = self.spec.preset_names if may_use_preset_name else ()
         return preset_of_processor(
             self.weights, usual_class, side=side, multiple=side_is_multiple_of, names=presets_to_compare
         )
@@ -485,10 +492,11 @@ class SeeingHalf(Half[EncoderSpec]):
         """
         return self.type in INSIDE_CLASSIFIERS and is_of_a_classifier(self.weights, self.type)
 
-    def load_in_classifier(self) -> ClassifierBase:
+    def change_to_classifier(self) -> ClassifierBase:
         """Load the network inside its classifier, which also gives class probabilities.
 
-        Some types of networks are read in another way inside a classifier: for them `spec` is changed.
+        This half is a part of the classifier from now on. Of some types, `networks.toml` has another row for
+        a network inside a classifier, as its vectors come from another layer there: that row becomes `spec`.
 
         Raises
         ------
@@ -501,7 +509,9 @@ class SeeingHalf(Half[EncoderSpec]):
     def module(
         self, backbone: str, tokens: str, frames_per_step: int, classifier: ClassifierBase | None = None
     ) -> "Pictures | Clips":
-        """Load the network as a module that takes clips `[B, F, 3, h, w]`.
+        """Make a module that takes clips `[B, F, 3, h, w]` and returns their vectors, and tokens if wanted.
+
+        It is `Pictures` for a network that encodes each frame by itself, else `Clips`.
 
         Parameters
         ----------
@@ -512,28 +522,28 @@ class SeeingHalf(Half[EncoderSpec]):
         frames_per_step
             Frames of one step in time.
         classifier
-            The network inside its classifier, if that is loaded already.
+            The network inside its classifier, if that is loaded already; None loads the network by itself.
 
         Raises
         ------
         BackboneError
             If it has no tokens of this name.
         """
-        spec = self.spec
+        spec = self.spec  # how this half is read, by the row of its type
         if tokens not in ("none", *spec.token_meanings):
             raise BackboneError(
                 f"backbone '{backbone}' has no tokens '{tokens}'; "
                 f"there is none, {', '.join(spec.token_meanings)}"
             )
-        model = classifier or self.network()
+        model = classifier or self.network()  # a classifier is called as the network inside it is
         # Some networks of clips encode each frame by itself, and then have a part that mixes the frames.
         has_mixing_part = spec.mixing_part != ""
         if spec.of_clips and not has_mixing_part:
             return Clips(model, spec, frames_per_step, tokens)
         return Pictures(
             model,
-            spec.reader(),
-            spec.vector_meaning,
+            read=spec.reader(),
+            frame_meaning=spec.vector_meaning,
             n_prefix_tokens=self.n_prefix_tokens(),
             tokens=tokens,
             spec=spec,
@@ -581,7 +591,7 @@ def _build(
         Device and precision.
     """
     source = find_weights(weights)
-    type_without_row = _type_without_a_row(name, source)
+    type_without_row = _type_without_a_row(name, source)  # "": its type has a row
     if type_without_row:
         options_in_use = {"tokens": tokens != "none", "layers": layers is not None}
         _refuse_options_of_rows(source, type_without_row, options_in_use)
@@ -590,14 +600,16 @@ def _build(
     # How such a network is read, how long its clips are, and how its pictures are prepared.
     is_clip = name == "clip"
     named_backbone = _BACKBONES[name]
-    half = SeeingHalf(source, named_backbone.specs, default_type=name, config_field=VISION)
-    length = half.clip_length(name, n_frames)
-    # `clip` calls a processor by the preset that does the same; `image` and `video` call it by its class.
-    chosen_preset = half.preset(preset, named_backbone.presets, by_known_name=is_clip)
+    vision = VisionHalf(source, named_backbone.specs, default_type=name, config_field=VISION)
+    length = vision.clip_length(name, n_frames)
+    # `clip` records a processor by the name of a preset that does the same, `image` and `video` by its class.
+    chosen_preset = vision.preset(preset, named_backbone.presets, may_use_preset_name=is_clip)
 
-    needs_classifier = answers or (name == "image" and half.needs_its_classifier())
-    classifier = half.load_in_classifier() if needs_classifier else None
-    module = half.module(name, tokens, length.frames_per_step, classifier)
+    # The network, loaded inside its classifier where class probabilities are wanted. Networks of a few types
+    # can be loaded in no other way.
+    needs_classifier = answers or (name == "image" and vision.needs_its_classifier())
+    classifier = vision.change_to_classifier() if needs_classifier else None
+    module = vision.module(name, tokens, length.frames_per_step, classifier)
 
     # Class probabilities and layers are computed by modules around this one, and stored in side groups.
     network: nn.Module = module
@@ -605,24 +617,25 @@ def _build(
     if classifier is not None and answers:
         network = WithClassProbabilities(network, classifier)
         side_group_fields[ANSWERS] = _fields_of_answers(
-            classifier, source, half.type, of_frames=not half.spec.of_clips
+            classifier, source, vision.type, of_frames=not vision.spec.of_clips
         )
     wanted_layers = Layers.of(layers)
     if wanted_layers is not None:
         network_with_blocks = module.model if classifier is None else classifier.inner_network
         location = f"backbone '{name}', {source.name}"
-        stored_layers = find_layers(network_with_blocks, half.spec.stacks, wanted_layers, location)
+        stored_layers = find_layers(network_with_blocks, vision.spec.stacks, wanted_layers, location)
         network = WithLayers(
             network,
             stored_layers,
             with_frames=wanted_layers.frames,
-            n_prefix_tokens=half.n_prefix_tokens(),
+            n_prefix_tokens=vision.n_prefix_tokens(),
             n_time_steps=length.n_frames // length.frames_per_step,
         )
         side_group_fields |= layer_group_fields(stored_layers, with_frames=wanted_layers.frames)
 
-    # `clip` also reads the halves of CLIPs that were saved alone, and calls all of them by their family.
-    type_in_provenance = half.spec.family if is_clip else half.type
+    # `clip` also reads vision halves that were saved alone, which have a type of their own (such as
+    # `clip_vision_model`); its stores call both by their family (`clip`).
+    type_in_provenance = vision.spec.family if is_clip else vision.type
     return network_backbone(
         name,
         network,
@@ -633,11 +646,11 @@ def _build(
         preset=chosen_preset,
         compute=compute or Compute(),
         attention=module.model.config._attn_implementation,
-        head=half.spec.head,
-        layer=half.spec.layer,
+        head=vision.spec.head,
+        layer=vision.spec.layer,
         side_group_fields=side_group_fields,
-        **half.record(type_in_provenance),
-        **_space_fields(name, half.spec, source),
+        **vision.record(type_in_provenance),
+        **_space_fields(name, vision.spec, source),
     )
 
 
@@ -704,7 +717,8 @@ def _backbone_of_any_type(
 ) -> Backbone:
     """Build the backbone of a network whose type has no row in `networks.toml`, by inspecting its class.
 
-    Such a network must pass a check: that it gives the same features again, in any batch, for every frame.
+    `inspect_type` finds out from the class how the network is called. `check` then loads it, with its
+    processor, and tries it: it must give the same features again, in any batch, for every frame.
 
     Parameters
     ----------
@@ -727,15 +741,16 @@ def _backbone_of_any_type(
     inspected = inspect_type(source, type_of(source), name, answers=answers)
     clip_length = inspected.frames(name, n_frames)
     checked = check(inspected, n_frames)
-    checked.conformance.raise_if_failed()
+    conformance = checked.conformance  # the result of the check, and what it has seen of the network
+    conformance.raise_if_failed()
     module = checked.module
     processor = checked.processor
     if processor is None:  # for type checkers: a network without a processor fails the check
         raise BackboneError(f"{source.name}: no processor prepares its pictures")
 
-    shapes = _shapes_of_clip(checked.conformance, clip_length)
-    vector_meaning = checked.conformance.pooled
-    is_of_frames = inspected.call.form != "clips"
+    shapes = _shapes_of_clip(conformance, clip_length)
+    vector_meaning = conformance.pooled
+    is_of_frames = inspected.call.form != "clips"  # it takes single pictures
     network: nn.Module = module
     side_group_fields: dict[str, dict[str, Any]] = {}  # group -> its provenance fields
     if answers:
@@ -788,14 +803,14 @@ def _meanings(vector_meaning: str, *, of_frames: bool) -> dict[str, str]:
 def _space_fields_of_any_type(inspected: InspectedType, source: Weights) -> dict[str, Any]:
     """Return the provenance field `space`: the name of the space that vectors share with those of texts.
 
-    This is for a network whose type has no row for its pictures; there may be one for its texts, which states
-    the space. Empty for networks that share no space with texts. Also for one inside a classifier, which
-    leaves out the projection into the space.
+    This is for a network whose class says how it reads pictures. If texts can be encoded by its text half,
+    `PICTURES_BY_CLASS` has its type, and names the space. Empty for all other networks. Also for one inside a
+    classifier, which leaves out the projection into the space.
     """
-    spec = PICTURES_BY_CLASS.get(inspected.model_type)
-    if spec is None or inspected.in_classifier:
+    spec_with_space = PICTURES_BY_CLASS.get(inspected.model_type)
+    if spec_with_space is None or inspected.in_classifier:
         return {}
-    return {"space": space_of(spec.family, source)}
+    return {"space": space_of(spec_with_space.family, source)}
 
 
 def output_shapes(
@@ -835,7 +850,10 @@ def output_shapes(
 
 
 class Pictures(nn.Module):
-    """A network of pictures, applied to every frame of a clip.
+    """A network of pictures, applied to every frame of a clip, whose frames are then averaged or mixed.
+
+    A clip's vector is the mean over its frames' vectors. Some networks first relate the frames with each
+    other by a part of their own (`mixing_part`).
 
     Of an X-CLIP, the class token of each frame is projected, c `[F, 512]`; its multi-frame integration
     transformer (MIT) gives t = layer(c + position) + c, `[F, 512]`; the video vector is the mean of t over
@@ -853,10 +871,11 @@ class Pictures(nn.Module):
         Tokens before those of patches.
     tokens
         Which tokens are returned: `patches`; or `frames`, the vectors of the frames before they are mixed.
+        With any other word there are none.
     spec
-        How such networks are read. Only this is taken from it: the part that mixes the frames of a clip, if
-        there is one, and what a clip's vector and the tokens are. The default, the row of CLIP, has no such
-        part; there a clip's vector is the mean over its frames.
+        Row of the network's type. Only this is taken from it: the name of the part that mixes the frames of a
+        clip, and in words what a clip's vector and the tokens are. The default, the row of CLIP, says that
+        nothing mixes the frames.
 
     Attributes
     ----------
@@ -877,10 +896,10 @@ class Pictures(nn.Module):
         """Hold the network, and say in words what each of its arrays is, for the provenance."""
         super().__init__()
         self.model = model
-        self.read = read
+        self.read = read  # calls the network
         self.n_prefix_tokens = n_prefix_tokens
         self.tokens = tokens
-        self.mixing_part = spec.mixing_part
+        self.mixing_part = spec.mixing_part  # "": none
         self.meanings = {
             "frames": frame_meaning,
             "pooled": spec.clip_vector_meaning,

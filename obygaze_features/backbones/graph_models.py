@@ -573,8 +573,10 @@ def _split(converter: Converter, node: Node) -> None:
 class _Indexing:
     """What numpy's `array[begin:stop:step, index, newaxis]` does, in the three steps that ONNX has for it.
 
-    For example, `array[2, newaxis, :3]` slices axis 0 by 2:3 and axis 1 by :3; then it removes axis 0, and
-    inserts a new axis at the beginning.
+    TensorFlow has one operation for such an indexing, StridedSlice; ONNX has Slice, Squeeze and Unsqueeze.
+    For example, `array[2, newaxis, :3]` slices axis 0 by 2:3 and axis 1 by :3 (Slice); then it removes axis
+    0, which has length 1 (Squeeze), and inserts a new axis at the beginning (Unsqueeze). The methods are
+    called for the entries of the brackets, from left to right.
 
     Attributes
     ----------
@@ -600,9 +602,13 @@ class _Indexing:
         self._result_axis += 1
 
     def add_index(self, index: int, step: int) -> None:
-        """Note that of the array's next axis one element is taken, so that the result lacks the axis."""
+        """Note that one element is taken of the array's next axis, so that the result lacks the axis.
+
+        A single index, as in `array[2]`, becomes a slice of length 1, 2:3, whose axis is removed afterwards.
+        """
         self.removed_axes.append(self._axis)
-        stop = TO_THE_END if index == -1 else index + 1  # after -1 comes the end, and not 0
+        # The last element is -1:END, as -1:0 would be empty.
+        stop = TO_THE_END if index == -1 else index + 1
         self._add_slice(index, stop, step)
 
     def add_range(self, begin: int, stop: int, step: int) -> None:

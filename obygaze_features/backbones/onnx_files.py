@@ -169,6 +169,9 @@ class OnnxNetwork:
     def arrays(self, clip: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Encode one clip, `[F, h, w, 3]`: `frames` [F, D], `pooled` [D] and perhaps class probabilities.
 
+        The layer gives a vector of each frame `[F, D]`, several `[F, T, D]`, or feature maps, `[F, D, h, w]`
+        or `[F, h, w, D]`. The vector of a frame is the mean of what the layer gives of it.
+
         Raises
         ------
         BackboneError
@@ -182,8 +185,9 @@ class OnnxNetwork:
 
         channel_axis = output.ndim - 1  # the numbers of a vector stand last, except in some maps
         if output.ndim == AXES_OF_MAPS:
-            channel_axis = self._channel_axis(output, height / width)
-        if self.width not in (None, output.shape[channel_axis]):
+            channel_axis = self._channel_axis(output, ratio=height / width)
+        vector_length = output.shape[channel_axis]
+        if self.width is not None and vector_length != self.width:  # found when the network was loaded
             raise self._not_vectors(output, n_frames)
 
         vectors = np.moveaxis(output.astype(np.float32), channel_axis, -1)
@@ -539,7 +543,8 @@ def _check_description(description: Description, path: Path) -> None:
     BackboneError
         They do; the message says what belongs together.
     """
-    # Fields that are not in the file are UNSET, which is false.
+    # Fields that are not in the file are UNSET, which is false. Some fields belong together: the file must
+    # have both or neither.
     names_classes = bool(description.classes)
     gives_classes = description.gives in {"logits", "probabilities"}
     if names_classes != gives_classes:
@@ -552,12 +557,14 @@ def _check_description(description: Description, path: Path) -> None:
     if problem_of_citation:
         raise BackboneError(f"{path}: citation {problem_of_citation}")
 
-    takes_normalised_pixels = description.type != "uint8"
+    # Pixels of 8 bits are passed on as they are; others are normalised, by mean and standard deviation.
+    needs_mean_and_std = description.type != "uint8"
     has_mean = bool(description.mean)
     has_std = bool(description.std)
-    if has_mean != takes_normalised_pixels or has_std != takes_normalised_pixels:
+    if has_mean != needs_mean_and_std or has_std != needs_mean_and_std:
         raise BackboneError(f"{path}: expected mean and std of pixels from 0 to 1; for uint8, neither")
 
+    # `fit` says how pictures get the network's size; each way goes with other fields on sizes.
     if not _sizes_suit_fit(description):
         raise BackboneError(
             f'{path}: fit = "crop" takes a square size, a shortest that is no less, and a filter other than '
@@ -569,6 +576,7 @@ def _check_description(description: Description, path: Path) -> None:
     has_score = bool(description.score)
     if is_detector != has_score:
         raise BackboneError(f"{path}: gives and score say what a detector finds: both or neither")
+    # A crop would hide people at the edges from a detector.
     fits_of_network = {"squash", "pad"} if is_detector else {"squash", "crop"}
     if description.fit not in fits_of_network:
         raise BackboneError(f'{path}: a detector sees whole pictures, squashed or padded: "squash" or "pad"')
@@ -632,6 +640,9 @@ def _session(path: Path, sha256: str, layer: str = "") -> Any:
 def _session_with_layer(path: Path, sha256: str, layer: str) -> Any:
     """Load an ONNX network so that it gives the values of a layer inside, as one more output.
 
+    A file of an ONNX model lists the outputs that the model gives. Behind its bytes, some more add the layer
+    to this list (`_encoded_output` explains why that works), so that the file need not be decoded.
+
     Parameters
     ----------
     path, sha256
@@ -648,10 +659,10 @@ def _session_with_layer(path: Path, sha256: str, layer: str) -> Any:
     outputs = [output.name for output in session.get_outputs()]
     if layer in outputs:
         return session
-    content = _read_unchanged(path, sha256) + _encoded_output(layer)
+    model_with_output = _read_unchanged(path, sha256) + _encoded_output(layer)
     try:
-        return inference_session(content)
-    except Exception as error:  # the file can be loaded without this output
+        return inference_session(model_with_output)
+    except Exception as error:  # the model can be loaded without this output: it has no such layer
         raise BackboneError(
             f"{path}: no node gives {layer!r}; its outputs are {', '.join(outputs)}; "
             "viewers of ONNX files show the names of others"

@@ -85,8 +85,8 @@ class OwnProcessor:
     scale, shift
         What turns a value of 0 to 255 into the processor's: of each channel; of patches, of each element.
     sides
-        Height and width of the result. Packed patches have one more row than there is room for patches, and a
-        row has a third of a patch's elements, as the three channels hold the others.
+        Height and width of the result. Of packed patches: one row more than there is room for patches, since
+        the first row is a header; and a third of a patch's elements, as each pixel holds three.
     is_packed
         Whether it gives patches, which are packed.
     """
@@ -128,8 +128,9 @@ class OwnProcessor:
     def _packed(self, picture: Picture) -> NDArray[np.uint8]:
         """Pack the patches `[P, D]` of a picture into an array whose size does not depend on P.
 
-        It is uint8 `[room + 1, D / 3, 3]`. The first row of D elements is a header with the numbers that the
-        network's module needs: P, then the sides of the grid. The patches follow; unused rows are 0.
+        It has the form of a picture, uint8 `[room + 1, D / 3, 3]`, as frames have on their way to the
+        network. The first row of D elements is a header with the numbers that the network's module needs: P,
+        then the sides of the grid. The patches follow, one a row; unused rows are 0.
 
         Raises
         ------
@@ -137,20 +138,21 @@ class OwnProcessor:
             The picture has more patches than there is room for.
         """
         n_patches, n_elements = picture.values.shape
-        n_rows = self.sides[0]
+        n_rows, _width = self.sides
         room = n_rows - 1  # all rows but the header
         if n_patches > room:
             raise BackboneError(
                 f"{self.name} makes {n_patches} patches of a frame, and there is room for {room}"
             )
 
-        bits: list[int] = []
+        header_bits: list[int] = []
         for number in (n_patches, *picture.grid):
-            bits += _bits_of(number)
+            header_bits += _bits_of(number)
 
         rows = np.zeros((n_rows, n_elements), np.uint8)
-        # A bit becomes 0 or 255, which the network's module can tell apart in any precision.
-        rows[0, : len(bits)] = 255 * np.array(bits, np.uint8)
+        # The network's module may get the rows in half precision, in which large numbers would be rounded. A
+        # bit that is 0 or 255 can be told in any precision.
+        rows[0, : len(header_bits)] = 255 * np.array(header_bits, np.uint8)
         rows[1 : n_patches + 1] = self._levels(picture.values)
         return rows.reshape(*self.sides, 3)
 
@@ -321,16 +323,19 @@ def _picture_processor(samples: Samples) -> OwnProcessor:
 def _patch_processor(samples: Samples) -> OwnProcessor:
     """Describe a processor of patches so that its results can be stored in 8 bits a value.
 
-    Its room for patches, scale and shift follow from what it gave for known pictures: the value of a black
-    element is the shift, and that of a white one is 255 times the scale above it. Each element of a patch has
-    its own scale and shift, as channels lie in another order in each class.
+    Such a processor cuts a picture into P patches of D elements, and P depends on the picture's form. All
+    that is known of it is what it gave for known pictures (`samples`). Patches of noise pictures of many
+    forms say how many rows to reserve. A black and a white picture say how levels 0 to 255 come out: the
+    value of a black element is the shift, and that of a white one is 255 times the scale above it. Each
+    element of a patch has its own scale and shift, as channels lie in another order in each class.
 
     Raises
     ------
     BackboneError
         The results are not patches of three channels with a grid, or too many or too large.
     """
-    if any(picture.values.ndim != 2 or not picture.grid for picture in samples.noise):
+    gives_patches_with_grid = all(picture.values.ndim == 2 and picture.grid for picture in samples.noise)
+    if not gives_patches_with_grid:
         raise BackboneError(f"{samples.label} gives no patches with a grid, which the network takes")
 
     black = samples.black.values[0].astype(float)  # [D], the first patch
@@ -347,7 +352,9 @@ def _patch_processor(samples: Samples) -> OwnProcessor:
     max_patches = max(len(picture.values) for picture in samples.noise)
     # An eighth more, as frames of a shape that was not tried may have a few more patches.
     room = max_patches + max_patches // 8
-    has_room_for_header = n_elements >= MAX_NUMBERS * NUMBER_BITS  # a row has as many elements as a patch
+    # The patches are stored as the rows of an array, below a header. This is a row too, of as many elements
+    # as a patch, and each bit of its numbers takes one.
+    has_room_for_header = n_elements >= MAX_NUMBERS * NUMBER_BITS
     if room > MAX_PATCHES or not has_room_for_header:
         raise BackboneError(
             f"{samples.label} makes {max_patches} patches of {n_elements} elements of a picture"
@@ -365,24 +372,28 @@ def _patch_processor(samples: Samples) -> OwnProcessor:
 def _refuse_if_inexact(processor: OwnProcessor, samples: Samples) -> None:
     """Raise an error if storing a processor's values in 8 bits changes them by more than rounding.
 
-    That is tried on a picture of noise. Rounding changes them by half a level of 255, and float32 by a little
-    more.
+    That is tried on a picture of noise: what is stored of it, scaled and shifted, must be what the processor
+    gave itself. Rounding changes it by half a level of 255, and float32 by a little more. A larger difference
+    shows that the processor does what 8 bits cannot hold.
 
     Parameters
     ----------
     processor
         Stores what the processor gives in 8 bits.
     samples
-        What the processor gave itself.
+        What the processor gave itself, for pictures of noise of the sides `TRIED_SIDES`.
     """
-    expected = samples.noise[0].values
-    stored = processor(_noise(*TRIED_SIDES[0])).astype(np.float64)
+    first_noise_picture = _noise(*TRIED_SIDES[0])
+    expected = samples.noise[0].values  # of the same picture
+    stored = processor(first_noise_picture).astype(np.float64)
     scale = np.array(processor.scale)
     shift = np.array(processor.shift)
-    if processor.is_packed:
+    gives_patches = processor.is_packed
+    if gives_patches:
         n_patches = len(expected)
-        rows = stored.reshape(processor.sides[0], -1)
-        stored = rows[1 : 1 + n_patches]  # [P, D], after the row of numbers
+        n_rows, _width = processor.sides
+        rows = stored.reshape(n_rows, -1)  # a header, the patches, unused rows
+        stored = rows[1 : 1 + n_patches]  # [P, D]
     else:
         expected = expected.transpose(1, 2, 0)  # [h, w, 3]
 
@@ -420,15 +431,18 @@ def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
     if weights.seed is not None:
         return default_processor(weights, cls)
 
+    # Networks of timm have no such file; the network's own configuration says how pictures are prepared.
     _fetch_processor_files(weights)
     processor_config = read_processor(weights)
-    is_in_network_config = "pretrained_cfg" in weights.config()  # where timm writes how to prepare pictures
+    is_in_network_config = "pretrained_cfg" in weights.config()
     if not processor_config and not is_in_network_config:
         raise BackboneError(
             f"{weights.name}: no processor beside the weights ({' or '.join(PROCESSOR_FILES)}) says how "
             "pictures are prepared"
         )
 
+    # There may be a processor of videos, of pictures, or both. Networks of clips get that of videos, all
+    # others that of pictures if there is one.
     takes_clips = call.pixels_argument == CLIPS_ARGUMENT
     has_video_processor = "video_processor_type" in processor_config
     uses_video_processor = has_video_processor and (takes_clips or not _has_image_processor(weights))
@@ -438,6 +452,7 @@ def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
     if uses_video_processor:
         processor = load_from_folder(transformers.AutoVideoProcessor, weights, "its processor")
     else:
+        # The variant of the class that uses Pillow; the other one needs torchvision.
         processor = load_from_folder(AutoImageProcessor, weights, "its processor", backend="pil")
 
     # Only classes of transformers can be made again, by their name, in the processes that decode.

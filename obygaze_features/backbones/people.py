@@ -287,10 +287,12 @@ def measure_picture(sightings: Sequence[Faces | Persons]) -> FrameMeasures:
 
     face_heights = _heights(faces.boxes)
     person_heights = _heights(persons.boxes)
-    owners = _owners(faces, persons)  # for each face the index of its person
-    n_faces_without_person = owners.count(None)  # each is of a person that no detector of persons found
+    # For each face the index of its person among `persons`; None if no detector of persons found the person.
+    owners = _owners(faces, persons)
+    n_faces_without_person = owners.count(None)  # each counts as one more person
 
-    # `noses` says where the nose is along the axis of the eyes: 0.5 is half-way between them.
+    # A face is in profile where its nose is not between its eyes. `noses` is the nose's place along the line
+    # from the left eye (0) to the right one (1), and NaN if unknown. In small faces it is too inexact.
     has_known_side = np.isfinite(faces.noses) & (face_heights >= MIN_FACE_WITH_SIDE)
     nose_from_middle = np.abs(faces.noses - 0.5)
     is_in_profile = has_known_side & (nose_from_middle >= PROFILE)
@@ -302,9 +304,9 @@ def measure_picture(sightings: Sequence[Faces | Persons]) -> FrameMeasures:
         persons=float(len(person_heights) + n_faces_without_person),
         face=round(largest_face, 3),
         height=round(_largest_person(face_heights, person_heights, owners), 3),
-        sides=float(has_known_side.sum()),
+        sides=float(has_known_side.sum()),  # number of faces whose side can be told
         profiles=float(is_in_profile.sum()),
-        scale=float(_scale_of_picture(faces, persons, owners)),
+        scale=float(_scale_of_picture(faces, persons, owners)),  # close, medium or long
     )
 
 

@@ -172,11 +172,12 @@ class Preset:
         """Return another preset, scaled to the size of this one, if both do the same to a picture; else None.
 
         It finds the known preset of a processor whose settings were read from a file. Constants may differ in
-        the seventh digit. How a margin of half a pixel is rounded is not compared, as the configurations of
-        processors do not state it.
+        the seventh digit.
+
+        A crop may leave a margin of 10.5 pixels at each side. Which way this is rounded is not compared, as
+        the settings of processors do not state it.
         """
-        its_only_name = (other.name,)  # every preset is allowed here
-        scaled = choose_preset(other.name, allowed=its_only_name, size=self.geometry.size)
+        scaled = choose_preset(other.name, allowed=(other.name,), size=self.geometry.size)
 
         constants = (*self.affine.scale, *self.affine.shift)
         scaled_constants = (*scaled.affine.scale, *scaled.affine.shift)
@@ -184,9 +185,8 @@ class Preset:
             if not math.isclose(constant, scaled_constant, rel_tol=1e-6, abs_tol=1e-6):
                 return None
 
-        # Compared as if both rounded alike.
-        own_geometry = replace(self.geometry, crop_rounding=scaled.geometry.crop_rounding)
-        return scaled if own_geometry == scaled.geometry else None
+        geometry_rounded_alike = replace(self.geometry, crop_rounding=scaled.geometry.crop_rounding)
+        return scaled if geometry_rounded_alike == scaled.geometry else None
 
 
 OBYGAZE12 = "obygaze12"

@@ -72,6 +72,9 @@ def preset_of_processor(
 ) -> Preset:
     """Make the preset that resizes and normalises pictures as a network's processor configuration says.
 
+    A processor of transformers prepares pictures; the file beside the weights that configures it names its
+    class and its settings. For what the file leaves out, `PROCESSORS` has what the class does by default.
+
     Parameters
     ----------
     weights
@@ -79,7 +82,7 @@ def preset_of_processor(
     usual_class
         Class of the processor if there is no configuration, or it names no class.
     side
-        Input size of the network; None: any multiple of `multiple`.
+        Height and width of the network's input in pixels; None: any multiple of `multiple`.
     multiple
         What the size of the pictures must be a multiple of.
     names
@@ -93,24 +96,26 @@ def preset_of_processor(
         than the network's; the message names the field.
     """
     configuration = read_processor(weights)
-    name = _class_name(configuration, usual_class)
+    class_name = _class_name(configuration, usual_class)
     file_name = "its processor's configuration" if configuration else CONFIG
     fields = _ProcessorFields(f"{weights.name}: {file_name}", configuration)
 
     # What the class does where the configuration says nothing.
-    if name not in PROCESSORS:
-        raise fields.refusal("image_processor_type", name, " or ".join(PROCESSORS))
-    defaults = PROCESSORS[name]
+    if class_name not in PROCESSORS:
+        raise fields.refusal("image_processor_type", class_name, " or ".join(PROCESSORS))
+    defaults = PROCESSORS[class_name]
     if not configuration and side is not None:
         # No file states the size of pictures: it is that of the network's input.
         defaults = _scaled(defaults, side)
 
+    # How pictures are resized, cropped and normalised. They must come out in a size that the network takes.
     geometry = fields.geometry(defaults)
     has_network_side = side is None or geometry.size == side
-    if not has_network_side or geometry.size % multiple != 0:
+    has_whole_patches = geometry.size % multiple == 0
+    if not has_network_side or not has_whole_patches:
         wanted = side or f"a multiple of {multiple}"
         raise fields.refusal("size after the crop", geometry.size, f"{wanted}, as the network takes it")
-    preset = Preset(name, geometry, fields.affine(defaults))
+    preset = Preset(class_name, geometry, fields.affine(defaults))
 
     # A preset that does the same has a better known name.
     for known_name in names:
@@ -176,7 +181,7 @@ GEMMA_TOKENIZERS = ("GemmaTokenizer", "Siglip2Tokenizer")
 """Tokenizers of SigLIP 2, in repositories and in newer transformers."""
 
 
-def second_siglip(weights: Weights) -> bool:
+def is_siglip_2(weights: Weights) -> bool:
     """Return whether the weights of a SigLIP network are those of SigLIP 2.
 
     `config.json` has one type for both generations. Only SigLIP 2 has Gemma's tokenizer and resizes by the
@@ -211,11 +216,13 @@ class _ProcessorFields:
         """Take over the fields of a configuration, except null ones, and check its steps."""
         self.where = location
         self.fields = {field: value for field, value in written.items() if value is not None}
+        # A step is switched on by a field such as `do_resize`. A step that is unknown here, such as
+        # `do_thumbnail`, would silently be left out: it is refused where it is switched on.
         for field in self.fields:
-            # Steps are switched on by fields such as `do_resize`. One that is not known would be left out.
             is_unknown_step = field.startswith("do_") and field not in STEPS
             if is_unknown_step and self.read(field, Flag, default=False):
-                raise self.refusal(field, True, "false: nothing here does it")
+                is_on = True
+                raise self.refusal(field, is_on, "false: nothing here does it")
 
     def get(self, field: str, default: Any = None) -> Any:
         """Return the value of a field; the default if it is absent."""
@@ -241,6 +248,9 @@ class _ProcessorFields:
     def geometry(self, defaults: Processor) -> Geometry:
         """Return how a picture is resized and cropped.
 
+        Either its shortest edge gets a length and the centre is cropped, or the whole picture is squashed to
+        a square. The field `size` decides: {"shortest_edge": 224} or {"height": 224, "width": 224}.
+
         Parameters
         ----------
         defaults
@@ -251,10 +261,11 @@ class _ProcessorFields:
         BackboneError
             If a field has a wrong value, or asks for what no preset can do.
         """
-        # All presets resize, and none pads.
-        for step, is_done in STEPS_OF_PRESETS.items():
-            if self.read(step, Flag, is_done) is not is_done:
-                raise self.refusal(step, self.get(step), is_done)
+        # Presets always resize and rescale, and never pad: the configuration must not say otherwise.
+        for step, presets_do_it in STEPS_OF_PRESETS.items():
+            does_it = self.read(step, Flag, default=presets_do_it)
+            if does_it != presets_do_it:
+                raise self.refusal(step, self.get(step), presets_do_it)
 
         filter_name = FILTERS[self.read("resample", Filter, defaults.resample)]
         resample: Any = f"{defaults.library}-{filter_name}"  # such as "pillow-bicubic"
@@ -263,7 +274,8 @@ class _ProcessorFields:
         size = self.get("size", defaults.size)
         class_crops = defaults.crop is not None
         if isinstance(size, int) and class_crops:
-            size = {"shortest_edge": size}  # what a single number means in classes that crop
+            # A single number is the shortest edge in classes that crop, and both sides in all others.
+            size = {"shortest_edge": size}
         is_shortest_edge = isinstance(size, dict) and set(size) == {"shortest_edge"}
         if is_shortest_edge:
             return self._cropped(resample, size, crop)

@@ -131,7 +131,9 @@ def backbone_call(provenance: Mapping[str, Any], weights: str | None) -> Backbon
 def _onnx_call(provenance: Mapping[str, Any], weights: str | None) -> BackboneCall:
     """Return the arguments of `load_backbone` that load the network of an ONNX file again.
 
-    The backbone is built from the file, to compare what it records with what the group has.
+    A group of a store was made by such a network, and more vectors of it are wanted. So the backbone is built
+    from the file, and must record the same as the group's provenance: another file, or a changed TOML beside
+    it, would give vectors that cannot be compared.
 
     Parameters
     ----------
@@ -147,9 +149,10 @@ def _onnx_call(provenance: Mapping[str, Any], weights: str | None) -> BackboneCa
     """
     name = str(provenance["name"])
     recorded_file = provenance["architecture"]["file"]
+    # "NAME=FILE" and "onnx:FILE" become "FILE".
     file_name = (weights or recorded_file).removeprefix(f"{name}=").removeprefix(ONNX)
     file = Path(file_name).expanduser()
-    source = f"{ONNX}{file}:{provenance['layer']}"
+    source = f"{ONNX}{file}:{provenance['layer']}"  # the name of the backbone, `onnx:FILE:LAYER`
     rebuilt = _rebuilt_provenance(source, provenance) if file.is_file() else {}
     for field in ("architecture", "preset", "weights_sha256"):
         if rebuilt.get(field) != provenance[field]:
@@ -157,7 +160,7 @@ def _onnx_call(provenance: Mapping[str, Any], weights: str | None) -> BackboneCa
                 f"{file}: with its TOML it is not what made the features of {name} ({recorded_file}, SHA-256 "
                 f"{provenance['weights_sha256']}): name that with --weights {name}=FILE"
             )
-    return BackboneCall(source, weights=None, options={})  # the name of the backbone names its file
+    return BackboneCall(source, weights=None, options={})  # no weights: the name has the file
 
 
 def _rebuilt_provenance(source: str, provenance: Mapping[str, Any]) -> Mapping[str, Any]:

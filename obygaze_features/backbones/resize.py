@@ -142,8 +142,8 @@ def _by_opencv(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.
 def _bilinear_by_numpy(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
     """Squash an image `[H, W, C]` to `[height, width, C]` as OpenCV's bilinear filter does, bit for bit.
 
-    It is squashed across, then down. A pixel of the result is the weighted sum of two pixels (taps) across,
-    and then of two rows of such sums.
+    It is squashed across, then down. A pixel of the result is the weighted sum of two pixels (its taps) side
+    by side, and then of two such sums, one above the other.
 
     Numbers are in fixed point: with b bits of fraction, a value v is held as the whole number v * 2^b. The
     weights have `OPENCV_BITS` bits of fraction. Like OpenCV's 8-bit code, this cuts bits off after each step:
@@ -156,13 +156,15 @@ def _bilinear_by_numpy(image: NDArray[np.uint8], height: int, width: int) -> NDA
     """
     if image.shape[:2] == (2 * height, 2 * width):
         return _halved(image)
-    column_taps = _by_channel(_two_taps(image.shape[1], width, drop_edge_fraction=True), image.shape[2])
-    row_taps = _two_taps(image.shape[0], height, drop_edge_fraction=False)
+    n_rows, n_columns, n_channels = image.shape
+    column_taps = _by_channel(_two_taps(n_columns, width, drop_edge_fraction=True), n_channels)
+    row_taps = _two_taps(n_rows, height, drop_edge_fraction=False)
 
-    # An output row has an upper and a lower tap. First come all upper ones, then all lower ones.
-    rows = image.reshape(len(image), -1).take(row_taps.positions.ravel(), axis=0)  # [2 * height, W * C]
+    # Each row of the result has an upper and a lower row of the image as taps. Those rows alone are needed:
+    # `height` upper ones, then `height` lower ones.
+    rows = image.reshape(n_rows, -1).take(row_taps.positions.ravel(), axis=0)  # [2 * height, W * C]
 
-    # Across: two pixels of a row.
+    # Across: two pixels of a row. Shifting a number by k bits to the right cuts off k bits of its fraction.
     left_columns, right_columns = column_taps.positions
     left_weights, right_weights = column_taps.weights
     across = rows.take(left_columns, axis=1) * left_weights
@@ -296,7 +298,7 @@ def _antialiased_by_numpy(
     name: str,
     bits: int | None = PILLOW_BITS,
 ) -> NDArray[np.uint8]:
-    """Resize an image across, then down, and crop it.
+    """Resize an image as Pillow's or torch's antialiasing filters do, across, then down; and crop it.
 
     Each pixel of the result is a weighted sum of pixels of the image, which are called its taps. Only the
     pixels of the crop are computed.
@@ -314,18 +316,21 @@ def _antialiased_by_numpy(
     bits
         Bits of the weights' fraction; None for as many as torch gives them.
     """
+    n_rows, n_columns, n_channels = image.shape
     top, left, height, width = crop
     whole_height, whole_width = size
-    row_taps = _antialiasing_taps(image.shape[0], whole_height, name, bits).of_outputs(top, height)
-    column_taps = _antialiasing_taps(image.shape[1], whole_width, name, bits).of_outputs(left, width)
+    # Of the taps of all pixels of the resized image, those of the crop.
+    row_taps = _antialiasing_taps(n_rows, whole_height, name, bits).of_outputs(top, height)
+    column_taps = _antialiasing_taps(n_columns, whole_width, name, bits).of_outputs(left, width)
 
-    # Only the rows of the image that the crop needs.
+    # Only the rows of the image that the crop needs. The taps count these from 0.
     first_row = int(row_taps.positions.min())
     last_row = int(row_taps.positions.max())
-    rows = image.reshape(len(image), -1)[first_row : last_row + 1]  # [rows, W * C]
+    rows = image.reshape(n_rows, -1)[first_row : last_row + 1]  # [needed rows, W * C]
     row_taps_from_first = row_taps._replace(positions=row_taps.positions - first_row)
 
-    across = _weighted_sum(rows, _by_channel(column_taps, image.shape[2]), axis=1)  # [rows, width * C]
+    # The values of all channels stand side by side in a row, so that one sum goes over all of them.
+    across = _weighted_sum(rows, _by_channel(column_taps, n_channels), axis=1)  # [needed rows, width * C]
     down = _weighted_sum(across, row_taps_from_first, axis=0)  # [height, width * C]
     return down.reshape(height, width, -1)
 
@@ -354,6 +359,9 @@ KERNELS = {"bilinear": (_bilinear, 1.0), "bicubic": (_bicubic, 2.0)}
 class _Taps(NamedTuple):
     """The pixels (taps) whose weighted sum is a pixel of the result, along one axis.
 
+    Sums are computed with whole numbers, in fixed point: a weight w is held as round(w * 2^bits), and the sum
+    is divided by 2^bits in the end. So all machines give the same result.
+
     Attributes
     ----------
     positions
@@ -378,16 +386,17 @@ class _Taps(NamedTuple):
 def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> _Taps:
     """Compute which two pixels (taps) each output pixel of OpenCV's bilinear filter mixes, and the weights.
 
-    Weights have 11 bits of fraction.
+    The weights are whole numbers in units of 1 / 2^11 (`OPENCV_BITS`), and those of an output add up to 1.
 
     Parameters
     ----------
     size, n
         Pixels of the image and of the result along the axis.
     drop_edge_fraction
-        Whether an output takes one pixel alone where a tap would lie beyond the edge, as OpenCV does across
-        an image. Down an image it takes the pixel at the edge twice, with both weights; as each product is
-        cut, this may give another value.
+        What to do for an output near the edge, one of whose taps would lie beyond it. True gives the pixel at
+        the edge all of the weight, as OpenCV does across an image. False takes this pixel for both taps, with
+        both weights, as OpenCV does down an image. That is not the same to the last bit: OpenCV cuts bits off
+        each product of a pixel and a weight, so that two products lose more than one.
     """
     # Centre of each output, in pixels of the image. As in OpenCV, it is computed in double precision, and the
     # fraction in single precision.
@@ -410,7 +419,9 @@ def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> _Taps:
 def _antialiasing_taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
     """Compute the pixels (taps) that each output pixel of an antialiasing filter mixes, and their weights.
 
-    All outputs have as many taps as the output with most; unused taps have weight 0.
+    The weights of an output follow the filter's kernel, a curve around the output's centre. If the image
+    shrinks, the kernel is stretched by as much, so that every pixel of the image counts. All outputs have as
+    many taps as the output with most; unused taps have weight 0.
 
     Parameters
     ----------
@@ -422,13 +433,13 @@ def _antialiasing_taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
         Bits of the weights' fraction; None for as many as torch gives them.
     """
     kernel, half_width = KERNELS[name]
-    scale = size / n
-    stretch = max(scale, 1.0)  # an image that grows is not smoothed
-    reach = half_width * stretch
+    scale = size / n  # pixels of the image from one output to the next
+    stretch = max(scale, 1.0)  # if the image grows, the kernel keeps its width
+    reach = half_width * stretch  # pixels of the image from the centre to the end of the kernel
     centre = (np.arange(n) + 0.5) * scale  # of each output, in pixels of the image, [n]
 
     # An output takes the pixels whose middle the kernel reaches: from `first` up to, not including, `end`,
-    # [n]. Like Pillow, a half is added and the fraction cut off, which rounds to the nearest pixel.
+    # [n]. As in Pillow, ends are rounded by adding a half and cutting off the fraction (`astype`).
     first = np.maximum((centre - reach + 0.5).astype(np.int64), 0)
     end = np.minimum((centre + reach + 0.5).astype(np.int64), size)
     n_used = end - first  # taps of each output, [n]
@@ -489,7 +500,8 @@ def _by_channel(taps: _Taps, channels: int) -> _Taps:
 def _weighted_sum(rows: NDArray[np.uint8], taps: _Taps, *, axis: int) -> NDArray[np.uint8]:
     """Compute each output as a weighted sum of pixels of an image `[H, W * C]`, along axis 0 or 1.
 
-    The sums are rounded half up and clipped to uint8.
+    Weights are whole numbers that stand for fractions: 2^bits is a weight of 1. So a sum of pixels times
+    weights is divided by 2^bits in the end. It is rounded half up, and clipped to uint8.
 
     Parameters
     ----------
@@ -500,14 +512,15 @@ def _weighted_sum(rows: NDArray[np.uint8], taps: _Taps, *, axis: int) -> NDArray
     axis
         0 to sum rows, 1 to sum columns.
     """
-    # Along axis 1 a tap has a weight for each column, along axis 0 one for each row.
+    # Along axis 1 a tap has a weight for each column of the result, along axis 0 one for each row.
     weights = taps.weights[:, None, :] if axis == 1 else taps.weights[:, :, None]
     shape = list(rows.shape)
     shape[axis] = taps.positions.shape[1]  # number of outputs
     half = 1 << (taps.bits - 1)
-    total = np.full(shape, half, np.int32)  # half is added, as the fraction is cut off below
+    total = np.full(shape, half, np.int32)  # begins with a half, so that cutting the fraction rounds
+    # The first tap of all outputs, then the second, and so on.
     for tap_positions, tap_weights in zip(taps.positions, weights, strict=True):
         total += np.multiply(rows.take(tap_positions, axis=axis), tap_weights, dtype=np.int32)
-    total >>= taps.bits
+    total >>= taps.bits  # divided by 2^bits, the fraction cut off
     np.clip(total, 0, 255, out=total)
     return total.astype(np.uint8)

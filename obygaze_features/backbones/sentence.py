@@ -157,9 +157,9 @@ def _config(weights: Weights) -> Any:
         If the network does not encode texts; or the user named a type of untrained network (`random:7:clip`),
         of which there is no choice here.
     """
-    # `weights.network` is the type that the user named, `clip` in `random:7:clip`. Without a type to make a
-    # configuration of, `auto_config` looks for a file with one, and raises the error that there is none.
-    # Trained weights have such a file, so that the type does not matter to them.
+    # Trained weights have a configuration beside them. For untrained ones, `auto_config` makes that of a type
+    # of network, a small BERT (`UNTRAINED`). If the user has named a type, as `clip` in `random:7:clip`, it
+    # gets none: so it looks for a file, finds none, and raises the error.
     has_named_type = bool(weights.network)
     type_of_untrained = "" if has_named_type else "bert"
     config = auto_config(weights, random_type=type_of_untrained, changes=UNTRAINED)

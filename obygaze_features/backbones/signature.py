@@ -117,11 +117,15 @@ def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
 def describe(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Compute the signature of each frame of a clip of lightness `[F, H, W]`: `[F, len(FEATURES)]`.
 
-    A signature has, for each of five views (parts of the frame, or of the picture without flat borders), the
-    signs of the differences between neighbouring cells; and then the texture.
+    A frame is looked at in five views, each a part of it: the whole frame, the frame without subtitles, the
+    picture without flat borders (such as letterboxes), and the inner and the middle part of this picture. So
+    copies are recognised that were cropped, or have other borders.
+
+    Of each view a signature has the signs (-1, 0 or 1) of the differences between neighbouring cells of
+    12 x 12. At its end stands the texture, one number.
     """
-    top, bottom = lines_between_borders(clip, line_axis=2)
-    left, right = lines_between_borders(clip, line_axis=1)
+    top, bottom = lines_between_borders(clip, line_axis=2)  # rows of pixels that are not flat
+    left, right = lines_between_borders(clip, line_axis=1)  # columns
     picture = clip[:, top:bottom, left:right]
     descriptions = []
     for view in VIEWS.values():

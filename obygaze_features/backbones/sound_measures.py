@@ -220,10 +220,12 @@ def harmonicity(samples: NDArray[np.float32]) -> NDArray[np.float64]:
 def _autocorrelation(values: NDArray[Any]) -> NDArray[Any]:
     """Return the autocorrelation along the last axis, at lags of 0, 1, ... samples, `[..., PITCH_FFT]`.
 
-    `PITCH_FFT` samples are more than the values, which are completed with zeros: a transform of just their
-    number would add up values that are a lag apart around the end.
+    At a lag it is the sum of the products of all values with the values that come this many samples later.
+    The inverse Fourier transform of the power spectrum gives all of these sums at once.
+
+    A Fourier transform takes its input for periodic: after the last value it would come to the first again.
+    So zeros are put behind the values, up to `PITCH_FFT` of them, and products across the end are 0.
     """
-    # The inverse Fourier transform of the power spectrum is the autocorrelation.
     spectra = fft.rfft(values, PITCH_FFT, axis=-1)
     return np.asarray(fft.irfft(np.square(np.abs(spectra)), axis=-1))
 
@@ -235,22 +237,27 @@ def k_weighting(rate: int) -> NDArray[np.float64]:
     row has three coefficients of the numerator, then three of the denominator, whose first one is 1.
 
     At 48 kHz they are the tables of the recommendation. It has no formula for other rates, so the filters are
-    made from analogue ones.
+    made from analogue ones that give these tables, by the bilinear transform (`_digital_polynomial`).
 
     Parameters
     ----------
     rate
         Samples per second.
     """
-    frequency, q, gain_db = _SHELF
-    gain = 10 ** (gain_db / 20)
-    numerator = _digital_polynomial(rate, frequency, q, square=gain, linear=gain**_LINEAR_EXPONENT)
-    denominator = _digital_polynomial(rate, frequency, q)
+    # With s in units of the corner frequency, the analogue shelf is
+    # (gain s^2 + gain^e s / q + 1) / (s^2 + s / q + 1), where e is `_LINEAR_EXPONENT`.
+    shelf_frequency, shelf_q, shelf_gain_db = _SHELF
+    gain = 10 ** (shelf_gain_db / 20)
+    numerator = _digital_polynomial(
+        rate, shelf_frequency, shelf_q, square=gain, linear=gain**_LINEAR_EXPONENT
+    )
+    denominator = _digital_polynomial(rate, shelf_frequency, shelf_q)
     shelf = np.array([*numerator, *denominator]) / denominator[0]
 
-    frequency, q = _HIGH_PASS
-    denominator = _digital_polynomial(rate, frequency, q)
-    # The recommendation gives the high pass the numerator 1, -2, 1 at any scale of the denominator.
+    # The analogue high pass has the denominator s^2 + s / q + 1 too. The recommendation gives the digital one
+    # the numerator 1, -2, 1, whatever the scale of the denominator.
+    pass_frequency, pass_q = _HIGH_PASS
+    denominator = _digital_polynomial(rate, pass_frequency, pass_q)
     high_pass = np.array([1, -2, 1, *(np.array(denominator) / denominator[0])])
 
     return np.array([shelf, high_pass])

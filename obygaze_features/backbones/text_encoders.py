@@ -98,12 +98,16 @@ def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
 
     tokenizer = Tokenizer(source, limit, pad=spec.pads_to_limit)
     family = spec.vision.family
+    # SigLIPs get texts in small letters. Some tokenizers convert capitals themselves; for the others it is
+    # done before.
     if family in ("siglip", "siglip2") and _wants_lower_case(half):
-        # A tokenizer that does not distinguish case need not get texts in lower case.
-        tokenizer.lower = tokenizer.sees_case()
+        tells_capitals = tokenizer.sees_case()
+        tokenizer.lower = tells_capitals
+    # VideoPrism masks the padding behind a text, by the token that it is filled up with.
     if family == "videoprism":
         _check_padding(half, tokenizer)
-    if not spec.pads_to_limit:  # the network reads a text at its end token
+    # Networks that are not trained with padding read the vector of a text at its end token.
+    if not spec.pads_to_limit:
         check_end(source, tokenizer, config.eos_token_id)
     return tokenizer
 

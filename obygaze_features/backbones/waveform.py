@@ -197,6 +197,10 @@ AUDIOSET = 527
 """Number of classes of AudioSet, several of which may be heard at once: each has a probability of its own."""
 
 
+MAIN_GROUP = ""
+"""`GroupColumns.side_group` of the network's own vectors, which are in the backbone's main group."""
+
+
 class GroupColumns(NamedTuple):
     """The columns of the encoder's vectors that are stored in one group.
 
@@ -206,7 +210,7 @@ class GroupColumns(NamedTuple):
     Attributes
     ----------
     side_group
-        Name of the side group; empty for the backbone's main group.
+        Name of the side group: the number of a layer, or `ANSWERS`; `MAIN_GROUP` for the main group.
     width
         Number of columns.
     """
@@ -268,7 +272,7 @@ def waveform(
     else:
         loaded = _load_network(source, spec, audio_config)
 
-    # What is stored: the network's vectors, layers, class probabilities.
+    # What is stored: the network's vectors, layers, class probabilities. Each has a group of its own.
     wanted_layers = Layers.of(layers)
     network_name = f"backbone 'waveform', {source.name}"
     contents = _encoder_contents(loaded, spec, audio_config, wanted_layers, network_name)
@@ -277,6 +281,8 @@ def waveform(
     outputs = _outputs(
         contents.columns, n_frames, compute.frames_dtype(), with_layer_frames=with_layer_frames
     )
+
+    # What computes it, and how a store describes it.
     encoder = WaveformEncoder(
         loaded.called,
         audio_config,
@@ -289,7 +295,7 @@ def waveform(
 
     provenance = {
         "head": "projection" if config.model_type == "clap" else None,
-        "layer": spec.step_meaning,
+        "layer": spec.step_meaning,  # in words, what the vector of a step is
         "arrays": {"frames": f"mean over each part of: {spec.step_meaning}", "pooled": "mean of the frames"},
         **source.record(),
         "architecture": {"type": config.model_type, **plain_config(audio_config)},
@@ -305,7 +311,7 @@ def waveform(
         n_frames=n_frames,
         prepare=np.asarray,
         encode=encoder,
-        outputs=tuple(output for output in outputs if "/" not in output.name),
+        outputs=tuple(output for output in outputs if "/" not in output.name),  # of the main group
         provenance=provenance,
         libraries=("torch", "transformers"),
         hears=Hearing(encoder.rate, track),
@@ -375,13 +381,27 @@ def _encoder_contents(
     wanted_layers: Layers | None,
     network_name: str,
 ) -> _EncoderContents:
-    """List what an encoder gives: the network's vectors, the wanted layers, and class probabilities."""
+    """List what an encoder gives for each step: the network's vector, wanted layers, class probabilities.
+
+    Parameters
+    ----------
+    loaded
+        The network, with the classes of its classifier if it was loaded with it.
+    spec, config
+        How networks of its type are read, and its configuration.
+    wanted_layers
+        The layers that are stored too; None: none.
+    network_name
+        What messages call the network.
+    """
+    # A CLAP projects its vectors into the space of texts, which has another width than its layers.
     is_clap = config.model_type == "clap_audio_model"
     width = config.projection_dim if is_clap else config.hidden_size
-    columns = [GroupColumns("", width)]
+    columns = [GroupColumns(MAIN_GROUP, width)]
     stored_layers: list[StoredLayer] = []
     side_group_fields: dict[str, dict[str, Any]] = {}
     if wanted_layers is not None:
+        # `spec.stacks` says where the lists of the network's layers are.
         stored_layers = find_layers(loaded.network, spec.stacks, wanted_layers, network_name)
         columns += [
             GroupColumns(str(layer.number), layer_width(config, layer.number)) for layer in stored_layers
@@ -398,7 +418,9 @@ def _outputs(
 ) -> list[BackboneOutput]:
     """List the arrays that are stored for a clip, with their shapes.
 
-    Each group has `pooled`. The main group has `frames` too, and so have layers if wanted.
+    Each group has `pooled`, one vector. The main group has `frames` too, and so have layers if wanted. Class
+    probabilities have none: a window of sound has one answer. Arrays of side groups are called by the group
+    too, as `8/pooled`.
 
     Parameters
     ----------
@@ -411,9 +433,10 @@ def _outputs(
     """
     outputs = []
     for group in columns:
-        is_main = group.side_group == ""
+        is_main = group.side_group == MAIN_GROUP
         is_layer = not is_main and group.side_group != ANSWERS
-        if is_main or (is_layer and with_layer_frames):
+        has_frames = is_main or (is_layer and with_layer_frames)
+        if has_frames:
             outputs.append(BackboneOutput(group.array_name("frames"), (n_frames, group.width), dtype))
         outputs.append(BackboneOutput(group.array_name("pooled"), (group.width,)))
     return outputs
@@ -457,7 +480,7 @@ def _load_network(source: Weights, spec: WaveformSpec, config: Any) -> LoadedSou
 
 
 def _load_classifier(source: Weights, spec: WaveformSpec, config: Any) -> LoadedSound:
-    """Load an audio network with its classifier.
+    """Load an audio network with its classifier, for vectors and class probabilities by one call.
 
     Parameters
     ----------
@@ -471,7 +494,7 @@ def _load_classifier(source: Weights, spec: WaveformSpec, config: Any) -> Loaded
     Raises
     ------
     BackboneError
-        If networks of its type have none, or the file has none.
+        Transformers has no classifier for networks of this type, or the file has no weights of one.
     """
     if not spec.classifier:
         raise BackboneError(
@@ -482,10 +505,14 @@ def _load_classifier(source: Weights, spec: WaveformSpec, config: Any) -> Loaded
     unused_tensors = (*TRAINING, TRAINING_MASK)
     classifier: Any = load_pretrained(classifier_class, source, config, allow_unexpected=unused_tensors)
     classes = named_classes(classifier.config, source.name)
-    if spec.network == WHISPER:  # its classifier has the encoder itself, and no network around it
-        return LoadedSound(ClassifierBase(classifier, classifier.encoder), classifier, classes)
+    if spec.network == WHISPER:
+        # The classifier of a Whisper holds the encoder itself, not a whole network with encoder and decoder.
+        # So the names of layers (`encoder.layers`) are looked up in the classifier.
+        called = ClassifierBase(classifier, classifier.encoder)
+        return LoadedSound(called, network=classifier, classes=classes)
     network = classifier.base_model
-    return LoadedSound(ClassifierBase(classifier, network), network, classes)
+    called = ClassifierBase(classifier, network)
+    return LoadedSound(called, network=network, classes=classes)
 
 
 def _fields_of_answers(classes: tuple[str, ...], config: Any) -> dict[str, Any]:
@@ -551,9 +578,10 @@ class WaveformEncoder:
         stored_layers: Sequence[StoredLayer] = (),
         columns: Sequence[GroupColumns],
     ) -> None:
-        """Hold the network, and hook the layers, whose tokens are kept whole until `_step_columns`.
+        """Hold the network, and set hooks that keep the tokens of the layers that are stored too.
 
-        The network is moved to its device by its first call.
+        Each call of the network fills the hooks, and `_step_columns` takes the tokens from them. The network
+        is moved to its device by its first call.
         """
         self.compute = compute
         self.device = compute.torch_device()
@@ -566,7 +594,7 @@ class WaveformEncoder:
         self._extractor = extractor
         self._layers = stored_layers
         self._columns = columns
-        self._hooks = LayerHooks(stored_layers, lambda _layer, tokens: tokens)
+        self._hooks = LayerHooks(stored_layers, lambda _layer, tokens: tokens)  # keeps tokens as they are
 
     def start(self, clips: NDArray[Any] | Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Encode the sound of clips, float32 `[F, L]` each, to the arrays of each group of the store.
@@ -646,10 +674,14 @@ class WaveformEncoder:
     def _forward(self, windows: list[NDArray[np.float32]]) -> NDArray[np.float32]:
         """Encode windows of samples of one length, `[N]` each, to a vector of each step, `[B, S, D]`.
 
+        A vector has the columns of all groups, one group after the other.
+
         Raises
         ------
         BackboneError
             The network does not take what its extractor prepares.
+        RuntimeError
+            The memory does not suffice; the caller tries again with fewer windows.
         """
         extract = partial(self._extractor, sampling_rate=self.rate, return_tensors="np")
         inputs_of_windows = [extract(window) for window in windows]

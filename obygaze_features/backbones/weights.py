@@ -99,8 +99,8 @@ def read_specs(
 ) -> dict[str, Spec]:
     """Read a table of `networks.toml`: name of each entry -> the entry as a struct.
 
-    A field that an entry does not state is taken from the entry that its field `like` names, and if that does
-    not state it either, from `usual_fields`.
+    The file may leave out what is known otherwise. A field that an entry does not state is taken from the
+    entry that its field `like` names, and if that does not state it either, from `usual_fields`.
 
     For example, `read_specs("texts", TextSpec, vision=images)` gives a `TextSpec` for each entry of the table
     `texts`. In its field `vision` the file has a name; the struct has `images[name]` in its place.
@@ -110,18 +110,19 @@ def read_specs(
     table
         Name of the table.
     spec_type
-        Type of the structs.
+        Type of the structs: msgspec converts each entry to it, and so checks the fields.
     usual_fields
         Name of an entry -> its usual fields.
     tables_of_fields
-        Name of a field whose value names an entry of another table -> that table. The value is replaced by
-        the entry.
+        As keyword arguments, the fields whose values name an entry of another table, each with that table.
+        The name is replaced by the entry.
     """
     entries = {}
     for name, stated_fields in _with_fields_of_similar_entries(TABLES[table]).items():
         entry = {**usual_fields.get(name, {}), **stated_fields}
         for field, other_table in tables_of_fields.items():
-            entry[field] = other_table[entry[field]]
+            name_in_other_table = entry[field]
+            entry[field] = other_table[name_in_other_table]
         entries[name] = entry
     return msgspec.convert(entries, dict[str, spec_type])  # type: ignore[valid-type]
 
@@ -591,6 +592,8 @@ def object_beside(weights: Weights, name: str) -> dict[str, Any]:
 def read_json(path: Path, kind: type[Json]) -> Json:
     """Read a JSON file that holds an object (`kind` is `dict`) or an array (`list`).
 
+    It may be a stranger's file, beside weights.
+
     Raises
     ------
     BackboneError
@@ -602,9 +605,10 @@ def read_json(path: Path, kind: type[Json]) -> Json:
         raise BackboneError(f"{path}: {where_damaged(error, path, 'a JSON file')}") from None
     except ValueError as error:
         raise BackboneError(f"{path}: {error}") from None
-    # An error message of a server, saved in place of the file, may be JSON too.
-    is_known_as_another_file = file_kind(path).remedy != ""
-    if is_known_as_another_file:
+    # Not all JSON is what the user meant to save. For example, a server's error message that was saved in
+    # place of the file is a kind of its own, with a remedy (to fetch the file again).
+    is_of_another_kind = file_kind(path).remedy != ""
+    if is_of_another_kind:
         raise BackboneError(f"{path}: {why_not(path, 'a JSON file')}")
     if not isinstance(document, kind):
         raise BackboneError(f"{path}: expected a JSON {kind.__name__}, found {type(document).__name__}")

@@ -93,6 +93,7 @@ class LsmdcFormat:
             If a tensor that shows a size is missing or has too few axes, or if a width is no multiple of the
             width of an attention head.
         """
+        # Tensors that cannot show a size
         missing = []
         too_few_axes = []
         for key, axis in SIZES.values():
@@ -100,7 +101,8 @@ class LsmdcFormat:
                 missing.append(key)
             elif tensors[key].ndim <= axis:
                 too_few_axes.append(key)
-        check_keys(name, missing=missing, unexpected=[], mismatched=too_few_axes)
+        check_keys(name, missing=missing, unexpected=[], mismatched=too_few_axes)  # raises if there are any
+
         sizes = {size: tensors[key].shape[axis] for size, (key, axis) in SIZES.items()}
 
         # Every transformer divides its width among attention heads of the same width.
@@ -112,9 +114,10 @@ class LsmdcFormat:
                 f"these are no CLIP with heads of {cls.HEAD_WIDTH}"
             )
 
-        # The tensor for `image` does not show the side of a picture, but its number of tokens.
+        # No tensor shows the side of a picture (`image`). The one that `SIZES` names for it has a row for
+        # each token of a picture: the class token, and the patches of a square.
         n_tokens = sizes.pop("image")
-        n_patches = n_tokens - 1  # without the class token
+        n_patches = n_tokens - 1
         patches_per_side = round(n_patches**0.5)
         return cls(
             **sizes,

@@ -19,7 +19,7 @@ WHOLE = frozenset({"i", "u"})
 
 @dataclass
 class ArrayChoice:
-    """The rule by which the features in the files of one source are chosen; it is called with each file.
+    """The rule by which the features in the files of one source are chosen; `choose` is called for each file.
 
     It keeps the names that it chose in the last file, and those of all arrays that were left out.
 
@@ -43,8 +43,10 @@ class ArrayChoice:
     _last_chosen: list[str] | None = None
     _left_out: set[str] = field(default_factory=set)
 
-    def __call__(self, location: Path | str, arrays: Mapping[str, Any]) -> list[str]:
+    def choose(self, location: Path | str, arrays: Mapping[str, Any]) -> list[str]:
         """Return the names of the arrays of a file that are features, followed by those that are times.
+
+        The names of all other arrays are added to `about["left_out"]`.
 
         Features are the arrays that match the patterns. Without patterns, they are the arrays with names of
         the format (`pooled`, `frames`, `tokens`), or else the only array of real numbers. If the file has
@@ -82,19 +84,17 @@ class ArrayChoice:
         if is_array_without_name and not self.patterns:
             return [""]
         format_names = self._names_of_format(arrays)
-        if self.patterns:
-            chosen = self._choose_as_columns(location, arrays)
-        elif format_names:
+        is_guess = not self.patterns and not format_names
+        if format_names and not self.patterns:
             chosen = format_names
-        elif len(arrays) == 1:
+        elif is_guess and len(arrays) == 1:
             chosen = list(arrays)
-        else:
+        else:  # by the patterns; without any, by the rule for columns of a table
             chosen = self._choose_as_columns(location, arrays)
 
         self._refuse_several(location, arrays, chosen)
-        is_guessed = not self.patterns and not format_names
         has_one_file_per_clip = self.n_leading_axes == 0
-        if is_guessed and has_one_file_per_clip:
+        if is_guess and has_one_file_per_clip:
             self._refuse_other_guess(location, chosen)
 
         self._last_chosen = chosen
@@ -130,13 +130,15 @@ class ArrayChoice:
         """Raise a StoreError if several arrays were chosen as features of a clip, which has one.
 
         Several are allowed if all have names of the store format, such as `frames` and `pooled`; or if each
-        has one number for each clip, as columns of a table have.
+        has one number for each clip ([N]), as columns of a table have, which make up one vector.
         """
-        if len(chosen) == 1 or set(chosen) <= set(FORMAT_NAMES):
+        have_names_of_format = set(chosen) <= set(FORMAT_NAMES)
+        if len(chosen) == 1 or have_names_of_format:
             return
-        has_row_per_clip = self.n_leading_axes > 0
+        arrays_have_row_per_clip = self.n_leading_axes > 0
+        # Behind the axis of clips nothing is left: no vector, but a single number.
         have_number_per_clip = all(_n_axes(arrays[name]) == self.n_leading_axes for name in chosen)
-        if has_row_per_clip and have_number_per_clip:  # they are columns, which make up one vector
+        if arrays_have_row_per_clip and have_number_per_clip:
             return
         raise StoreError(
             f"{location}: a clip has one array of features; name one of {', '.join(chosen)} (--key)"
@@ -177,7 +179,8 @@ def kind_of_array(arrays: Mapping[str, Any], name: str, n_leading_axes: int) -> 
 
     - "list": a vector, or an array of more axes, for each clip. Whole numbers may be labels, so they count
       only in a file without any real numbers.
-    - "number": one number for each clip, in a file without vectors and with a row for each clip.
+    - "number": one number for each clip. Such arrays count only in a file that has no vectors, in which they
+      are the columns of one matrix, and whose arrays have a row for each clip.
     - "other": no features.
 
     Parameters
@@ -189,6 +192,7 @@ def kind_of_array(arrays: Mapping[str, Any], name: str, n_leading_axes: int) -> 
     n_leading_axes
         Number of axes before those of one clip's features: 1 if an array has a row for each clip, [N].
     """
+    # NumPy's letter for the kind of numbers of each array
     dtype_kinds = {key: _dtype_kind(array) for key, array in arrays.items()}
     has_real_numbers = REAL in dtype_kinds.values()
     kinds_of_features = {REAL} if has_real_numbers else WHOLE
@@ -200,10 +204,10 @@ def kind_of_array(arrays: Mapping[str, Any], name: str, n_leading_axes: int) -> 
     if name in names_of_vectors:
         return "list"
 
-    may_be_number = n_leading_axes > 0 and not names_of_vectors
+    single_numbers_count = n_leading_axes > 0 and not names_of_vectors
     holds_numbers = dtype_kinds[name] in {REAL, *WHOLE}
     has_number_per_clip = holds_numbers and arrays[name].ndim == n_leading_axes
-    return "number" if may_be_number and has_number_per_clip else "other"
+    return "number" if single_numbers_count and has_number_per_clip else "other"
 
 
 def _dtype_kind(array: Any) -> str:

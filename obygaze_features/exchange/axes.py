@@ -27,8 +27,8 @@ def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, location:
     n_axes
         Number of its axes in the format: 1 for [D], 2 for [T, D].
     axes
-        Their order in the file; used where `n_axes` is 2. With None, superfluous axes of length one are
-        removed.
+        Their order in the file, such as "DT" for [D, T] or "T1D" for [T, 1, D]; used where `n_axes` is 2.
+        With None, superfluous axes of length one are removed.
     location
         The file and the array, for messages.
 
@@ -46,8 +46,8 @@ def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, location:
     >>> reorder_axes(np.zeros((7, 16, 1, 1)), 2, None, "a.npy").shape
     (7, 16)
     """
-    is_order_given = axes is not None and n_axes == 2
-    if axes is None or not is_order_given:
+    is_vector = n_axes == 1  # a vector has but one order
+    if axes is None or is_vector:
         return _without_axes_of_one(values, n_axes, location)
     if not _fits(values.shape, axes):
         raise StoreError(
@@ -66,6 +66,9 @@ def refuse_other_axes(
     array: str, shape: Sequence[int], n_axes: int, location: str, *, is_named_in_file: bool
 ) -> None:
     """Refuse an array with another number of axes than its kind has, in a message with the right option.
+
+    Such an array is likely to be one of the other kind: a vector [D] where frames [T, D] are expected, or
+    frames where a vector is.
 
     Parameters
     ----------
@@ -94,8 +97,10 @@ def refuse_other_axes(
         remedy = f"save it under another name, such as {other_kind}"
     elif is_pooled:
         remedy = _how_to_read(shape, array_option="--array frames ")
-    else:  # frames or tokens, of which only vectors, [D], come here
-        remedy = f"one frame would be [1, {shape[0]}], one vector a clip is --array pooled"
+    else:
+        # Frames or tokens were expected. Arrays of more axes were refused before: this is a vector, [D].
+        n_numbers = shape[0]
+        remedy = f"one frame would be [1, {n_numbers}], one vector a clip is --array pooled"
     raise StoreError(f"{location}: the axes of {array} are {list(shape)}, expected {expected}; {remedy}")
 
 
@@ -126,11 +131,12 @@ def _how_to_read(shape: Sequence[int], array_option: str = "") -> str:
     shape
         Its shape.
     array_option
-        The option that is needed before `--axes`, such as "--array frames "; "" if none is.
+        What stands before `--axes`, with a blank at its end, such as "--array frames "; "" for nothing.
     """
     if len(shape) == 1:
         return "one vector a clip is --array pooled"
-    lengths = [length for length in shape if length != 1]  # of the axes of frames and of numbers
+    # Axes of length one are superfluous. Two others can be those of frames and of numbers.
+    lengths = [length for length in shape if length != 1]
     if len(lengths) > 2:
         return (
             "no --axes reads more than two: save [T, D], such as the mean over places, or all places one "

@@ -163,10 +163,12 @@ def diff(first: Store, second: Store) -> StoreDiff:
     """
     second_clips = {clip.clip_id: clip for clip in second.clips}
     first_ids = {clip.clip_id for clip in first.clips}
-    ids_only_in_second = second_clips.keys() - first_ids
+    ids_only_in_first = [clip.clip_id for clip in first.clips if clip.clip_id not in second_clips]
+    ids_only_in_second = sorted(second_clips.keys() - first_ids)
     # Each clip that both stores have, as the first and as the second store record it.
     common = [(clip, second_clips[clip.clip_id]) for clip in first.clips if clip.clip_id in second_clips]
 
+    # The groups that both stores have
     provenance: dict[str, Contrasts] = {}
     fields_against_mixing: dict[str, tuple[str, ...]] = {}
     arrays: list[ArrayDiff] = []
@@ -176,15 +178,15 @@ def diff(first: Store, second: Store) -> StoreDiff:
         first_provenance = first[name].provenance
         second_provenance = second[name].provenance
         provenance[name] = tuple(contrasts(first_provenance, second_provenance))
-        # The result of `same_numerics` are the fields that differ, not those that are the same.
+        # `same_numerics` returns fields that differ: those for which features must not be mixed.
         fields_against_mixing[name] = tuple(same_numerics(first_provenance, second_provenance))
         arrays += _compare_groups(first[name], second[name])
 
     attribute_contrasts = contrasts(dict(first.attributes), dict(second.attributes))
     return StoreDiff(
         about=tuple(attribute_contrasts),
-        only_first=tuple(clip.clip_id for clip in first.clips if clip.clip_id not in second_clips),
-        only_second=tuple(sorted(ids_only_in_second)),
+        only_first=tuple(ids_only_in_first),
+        only_second=tuple(ids_only_in_second),
         clips=_changed_clips(common),
         statuses=_changed_statuses(common),
         groups_first=tuple(name for name in first if name not in second),

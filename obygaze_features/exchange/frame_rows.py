@@ -270,30 +270,44 @@ def _load_clip(
 ) -> Arrays:
     """Read the frames of one clip: their vectors in order, and their times and indices if these are known.
 
-    `must_be_even` is whether frame numbers must be evenly spaced, because the times will follow from a rate.
+    Parameters
+    ----------
+    rows
+        The rows of the table that are frames of the clip, in any order.
+    clip
+        Its id, for messages.
+    vectors
+        The vectors of all rows, [R, D].
+    order
+        The numbers or times of all rows, by which the frames of a clip are sorted; numbers if there are both.
+    must_be_even
+        Whether numbers must be evenly spaced, because the times will follow from a rate.
 
     Returns
     -------
     Arrays
-        The vectors [T, D] under the name "", and `time_s` and `frame_index`, each [T], if known.
+        The vectors [T, D] under the name "" (that of the only array of features), and `time_s` and
+        `frame_index`, each [T], if known.
     """
     location = f"{order.path}, {clip}"
     numbers_name = order.columns.numbers
     times_name = order.columns.times
+    rows_in_order = rows
     if order.numbers is not None:
-        rows = _sort_rows(rows, order.numbers, numbers_name, location)
+        rows_in_order = _sort_rows(rows, order.numbers, numbers_name, location)
     elif order.times is not None:
-        rows = _sort_rows(rows, order.times, times_name, location)
+        rows_in_order = _sort_rows(rows, order.times, times_name, location)
     if must_be_even and order.numbers is not None:
-        refuse_uneven(location, order.numbers[rows])
+        refuse_uneven(location, order.numbers[rows_in_order])
 
-    arrays = {"": _read_rows(vectors, rows)}
+    only_array = ""
+    arrays = {only_array: _read_rows(vectors, rows_in_order)}
     if order.times is not None:
-        arrays["time_s"] = times_in_seconds(times_name, order.times[rows])
-    # Columns of other names may count the sampled frames, and not those of the file.
-    counts_frames_of_file = _normalised(numbers_name) == FILE_INDEX
-    if order.numbers is not None and counts_frames_of_file:
-        arrays["frame_index"] = _whole_indices(location, numbers_name, order.numbers[rows])
+        arrays["time_s"] = times_in_seconds(times_name, order.times[rows_in_order])
+    # A column of one name numbers the frames of the file. Others may number those that were sampled.
+    numbers_frames_of_file = _normalised(numbers_name) == FILE_INDEX
+    if order.numbers is not None and numbers_frames_of_file:
+        arrays["frame_index"] = _whole_indices(location, numbers_name, order.numbers[rows_in_order])
     return arrays
 
 

@@ -39,18 +39,20 @@ from obygaze_features.untrusted import open_regular
 def npy_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
     """Read features from the matrix of a .npy file; the ids of its rows are in another file.
 
-    Yields clip -> its features, and texts on the file, of which there are none.
+    Yields clip -> its features, and texts on the file, of which there are none. Other files have named
+    columns, such as one with ids or times of frames; here there are none.
     """
     matrix = map_npy(path)
     if any(pattern != "*" for pattern in options.columns):
         raise StoreError(f"{path}: one matrix, whose columns have no names: --columns '*' takes all")
 
-    def read_column(name: str) -> NoReturn:
-        """Take the place of a reader of named columns, of which a .npy file has none."""
+    no_column_names = ()
+
+    def read_no_column(name: str) -> NoReturn:
+        """Raise the error for a column that a file does not have: a .npy file has none."""
         raise KeyError(name)
 
-    column_names = ()
-    ids, _ = read_row_ids(path, column_names, options.ids, read_column)
+    ids, _ = read_row_ids(path, no_column_names, options.ids, read_no_column)
     only_array = ""  # the only array of a file needs no name
     no_frame_columns = FrameColumns()
     yield group_rows_by_clip(
@@ -59,7 +61,7 @@ def npy_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
         {only_array: matrix},
         options,
         frame_columns=no_frame_columns,
-        read_column=read_column,
+        read_column=read_no_column,
         metadata={},
     )
 
@@ -102,16 +104,18 @@ def _rows_of_arrays(
     ids, id_array = read_row_ids(path, list(arrays), options.ids, read_ids)
     arrays_without_ids = {name: array for name, array in arrays.items() if name != id_array}
 
-    # Of frames there may be arrays of their times and numbers, which tell which frame of its clip a row is.
+    # If a row is a frame of a clip, there may be arrays with its time, or its number in the clip.
     frame_columns = FrameColumns()  # none; both names are then empty
     if options.of_frames:
         columns = [name for name, array in arrays_without_ids.items() if getattr(array, "ndim", 0) == 1]
         frame_columns = find_frame_columns(path, columns, options)
-    no_features = {frame_columns.times, frame_columns.numbers}
+    arrays_on_frames = {frame_columns.times, frame_columns.numbers}
 
-    candidates = {name: array for name, array in arrays_without_ids.items() if name not in no_features}
+    # Features are chosen among all other arrays. Those that are left out are named in `choice.about`.
+    candidates = {name: array for name, array in arrays_without_ids.items() if name not in arrays_on_frames}
     choice = ArrayChoice(options.columns, n_leading_axes=1)
-    features = {name: open_array(name) for name in choice(path, candidates)}
+    names_of_features = choice.choose(path, candidates)
+    features = {name: open_array(name) for name in names_of_features}
     return group_rows_by_clip(
         path,
         ids,
@@ -125,20 +129,22 @@ def _rows_of_arrays(
 
 @contextmanager
 def hdf5_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
-    """Open HDF5 or AnnData in this process, which may be killed: the library may crash on damaged files.
+    """Open HDF5 or AnnData, and yield clip -> its features, and texts on the file.
 
-    Datasets at the top of the file have a row for each clip. Without them, each clip has a group. Yields
-    clip -> its features, and texts on the file.
+    Datasets at the top of the file have a row for each clip. Without them, each clip has a group.
+
+    The library may crash on damaged files. So this is called in a process of its own, whose end does no harm.
     """
     with open_hdf5(path) as file:
         with explain_hdf5_damage(str(path)):
-            content = _hdf5_content(path, file, options)
+            content = _hdf5_content(path, file, options)  # None: the file has groups only
         if content is not None:
             yield content
             return
+    # Clips are known by the names of their groups, of which nothing is said before.
     no_clip_ids = frozenset[str]()
-    with groups_of_clips(path, options.columns, no_clip_ids) as groups:
-        yield groups
+    with groups_of_clips(path, options.columns, no_clip_ids) as content_of_groups:
+        yield content_of_groups
 
 
 def _hdf5_content(path: Path, file: h5py.File, options: TableOptions) -> FileContent | None:
@@ -168,7 +174,7 @@ def _anndata_content(path: Path, file: h5py.File, obs: h5py.Group, options: Tabl
     """
     choice = ArrayChoice(options.columns or ("X",), n_leading_axes=1)
     matrices = _anndata_matrices(file)
-    features = {name: matrices[name] for name in choice(path, matrices)}
+    features = {name: matrices[name] for name in choice.choose(path, matrices)}
     _refuse_sparse(path, features)
 
     columns = _ObsColumns(path, obs)
@@ -182,7 +188,7 @@ def _anndata_content(path: Path, file: h5py.File, obs: h5py.Group, options: Tabl
         reason=columns.texts("reason", n_rows=len(ids)),
         without_pictures_s=columns.texts(WITHOUT_PICTURES, n_rows=len(ids)),
     )
-    texts = {**choice.about, **_anndata_texts(file, path)}
+    texts = {**choice.about, **_anndata_texts(file, path)}  # `about` names arrays that were left out
     return items, texts
 
 

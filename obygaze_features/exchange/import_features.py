@@ -251,18 +251,22 @@ def _import_clips(
     """
     (group,) = stage.groups  # an import has one group
     ids_to_do = [clip_id for clip_id in stage.missing() if clip_id in features]
-    may_be_labels = not declared.are_features_named  # until a clip has numbers that labels do not have
-    constant_ids = list[str]()  # clips all of whose features are one number: the user is warned
+    # Becomes false with the first clip whose numbers cannot be labels.
+    may_be_labels = not declared.are_features_named
+    # What the user is told after the import
+    constant_ids = list[str]()  # clips all of whose features are one number
     padded_ids = list[str]()  # clips whose frames end in zeros, as padding does
     max_frames = 0
     with stage.writer(ids_to_do) as writer:
         for n_imported, clip_id in enumerate(ids_to_do, start=1):
+            # Read the arrays of another tool's file, and convert them to those of a store.
             item = features[clip_id]
             arrays_of_file = item.load()
             if may_be_labels and _looks_like_features(arrays_of_file, declared):
                 may_be_labels = False
-
             arrays = _arrays_of_format(item, declared, arrays_of_file)
+
+            # Check them, and note what is odd.
             if _are_features_constant(arrays):
                 constant_ids.append(clip_id)
             if "frames" in arrays:
@@ -271,9 +275,10 @@ def _import_clips(
                 if _ends_in_zeros(arrays["frames"]):
                     padded_ids.append(clip_id)
 
+            # Write them into the stage.
             planned_clip = stage.clips[stage.rows[clip_id]]
             result = _make_result(planned_clip, item, group, arrays, declared.per_second)
-            with _file_named_in_errors(item):
+            with _file_named_in_errors(item):  # the stage knows clips alone
                 writer.commit([result])
             if progress is not None:
                 progress(n_imported, len(ids_to_do))
@@ -305,20 +310,22 @@ def _looks_like_features(arrays: Arrays, declared: Declared) -> bool:
 def _check_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> None:
     """Check the frames [F, D] of a clip against the group that was declared from the first clip.
 
-    The group's `n_frames` is the number of frames that were sampled. If F is another number, each of the F
-    vectors stands for several sampled frames (a tubelet); then F must be the same in all clips.
+    The group's `n_frames` is the number of frames that were sampled of the first clip. If the first clip has
+    another number of vectors, each stands for several sampled frames (a tubelet). Then all clips must have
+    as many vectors. Otherwise clips may have different numbers of frames, but only in a ragged group.
 
     Raises
     ------
     StoreError
         If a frame has another number of features, or the number of tubelets differs from the first clip's.
     _DifferentFrameCounts
-        If only the number of frames differs, which a ragged group allows.
+        If only the number of frames differs, which a ragged group allows. The caller of `_import_clips` then
+        begins again with such a group.
     """
     if frames.ndim != 2:
         return  # refused later, with its shape
-    (declared,) = (spec for spec in group.arrays if spec.name == "frames")
-    n_expected, width_expected = declared.shape
+    (frames_of_first_clip,) = (spec for spec in group.arrays if spec.name == "frames")
+    n_expected, width_expected = frames_of_first_clip.shape
     n_frames, width = frames.shape
     if width != width_expected:
         raise StoreError(
@@ -334,7 +341,7 @@ def _check_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> N
             f"{item.where}: {counted(n_frames, 'frame')}, and others have {n_expected}, each for several of "
             f"{group.n_frames} that were sampled; this needs one number of frames for all clips"
         )
-    raise _DifferentFrameCounts  # the caller of `_import_clips` begins again, with a ragged group
+    raise _DifferentFrameCounts
 
 
 def _ends_in_zeros(frames: NDArray[Any]) -> bool:
@@ -559,21 +566,27 @@ def _convert_type(values: NDArray[Any], name: str, location: str, declared_dtype
 def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
     """Return the declaration of the store's group: its arrays, its number of frames and its provenance.
 
-    `arrays` are those of the first clip, which tell shapes and data types.
+    Parameters
+    ----------
+    arrays
+        Those of the first clip, which tell shapes and data types.
+    declared
+        What the user says of the features: their provenance, and options of the import.
     """
     names = [name for name in FEATURE_ARRAYS if name in arrays]
     specs = [ArraySpec(name, arrays[name].shape, arrays[name].dtype.name) for name in names]
 
+    # The user's provenance, with what the options add.
     provenance = declaration(declared.provenance, declared.backbone)
     if declared.dtype is not None:
         provenance["converted_to"] = declared.dtype
-    declared_n: object = None
+    n_in_provenance: object = None  # frames that were sampled of a clip, as the user says
     sampling = provenance["sampling"]
-    if isinstance(sampling, dict):  # `GroupSpec` refuses anything else
-        declared_n = sampling.get("n")
+    if isinstance(sampling, dict):  # anything else is refused by `GroupSpec` below
+        n_in_provenance = sampling.get("n")
         if declared.per_second is not None:
             provenance["sampling"] = {**sampling, "per_second": declared.per_second}
-    n_frames = _n_sampled_frames(arrays, declared_n)
+    n_frames = _n_sampled_frames(arrays, n_in_provenance)
     return GroupSpec(declared.backbone, tuple(specs), n_frames, provenance)
 
 
@@ -665,11 +678,15 @@ def _check_times(
 ) -> None:
     """Check the times and frame indices of a clip, each [F] for F frames.
 
+    Indices that are unknown are -1 throughout. Times are seconds of the whole video. Tools that got each clip
+    as a file of its own often count from the clip's start, or in other units: such times are far from the
+    clip, and refused.
+
     Raises
     ------
     StoreError
         If they decrease, if their number is not `n_frames`, if an index is negative, or if a time is more
-        than 10 s before or after the clip, so that it is of another clock.
+        than 10 s before or after the clip.
     """
     times = {"time_s": time_s, "frame_index": frame_index}
     for name, values in times.items():
@@ -693,7 +710,7 @@ def _check_times(
     first_s = time_s[0]
     last_s = time_s[-1]
     if first_s < earliest_s:
-        # Often 0, of a tool that read each clip from a file of its own
+        # They may count from the clip's start, if they are in the clip once this is added to them.
         may_count_from_start = first_s >= -MAX_OUTSIDE_S and start_s + last_s <= latest_s
         remedy = f"; if they count from the clip's start, add {start_s:.10g} to all"
         raise StoreError(

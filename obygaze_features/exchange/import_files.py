@@ -60,7 +60,7 @@ def files_below(
     StoreError
         There is no folder, or no such file in it.
     """
-    _refuse_no_folder(folder, suffixes)
+    _refuse_other_than_folder_of_files(folder, suffixes)
     items: dict[str, ImportItem] = {}
     for path in walk(folder, suffixes):
         key = path.relative_to(folder).with_suffix("").as_posix()
@@ -71,17 +71,29 @@ def files_below(
     return items
 
 
-def _refuse_no_folder(path: Path, suffixes: tuple[str, ...]) -> None:
-    """Raise a StoreError, with the option that reads it, if a path is no folder of files of other tools."""
+def _refuse_other_than_folder_of_files(path: Path, suffixes: tuple[str, ...]) -> None:
+    """Raise a StoreError if a path is no folder that may have a file of another tool for each clip.
+
+    It may be a single file, such as a matrix of all clips. Or it is a folder of a kind that is known, such as
+    a store. The message says which option or command reads it.
+
+    Parameters
+    ----------
+    path
+        The path.
+    suffixes
+        Suffixes of the files that are expected in the folder; the message names the first one's format.
+    """
     kind = file_kind(path)
-    needs_conversion = kind.remedy != ""  # for example, a store or a folder that a data loader reads
-    if path.is_dir() and not needs_conversion:
+    is_of_another_kind = kind.remedy != ""  # what to do with a file or folder of this kind
+    if path.is_dir() and not is_of_another_kind:
         return
-    problem = f"this is {kind.name}: {kind.remedy}" if needs_conversion else "is a file"
+    problem = f"this is {kind.name}: {kind.remedy}" if is_of_another_kind else "is a file"
     format_name = suffixes[0].removeprefix(".")
+    option_for_frames = _array_option(path)
     raise StoreError(
         f"{path}: {problem}; --from {format_name} reads a folder with a file per clip. "
-        f"One matrix with a row per clip: --from table --ids FILE{_array_option(path)}"
+        f"One matrix with a row per clip: --from table --ids FILE{option_for_frames}"
     )
 
 
@@ -234,9 +246,9 @@ def _read_file(
             content = io.BytesIO(file.read(size))
         if location.lower().endswith(".npy"):
             arrays = {"": _read_array(content, location)}
-            return {name: arrays[name] for name in choice(location, arrays)}
+            return {name: arrays[name] for name in choice.choose(location, arrays)}
         with open_npz(content, location) as (headers, load):
-            return {name: load(name) for name in choice(location, headers)}
+            return {name: load(name) for name in choice.choose(location, headers)}
 
 
 def map_npy(path: Path) -> NDArray[Any]:
@@ -383,7 +395,7 @@ def _read_headers(archive: zipfile.ZipFile, archive_bytes: int, location: str) -
 def npz_clips(path: Path, choice: ArrayChoice) -> Iterator[FileContent]:
     """Open a .npz file that has one array for each clip, named by the clip.
 
-    Yields clip -> its features, and what there is to say of the file: name of a fact -> text.
+    Yields two dictionaries: clip -> its features, and texts on the file.
 
     Parameters
     ----------
@@ -397,14 +409,19 @@ def npz_clips(path: Path, choice: ArrayChoice) -> Iterator[FileContent]:
         def read(clip: str) -> Arrays:
             """Read the only array of a clip, if the choice takes it.
 
-            The array has no name, as that of a .npy file: its name in this file is that of the clip.
+            The array's name in this file is that of the clip. As the only array of a clip it needs no name,
+            like that of a .npy file.
             """
             no_name = ""
-            chosen_names = choice(path, {no_name: headers[clip]})
+            chosen_names = choice.choose(path, {no_name: headers[clip]})
             return {name: load(clip) for name in chosen_names}
 
-        clips = [name for name, header in headers.items() if header]
-        yield {clip: ImportItem(f"{path}, {clip}", partial(read, clip)) for clip in clips}, choice.about
+        items: dict[str, ImportItem] = {}
+        for clip, header in headers.items():
+            is_array = header is not None  # other files in the .npz have no header
+            if is_array:
+                items[clip] = ImportItem(f"{path}, {clip}", partial(read, clip))
+        yield items, choice.about
 
 
 # --- what torch saved
@@ -472,7 +489,7 @@ def _convert_tensors(content: Any, location: str, choice: ArrayChoice) -> Arrays
         tensors = {"": content}
     descriptions = {name: _describe_tensor(value) for name, value in tensors.items()}
     arrays = {}
-    for name in choice(location, descriptions):
+    for name in choice.choose(location, descriptions):
         arrays[name] = _tensor_to_array(tensors[name], f"{location}, {name}" if name else location)
     return arrays
 

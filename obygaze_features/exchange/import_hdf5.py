@@ -69,14 +69,15 @@ def groups_of_clips(
 ) -> Iterator[FileContent]:
     """Open HDF5 with a group or dataset for each clip in this process, which damaged files may crash.
 
-    `hdf5_items`, whose parameters it has, runs it in a subprocess for that reason.
+    `hdf5_items` runs it in a subprocess for that reason; the parameters are explained there.
 
     Yields
     ------
-    path -> features, and texts about the file: where its features are from.
+    path -> features, and texts about the file: where its features are from, and as `left_out` the arrays that
+    are no features. The latter is added while features are read.
     """
     if path.is_dir():
-        texts_on_files: dict[str, str] = {}  # filled as the files are read
+        texts_on_files: dict[str, str] = {}  # `choice` adds `left_out` when a file is read
         choice = ArrayChoice(patterns, texts_on_files, times=times)
         read_clip = partial(_read_file, choice=choice)
         yield files_below(path, (".h5", ".hdf5", ".mat"), read_clip), texts_on_files
@@ -361,7 +362,7 @@ def _read_group(
     """
     with explain_hdf5_damage(location):
         nodes = _plain_nodes(node, location)
-        chosen: dict[str, h5py.Dataset] = {name: nodes[name] for name in choice(location, nodes)}
+        chosen: dict[str, h5py.Dataset] = {name: nodes[name] for name in choice.choose(location, nodes)}
         total_bytes = 0
         for name, dataset in chosen.items():
             _refuse_other_than_numbers(dataset, f"{location}: {name}" if name else location)
@@ -462,8 +463,17 @@ def _plain_column(node: object, path: Path) -> NDArray[Any]:
 def _read_texts(dataset: h5py.Dataset, path: Path, longest_bytes: int) -> NDArray[Any]:
     """Read a column of texts in batches, so that memory stays bounded.
 
-    `longest_bytes` is the most that one text may have: without a fixed length, all may point to one text as
-    long as the file.
+    A stranger may have made the file. In HDF5, texts without a fixed length are references to their bytes, so
+    that a small file may hold thousands of references to one text that is as long as the file.
+
+    Parameters
+    ----------
+    dataset
+        The column.
+    path
+        The file, for messages.
+    longest_bytes
+        The most that one text may have: its fixed length, or the length of the file.
 
     Raises
     ------

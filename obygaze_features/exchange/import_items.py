@@ -583,18 +583,22 @@ def _describe_items() -> dict[str, Any]:
 
 
 def _load_item(item_index: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Load one item, by its index in the file; return the answer that describes its arrays, and the arrays.
+    """Load one item (a clip) of the open file of this worker process, by its index in the file.
 
-    Loading an item may add the names of unused arrays to the text `left_out`, so that text is sent again. The
-    other texts were sent with the list of items.
+    Returns what is sent to the main process: the answer to its request, a JSON object that describes the
+    arrays; and then the arrays themselves.
+
+    The answer also has texts on the file that have changed since they were sent with the list of items. That
+    is only `left_out`: loading an item may add names of arrays that are not used.
     """
     _, item = _open_file.items[item_index]
-    arrays = _load_numbers(item)
+    arrays = _load_numbers(item)  # may change `_open_file.texts["left_out"]`
     descriptions = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
     changed_texts = {}
     if "left_out" in _open_file.texts:
         changed_texts["left_out"] = _open_file.texts["left_out"]
-    return {"arrays": descriptions, "texts": changed_texts}, arrays
+    answer = {"arrays": descriptions, "texts": changed_texts}
+    return answer, arrays
 
 
 def _load_numbers(item: ImportItem) -> dict[str, NDArray[Any]]:

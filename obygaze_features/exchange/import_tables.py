@@ -194,15 +194,17 @@ def _open_text_table(path: Path, options: TableOptions) -> Iterator[FileContent]
         if len(row) != len(header):
             raise StoreError(f"{path}: line {line}: another number of cells than the header's {len(header)}")
     cells = _Cells(path, header, rows, has_decimal_commas=delimiter in {";", "\t"})
+    # The functions by which `_read_content` reads columns of any table, here of texts. Times need more digits
+    # than features.
     columns = _Columns(
         header=header,
         cells=cells.columns.__getitem__,
         kind_of=cells.kind_of,
         numbers=partial(cells.numbers, dtype=np.float32),
-        times_and_numbers=partial(cells.numbers, dtype=np.float64),  # times need more digits than features
+        times_and_numbers=partial(cells.numbers, dtype=np.float64),
     )
     items, texts = _read_content(path, columns, options)
-    _note_left_out(texts, *notes)
+    _note_left_out(texts, *notes)  # notes on rows that were not read
     yield items, texts
 
 
@@ -322,7 +324,17 @@ class _Columns(NamedTuple):
 def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileContent:
     """Read the ids and the features of an open table; return the features by clip, and texts on the file.
 
-    If the features are of frames, columns with the times or numbers of the frames are read too.
+    If the features are of frames, columns with the times or numbers of the frames are read too. The texts are
+    the names of the columns of features (`features`) and of those that were not used (`left_out`).
+
+    Parameters
+    ----------
+    path
+        The table, for messages.
+    columns
+        The names of its columns, and functions that read them: of texts, or of Parquet.
+    options
+        Which columns are to be read, and how.
     """
     header = columns.header
     ids, id_column = read_row_ids(path, header, options.ids, columns.cells)
@@ -333,12 +345,13 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
 
     # pandas reads a CSV with an index that was saved without a name as a column `Unnamed: 0`.
     pandas_indices = {name for name in header if name.startswith("Unnamed: ")}
-    no_features = {id_column, *options.no_features, *pandas_indices, *frame_columns}
+    names_of_frame_columns = {frame_columns.times, frame_columns.numbers}
+    no_features = {id_column, *options.no_features, *pandas_indices, *names_of_frame_columns}
     features = choose_columns(path, header, columns.kind_of, options.columns, no_features)
     matrix = _feature_matrix(path, [columns.numbers(name) for name in features])
 
     texts = {"features": "\n".join(features)}
-    used_columns = {*features, id_column, *frame_columns}
+    used_columns = {*features, id_column, *names_of_frame_columns}
     unused_columns = _unused_columns(header, used_columns)
     if unused_columns:
         _note_left_out(texts, f"columns that are no features: {', '.join(unused_columns)}")
@@ -431,17 +444,19 @@ class RaggedColumn:
 def parquet_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
     """Open a Parquet file in this process; yield clip -> its features, and texts on the file.
 
-    The index of a pandas data frame holds the ids if no column has a usual name of ids. Else the index is not
-    read.
+    pandas saves the index of a data frame as one more column. It holds the ids if no other column has a usual
+    name of ids. Else it is not read.
     """
     types, read = open_parquet(path)
+    has_index = PANDAS_INDEX in types
     header = [name for name in types if name != PANDAS_INDEX]
     has_column_of_ids = not set(ID_NAMES).isdisjoint(header)
-    if PANDAS_INDEX in types and not has_column_of_ids:
+    if has_index and not has_column_of_ids:
         header = list(types)  # with the index
         if not options.ids:
             options = options._replace(ids=PANDAS_INDEX)
     table = _ParquetTable(path, types, read)
+    # The functions by which `_read_content` reads columns of any table, here of Parquet.
     columns = _Columns(
         header=header,
         cells=read,
@@ -491,11 +506,10 @@ class _ParquetTable:
         import pyarrow.types as pt  # noqa: PLC0415 - the same
 
         column = self.read(name)
-        n_rows_of_matrices = _lengths_if_ragged(column)
-        is_ragged = n_rows_of_matrices is not None
-        if is_ragged:
+        n_rows_of_matrices = _lengths_if_ragged(column)  # T of each matrix; None if all have one length
+        if n_rows_of_matrices is not None:
             column = pc.list_flatten(column)  # the rows of all matrices, one below the other
-        flat = _flatten(column)
+        flat = _flatten(column)  # its numbers in one sequence, and the lengths of the lists around them
         if not (pt.is_floating(flat.values.type) or pt.is_integer(flat.values.type)):
             raise StoreError(
                 f"{self.path}: column {name!r} holds {self.types[name]}; expected numbers, or lists of one "
@@ -504,7 +518,8 @@ class _ParquetTable:
         array = np.asarray(flat.values.to_numpy()).reshape(-1, *flat.lengths)
         if n_rows_of_matrices is None:
             return array
-        return RaggedColumn(array, ends=np.cumsum(n_rows_of_matrices))
+        ends_of_matrices = np.cumsum(n_rows_of_matrices)  # the row of `array` at which each one ends
+        return RaggedColumn(array, ends=ends_of_matrices)
 
 
 class _Flattened(NamedTuple):

@@ -258,12 +258,18 @@ def _positions_to_copy_from(chosen_rows: Mapping[str, _ChosenRow]) -> dict[str, 
 def _results_to_copy(stores: Sequence[Store], position_of_clip: Mapping[str, int]) -> Iterator[ClipResult]:
     """Read the clips to copy and yield them one at a time, so that only one is in memory.
 
-    Stores take turns as the clips in `position_of_clip` do. Within a store, the order is that of its rows,
-    so a clip may be yielded in the place of another clip of the same store.
+    They come about in the order of `position_of_clip`, so that the pieces of the new store are finished one
+    after the other. But each store is read in the order of its own rows: where a clip of a store is due, the
+    next one in the order of that store is yielded, which may be another one.
 
-    `position_of_clip` is clip id -> position in `stores` of the store that it is copied from.
+    Parameters
+    ----------
+    stores
+        The stores.
+    position_of_clip
+        Clip id -> position in `stores` of the store that the clip is copied from.
     """
-    results_of_stores = []  # an iterator for each store
+    results_of_stores = []  # for each store an iterator over its clips that are copied
     for position, store in enumerate(stores):
         clip_ids = {clip_id for clip_id, chosen in position_of_clip.items() if chosen == position}
         results_of_stores.append(_read_results(store, clip_ids))

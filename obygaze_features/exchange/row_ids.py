@@ -140,10 +140,13 @@ def text_rows(path: Path) -> TextRows:
 
 @contextmanager
 def parquet_ids(path: Path) -> Iterator[FileContent]:
-    """Read the ids of a Parquet file in this process, which may be killed if the file is damaged.
+    """Read the clip ids of a Parquet file, from the column of a usual name, such as `clip_id`.
 
-    They are in the column of a usual name, such as `clip_id`, or else in the only column of texts. As it
-    takes the place of a reader of features, this yields no items, and texts on the file: the ids as JSON.
+    Without such a column they are in the only column of texts.
+
+    The library may crash on a damaged file, so `read_in_worker` calls this in a process of its own. That is
+    made for readers of features, which yield items and texts on the file. This yields no items, and the list
+    of ids as a text: {"ids": JSON}.
     """
     type_of_column, read = open_parquet(path)
     candidates = [name for name in type_of_column if name in ID_NAMES]
@@ -278,7 +281,7 @@ def group_rows_by_clip(
     read_column: Callable[[str], Any],
     metadata: Mapping[str, str],
 ) -> FileContent:
-    """Group the rows of a table by clip: return id -> features, and texts about the file.
+    """Return the features of each clip of a table by the clip's id, and texts about the file.
 
     Each row is a clip, or, if the options say so and a row is one vector, a frame of a clip.
 
@@ -291,11 +294,11 @@ def group_rows_by_clip(
     arrays
         Name -> array with a row for each id.
     options
-        Whether rows are frames, and whether their times follow from a rate.
+        Whether rows are frames (`of_frames`), and whether their times follow from a rate (`at_a_rate`).
     frame_columns
-        The columns that tell which frame of its clip a row is.
+        Names of the columns that tell which frame of its clip a row is, if rows are frames.
     read_column
-        Reads one of these columns.
+        Reads one of these columns, by its name.
     metadata
         Texts about the file. If rows are frames, a sentence that says so is added as `rows`.
 
@@ -307,13 +310,14 @@ def group_rows_by_clip(
     """
     checked_arrays = _check_rows(path, arrays, len(ids))
     first_array = next(iter(checked_arrays.values()))
-    rows_are_vectors = len(checked_arrays) == 1 and first_array.ndim == 2
+    rows_are_vectors = len(checked_arrays) == 1 and first_array.ndim == 2  # [rows, D]
     rows_are_frames = options.of_frames and rows_are_vectors
     if rows_are_frames:
         items = frame_items(
             path, ids, first_array, frame_columns, read_column, must_be_even=options.at_a_rate
         )
         return items, {**metadata, "rows": describe_rows(frame_columns)}
+    # A row is a whole clip. A column of times, which the user has named, would be that of single frames.
     if options.times is not None:
         raise StoreError(
             f"{path}: a row has several frames of its own, whose times are in an array time_s; --times names "

@@ -440,17 +440,16 @@ class _Transfer:
         self._progress = progress
         self._lock = Lock()
         self._n_wanted = len(digests)  # files to copy; all of them until `run` knows which
-        self._counted = set[str]()  # names of the files that are in the copy now
+        self._files_in_copy = set[str]()  # names of the files that are in the copy now, and undamaged
         self._n_present = 0  # those among them that were in the copy before
         self._n_bytes = 0  # bytes received
 
     def run(self, arrays: Collection[str] | None, clips: Collection[str] | None) -> Downloaded:
         """Fetch all metadata, and the chunks of some arrays and clips (None for all); complete the copy.
 
-        Files that the copy has already are checked and not fetched again. `_fetch` counts all files that are
-        fetched or checked, in the attributes from which the result is made.
+        Files that the copy has already are checked and not fetched again.
         """
-        wanted = self._find_wanted(arrays, clips)
+        wanted = self._fetch_metadata_and_find_wanted(arrays, clips)
         self._n_wanted = len(wanted)
         # Files of an earlier transfer stay in the copy, also if this one does not want them.
         present = set[str]()
@@ -458,21 +457,24 @@ class _Transfer:
             present = {name for name in self._digests if (self._destination / name).is_file()}
         left_out = self._digests.keys() - wanted - present  # what the copy will lack
 
-        # `_find_wanted` has fetched the first two. A new copy gets its list of digests last, in `_finish`,
-        # because that marks it as complete.
+        # Two files were fetched above. A new copy gets its list of digests last, in `_finish`, because that
+        # marks it as complete.
         to_fetch = sorted(wanted - {BAG_INFO, TABLE, DIGESTS})
         run_in_threads(self._fetch, to_fetch, max(MIN_THREADS, self._files.readers))
         self._finish(left_out)
 
+        # `_fetch` has counted each file and its bytes.
         return Downloaded(
             path=self._destination,
-            files=len(self._counted) - self._n_present,
+            files=len(self._files_in_copy) - self._n_present,
             octets=self._n_bytes,
             kept=self._n_present,
             left=len(left_out),
         )
 
-    def _find_wanted(self, arrays: Collection[str] | None, clips: Collection[str] | None) -> set[str]:
+    def _fetch_metadata_and_find_wanted(
+        self, arrays: Collection[str] | None, clips: Collection[str] | None
+    ) -> set[str]:
         """Fetch the files that tell which files to copy, and return the names of these.
 
         They are all metadata, and the chunks of some arrays and clips (None for all). Fetched first are
@@ -487,19 +489,21 @@ class _Transfer:
         row_sizes: dict[str, NDArray[np.int64]] = {}
         if clips:
             # Where the frames of a clip are depends on how many the clips before it have.
-            row_sizes = self._row_sizes()
+            row_sizes = self._fetch_row_sizes()
         return wanted_files(self._digests, table, arrays, clips, row_sizes)
 
-    def _row_sizes(self) -> dict[str, NDArray[np.int64]]:
+    def _fetch_row_sizes(self) -> dict[str, NDArray[np.int64]]:
         """Fetch the number of frames of every clip in each ragged group: name of the group -> int64 [N].
 
-        A ragged group has an array of these numbers, which is fetched and then opened in the copy.
+        A ragged group, in which clips have different numbers of frames, has an array of these numbers
+        (`ROW_SIZE`). Its files are fetched into the copy, and the array is read there.
         """
         files = sorted(name for name in self._digests if name.startswith(f"{FEATURES}/"))
-        groups = {chunk.group for chunk in _find_chunks(files).values() if chunk.array == ROW_SIZE}
+        chunks = _find_chunks(files).values()  # of which group and array each file is
+        ragged_groups = {chunk.group for chunk in chunks if chunk.array == ROW_SIZE}
         sizes = {}
-        for group in sorted(groups):
-            folder = f"{FEATURES}/{group}/{ROW_SIZE}/"  # of the array with the numbers of frames
+        for group in sorted(ragged_groups):
+            folder = f"{FEATURES}/{group}/{ROW_SIZE}/"
             for name in files:
                 if name.startswith(folder):
                     self._fetch(name)
@@ -610,17 +614,24 @@ class _Transfer:
     def _count_file(self, name: str, *, was_present: bool) -> None:
         """Count a file that is in the copy now, once, and report the progress of the transfer.
 
-        `was_present` says whether the copy had it before. The lock keeps the counts right while several
-        threads fetch files, and progress from going back.
+        A few files come here twice: those fetched first, to find out which others are wanted. The lock keeps
+        the counts right while several threads fetch files, and progress from going back.
+
+        Parameters
+        ----------
+        name
+            The file.
+        was_present
+            Whether the copy had it before this transfer.
         """
         with self._lock:
-            if name in self._counted:  # numbers of frames, which were fetched to find the wanted chunks
+            if name in self._files_in_copy:
                 return
-            self._counted.add(name)
+            self._files_in_copy.add(name)
             if was_present:
                 self._n_present += 1
             if self._progress:
-                self._progress(len(self._counted), self._n_wanted, self._n_bytes)
+                self._progress(len(self._files_in_copy), self._n_wanted, self._n_bytes)
 
     def _count_bytes(self, name: str, size: int, n_bytes: int) -> None:
         """Add the bytes received of a file to the total; refuse a file that is larger than its whole store.

@@ -120,17 +120,18 @@ def examine_run(work: Extraction) -> list[Diagnosis]:
 def _examine_clips(work: Extraction) -> Iterator[Diagnosis]:
     """Report the number of clips, and note if some tasks of the job array would have nothing to do.
 
-    All rows of the store are shared out by whole pieces, also those of a store that grows, and those that
-    earlier runs have done.
+    All rows of the store are shared out by whole pieces of 16 rows, also those of a store that grows, and
+    those that earlier runs have done. Of n tasks, task i has the pieces i, i + n, i + 2n and so on.
     """
     clips_text = counted(len(work.job.planned_clips()), work.unit)
-    _, n_tasks = work.shard  # each task of the array has one share of the rows
-    pieces = _pieces_to_do(work)
+    _, n_tasks = work.shard
+    pieces = _pieces_to_do(work)  # None: not known, which another finding explains
     if pieces is None:
         yield Diagnosis("clips", "ok", clips_text)
         return
-    n_idle = n_tasks - len({piece % n_tasks for piece in pieces})
-    if not n_idle:
+    tasks_with_work = {piece % n_tasks for piece in pieces}
+    n_idle = n_tasks - len(tasks_with_work)
+    if n_idle == 0:
         yield Diagnosis("clips", "ok", clips_text)
         return
     if not pieces:
@@ -164,10 +165,9 @@ def _pieces_to_do(work: Extraction) -> set[int] | None:
 def _examine_videos(work: Extraction) -> Iterator[Diagnosis]:
     """Report how many videos are found, and name one that is not.
 
-    It is a fault if none is found and there is work to do: a run without work needs no video. Texts have
-    none.
+    It is a fault if none is found and there is work to do: a run without work needs no video.
     """
-    if isinstance(work.job, TextJob):
+    if isinstance(work.job, TextJob):  # texts have no videos
         return
     paths = {work.job.manifest.video_path(clip) for clip in work.job.manifest}
     videos = {path for path in paths if path is not None}
@@ -177,8 +177,10 @@ def _examine_videos(work: Extraction) -> Iterator[Diagnosis]:
         yield Diagnosis("videos", "ok", text)
         return
 
-    has_no_work = _pieces_to_do(work) == set()
-    level: Level = "fault" if missing == videos and not has_no_work else "note"
+    pieces = _pieces_to_do(work)
+    may_have_work = pieces is None or len(pieces) > 0  # None: not known
+    all_are_missing = missing == videos
+    level: Level = "fault" if all_are_missing and may_have_work else "note"
     yield Diagnosis("videos", level, f"{text}; absent: such as {min(missing)}. Is their file system mounted?")
 
 

@@ -504,8 +504,10 @@ def decode_stretch(
     """Decode all frames of a part of a film, once for two purposes: its windows, and its shots.
 
     The part is called a stretch. Windows are time spans of which features are wanted; for the shots every
-    frame is measured. Nothing is raised: windows that are not yielded are decoded again elsewhere, and fail
-    there with a reason.
+    frame is measured.
+
+    Nothing is raised. At an error, decoding ends: the windows that were not yielded are decoded again by the
+    caller, by themselves, and fail there with a reason if they must. `stretch_results` then stays empty.
 
     Parameters
     ----------
@@ -540,7 +542,7 @@ def decode_stretch(
 
     windows = [(task.start_s, task.end_s) for task in tasks]
     other_windows = [(task.start_s, task.end_s) for task in others]
-    with suppress(Exception):  # see the docstring: the remaining windows are decoded again elsewhere
+    with suppress(Exception):  # see the docstring: the caller decodes the remaining windows again
         source = _source(path, hash_source=hash_source)
         for item in read_stretch(path, stretch, windows, other_windows, frame_requests, strict=strict):
             if isinstance(item, Rest):  # the last item: what the stretch gave in addition to its windows

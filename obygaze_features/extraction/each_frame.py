@@ -200,33 +200,40 @@ class PendingFrames:
     def result(self) -> EncodedFrames:
         """Wait for the vectors of all frames of B clips, and divide them among the clips.
 
+        The backbone has encoded the F frames of all clips one by one, as if each were a clip of one frame.
+
         A clip is finite if all its frames are. Its `at_once`, the number of frames that were encoded in one
         call, is the smallest of its frames.
         """
-        one_frame_clips = self._one_frame_clips()
+        encoded = self._wait_for_one_frame_clips()
         first_frames = np.cumsum([0, *self.sizes[:-1]])  # position of each clip's first frame, [B]
         vectors_of_clips = {}
-        for name, vectors in one_frame_clips.arrays.items():
-            is_of_frames = name == "frames" or name.endswith("/frames")  # a side group's is "group/frames"
+        for name, vectors in encoded.arrays.items():
+            # The array of frames, also that of a side group ("8/frames"). Of a clip of one frame `pooled` is
+            # the same vector, and is left out.
+            is_of_frames = name == "frames" or name.endswith("/frames")
             if is_of_frames:
-                vectors_of_frames = vectors[:, 0]  # [F, D]
+                vectors_of_frames = vectors[:, 0]  # [F, 1, D] to [F, D]
                 vectors_of_clips[name] = np.split(vectors_of_frames, first_frames[1:])
 
         # `reduceat` reduces the frames from each clip's first one up to the next clip's, [F] to [B].
-        is_clip_finite = np.logical_and.reduceat(one_frame_clips.finite, first_frames)
+        is_clip_finite = np.logical_and.reduceat(encoded.finite, first_frames)
         at_once = None
-        if one_frame_clips.at_once is not None:
-            at_once = np.minimum.reduceat(one_frame_clips.at_once, first_frames)
+        if encoded.at_once is not None:
+            at_once = np.minimum.reduceat(encoded.at_once, first_frames)
         return EncodedFrames(vectors_of_clips, is_clip_finite, at_once)
 
-    def _one_frame_clips(self) -> Any:
+    def _wait_for_one_frame_clips(self) -> Any:
         """Wait for the backbone's result on all F frames, each of which it got as a clip of one frame.
 
-        Returns an object with `arrays` (name -> [F, 1, D]), `finite` [F] and `at_once` [F] or None.
+        Returns an object with `arrays` (name -> [F, 1, D]), `finite` (whether each frame is) [F], and
+        `at_once` (how many were encoded in one call) [F], None if that is not known.
         """
-        if not isinstance(self.returned, np.ndarray):
+        is_still_pending = not isinstance(self.returned, np.ndarray)
+        if is_still_pending:
             return self.returned.result()
-        # A plain function has encoded the frames already; whether they are finite is not known yet.
+        # A backbone that is a plain function has encoded the frames already, and returned their vectors. An
+        # object with the same fields as a waiting result takes these; whether they are finite is found here.
         vectors_of_frames = self.returned.reshape(len(self.returned), -1)
         is_finite = np.isfinite(vectors_of_frames).all(axis=1)
         return SimpleNamespace(arrays={"frames": self.returned}, finite=is_finite, at_once=None)

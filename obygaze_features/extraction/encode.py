@@ -220,18 +220,21 @@ class _Outcome:
 
 
 def _add_features(call: _Call, outcomes: Mapping[str, _Outcome]) -> None:
-    """Wait for a call of a backbone to end, and add the features of each clip to the clip's outcome.
+    """Wait for a call of a backbone to end, and add what it gave of each clip to the clip's outcome.
+
+    These are the features, by groups of the store; the GPU that computed them; and, if they have NaN or
+    infinity, a note that says so.
 
     Parameters
     ----------
     call
         The call, which was started for some clips together.
     outcomes
-        Clip id -> its outcome, which gets the groups of features, the GPU, and a note on NaN or infinity.
+        Clip id -> its outcome, which is changed.
     """
     encoded = _wait_for(call)
-    arrays_of_group = call.backbone.by_group(encoded.arrays)
-    # The arrays have a row for each clip, in the order of `frame_times`.
+    arrays_of_group = call.backbone.by_group(encoded.arrays)  # layers, for example, are groups of their own
+    # `frame_times` has the clips of the call, with the times of their frames. Clip k is row k of the arrays.
     for row, (clip_id, times) in enumerate(call.frame_times.items()):
         outcome = outcomes[clip_id]
         for group, arrays in arrays_of_group.items():

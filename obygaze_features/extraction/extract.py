@@ -525,6 +525,9 @@ def _with_parameters_of(
     this is `work = prepare(manifest, out, ...)`, and then the body of `extract`. In the types, `Parameters`
     are those of `prepare`, and `Result` is what the decorated function returns.
 
+    Above it stands `@checked`, which refuses arguments of other types than the annotations of a function say.
+    So the decorated function must have the annotations of `prepare`.
+
     Parameters
     ----------
     preparing
@@ -535,14 +538,15 @@ def _with_parameters_of(
     def decorate(function: Callable[[Extraction], Result]) -> Callable[Parameters, Result]:
         """Wrap a function of an `Extraction`."""
 
-        # Its annotations, of one `Extraction`, are not copied: those of `preparing` are set below.
+        # The annotations of `function` are not copied: it takes one `Extraction`, and what callers see takes
+        # the arguments of `preparing`, whose annotations are set below.
         @wraps(function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
         def prepare_and_call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
             """Prepare the extraction, and call the function with it."""
             return function(preparing(*args, **kwargs))
 
-        # `(*args, **kwargs)` tells nobody what to pass. Python's `help` and notebooks show the signature, and
-        # `checked` refuses arguments of other types by the annotations.
+        # `(*args, **kwargs)` tells nobody what to pass. Python's `help` and notebooks show the signature that
+        # is set here, and `checked` reads the annotations.
         result_type = signature(function).return_annotation
         shown_signature = signature(preparing).replace(return_annotation=result_type)
         prepare_and_call.__signature__ = shown_signature  # type: ignore[attr-defined]
@@ -642,14 +646,15 @@ def extract(work: Extraction) -> Store | MaybeNone:
     >>> store["descriptors"].read("tt1-0", "frames").shape
     (4, 103)
     """
-    if not work.will_seal:
+    # `work` is what `prepare` has made of the parameters above.
+    if not work.will_seal:  # the work is one shard of several, or `sealing` is False
         raise ExtractError("extract seals a store: for one shard, or without sealing, use prepare(...).run()")
     stage, _ = work.run()
-    sealed_path = work.seal(stage)
+    sealed_path = work.seal(stage)  # None if clips are left to do
     if sealed_path is not None:
         return open_store(sealed_path)
 
-    # Clips are left to do. That is an error, unless a limit was set.
+    # That is an error, unless a limit was set.
     message = f"{stage.path}: {counted(len(stage.missing()), work.unit)} left to do; extract again"
     if work.limit is None:
         raise ExtractError(message)
@@ -687,8 +692,9 @@ def _prepare_trial(
 def estimate(work: Extraction) -> Estimate | TextEstimate:
     """Estimate the cost of the remaining work of `extract`; nothing is written.
 
-    The parameters are those of `extract`. Up to eight passes over files, or sixteen texts, are tried. Usual
-    weights that are not here are replaced by random ones of the same network, which cost the same.
+    The parameters are those of `extract`. Up to eight passes over files, or sixteen texts, are tried: they
+    are decoded and encoded as `extract` would, and their times are those of all others. Usual weights that
+    are not here are replaced by random ones of the same network, which cost the same.
 
     Examples
     --------
@@ -700,6 +706,7 @@ def estimate(work: Extraction) -> Estimate | TextEstimate:
     >>> found.clips, found.absent, found.seconds
     (1, 1, None)
     """
+    # The decorator has prepared `work` from these parameters, as for `extract`.
     return work.estimate()
 
 

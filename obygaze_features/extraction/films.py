@@ -259,18 +259,19 @@ class WorkQueue(deque[FilePass]):
         such a stretch is decoded in the same pass.
         """
         super().__init__()
-        self._progress: dict[str, _FilmProgress] = {}  # movie with stretches to measure -> its progress
+        # Movie -> which of its stretches and windows are still to be decoded, for movies to be measured.
+        self._progress: dict[str, _FilmProgress] = {}
         if films is not None:
-            for movie, stretches in films.unmeasured().items():
-                self._progress[movie] = _FilmProgress(films.stretches[movie], stretches)
+            for movie, stretches_to_measure in films.unmeasured().items():
+                self._progress[movie] = _FilmProgress(films.stretches[movie], pending=stretches_to_measure)
 
-        # Give each window to the stretch that it begins in, if that is to be measured.
-        progress_of_path = {progress.path: progress for progress in self._progress.values()}
+        # A window that begins in a stretch to be measured is decoded with it; all others by themselves.
+        progress_of_path = {film_progress.path: film_progress for film_progress in self._progress.values()}
         other_tasks = []
         for task in tasks:
-            progress = None if task.path is None else progress_of_path.get(task.path)
-            if progress is not None and progress.begins_in_pending_stretch(task):
-                progress.add(task)
+            film_of_task = None if task.path is None else progress_of_path.get(task.path)
+            if film_of_task is not None and film_of_task.begins_in_pending_stretch(task):
+                film_of_task.add(task)
             else:
                 other_tasks.append(task)
 
@@ -366,15 +367,14 @@ class _FilmProgress:
     ) -> None:
         """Mark a part of the film (stretch) as decoded, and forget the windows that were decoded with it.
 
-        The windows that begin in the stretch and were not decoded with it stay among `_tasks`, the windows
-        still to be decoded, and are now also among `_waiting`, those that wait for other stretches.
+        The other windows that begin in it need frames of other stretches too: now they wait for these.
 
         Parameters
         ----------
         number
             Number of the stretch.
         undone
-            These windows, which need frames of other stretches too.
+            The windows that begin in it and were not decoded with it.
         stretch_frames
             Its frames that other windows need; None if it could not be decoded.
         """
@@ -388,13 +388,13 @@ class _FilmProgress:
             was_decoded = task.clip_id not in undone_by_id
             if was_decoded:
                 del self._tasks[task.clip_id]
-        self._waiting |= undone_by_id
+        self._waiting |= undone_by_id  # they are also still in `_tasks`, which has all undecoded windows
 
     def take_ready_passes(self) -> list[FilePass]:
-        """Return tasks for the windows that need no part of the film any more that is still to be decoded.
+        """Return passes over the file for the windows that need not wait any longer; forget these windows.
 
-        These windows are removed from those that wait. Each task is a pass over the file, of up to
-        `PASS_CLIPS` windows, with the frames of them that were decoded with parts of the film.
+        A window waits as long as a part of the film (stretch) that it needs frames of is to be decoded. Each
+        pass has up to `PASS_CLIPS` windows, and those of their frames that were decoded with stretches.
         """
         ready = [task for task in self._waiting.values() if not self._needs_pending_stretch(task)]
         for task in ready:

@@ -89,14 +89,16 @@ class GpuPool(DecodePool):
         self._process_number = 0  # how often the process has been started
         self._is_open = False  # whether it can decode
 
-        # What the GPU decodes: number of a pass -> position in the pass -> task that is not decoded yet
+        # Passes that the GPU was given, by their numbers; of each the tasks that are not decoded yet, by
+        # their positions in the pass
         self._pass_numbers = count()  # 0, 1, ...
         self._on_gpu: dict[Hashable, dict[int, DecodeTask]] = {}
 
-        # What it does not decode: passes that wait for a decode worker, and why; and the reasons by file, and
-        # by key of a pass that a worker does in place of the GPU
+        # Passes that the GPU has handed back, with the reason; they wait for a decode worker
         self._handed_back: deque[tuple[FilePass, str]] = deque()
+        # Why a file as a whole is not for the GPU: its passes go to decode workers at once
         self._reason_of_file: dict[Path | None, str] = {}
+        # Why a decode worker does a pass in place of the GPU, by the pass's key among the workers
         self._reason_of_pass: dict[Hashable, str] = {}
         self._process = self._start()
 
@@ -164,14 +166,16 @@ class GpuPool(DecodePool):
         if is_of_gpu_process:
             return self._handle_gpu_event(event)
 
+        # An event of a decode worker, which the pool of workers knows how to handle.
         clips = super()._handle_event(event, queue, films)
-        reason = self._reason_of_pass.get(event.key, "")
-        pass_has_ended = event.kind != "item"
+        # Why the worker decodes this pass in place of the GPU; "" if the GPU was not to decode it.
+        why_not_on_gpu = self._reason_of_pass.get(event.key, "")
+        pass_has_ended = event.kind != "item"  # an item is one clip of the pass
         if pass_has_ended:
             self._reason_of_pass.pop(event.key, None)
-        if not reason:  # no GPU was to decode it
+        if not why_not_on_gpu:
             return clips
-        return [_remarked(clip, f"{BY_CORES}: {reason}") for clip in clips]
+        return [_remarked(clip, f"{BY_CORES}: {why_not_on_gpu}") for clip in clips]
 
     # --- the GPU
     # -------------------------------------------------------------------------

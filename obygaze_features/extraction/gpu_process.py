@@ -170,15 +170,19 @@ class GpuDecoder:
     def _decode(self, new_pass: NewPass) -> PassEnded:
         """Decode clips of one file and send the undamaged ones; return the message that the pass has ended.
 
-        The other clips are left to cores: damaged ones, because cores describe the damage, and those after an
-        error.
+        The main process then lets cores decode all clips of the pass that it did not get: damaged ones,
+        because cores describe the damage, and those after an error.
         """
-        # `decode_clips` runs the generator `_decode_until_error`, and only sees the clips that it yields. So
-        # the generator puts the error that ends it into this list.
+        # An error of the GPU must not reach `decode_clips`, which would try each clip again on the GPU. So
+        # `_decode_until_error` ends without raising it, and puts it into this list.
         errors: list[Exception] = []
-        decode = with_frame_cache(partial(self._decode_until_error, errors=errors))
+        decode_on_gpu = partial(self._decode_until_error, errors=errors)
+        # Frames that earlier runs have kept on the disk are read, and those decoded now are kept.
+        decode = with_frame_cache(decode_on_gpu)
         for position, clip in decode_clips(new_pass.file_pass.tasks, decode, time.thread_time):
-            self._watch.expect(new_pass.key, new_pass.limit_s)  # each clip may take as long as the first
+            self._watch.expect(
+                new_pass.key, new_pass.limit_s
+            )  # the next clip gets the whole time limit again
             if clip.status == "ok":
                 self._parent.send(ClipGiven(new_pass.key, position, clip))
         if not errors:  # only damaged clips are left, if any
@@ -221,24 +225,26 @@ class GpuDecoder:
         requests
             Which frames to take of each span, and how to prepare them.
         settings
-            The other settings of `read_windows`, of which only the defaults are supported.
+            The other settings of `read_windows`, `strict` and `known`; only their defaults are supported.
 
         Raises
         ------
         NotOnGpu
             A core must read them: a setting is not its default, or the GPU does not decode this file or its
             kind of stream to the same bits.
+        NotDecoded
+            The GPU gives no pictures of streams of this kind and size.
         """
-        # By default `strict` is False and `known` is None.
+        # The defaults (`strict` False, `known` None) are all false.
         has_other_settings = any(settings.values())
         if has_other_settings:
             raise NotOnGpu("a core reads these windows")
         check = self._checked_headers(path)
-        if check.reason:
+        if check.reason:  # why the file's headers rule out the GPU; empty if they do not
             raise NotOnGpu(check.reason, for_whole_file=True)
 
-        # Frames from one key frame to the next are decoded together. Those around the first window are used
-        # for the comparisons.
+        # The GPU decodes the frames from one key frame to the next together. Such a group is there anyway for
+        # the first window, so its frames are the ones that are compared.
         packets = index_packets(path)
         stream = _KindAndSize(kind_of(packets), check.width, check.height)
         compared_frames = group_around(packets, _first_frame(packets, windows))

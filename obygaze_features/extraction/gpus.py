@@ -149,16 +149,19 @@ class _GpuWorker:
     def __call__(self, clip_ids: Sequence[str], parent: Parent) -> None:
         """Extract some clips in the process of a GPU, and send reports and results to the main process.
 
+        The process stays for further assignments, and keeps its networks.
+
         Parameters
         ----------
         clip_ids
             The clips.
         parent
-            The main process; `parent.number` is the number of this process, from 0.
+            The main process. It also knows the number of this process, from 0, as `parent.number`.
         """
+        own_number = parent.number
         # This process sees its own GPU alone. CUDA reads the variable when it is initialised, which happens
         # in `begin` at the earliest.
-        os.environ[VISIBLE_GPUS] = self.visible_names[parent.number]
+        os.environ[VISIBLE_GPUS] = self.visible_names[own_number]
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the main process forwards stop requests
 
         def wait_for_stop() -> None:
@@ -173,7 +176,7 @@ class _GpuWorker:
                 for report_and_results in self.worker.do(clip_ids, pool.decode):
                     parent.send(report_and_results)
         except ObygazeError as error:
-            raise ExtractError(f"GPU {self.gpus[parent.number]}: {error}") from error
+            raise ExtractError(f"GPU {self.gpus[own_number]}: {error}") from error
 
 
 def _visible_name(gpu: int) -> str:

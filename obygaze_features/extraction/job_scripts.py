@@ -173,16 +173,18 @@ def script_for_site(name: str, site: Site) -> str:
     script = files("obygaze_features").joinpath("job_scripts", name).read_text(encoding="utf-8")
     setup = [*site.setup, *environment_lines()]
 
-    if name == SUBMIT:  # it submits the jobs and is no job itself, so it has no options of sbatch
-        # The template passes options on in an array of the shell, which has no licence yet.
+    if name == SUBMIT:
+        # This script submits the jobs and is no job itself: it gets no options of sbatch. In its template
+        # stands an array of the shell with the options of the job that seals, `(--licence NOASSERTION) `.
         licence_in_template = f"(--licence {NO_LICENCE}) "
         licence_of_site = f"(--licence {quote(site.licence)}) "
         return _with_setup(script.replace(licence_in_template, licence_of_site), setup)
 
+    # The templates are written for nodes with GPUs.
     if not site.has_gpus:
         script = script.replace(GPU_DEVICE_TEXT, CPU_DEVICE_TEXT)
-    extracts = name in (ARRAY, RAY)
-    directives = site.directives(extracts=extracts)
+    extracts = name in (ARRAY, RAY)  # the others need no GPU and little time
+    directives = site.directives(extracts=extracts)  # options of sbatch, as lines #SBATCH
     if name == ARRAY:
         directives["array"] = f"0-{site.tasks - 1}"
     return _with_setup(_with_directives(script, directives), setup)

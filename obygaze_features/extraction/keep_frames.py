@@ -99,16 +99,18 @@ def from_jpeg(data: bytes) -> Pixels:
 def with_frame_cache(decode: Decode, *, always: bool = False, writes: bool = True) -> Decode:
     """Return a decoder that takes frames from the clips' frame cache, and decodes the other clips.
 
-    The frames that it decodes are added to the cache. Clips without a frame cache are decoded as usual.
+    A frame cache is a folder in which users keep sampled frames for later runs (`--keep-frames`). Clips
+    without one are decoded as usual.
 
     Parameters
     ----------
     decode
         Decodes the clips whose frames are not in the cache.
     always
-        Call `decode` even if all frames are in the cache, because it measures more than the clips.
+        Call `decode` even if the frames of all clips are in the cache. This is for decoders that, along with
+        the clips, measure a whole part of a film to find its shots.
     writes
-        Whether decoded frames are added to the cache.
+        Whether the frames that were decoded are added to the cache.
     """
 
     def read_or_decode(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
@@ -136,12 +138,13 @@ def with_frame_cache(decode: Decode, *, always: bool = False, writes: bool = Tru
         if all_are_in_cache and not always:
             return
 
-        # Decode the others.
+        # Decode the others to JPEGs, as the cache holds them, and write these into the cache. What is yielded
+        # is made of the JPEGs, as if they had been read from it.
         tasks_to_decode = [as_jpegs(tasks[position]) for position in positions_to_decode]
         for index, decoded_clip in decode(tasks_to_decode):
             position = positions_to_decode[index]
             remarks = [DAMAGED_REMARK] if position in damaged_positions else []
-            yield position, video.cached_clip(tasks[position], decoded_clip, remarks, writes=writes)
+            yield position, video.clip_through_cache(tasks[position], decoded_clip, remarks, writes=writes)
 
     return read_or_decode
 
@@ -235,10 +238,10 @@ class _VideoFrames:
             frames_of_sampling[sampling] = frames
         return frames_of_sampling
 
-    def cached_clip(
+    def clip_through_cache(
         self, task: DecodeTask, decoded: DecodedClip, remarks: Sequence[str], *, writes: bool
     ) -> DecodedClip:
-        """Return a decoded clip with its frames as a later run will read them from the cache: through JPEG.
+        """Write a decoded clip's JPEGs into the cache, and return the clip as a later run will read it there.
 
         So the features do not depend on whether the frames were in the cache.
 
@@ -299,29 +302,30 @@ class _VideoFrames:
     def clip(self, task: DecodeTask, frames_of_sampling: Mapping[Sampling, _KeptFrames]) -> DecodedClip:
         """Return a clip as a decoder would, but from kept JPEGs, which are prepared for each backbone here.
 
+        The JPEGs are in a file for each sampling (rule that chooses frames). Each file also says how the clip
+        was decoded for this sampling: status, reason and remarks. These are merged into those of the clip.
+
         Parameters
         ----------
         task
             The clip's task.
         frames_of_sampling
-            The kept frames, for each sampling that the backbones need; each has the clip as it was decoded
-            for this sampling.
+            The kept frames, for each sampling that the backbones need.
         """
-        prepared_of_key = _prepared_frames(task, frames_of_sampling)
+        # Backbones with the same request share their prepared frames.
+        prepared_of_request = _prepared_frames(task, frames_of_sampling)
         frames_of_backbone = {}
         for backbone_name, request in task.requests.items():
-            frames_of_backbone[backbone_name] = prepared_of_key[request_key(request)]
+            frames_of_backbone[backbone_name] = prepared_of_request[request_key(request)]
 
-        # The results of the clip for each sampling are merged: it is partial if one of them is.
+        # The clip is partial if it is for one of the samplings.
         clips = [frames.clip for frames in frames_of_sampling.values()]
         is_partial = any(clip.status == "partial" for clip in clips)
         distinct_reasons = dict.fromkeys(clip.reason for clip in clips if clip.reason)
         distinct_remarks = dict.fromkeys(remark for clip in clips for remark in clip.remarks)
-        gaps: tuple[tuple[float, float], ...] = ()
-        for clip in clips:
-            if clip.without_pictures_s:  # gaps are those of the file, and so the same for all samplings
-                gaps = clip.without_pictures_s
-                break
+        # Gaps are those of the file, and so the same for all samplings that have noticed them.
+        gaps_of_samplings = [clip.without_pictures_s for clip in clips if clip.without_pictures_s]
+        gaps: tuple[tuple[float, float], ...] = gaps_of_samplings[0] if gaps_of_samplings else ()
 
         first_clip = clips[0]
         source = dict(first_clip.source)
@@ -388,12 +392,14 @@ def _frames_to_keep(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept
     clip
         The clip as it was decoded to JPEGs (`as_jpegs`).
     """
-    # Other manifests and runs read the file too: the clip's id, and whether a digest of the video is wanted,
-    # may differ there, and are not kept.
+    # The file is read by other manifests and runs too. What may be otherwise there is not kept: the clip's
+    # id, the digest of the video (which a run may not want), and how many frames were decoded (none then).
+    # The frames are kept beside the clip.
     source = {field: value for field, value in clip.source.items() if field != "sha256"}
     clip_to_keep = replace(clip, clip_id="", frames={}, source=source, n_decoded=0)
 
     frames_of_sampling = {}
+    # Several backbones may share a sampling. Their JPEGs are the same, so that those of one are kept.
     for sampling, backbone_name in _samplings(task).items():
         frames = clip.frames[backbone_name]
         jpegs: list[bytes] = frames.images.tolist()  # an array of bytes objects, as `to_jpeg` makes them

@@ -58,16 +58,18 @@ def run_local(
         way.
     """
     n_workers = workers or usable_cores()
-    report = RunReport()
+    last_report = RunReport()
     with decode_pool(n_workers, timeout_s, job.decoder, batch_size, job.backbones) as pool:
         decode = partial(pool.decode, films=films)
-        for report, results in run_loop(job, stage, clip_ids, decode, batch_size=batch_size, stopped=stopped):
+        run = run_loop(job, stage, clip_ids, decode, batch_size=batch_size, stopped=stopped)
+        for report, results in run:
+            last_report = report
             yield report, results
-    # What the shots have cost beyond the clips is known only now. It is added to the last report that was
-    # yielded (an object that the caller reads after the run).
+    # What the shots have cost beyond the clips is known only now that nothing more is yielded. The caller
+    # keeps the last report that was yielded, and reads it after the run: the costs are added to this object.
     if films is not None:
-        report.n_decoded += films.n_decoded
-        report.decode_cpu_s += films.cpu_s
+        last_report.n_decoded += films.n_decoded
+        last_report.decode_cpu_s += films.cpu_s
 
 
 def run_loop(

@@ -182,18 +182,22 @@ class DecodePool:
         n_attempts
             Number of this attempt at the pass, from 1.
         """
+        # Note what is to do. If the pass is over a stretch (a part of a film that is decoded as a whole), the
+        # worker will write frames of it that other windows need into a file.
         key = next(self._keys)
         frames_file = Path(self._shared.name, f"frames-{key}")
         undone_tasks = dict(enumerate(file_pass.tasks))
         self._running[key] = _PassAttempt(undone_tasks, file_pass, frames_file, n_attempts)
 
-        # The worker gets the paths of the files with frames of stretches, and no `StretchFrames`: such an
-        # object removes its file when it is deleted, and the worker's copy would do so too early.
+        # The pass may need such files of stretches that were decoded before. The worker gets their paths, and
+        # no `StretchFrames`: such an object removes its file when it is deleted, and the worker's copy would
+        # do so too early.
         stretch_files = [frames.path for frames in file_pass.stretch_frames]
         pass_without_frames = replace(file_pass, stretch_frames=())
         task = _PassTask(pass_without_frames, frames_file, stretch_files)
 
-        # A stretch takes as long as its usual number of windows, however many begin in it.
+        # The time limit is one for each clip. A stretch takes as long as the most clips of a pass, however
+        # few windows begin in it.
         n_clips = PASS_CLIPS if file_pass.stretch else len(file_pass.tasks)
         limit_s = self.timeout_s * n_clips
         self._pool.put(key, task, limit_s)
@@ -202,8 +206,9 @@ class DecodePool:
     def _end_stretch(self, event: Event, queue: WorkQueue) -> None:
         """Handle the end of an attempt to decode a part of a film (stretch), and windows with it.
 
-        If the worker died early, the stretch is decoded again. Else the queue is told that it has ended, and
-        gets the windows that the attempt did not give.
+        If the worker died before it had measured the stretch, it is decoded again, up to `MAX_CRASHES` times
+        in all. Otherwise the queue is told that the stretch has ended, whether it was measured or not. The
+        queue also gets the windows that the attempt did not give: they are decoded by passes of their own.
 
         Parameters
         ----------
@@ -214,12 +219,15 @@ class DecodePool:
         """
         attempt = self._running.pop(event.key)
         undone_tasks = list(attempt.undone.values())
-        is_measured = attempt.stretch_frames is not None
+        is_measured = attempt.stretch_frames is not None  # set by the worker's last message of a stretch
         died_early = event.kind == "died" and not is_measured
         if died_early and attempt.number < MAX_CRASHES:
-            self._put(replace(attempt.file_pass, tasks=undone_tasks), attempt.number + 1)
-        elif attempt.file_pass.stretch is not None:
-            queue.end_stretch(attempt.file_pass.stretch, undone_tasks, attempt.stretch_frames)
+            rest_of_pass = replace(attempt.file_pass, tasks=undone_tasks)
+            self._put(rest_of_pass, attempt.number + 1)
+            return
+        stretch = attempt.file_pass.stretch
+        if stretch is not None:  # for type checkers: this is called for passes over stretches only
+            queue.end_stretch(stretch, undone_tasks, attempt.stretch_frames)
 
     def _end_pass(self, event: Event) -> list[DecodedClip]:
         """Handle the end of an attempt to decode clips of a file; return the clips that have failed by it.
@@ -343,12 +351,12 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
     started_s = time.process_time()
     tasks = task.file_pass.tasks
     stretch = task.file_pass.stretch
-    # If the pass is over a stretch, the decoder puts the measurements of the stretch into this list when it
-    # has decoded all of it. The list stays empty if it cannot.
+    # A decoder yields clips and cannot return anything else. If the pass is over a stretch, it puts the
+    # result for the stretch into this list when it has decoded all of it; so there are one or none.
     stretch_results: list[Rest[Pixels]] = []
     decode = _decoder_of_pass(task, load_decoder(decoder), stretch_results)
     if stretch is not None and not take_pictures(tasks):
-        # All backbones take only sound, so `decode_clips` below decodes no pictures.
+        # All backbones take only sound: `decode_clips` below will not call the decoder of pictures.
         _measure_stretch(stretch, stretch_results)
 
     clips_cpu_s = 0.0
@@ -357,12 +365,12 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
         parent.send(ClipMessage(position, clip))
 
     # The frames of the stretch that windows of other passes need go into a file, its measurements to the main
-    # process.
-    for result in stretch_results:
-        task.frames_file.write_bytes(pickle.dumps(result.known))
+    # process. Each clip has counted its own processor time, so that the rest is the stretch's.
+    for stretch_result in stretch_results:
+        task.frames_file.write_bytes(pickle.dumps(stretch_result.known))
         all_cpu_s = time.process_time() - started_s
-        stretch_cpu_s = all_cpu_s - clips_cpu_s  # without what the clips have counted
-        parent.send(StretchMessage(packed(result.measured), result.decoded, stretch_cpu_s))
+        stretch_cpu_s = all_cpu_s - clips_cpu_s
+        parent.send(StretchMessage(packed(stretch_result.measured), stretch_result.decoded, stretch_cpu_s))
 
 
 def _decoder_of_pass(task: _PassTask, decode: Decode, stretch_results: list[Rest[Pixels]]) -> Decode:
@@ -381,26 +389,32 @@ def _decoder_of_pass(task: _PassTask, decode: Decode, stretch_results: list[Rest
     decode
         The usual decoder.
     stretch_results
-        At the end of a stretch, the returned function appends its measurements and the frames that other
-        windows need.
+        At the end of a stretch, the returned function appends its result to this list: the measurements
+        (`measured`), and the frames that other windows need (`known`).
     """
+    # 1. A pass over a stretch
     stretch = task.file_pass.stretch
     if stretch is not None:
+        # They may need frames of this stretch, which are kept for them.
+        windows_of_other_passes = [as_jpegs(other) for other in task.file_pass.others]
         decode_windows = partial(
             decode_stretch,
             path=stretch.path,
             stretch=(stretch.start_s, stretch.end_s),
-            others=[as_jpegs(other) for other in task.file_pass.others],
+            others=windows_of_other_passes,
             stretch_results=stretch_results,
         )
         # Called even if the frames of all windows are in the cache, since it measures the stretch.
         return with_frame_cache(decode_windows, always=True)
 
-    known: dict[int, Known[Pixels]] = {}  # frame number -> what the windows need of the frame
+    # 2. A pass over windows of which frames were decoded with stretches
+    known_frames: dict[int, Known[Pixels]] = {}  # frame number -> what the windows need of the frame
     for path in task.stretch_files:
-        known |= pickle.loads(path.read_bytes())  # noqa: S301 - from our own process
-    if known:
-        return with_frame_cache(partial(decode_with_av, known=known))
+        known_frames |= pickle.loads(path.read_bytes())  # noqa: S301 - from our own process
+    if known_frames:
+        return with_frame_cache(partial(decode_with_av, known=known_frames))
+
+    # 3. Any other pass
     return with_frame_cache(decode)
 
 

@@ -150,28 +150,28 @@ class Extraction:
         """
         already_done = set[str]()
         if self.append is not None:
-            already_done = self._clips_not_done_again(open_store(self.append).clips)
+            already_done = self._clips_to_keep(open_store(self.append).clips)
 
         clip_ids = sorted(clip.clip_id for clip in clips)  # in the order of the rows
         ids_of_share = [clip_ids[row] for row in rows_of_share(len(clip_ids), self.shard)]
         return [clip_id for clip_id in ids_of_share if clip_id not in already_done]
 
-    def _clips_not_done_again(self, stored_clips: Sequence[StoredClip]) -> set[str]:
-        """Return the ids of those clips of a store that is extended which are not extracted again.
+    def _clips_to_keep(self, stored_clips: Sequence[StoredClip]) -> set[str]:
+        """Return the ids of those clips of a store that is extended which stay as they are there.
 
-        A clip is extracted again if the manifest has it, and either its status asks for it, as that of a
-        failed one with `retry_failed` does, or its missing video is there now.
+        The others are extracted again: clips of the manifest whose status asks for it, as that of a failed
+        one does with `retry_failed`, or whose missing video is there now.
         """
         ids_in_manifest = {clip.clip_id for clip in self.job.planned_clips()}
         ids_with_returned_video = self._clips_to_retry(stored_clips)
-        not_done_again = set[str]()
+        ids_to_keep = set[str]()
         for clip in stored_clips:
             is_to_do_by_status = is_to_be_done(clip.status, retry_failed=self.retry_failed)
             is_to_do = is_to_do_by_status or clip.clip_id in ids_with_returned_video
-            is_done_again = is_to_do and clip.clip_id in ids_in_manifest
-            if not is_done_again:
-                not_done_again.add(clip.clip_id)
-        return not_done_again
+            is_extracted_again = is_to_do and clip.clip_id in ids_in_manifest
+            if not is_extracted_again:
+                ids_to_keep.add(clip.clip_id)
+        return ids_to_keep
 
     def _with_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> Estimate:
         """Return an estimate with needed and free disk space, and note if the disk is too small.

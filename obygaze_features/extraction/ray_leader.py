@@ -292,17 +292,22 @@ class RayCluster:
             )
 
     def _refuse_lost_head(self, error: Exception | None = None) -> None:
-        """Raise an ExtractError if the child has joined, and the cluster's head does not answer any more.
+        """Raise an ExtractError if the cluster was joined, and its first node does not answer any more.
+
+        A child process does the work on the cluster. When it has joined, it tells the address of the
+        cluster's first node, the head, without which the cluster is lost.
 
         Parameters
         ----------
         error
             The error that showed it, if any, which becomes the cause.
         """
-        if not self._head:
+        has_joined = self._head != ""
+        if not has_joined:
             return
         host, _, port = self._head.rpartition(":")
-        if _why_unreachable(host, int(port)):
+        problem = _why_unreachable(host, int(port))  # empty if the head answers
+        if problem:
             raise ExtractError(
                 f"the Ray cluster at {self._where} was lost: its first node does not answer any more. "
                 + self._clips_left()

@@ -205,10 +205,20 @@ def _next_of(stream: Any) -> Any:
 def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterator[DecodedClip | NodeError]:
     """Decode clips of one file on a node of a Ray cluster, in a child process that can be killed.
 
-    Yields each clip. A node that cannot decode them yields an error instead: it has another decoder than the
-    main process, or lacks a video, which the main process has found before.
+    Yields each clip. Where the node cannot decode them, an error is yielded and not raised, because Ray adds
+    a page of traceback to what is raised. There are two such cases. The node's decoder is of another version
+    than that of the main process, and may give other pictures. Or the node does not find a video; since the
+    main process has found all videos of the tasks before, that is a fault of the node and not of the clip.
+
+    Parameters
+    ----------
+    tasks
+        The clips.
+    settings
+        The decoder, with its record on the main process (name and versions), and the time limit of a clip.
     """
-    differences = describe_differences(decoder_record(settings.decoder), settings.decoder_record)
+    record_here = decoder_record(settings.decoder)
+    differences = describe_differences(record_here, settings.decoder_record)
     if differences:
         yield NodeError(
             f"node {_node()} has another decoder than the main process: {differences}; give every node "

@@ -344,10 +344,12 @@ class _Assignments:
 
         self._count_death(event)  # raises after too many
         undone_ids = self._undone(assignment.clip_ids)
-        self._subtract_lost(assignment, undone_ids)  # from the report: they were counted, and are not written
-        is_alone = len(undone_ids) == 1
-        is_last_attempt = assignment.n_deaths + 1 == ATTEMPTS
-        if is_alone and is_last_attempt:
+        # Some of these the process had counted in its report, but they were lost when it died.
+        self._subtract_lost(assignment, undone_ids)
+        is_single_clip = len(undone_ids) == 1
+        is_last_attempt = assignment.n_deaths + 1 == ATTEMPTS  # with this death
+        if is_single_clip and is_last_attempt:
+            # Its process cannot report the failed clip any more, so that it is counted with what was before.
             reason = f"the process that held the networks died on this clip {ATTEMPTS} times"
             return write_failed(self._stage, undone_ids, reason, self._report_before)
         self._divide(assignment, undone_ids)
@@ -383,12 +385,17 @@ class _Assignments:
             assignment.report.count(assignment.written[clip_id], n=-1)
 
     def summed_report(self) -> RunReport:
-        """Return the report of the whole run so far: the sum of the reports on all assignments."""
+        """Return the report of the whole run so far: the sum of the reports on all assignments.
+
+        Not all of it is a sum. Which engine works, and with how many encoders, holds for the whole run, and
+        was in the report that the run began with: processes do not know it. The time is that of the clock,
+        as processes work at the same time.
+        """
         reports_of_running = [assignment.report for assignment in self.running.values()]
         total = sum_reports([*self._reports_of_ended, *reports_of_running])
-        before = self._report_before
+        first_report = self._report_before
         wall_s = time.perf_counter() - self._started_s
-        return replace(total, engine=before.engine, encoders=before.encoders, wall_s=wall_s)
+        return replace(total, engine=first_report.engine, encoders=first_report.encoders, wall_s=wall_s)
 
     def _divide(self, assignment: _Assignment, undone_ids: Sequence[str]) -> None:
         """Queue the clips that a dead process left undone again, in at most `PARTS_AFTER_DEATH` assignments.

@@ -122,14 +122,16 @@ def film_variables(
     has_square_pixels = pixel_aspect == 1
     if not has_square_pixels:  # the backbones saw pictures of another shape
         known_rows = {"camera": None, "people": None}
-    requests = _requests(known_rows, pixel_aspect, people)
+    requests = _requests(known_rows, pixel_aspect, people)  # what is to be measured, of camera and people
 
-    # What the user must be told of the film
+    # What the user must be told of the film. Remarks are added from here to the end, and shown then.
     remark_counts = Counter[str]()  # remark -> number of windows that it is about
     remark_counts["measured as far as the film goes"] = _n_cut_windows(spans, windows, film_end_s)
     remark_counts["after the film's end"] = len(spans) - len(windows)
-    has_lost_people = people_rows is not None and known_rows["people"] is None
-    for remark in _remarks_on_absent_columns(known_rows, requests, has_lost_people=has_lost_people):
+    has_unused_people_rows = people_rows is not None and known_rows["people"] is None
+    for remark in _remarks_on_absent_columns(
+        known_rows, requests, has_unused_people_rows=has_unused_people_rows
+    ):
         remark_counts[remark] = len(spans)
     if film.damage and not requests:  # else the decoder puts a remark on the damage on each window
         remark_counts[film.damage] = len(windows)
@@ -145,15 +147,18 @@ def film_variables(
             values = pictures.values_of_window[number] | sound.values_of_window[number]
             values_of_windows[number] = {name: value for name, value in values.items() if isfinite(value)}
 
-    remark_counts.update(_n_without_columns(values_of_windows, windows, known_rows, requests))
+    remark_counts.update(_remarks_on_lacking_columns(values_of_windows, windows, known_rows, requests))
     _note_remarks(path, remark_counts, len(spans), note)
     return values_of_windows
 
 
 def _remarks_on_absent_columns(
-    known_rows: "_KnownRows", requests: Mapping[str, Request], *, has_lost_people: bool
+    known_rows: "_KnownRows", requests: Mapping[str, Request], *, has_unused_people_rows: bool
 ) -> list[str]:
     """Return remarks on why no window has columns on camera movement, or on people, for the user.
+
+    The camera is measured wherever it can be, so that its columns are absent only for want of OpenCV. People
+    are measured only on demand: there is a remark only if the user gave rows of them, which cannot be used.
 
     Parameters
     ----------
@@ -161,14 +166,15 @@ def _remarks_on_absent_columns(
         Rows of `camera` and `people` that were measured before.
     requests
         Which of the two are measured now.
-    has_lost_people
+    has_unused_people_rows
         Whether a backbone gave rows of people that are not used, because pixels are not square.
     """
     remarks = []
     has_camera = known_rows["camera"] is not None or "camera" in requests
     if not has_camera:
         remarks.append(f"no columns of the camera: OpenCV: {install_command('obygaze[extract]')}")
-    if has_lost_people and "people" not in requests:
+    measures_people = "people" in requests
+    if has_unused_people_rows and not measures_people:
         remarks.append("no columns of people: pixels are not square: measure them with --people")
     return remarks
 
@@ -236,7 +242,7 @@ _KnownRows = Mapping[str, Sequence[Rows | None] | None]
 """`camera` and `people` -> the rows of every window that backbones gave already; None if they gave none."""
 
 
-def _n_without_columns(
+def _remarks_on_lacking_columns(
     values_of_windows: Sequence[Values],
     windows: Collection[int],
     known_rows: _KnownRows,
@@ -244,15 +250,27 @@ def _n_without_columns(
 ) -> dict[str, int]:
     """Count windows that lack cuts, camera or people although these were measured, as {"no cuts": 3, ...}.
 
-    Rows of camera and people are known from an earlier measurement, or were requested now.
+    A window may lack them because its pictures cannot be decoded, or it is too short.
+
+    Parameters
+    ----------
+    values_of_windows
+        The values of every window of the film.
+    windows
+        Numbers of the windows that begin in the film.
+    known_rows
+        Rows of camera and people that were measured before.
+    requests
+        Which of the two were measured now.
     """
-    n_without = {}
+    n_lacking_of_remark = {}
     for kind, column in COLUMN_OF_KIND.items():
+        # Cuts are measured in every film; the camera and people before, now, or not at all.
         was_measured = kind == "cuts" or kind in requests or known_rows[kind] is not None
         if was_measured:
             lacking = [number for number in windows if column not in values_of_windows[number]]
-            n_without[f"no {kind}"] = len(lacking)
-    return n_without
+            n_lacking_of_remark[f"no {kind}"] = len(lacking)
+    return n_lacking_of_remark
 
 
 def _requests(known_rows: _KnownRows, pixel_aspect: float, people: People | None) -> dict[str, Request]:
@@ -378,18 +396,20 @@ def _decode_whole_film(
     tasks
         Its windows.
     stretch_results
-        The measurements for the shots are appended to this list, since a generator cannot return them.
+        The measurements for the shots are appended to this list, since a generator yields windows only.
     """
-    whole_film = (-inf, inf)
+    whole_film = (-inf, inf)  # in seconds
+    # `decode_stretch` measures a part of a film for shots, along with the windows in it. Here the part is the
+    # whole film, so that no windows of it are the task of another process (`others`).
     decode_film: Any = partial(
         decode_stretch, path=path, stretch=whole_film, others=(), stretch_results=stretch_results
     )
-    missing_tasks = {task.clip_id: task for task in tasks}
+    task_of_missing_window = {task.clip_id: task for task in tasks}
     for _, clip in decode_clips(tasks, decode_film):
-        del missing_tasks[clip.clip_id]
+        del task_of_missing_window[clip.clip_id]
         yield clip
-    if missing_tasks:
-        yield from _decode_alone(list(missing_tasks.values()))
+    if task_of_missing_window:
+        yield from _decode_alone(list(task_of_missing_window.values()))
 
 
 def _decode_alone(tasks: Sequence[DecodeTask]) -> Iterator[DecodedClip]:
@@ -434,12 +454,13 @@ def _measure_pictures(
     known_rows
         Rows of camera and people that were measured before.
     shots
-        Shots of the film; they are found if this is None or empty.
+        Shots of the film. None if nobody has looked for them: they are found along with the windows. Empty if
+        somebody has and there are none: the film is decoded again for them.
     show
         Called with the number of decoded windows, and of all.
     """
     decoded = _decode_windows(path, windows, requests, measures_shots=shots is None, show=show)
-    camera_rows = _rows_by_window("camera", decoded, known_rows)
+    camera_rows = _rows_by_window("camera", decoded, known_rows)  # of windows decoded now, or known before
     people_rows = _rows_by_window("people", decoded, known_rows)
 
     remark_counts = Counter(decoded.remark_counts)

@@ -285,14 +285,16 @@ class SealedArray:
             raise StoreError(f"{self._where}: {dtype} {shape} does not fit the format")
 
     def _check_layout(self, name: str, metadata: Mapping[str, Any], *, ragged: bool) -> None:
-        """Raise an error unless the fields of `LAYOUT`, chunks and codecs, are those that sealing writes.
+        """Raise an error unless an array's metadata state the chunks and codecs that sealing writes.
 
         The reader relies on this one layout; other layouts are refused, although zarr-python can read them.
         """
-        layout = array_layout(name, self.shape, metadata["data_type"], (), ragged=ragged)
+        no_dimension_names = ()  # they are not compared
+        layout = array_layout(name, self.shape, metadata["data_type"], no_dimension_names, ragged=ragged)
+        # Libraries differ in whether they write empty fields.
         expected = without_empty_fields(layout)
         stated = without_empty_fields(metadata)
-        for field in LAYOUT:
+        for field in LAYOUT:  # the fields on chunks and codecs
             if stated[field] != expected[field]:
                 raise StoreError(f"{self._where}: {field}: not as the format demands, so it is not read")
 
@@ -490,8 +492,19 @@ class SealedArray:
     ) -> bool:
         """Read rows of a shard into `values`; return False if a checksum is wrong.
 
-        Rows that the shard does not have are NaN. From a local folder, rows are read one by one, and from a
-        server or zip in one request.
+        Rows that the shard does not have become NaN. From a local folder, rows are read one by one, and from
+        a server or zip in one request.
+
+        Parameters
+        ----------
+        name
+            The file of the shard.
+        rows
+            The rows, counted within it.
+        values
+            Array to read into.
+        open_once
+            Opens a local file, or returns the open file of an earlier call. None opens it for this call only.
         """
         if not isinstance(self._files, LocalFiles):
             return self._fill_in_one_request(name, rows, values)
@@ -510,20 +523,21 @@ class SealedArray:
         return _read_rows(file, index, source_start=0, values=values)
 
     def _fill_in_one_request(self, name: str, rows: slice, values: NDArray[Any]) -> bool:
-        """Read rows of a shard on a server or in a zip, from the first to the last in one request.
+        """Read rows of a shard on a server or in a zip into `values`; return False if a checksum is wrong.
 
-        Return False if a checksum is wrong.
+        The index at the end of the shard says where each row is. All bytes from the first to the last of the
+        wanted rows are read in one request, because each request takes long.
         """
         index_bytes = self._files.read(name, -self._index_bytes)  # the last bytes of the file
         index = self._decode_index(index_bytes, rows)
-        if index is None:
+        if index is None:  # it is damaged
             return False
 
-        places_of_rows = [place for place in index if place != _NO_ROW]
+        places_of_rows = [place for place in index if place != _NO_ROW]  # of the rows that the shard has
         first_byte = min((offset for offset, _ in places_of_rows), default=0)
         end_byte = max((offset + size for offset, size in places_of_rows), default=0)
         row_data = BytesIO(self._files.read(name, first_byte, end_byte))
-        return _read_rows(row_data, index, first_byte, values)
+        return _read_rows(row_data, index, source_start=first_byte, values=values)
 
     @property
     def _index_bytes(self) -> int:

@@ -123,14 +123,19 @@ class FolderAsOpened(_AsOpened[FolderFiles]):
     def refuse_another_store(self) -> None:
         """Raise a StoreError unless the store in the folder is still the one that was opened.
 
-        A list that was written anew is no other list if the small list of lists (tagmanifest-sha256.txt),
-        which has its digest, is as it was: somebody copied the store over itself, or touched it. A folder
-        without a list, such as one that is still being written, is not compared.
+        A store has a list of the digests of its files (manifest-sha256.txt). As long as that file has the
+        time and size that it had when the store was opened, it is the same store.
+
+        With another time it may be the same store too, if somebody copied it over itself, or touched it. Then
+        a small file decides that has the digest of the list (tagmanifest-sha256.txt). A folder without a
+        list, such as one that is still being written, is not compared.
         """
-        if self._list_as_opened is None or self._list_now() == self._list_as_opened:
+        had_no_list = self._list_as_opened is None
+        if had_no_list or self._list_now() == self._list_as_opened:
             return
-        tag_digests = self._tag_digests_now()
-        if tag_digests is None or tag_digests != self._tag_digests:
+        tag_digests = self._tag_digests_now()  # None if the file is gone
+        is_same_list = tag_digests is not None and tag_digests == self._tag_digests
+        if not is_same_list:
             raise another_store_error(self.where)
 
     def _list_now(self) -> _ListOfFolder | None:
@@ -171,7 +176,7 @@ class FilesAsOpened(_AsOpened[StoreFiles]):
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the list of digests of the store that was opened."""
-        return self._list().fingerprint
+        return self._first_list().fingerprint
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file, or the part from `start` to `stop`; a negative start counts from its end.
@@ -184,11 +189,12 @@ class FilesAsOpened(_AsOpened[StoreFiles]):
         StoreError
             The whole file is not the one of the store that was opened.
         """
-        listed = self._list()  # before the file: what comes later must fit what was kept
+        # The list of digests is read before any file, and kept: later files must be those that it lists.
+        listed = self._first_list()
         try:
             data = self.files.read(name, start, stop)
         except _NOT_THERE:
-            self.refuse_another_store()
+            self.refuse_another_store()  # which may be why the file is not there
             raise
         is_whole = start == 0 and stop is None
         if is_whole:
@@ -196,17 +202,24 @@ class FilesAsOpened(_AsOpened[StoreFiles]):
         return data
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
-        """Yield a file from `start` in blocks; at its end, a whole file is compared with its digest."""
-        listed = self._list()
+        """Yield a file from `start` in blocks; at its end, a whole file is compared with its digest.
+
+        Raises
+        ------
+        StoreError
+            The file is not there, or has another digest, because another store is at the address now.
+        """
+        listed = self._first_list()  # before the file: see `read`
         digest = hashlib.sha256()
         try:
             for block in self.files.stream(name, start):
                 digest.update(block)
                 yield block
         except _NOT_THERE:
-            self.refuse_another_store()
+            self.refuse_another_store()  # which may be why the file is not there
             raise
-        if start == 0:
+        is_whole = start == 0
+        if is_whole:
             self._refuse_other_content(name, digest.hexdigest(), listed)
 
     def refuse_another_store(self) -> None:
@@ -214,7 +227,7 @@ class FilesAsOpened(_AsOpened[StoreFiles]):
 
         One small file is requested. It lists the digest of the list of digests, and so names the whole store.
         """
-        kept = self._list()
+        kept = self._first_list()
         try:
             tag_digests, _ = parse_digests(self.files.read(TAG_DIGESTS))
         except _NOT_THERE:
@@ -222,40 +235,48 @@ class FilesAsOpened(_AsOpened[StoreFiles]):
         if tag_digests.get(DIGESTS) != kept.fingerprint:
             raise another_store_error(self.where)
 
-    def _list(self) -> _KeptList:
-        """Return the list of digests; it is read once, and must name the metadata of the opened store."""
+    def _first_list(self) -> _KeptList:
+        """Return the list of digests as it was first read; it must name the metadata of the opened store."""
         with self._lock:
             if self._kept_list is None:
                 self._kept_list = self._read_list()
             return self._kept_list
 
     def _read_list(self) -> _KeptList:
-        """Read the list of digests, and refuse one that is not of the store that was opened."""
+        """Read the list of digests, and refuse one that is not of the store that was opened.
+
+        When the store was opened, one file of metadata was read (`_ROOT_METADATA`), and its digest was kept:
+        the list must have this digest for it.
+        """
         data = read_required(self.files, DIGESTS)
         digests, _ = parse_digests(data)
-        if digests.get(_ROOT_METADATA) != self._root_digest:
-            root_metadata = read_required(self.files, _ROOT_METADATA)
-            was_exchanged = hashlib.sha256(root_metadata).hexdigest() != self._root_digest
-            if was_exchanged:
-                raise another_store_error(self.where)
-            raise damaged(f"{self.where}/{_ROOT_METADATA}: not as {DIGESTS} lists it", self.where)
-        return _KeptList(digests, hashlib.sha256(data).hexdigest())
+        if digests.get(_ROOT_METADATA) == self._root_digest:
+            return _KeptList(digests, hashlib.sha256(data).hexdigest())
+
+        # Either there is another store now, with other metadata; or the metadata are the same as at first,
+        # and never were what the list says.
+        root_metadata_now = read_required(self.files, _ROOT_METADATA)
+        was_exchanged = hashlib.sha256(root_metadata_now).hexdigest() != self._root_digest
+        if was_exchanged:
+            raise another_store_error(self.where)
+        raise damaged(f"{self.where}/{_ROOT_METADATA}: not as {DIGESTS} lists it", self.where)
 
     def _refuse_other_content(self, name: str, digest: str, listed: _KeptList) -> None:
-        """Raise a StoreError if a file below `data/` has another digest than the kept list has for it.
+        """Raise a StoreError if a file below `data/` has another digest than the list of digests has for it.
 
         Parameters
         ----------
         name
             The file. Those beside `data/` are not in this list, and are not compared.
         digest
-            SHA-256 of what came.
+            SHA-256 of the file as it was read.
         listed
-            The kept list.
+            The list of digests, as it was first read.
         """
-        if not name.startswith(f"{PAYLOAD}/") or digest == listed.digests.get(name):
+        is_listed = name.startswith(f"{PAYLOAD}/")
+        if not is_listed or digest == listed.digests.get(name):
             return
-        self.refuse_another_store()
+        self.refuse_another_store()  # raises if there is another store now; else the file is damaged
         raise damaged(f"{self.where}/{name}: not as {DIGESTS} lists it; it is damaged", self.where)
 
 

@@ -67,7 +67,9 @@ class HttpFiles(ServedFiles):
         """Request a file, or the part from `start` to `stop`, and yield the server's answer."""
         with self._send_request(name, start, stop) as response:
             size = response.length or 0  # 0 if the server does not say
-            no_tag = ""  # nothing is replaced over plain HTTP, for which a tag would be needed
+            # A tag names the version of a file. Who replaces a file states the tag of what it should replace;
+            # over plain HTTP files are only read.
+            no_tag = ""
             yield Answer(size, no_tag, self._blocks(response, name))
 
     def _blocks(self, response: HTTPResponse, name: str) -> Iterator[bytes]:

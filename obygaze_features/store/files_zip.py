@@ -151,9 +151,10 @@ def open_zip_in(files: StoreFiles, file: str, location: str) -> ZipFiles:
 def _places_of_members(directory: "_Directory", folder: str, location: str) -> dict[str, tuple[int, int]]:
     """Find where the content of each member of a store's zip lies.
 
-    The directory says where the header of each member is, but not where its content begins. `pack` leaves no
-    gaps: the content of a member ends where the next header begins, that of the last one where the directory
-    begins. So the members are gone through from the last one on.
+    The directory at the end of a zip says where the header of each member is, but not where its content
+    begins. `pack` leaves no gaps: the content of a member ends where the next header begins, that of the last
+    one where the directory begins. So the members are gone through from the last one to the first, and each
+    content begins as many bytes before its end as it is long.
 
     Returns
     -------
@@ -166,7 +167,8 @@ def _places_of_members(directory: "_Directory", folder: str, location: str) -> d
         name = member.filename.removeprefix(f"{folder}/")
         start = end - member.file_size
         is_repeated = name in places
-        is_in_folder = member.filename != name and is_safe(name)
+        had_prefix_of_folder = member.filename != name
+        is_in_folder = had_prefix_of_folder and is_safe(name)  # no `..` leads out of it again
         if is_repeated or not is_in_folder or not _is_plain_member(member, start, name):
             raise StoreError(
                 f"{location}: member {member.filename[:200]!r} is compressed, is there twice, leads out of "
@@ -181,9 +183,13 @@ def _places_of_members(directory: "_Directory", folder: str, location: str) -> d
 def _is_plain_member(member: zipfile.ZipInfo, start: int, name: str) -> bool:
     """Return whether the bytes of a member lie in the zip as they are, behind the member's own header.
 
-    They do not if the member is compressed or encrypted, or if the directory states a wrong size or offset.
+    They do not if the member is compressed or encrypted, or if the directory states a wrong size or offset:
+    then the content would begin (`start`) before the end of the header, which has a fixed part and at least
+    the name.
     """
-    if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & _ENCRYPTED:
+    is_compressed = member.compress_type != zipfile.ZIP_STORED
+    is_encrypted = member.flag_bits & _ENCRYPTED != 0
+    if is_compressed or is_encrypted:
         return False
     min_header_end = member.header_offset + _LOCAL_HEADER_BYTES + len(name)
     return member.header_offset >= 0 and start >= min_header_end

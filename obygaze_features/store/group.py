@@ -694,8 +694,9 @@ class Group:
     def _clips_with_nan(self, name: str, start: int, values: NDArray[Any]) -> NDArray[np.intp]:
         """Return the numbers of the clips with NaN in consecutive rows of an array.
 
-        It is enough to look at the first number of each row, and in a ragged array at the first frame that a
-        clip has in each stored object.
+        Stored features are finite; NaN stands where a clip has none, or where a stored object (chunk or
+        shard) is lost. Then whole rows are NaN. So it is enough to look at the first number of each row, and
+        in a ragged array at the first frame that a clip has in each stored object.
 
         Parameters
         ----------
@@ -706,13 +707,16 @@ class Group:
         values
             The values of the rows.
         """
-        is_nan = np.isnan(values.reshape(len(values), -1)[:, 0])  # of each row
-        if not self.is_ragged(name):
+        first_numbers = values.reshape(len(values), -1)[:, 0]
+        is_nan = np.isnan(first_numbers)  # of each row
+        if not self.is_ragged(name):  # a row is a clip
             return start + np.flatnonzero(is_nan)
         frames = self._frames_to_check(name, start, start + len(values))
-        nan_frames = frames[is_nan[frames - start]]
+        is_frame_nan = is_nan[frames - start]
+        nan_frames = frames[is_frame_nan]
         # The clip of a frame is the first that ends behind it.
-        return np.unique(np.searchsorted(self.frame_ends, nan_frames, side="right"))
+        clips = np.searchsorted(self.frame_ends, nan_frames, side="right")
+        return np.unique(clips)
 
 
 def spec_of(group: Group) -> GroupSpec:
@@ -794,6 +798,9 @@ def frames_of(
 class _FrameReader:
     """Reads frames of a ragged array by whole stored objects, and keeps the object that was read last.
 
+    A stored object (a chunk) has frames of several clips. Clips are mostly read in order, so that the next
+    clip's frames are often in the object that was read for the clip before.
+
     Parameters
     ----------
     read
@@ -813,14 +820,12 @@ class _FrameReader:
         frames_per_object: int,
         no_frames: NDArray[Any],
     ) -> None:
-        """Begin without an object: a chunk, in which the frames of several clips are stored.
-
-        `read` reads a slice of the frames of all clips.
-        """
+        """Begin without a stored object; the first one is read with the first frames."""
         self._read = read
         self._n_frames = n_frames
         self._frames_per_object = frames_per_object
-        self._no_frames = no_frames
+        self._no_frames = no_frames  # what `frames` returns for a clip without frames
+        # The object that was read last, and which frames it has, counted over all clips: none yet.
         self._object = no_frames
         self._object_start = 0
         self._object_end = 0

@@ -57,7 +57,7 @@ class StoredArray:
         return ARRAYS[_array_name(self.name)].sharded
 
     @property
-    def block(self) -> int:
+    def rows_per_file(self) -> int:
         """Number of rows in one chunk or shard."""
         return block_rows(_array_name(self.name), self.n_clips)
 
@@ -82,14 +82,14 @@ class StoredArray:
         The last shard has only as many rows as there are, but an index of full length; the last chunk is
         filled up.
         """
-        for number, start in enumerate(range(0, self.n_clips, self.block)):
+        for number, start in enumerate(range(0, self.n_clips, self.rows_per_file)):
             if self.sharded:
-                n_rows = min(self.block, self.n_clips - start)
+                n_rows = min(self.rows_per_file, self.n_clips - start)
                 bytes_of_rows = self.offset(n_rows)
-                bytes_of_index = INDEX_BYTES * self.block + CRC_BYTES
+                bytes_of_index = INDEX_BYTES * self.rows_per_file + CRC_BYTES
                 yield self.file(number), bytes_of_rows + bytes_of_index
             else:
-                bytes_of_rows = self.offset(self.block)
+                bytes_of_rows = self.offset(self.rows_per_file)
                 yield self.file(number), bytes_of_rows + CRC_BYTES
 
     def shard_index(self, n_rows: int) -> bytes:
@@ -99,7 +99,7 @@ class StoredArray:
         `n_rows` on, which the shard lacks.
         """
         all_bits_set = 2**64 - 1
-        index = np.full((self.block, 2), all_bits_set, "<u8")  # a line for each row: offset and size
+        index = np.full((self.rows_per_file, 2), all_bits_set, "<u8")  # a line for each row: offset and size
         index[:n_rows, 0] = [self.offset(row) for row in range(n_rows)]
         index[:n_rows, 1] = self.offset(1)
         return with_checksum(index.tobytes())
@@ -127,7 +127,7 @@ class RaggedArray:
         """Return the relative path of the chunk with a number, counted from 0 along the frames."""
         return chunk_file(self.name, number, ragged=True)
 
-    def block(self, n_rows: int) -> int:
+    def rows_per_chunk(self, n_rows: int) -> int:
         """Return the number of rows of a chunk, given the number of all rows."""
         return block_rows(_array_name(self.name), n_rows, ragged=True)
 
@@ -368,18 +368,20 @@ class StagedRows:
             Array -> the bytes of the frames; empty if the group has no features of the clip. None if a digest
             is wrong.
         """
-        if group.name not in entry.frames:  # absent in the group
+        if group.name not in entry.frames:  # the clip is absent in the group
             return {array: memoryview(b"") for array in group.arrays}
-        first, n_frames = entry.frames[group.name]  # their place in the file of frames
+        # Where the frames are: in the arrays of the parent store, or in the file of an attempt.
+        first, n_frames = entry.frames[group.name]
 
         if entry.is_in_parent:
             frames = range(first, first + n_frames)
             return {array: self._frames_of_parent(entry, group, array, frames) for array in group.arrays}
 
+        # The attempt's file has, clip by clip, all frames in the first array, then in the next, and so on.
         path = attempt_file(self.stage, entry.holding_attempt, group)
         size = group.frame_bytes
         data = _read_at(path, first * size, n_frames * size)
-        if data is None:
+        if data is None:  # the file is too short, or not there
             return None
         rows_of_array = dict(group.split(data, n_frames))
         for array, rows in rows_of_array.items():
@@ -406,7 +408,7 @@ class StagedRows:
         StoreError
             If they do not have the clip's digest.
         """
-        chunk_frames = array.block(self._parent.n_frames[group.name])  # number of frames in a chunk
+        chunk_frames = array.rows_per_chunk(self._parent.n_frames[group.name])  # number of frames in a chunk
         first_chunk = frames.start // chunk_frames
         last_chunk = (frames.stop - 1) // chunk_frames
 
@@ -468,10 +470,14 @@ class StagedRows:
         return damaged(reason, str(self._parent.folder))
 
     def _row_of_parent(self, entry: JournalEntry, array: StoredArray) -> memoryview:
-        """Read a clip's row of an array from the parent store; raise an error if its digest is wrong."""
-        parent_array = self._in_parent(array)
-        number_of_file, index_in_file = divmod(self._parent_row[entry.clip_id], parent_array.block)
-        path = f"{self._parent.folder}/{parent_array.file(number_of_file)}"  # of a chunk or shard
+        """Read a clip's row of an array from the parent store; raise an error if its digest is wrong.
+
+        There the array has more or fewer rows than here, in files of so many rows each (chunks or shards).
+        """
+        parent_array = self._in_parent(array)  # the same array, with the number of rows of the parent store
+        row_there = self._parent_row[entry.clip_id]
+        number_of_file, index_in_file = divmod(row_there, parent_array.rows_per_file)
+        path = f"{self._parent.folder}/{parent_array.file(number_of_file)}"
         row = _read_at(path, parent_array.offset(index_in_file), array.row_bytes)
         if row is None or not _has_digest(entry, array, row):
             raise self.damaged_parent_error(entry.clip_id, array)

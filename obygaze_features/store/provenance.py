@@ -318,7 +318,10 @@ def _unknown_value(field_type: Any) -> object:
     if schema:
         unknown_object = {}
         for name, inner_type, _required in fields(schema):
-            if "." not in name:  # else it is a field of a field, whose value has it
+            # `fields` also lists the fields of inner objects, as "sampling.n". They get their values with the
+            # inner object, "sampling".
+            is_of_inner_object = "." in name
+            if not is_of_inner_object:
                 unknown_object[name] = _unknown_value(inner_type)
         return unknown_object
 
@@ -454,9 +457,9 @@ def same_numerics(
 ) -> list[str]:
     """Return the provenance fields that differ between two groups and forbid mixing their features.
 
-    The list is empty if the features have the same numerics and may be mixed. Every field that differs
-    counts, except those of `NOT_NUMERICS`, because a field that this version does not know may determine the
-    numbers.
+    The list is empty if the features are computed in the same way (have the same numerics), so that they may
+    be mixed. Every field that differs counts, except those of `NOT_NUMERICS`, because a field that this
+    version does not know may determine the numbers.
 
     Parameters
     ----------
@@ -467,8 +470,13 @@ def same_numerics(
         not count then: a store with tokens and one without have the same pooled features. None is all arrays.
     """
     differing = differing_fields(checked_json(a, "provenance"), checked_json(b, "provenance"))
-    forbidding = [field for field in differing if field.partition(".")[0] not in NOT_NUMERICS]
+    forbidding = []
+    for field in differing:  # such as "weights", or "sampling.n" for a part of a field
+        whole_field, _, _ = field.partition(".")
+        if whole_field not in NOT_NUMERICS:
+            forbidding.append(field)
     if array is None:
         return forbidding
-    others = {f"{part}.{name}" for part in FIELDS_BY_ARRAY for name in FEATURE_ARRAYS if name != array}
-    return [field for field in forbidding if field not in others]
+    other_arrays = [name for name in FEATURE_ARRAYS if name != array]
+    fields_of_other_arrays = {f"{field}.{name}" for field in FIELDS_BY_ARRAY for name in other_arrays}
+    return [field for field in forbidding if field not in fields_of_other_arrays]

@@ -127,7 +127,9 @@ def seal(
     final = new_store_path(destination, version)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
 
-    # A stage that extends a store takes its terms and, unless another parent is given, its counts.
+    # A stage that extends a store keeps the licence and citation of that store. Unless the caller names the
+    # parent, that store is the parent, and the counts in its attributes (of clips by GPU and by video stream)
+    # are added to those of the clips that are new here.
     counted_stores = counted
     extended_store = stage.parent_store
     if extended_store is not None:
@@ -145,9 +147,10 @@ def seal(
         new_store_path(destination, version)  # raises if another process has sealed it meanwhile
         root = building / "store"
         try:
-            # Write features, then what describes them.
+            # Write features, then what describes them. The journals may have changed meanwhile: what counts
+            # is the entry of each row whose bytes were written.
             sealed_rows = _seal_rows(root, stage, progress or _show_nothing, workers or usable_cores())
-            entries = sealed_rows.best  # what the journals say of each row whose bytes were used
+            entries = sealed_rows.best
             attributes |= _attributes_of_clips(stage, entries, counted_stores)
             write_metadata_files(
                 root,
@@ -671,10 +674,11 @@ def _write_chunks(root: Path, reader: StagedRows, best: BestEntries, rows: range
     for row in rows:
         entry = _done_entry(best, row)  # None: the row has no features
         small_rows = fill_values if entry is None else reader.small_rows(entry)
-        if small_rows is None:
+        if small_rows is None:  # its bytes are not those of its digest
             written.damaged_rows.add(row)
             continue
-        if written.damaged_rows:  # of this row or an earlier one: only checked, not written
+        has_damage_before = len(written.damaged_rows) > 0
+        if has_damage_before:  # reading has checked this row, and nothing is written any more
             continue
         is_last = row == rows[-1]
         for chunk, (_array, values) in zip(chunks, layout.split(small_rows), strict=True):
@@ -698,7 +702,7 @@ class _Chunk:
         """Begin with an empty chunk of an array, in a store whose folder is `root`; rows are put in later."""
         self._root = root
         self._array = array
-        self._data = bytearray(array.block * array.row_bytes)
+        self._data = bytearray(array.rows_per_file * array.row_bytes)
         self.digests: dict[str, str] = {}
 
     def put(self, row: int, values: memoryview, *, is_last: bool) -> None:
@@ -717,12 +721,12 @@ class _Chunk:
             Whether no further row follows.
         """
         array = self._array
-        chunk_number, index = divmod(row, array.block)  # index: of the row in its chunk
+        chunk_number, index = divmod(row, array.rows_per_file)  # index: of the row in its chunk
         row_start = array.offset(index)
         row_end = array.offset(index + 1)
         self._data[row_start:row_end] = values
 
-        n_unused = array.block - (index + 1)
+        n_unused = array.rows_per_file - (index + 1)
         is_full = n_unused == 0
         if is_full or is_last:
             self._data[row_end:] = array.fill_row * n_unused
@@ -780,9 +784,12 @@ def _write_frames(
 ) -> _Written:
     """Write the chunks of a ragged group's arrays that hold some frames.
 
-    A clip that begins or ends outside of these frames is read and checked as a whole, so twice in total.
-    All clips are read, which checks them. Once one is damaged, nothing more is written: sealing will repair
-    it and begin again.
+    In such a group the frames of all clips stand one after the other, and chunks are cut without regard to
+    clips. Each call gets some chunks, and reads the clips that have frames in them. A clip across the border
+    of two calls is read and checked as a whole by both.
+
+    Once a clip is damaged, the following ones are still read, which checks them, and nothing more is written:
+    sealing will repair the clips and begin again.
 
     Parameters
     ----------
@@ -800,7 +807,8 @@ def _write_frames(
     last_row = clip_frames.row_with(frames.stop - 1)
     written = _Written(_finished_clips(clip_frames, frames))
     chunks_of_arrays = [
-        _RaggedChunks(root, array, clip_frames.n_frames, frames.start) for array in group.arrays
+        _RaggedChunks(root, array, n_frames=clip_frames.n_frames, first_frame=frames.start)
+        for array in group.arrays
     ]
 
     for row in range(first_row, last_row + 1):
@@ -808,18 +816,21 @@ def _write_frames(
         if not frames_of_clip:
             continue
         arrays = reader.frames(best[row], group)
-        if arrays is None:
+        if arrays is None:  # its bytes are not those of its digests
             written.damaged_rows.add(row)
-        elif not written.damaged_rows:
-            frames_to_write = _frames_in_clip(frames_of_clip, frames)
-            for chunks, (array, data) in zip(chunks_of_arrays, arrays.items(), strict=True):
-                start_byte = frames_to_write.start * array.row_bytes
-                end_byte = frames_to_write.stop * array.row_bytes
-                chunks.add(data[start_byte:end_byte])
+            continue
+        has_damage_before = len(written.damaged_rows) > 0
+        if has_damage_before:
+            continue
+        frames_to_write = _frames_in_clip(frames_of_clip, frames)  # counted from the clip's first frame
+        for chunks, (array, data) in zip(chunks_of_arrays, arrays.items(), strict=True):
+            start_byte = frames_to_write.start * array.row_bytes
+            end_byte = frames_to_write.stop * array.row_bytes
+            chunks.add(data[start_byte:end_byte])
 
     for chunks in chunks_of_arrays:
         if not written.damaged_rows:
-            chunks.close()
+            chunks.close()  # writes the last chunk, which may not be full
         written.digests |= chunks.digests
     return written
 
@@ -840,7 +851,7 @@ def _finished_clips(clip_frames: _ClipFrames, frames: range) -> range:
 
 
 class _RaggedChunks:
-    """Writer of the chunks of a ragged array: rows are added in order, and full chunks are written.
+    """Writer of the chunks of a ragged array: rows (frames) are added in order, and full chunks are written.
 
     Parameters
     ----------
@@ -849,9 +860,9 @@ class _RaggedChunks:
     array
         The array.
     n_frames
-        Number of all its rows.
-    start
-        The row with which the first chunk begins.
+        Number of all its rows, of all clips together, by which its chunks have their length.
+    first_frame
+        The first row that will be added, counted over all clips; a chunk begins with it.
 
     Attributes
     ----------
@@ -859,36 +870,36 @@ class _RaggedChunks:
         File -> SHA-256 of every chunk that was written.
     """
 
-    def __init__(self, root: Path, array: RaggedArray, n_frames: int, start: int) -> None:
-        """Begin with the chunk whose first row is `start`; nothing is written yet."""
+    def __init__(self, root: Path, array: RaggedArray, *, n_frames: int, first_frame: int) -> None:
+        """Begin with the chunk that `first_frame` begins; nothing is written yet."""
         self._root = root
         self._array = array
-        self._chunk_rows = array.block(n_frames)
-        self._number = start // self._chunk_rows  # of the next chunk
-        self._data = bytearray()  # bytes of the next chunk's rows that were added
+        self._rows_per_chunk = array.rows_per_chunk(n_frames)
+        self._next_chunk = first_frame // self._rows_per_chunk  # number of the chunk to be written next
+        self._waiting_bytes = bytearray()  # of rows that were added and not written yet
         self.digests: dict[str, str] = {}
 
     def add(self, rows: memoryview) -> None:
         """Add the bytes of rows, and write the chunks that are full."""
-        self._data += rows
-        chunk_bytes = self._chunk_rows * self._array.row_bytes
-        while len(self._data) >= chunk_bytes:
-            self._write_next(self._data[:chunk_bytes])
-            del self._data[:chunk_bytes]
+        self._waiting_bytes += rows
+        chunk_bytes = self._rows_per_chunk * self._array.row_bytes
+        while len(self._waiting_bytes) >= chunk_bytes:
+            self._write_next(self._waiting_bytes[:chunk_bytes])
+            del self._waiting_bytes[:chunk_bytes]
 
     def close(self) -> None:
         """Write the last chunk, filled up with fill values, if it has any row."""
-        if self._data:
-            n_rows = len(self._data) // self._array.row_bytes
-            n_unused = self._chunk_rows - n_rows
-            self._write_next(self._data + self._array.fill_row * n_unused)
+        if self._waiting_bytes:
+            n_rows = len(self._waiting_bytes) // self._array.row_bytes
+            n_unused = self._rows_per_chunk - n_rows
+            self._write_next(self._waiting_bytes + self._array.fill_row * n_unused)
 
     def _write_next(self, rows: bytearray) -> None:
         """Write the file of the next chunk, given the bytes of all its rows, and note the file's digest."""
-        file = self._array.file(self._number)
+        file = self._array.file(self._next_chunk)
         (self._root / file).parent.mkdir(parents=True, exist_ok=True)
         self.digests[file] = _write_file(self._root / file, [with_checksum(rows)])
-        self._number += 1
+        self._next_chunk += 1
 
 
 def _write_file(path: Path, blocks: Iterable[bytes]) -> str:
@@ -922,9 +933,11 @@ class _Shard:
 
 
 def _shards(stage: Stage, best: BestEntries) -> tuple[list[_Shard], list[int]]:
-    """Find the file of every shard of a store: it was written with the rows, and only has to be linked.
+    """Find the file of every shard of a store, so that sealing only makes a hard link to it.
 
-    A shard holds the 16 rows of a piece in one array of tokens.
+    A shard holds the 16 rows of a piece in one array of tokens. The writer of a piece makes its shards as the
+    store will have them, if it can. If it could not, the rows are in files of several attempts, none of which
+    has all, and the piece must be written anew.
 
     Returns
     -------
@@ -944,7 +957,7 @@ def _shards(stage: Stage, best: BestEntries) -> tuple[list[_Shard], list[int]]:
         rows = layout.rows(piece)
         entries = [_done_entry(best, row) for row in rows]
         shards_of_piece = _shards_of_piece(stage, reader, rows, entries)
-        if shards_of_piece is None:
+        if shards_of_piece is None:  # no file has all rows of the piece
             scattered_pieces.append(piece)
         else:
             shards += shards_of_piece
@@ -962,23 +975,27 @@ def _shards_of_piece(
 ) -> list[_Shard] | None:
     """Find the files of the shards with 16 neighbouring rows, one for each array that is stored in shards.
 
-    They are files of the stage if a single attempt to write these rows has all with features, and its shards
-    are whole; else files of the store that is extended, if its shards have exactly these rows; else, if no
-    row has features, they have no files. None if the rows are scattered over several files.
+    None if the rows are scattered over several files.
     """
     arrays = stage.layout.sharded_arrays
+    # Attempts are runs that have written these rows; each row with features is in the files of one of them.
     attempts = {entry.holding_attempt for entry in entries if entry is not None}
+
+    # One attempt has all rows, in files that have nothing else: these are the shards.
     if len(attempts) == 1:
         (attempt,) = attempts
         if attempt in stage.attempts_with_whole_shards:
             return [_Shard(array, rows, attempt_file(stage.path, attempt, array)) for array in arrays]
 
+    # The store that is extended has exactly these rows in its shards.
     parent_shards = _shards_of_parent(reader, arrays, rows, entries)
     if parent_shards is not None:
         return parent_shards
 
+    # No row has features: there is no file to link, and fill values will be written.
+    no_file = ""
     if not attempts:
-        return [_Shard(array, rows, path="") for array in arrays]
+        return [_Shard(array, rows, no_file) for array in arrays]
     return None
 
 
@@ -1007,7 +1024,7 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
     StoreError
         A shard of the parent store has another digest than there: sealing cannot repair it.
     """
-    piece = shard.rows.start // shard.array.block  # a shard has the rows of one piece, and its number
+    piece = shard.rows.start // shard.array.rows_per_file  # a shard has the rows of one piece, and its number
     file = shard.array.file(piece)
     has_file = bool(shard.path)
     if not has_file:

@@ -129,9 +129,11 @@ def other_cluster_message(stage: Path, elsewhere: dict[int, ShareNote], machine:
 
 
 def begin_share(stage: Path, share: tuple[int, int], machine: Machine) -> None:
-    """Note in a stage that a share of its clips has begun.
+    """Note in a stage that a share of its clips has begun, and on which cluster.
 
-    The first share that begins decides into how many shares the stage is divided.
+    The first share that begins decides into how many shares the stage is divided. Several tasks may begin at
+    the same time: of each note the first writer wins (`write_once`), and who comes later is checked against
+    it.
 
     Parameters
     ----------
@@ -154,15 +156,15 @@ def begin_share(stage: Path, share: tuple[int, int], machine: Machine) -> None:
         write_once(stage / SHARES / NUMBER, f"{n_shares}\n".encode())
     check_shares(stage, share, machine)
 
-    file = stage / SHARES / str(number)
+    note_file = stage / SHARES / str(number)
     note = _note_bytes(machine)
     try:
-        write_once(file, note)
+        write_once(note_file, note)
     except FileExistsError:
-        # The share was begun before. If a task of another cluster has begun it since the check above, it must
-        # be refused now; else this task goes on with it.
+        # The share was begun before. A task of another cluster may have begun it since the check above, so
+        # that it is checked again. Otherwise this task goes on with the share, and says so in the note.
         check_shares(stage, share, machine)
-        write_whole(file, note)
+        write_whole(note_file, note)
 
 
 def finish_share(stage: Path, share: tuple[int, int], machine: Machine) -> None:

@@ -375,7 +375,8 @@ class Stage:
         if sizes == self._journal_sizes:
             return
 
-        # A line has the entries of the clips that one attempt wrote in a piece (16 neighbouring rows).
+        # A line has the entries of the clips that one attempt wrote in a piece (16 neighbouring rows), so all
+        # of them name the same attempt.
         all_lines, damage = read_journals(self.path / JOURNALS, len(self.layout.names))
         entries: list[JournalEntry] = []
         attempts: set[PieceAttempt] = set()
@@ -386,10 +387,10 @@ class Stage:
             entries += line.rows
             attempt = line.rows[0].holding_attempt
             attempts.add(attempt)
-            if line.whole:
+            if line.whole:  # a store can have the attempt's shards as they are
                 attempts_with_whole_shards.add(attempt)
 
-        # Kept only now, as entries of another plan raise an error.
+        # An error must leave the attributes as they were, so they change only after the check.
         self._refuse_entries_of_other_plan(entries)
         self._attempts = attempts
         self.attempts_with_whole_shards = attempts_with_whole_shards
@@ -407,16 +408,18 @@ class Stage:
                 )
 
     def _parent_entries(self) -> Iterable[JournalEntry]:
-        """Yield a journal entry for each clip that the store which this stage extends has done already.
+        """Yield a journal entry for each clip that the parent store, which this stage extends, has done.
 
-        Such an entry has no writer (`JournalEntry.is_in_parent`).
+        So its clips count like those that journals of the stage name. Such an entry has no writer
+        (`JournalEntry.is_in_parent`), and its frames are places in the arrays of the parent store. Nothing is
+        yielded without a parent store, or for its clips that are not in the plan.
         """
         frames_of_clips = self._parent_frames()
         for clip, frames in zip(self._parent_clips, frames_of_clips, strict=True):
             if clip.status == "missing" or clip.clip_id not in self.rows:
                 continue
-            # The digests of the clip's rows in all arrays, joined in the order of the stage's arrays. NO_ROW
-            # stands for an array in which the clip has none, as it is absent in the group.
+            # The digests of the clip's rows in all arrays, joined in the order of the stage's arrays.
+            # NO_DIGEST stands for an array in which the clip has none, as it is absent in the group.
             joined_digests = ""
             if clip.digests:  # it has features
                 joined_digests = "".join(clip.digests.get(name, NO_DIGEST) for name in self.layout.names)

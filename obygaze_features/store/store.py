@@ -265,10 +265,19 @@ def _refuse_newer_format(version: object, file: str, location: str) -> None:
 
 
 def _as_opened(files: StoreFiles, root_digest: str) -> StoreFiles:
-    """Return a store's files so that those of another store that is put in its place are refused.
+    """Return a store's files in a wrapper that refuses files of another store, if one is put in its place.
 
-    On the Hub a store is read at one commit, which never changes, and a zip on this machine is in the hands
-    of whoever reads it: their files are returned as they are.
+    While a store is open, somebody may replace it by another one of the same name. Files of both must not be
+    mixed. On the Hub a store is read at one commit, which never changes, and a zip on this machine is in the
+    hands of whoever reads it: their files are returned as they are.
+
+    Parameters
+    ----------
+    files
+        The files.
+    root_digest
+        SHA-256 of the metadata that were read to open the store. At an address, the store's list of digests
+        must name it.
     """
     if isinstance(files, FolderFiles):
         return FolderAsOpened(files)

@@ -169,7 +169,9 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     >>> verify("stores/films", depth="full").ok
     True
     """
-    # BagIt's names: the payload is below `data/`, and the tag files are beside it.
+    # A store is a BagIt. In the words of this format, the payload is what is below `data/`, and the tag files
+    # are those beside it, such as the list of the payload's digests. A partial copy lists in fetch.txt
+    # (`FETCH`) what it leaves out.
     files = files_of(store)
     names = files.names()
     payload = [name for name in names if name.startswith(f"{PAYLOAD}/")]
@@ -182,6 +184,7 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     except StoreError as error:
         problems.append(Problem(FETCH, str(error)))
 
+    # First the tag files, always by their digests; then the payload, as deeply as wanted.
     checks_of_tags = _check_files(files, tags, digests=True)
     problems += _check_tags(files, checks_of_tags)
 
@@ -192,7 +195,7 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
         if depth == "full":
             content_problems, clip_counts = check_content(files, names, absent, show)
             problems += content_problems
-    if reads_files:
+    if reads_files:  # their digests must be those of the list
         problems += _compare(files, DIGESTS, checks, absent)
 
     sizes = [check.size for check in checks.values() if check is not None]  # None: a link or a folder
@@ -659,6 +662,9 @@ CHUNKS_AT_ONCE = 16
 def _rows_by_run_of_chunks(group: Group, array: str, absent: Container[str]) -> Iterator[Sequence[int]]:
     """Yield the rows of the clips whose frames begin in the same run of `CHUNKS_AT_ONCE` chunks.
 
+    In a ragged array the frames of all clips follow each other, and each chunk has a fixed number of them. A
+    run is some neighbouring chunks that are read together, so that each chunk is read about once.
+
     Parameters
     ----------
     group
@@ -668,7 +674,7 @@ def _rows_by_run_of_chunks(group: Group, array: str, absent: Container[str]) -> 
     absent
         The files that a partial copy leaves out. Clips with frames in one of them are skipped.
     """
-    n_frames = group.shape(array)[0]
+    n_frames = group.shape(array)[0]  # of all clips together
     frames_per_chunk = block_rows(array, n_frames, ragged=True)
     n_chunks = math.ceil(n_frames / frames_per_chunk)
     absent_chunks = set()
@@ -676,12 +682,13 @@ def _rows_by_run_of_chunks(group: Group, array: str, absent: Container[str]) -> 
         if chunk_file(f"{group.name}/{array}", chunk, ragged=True) in absent:
             absent_chunks.add(chunk)
 
+    # Of a clip: its frames, counted over all clips -> the chunks with these frames -> the run with the first.
     rows_of_run: dict[int, list[int]] = {}  # number of a run -> rows of the clips that begin in it
     start_frame = 0
     for row, end_frame in enumerate(group.frame_ends.tolist()):
         chunks_of_clip = _chunks_of_frames(start_frame, end_frame, frames_per_chunk)
-        are_here = absent_chunks.isdisjoint(chunks_of_clip)
-        if are_here:
+        has_all_chunks = absent_chunks.isdisjoint(chunks_of_clip)
+        if has_all_chunks:
             first_chunk = start_frame // frames_per_chunk
             run = first_chunk // CHUNKS_AT_ONCE
             rows_of_run.setdefault(run, []).append(row)

@@ -315,30 +315,31 @@ class StageWriter:
     def _close_piece(self, open_piece: "_OpenPiece", *, whole: bool) -> None:
         """Flush a piece (16 neighbouring rows) to the disk, write its journal line, and clear up.
 
-        The machine may stop after any step. The journal line says that the rows are done, so it must not be
-        on the disk before them. Until it is there, rows of earlier attempts to write the piece are the valid
-        ones, so their files must not be removed before.
+        The machine may stop after any step, so the order matters: first the rows, then the line in the
+        journal, which says that they are done; then files of earlier attempts to write the piece are removed.
+        Until the line is there, the rows of earlier attempts are the valid ones.
 
         Parameters
         ----------
         open_piece
             The piece, as this attempt has written it.
         whole
-            Whether its shards are whole, with all rows of the piece. Then the files of earlier attempts are
-            no longer needed and are removed.
+            Whether the files of this attempt have all rows of the piece, and its shards can become files of
+            the store. Then the files of earlier attempts are no longer needed.
         """
         number = open_piece.attempt.piece
-        # Before the flush, so that a piece whose flush fails is not flushed again when the writer is closed:
-        # after a failed fsync, a second one reports success although bytes are lost.
+        # Forgotten before the flush, so that a piece whose flush fails is not flushed again when the writer
+        # is closed: after a failed fsync, a second one reports success although bytes are lost.
         del self._open_pieces[number]
         open_piece.flush()
 
-        open_piece.add_digests()  # to `entries`, one for each row that this attempt has written
-        self._journal.append(JournalLine(list(open_piece.entries.values()), whole))
-        self._best |= open_piece.entries  # what the journals say of each row
+        open_piece.add_digests()  # to the entries of the rows that this attempt has written
+        entries = open_piece.entries  # row -> its entry
+        self._journal.append(JournalLine(list(entries.values()), whole))
+        self._best |= entries
 
-        # Those that journals named when this writer began, and its own. Attempts that other writers began
-        # later are not among them: they may be working on the same piece.
+        # Attempts at this piece that journals named when this writer began, and its own. Those that other
+        # writers began later are not among them: these may still be working.
         earlier_attempts = self._attempts_at[number]
         if whole:
             for earlier_attempt in earlier_attempts:
@@ -402,17 +403,18 @@ class StageWriter:
             raise StoreError(f"{location}: already done; rows of a stage are written once")
 
     def _may_write(self, row: int) -> bool:
-        """Return whether this writer may write a row, which is written once.
+        """Return whether this writer may write a row: not if it has done so already, or the row has features.
 
-        A row that another process has done meanwhile may be written if this writer was to do it: both have
-        the same features.
+        A row on the writer's list (`to_do`) may be written although it has features. Another process may have
+        done it after the list was made, with the same features; or it is to be done again.
         """
         open_piece = self._open_pieces.get(row // PIECE_ROWS)
         is_written_here = open_piece is not None and row in open_piece.entries
         if is_written_here:
             return False
+        is_on_list = row in self.to_do  # this writer takes a row off the list when it writes it
         has_features = row in self._best and is_done(self._best[row])
-        return row in self.to_do or not has_features
+        return is_on_list or not has_features
 
     def _rows_of_absent_groups(self, groups: Collection[str]) -> dict[str, _CheckedRow]:
         """Return what is written for a clip in groups that have no features of it: `group/array` -> row.
@@ -544,7 +546,8 @@ class _OpenPiece:
         if checked.sha256 is not None:
             return checked.sha256
 
-        # Only large rows of shards come without their digest, and only if `digest_later` computes it.
+        # `_check_features` leaves out the digests of large rows of shards only, and only if there is another
+        # process for them (`digest_later`). Type checkers cannot know either.
         digest_later = cast("DigestLater", self._digest_later)
         shard_array = cast("StoredArray", array)
         path = attempt_file(self._stage, self.attempt, shard_array)
@@ -718,7 +721,10 @@ def digest_of_part(path: str, offset: int, size: int) -> str:
 def _check_features(
     features: ClipFeatures, group: GroupSpec, location: str, *, hash_large_rows: bool = True
 ) -> dict[str, _CheckedRow]:
-    """Check the arrays of a clip; return array -> its checked row.
+    """Check the arrays of a clip before they are written: their names, types, shapes and values.
+
+    Each array is read once, for the check and for the checksum and digest of its bytes. Array -> its row,
+    with these, is returned.
 
     Parameters
     ----------
@@ -729,8 +735,8 @@ def _check_features(
     location
         What messages call the clip and the group.
     hash_large_rows
-        Whether to compute the SHA-256 of tokens of `WRITE_BLOCK` bytes or more, and not leave it to another
-        process (`digest_later`).
+        Whether to compute the SHA-256 of tokens of `WRITE_BLOCK` bytes or more too. If not, another process
+        computes it from the file, and the row is returned without it.
 
     Raises
     ------
@@ -760,13 +766,13 @@ def _check_features(
         elif values.shape != shape:
             raise StoreError(f"{where_array}: expected shape {list(shape)}, found {list(values.shape)}")
 
-        # Values
+        # Values: none is NaN or inf, except that imported times may be unknown, and then all are NaN
         is_large = ARRAYS[name].sharded and values.nbytes >= WRITE_BLOCK
         is_hashed_here = hash_large_rows or not is_large
         rows[name], is_finite = _digest_row(values, hashes=is_hashed_here)
         may_be_nan = is_imported and name == "time_s"
-        is_unknown = may_be_nan and np.isnan(values).all()
-        if not is_finite and not is_unknown:
+        are_unknown_times = may_be_nan and np.isnan(values).all()
+        if not is_finite and not are_unknown_times:
             raise StoreError(f"{where_array}: {_not_finite(values)}")
 
     _check_frame_index(features.frame_index, location, may_be_unknown=is_imported)

@@ -561,16 +561,20 @@ def test_answers_of_sound_are_one_vector_a_clip_beside_layers_that_have_frames(t
 
 
 @without_gradients
-def test_classes_of_a_multi_label_network_of_sound_are_independent(tmp_path):
-    """Each class has its own sigmoid, and the probabilities need not sum to 1."""
+def test_the_answers_of_a_multi_label_network_of_sound_are_the_sigmoids_of_its_logits(tmp_path):
+    """Several classes may be heard at once, so each has a probability by itself; they need not sum to 1.
+
+    The backbone gets a clip, a second of noise in two halves. Transformers' own classifier gets the same
+    second, and gives the logits.
+    """
     model_type = "audio-spectrogram-transformer"
     classifier = save_sound_classifier(model_type, tmp_path, problem_type="multi_label_classification")
     backbone = load_backbone("waveform", n_frames=2, weights=str(tmp_path), answers=True, compute=cpu())
 
     answers = backbone.encode([CLIP_OF_TWO_HALVES])["answers/pooled"]
 
-    expected = logits_of_second_of_noise(classifier, tmp_path).sigmoid()
-    assert_close(answers, expected, NETWORK_ROUNDING)
+    logits = logits_of_second_of_noise(classifier, tmp_path)
+    assert_close(answers, logits.sigmoid(), NETWORK_ROUNDING)
 
 
 @pytest.mark.parametrize(

@@ -85,22 +85,25 @@ def root_mean_square_distance_from_centre(height):
     ("name", "move", "speed"), [(name, *case) for name, case in MOTIONS.items()], ids=MOTIONS
 )
 def test_camera_is_the_root_mean_square_speed_of_all_points(name, move, speed):
-    """The camera makes one motion (`move`): a pan or tilt moves all points of the picture alike.
+    """Between two pictures the camera makes one motion of MOTIONS: `move` is what `filmed` is told to do.
 
-    A zoom or roll moves a point the faster the further it is from the centre, so that their `speed` counts
-    times the root mean square distance of all points, in widths of the picture.
+    A pan or tilt moves all points alike, with `speed` in widths of the picture a second. A zoom or roll moves
+    a point the faster the further it is from the centre: its speed, in logarithms or degrees a second, counts
+    times the root mean square distance of all points from the centre, in widths of the picture.
     """
     distance = root_mean_square_distance_from_centre(height=180 / 320)
-    expected = {
+    expected_of_motion = {
         "pan": speed,
         "tilt": speed,
         "zoom": speed * distance,
         "roll": np.radians(speed) * distance,
     }
+    before = START
+    after = filmed(SCENE, **move)
 
-    motion = motion_between((START, filmed(SCENE, **move)))
+    motion = motion_between((before, after))
 
-    assert motion["camera"] == pytest.approx(expected[name], rel=0.06)
+    assert motion["camera"] == pytest.approx(expected_of_motion[name], rel=0.06)
 
 
 def test_a_camera_that_stands_still_does_not_move():
@@ -127,11 +130,13 @@ def test_black_bars_above_and_below_do_not_count_as_picture():
 @pytest.mark.parametrize(
     ("name", "move", "speed"), [(name, *MOTIONS[name]) for name in ("pan", "zoom", "roll")]
 )
-def test_a_dark_area_at_the_edge_counts_as_picture(dark, name, move, speed):
-    """Black bars at the edge are no part of a picture. A dark area, here a twelfth as bright, is.
+def test_a_motion_is_measured_rightly_although_an_area_at_the_edge_of_both_pictures_is_dark(
+    dark, name, move, speed
+):
+    """Black bars at the edge are no part of a picture, and are cut off. A dark area is no such bar.
 
-    The camera pans, zooms or rolls at a `speed`, and makes no other motion; the darkness of a part of both
-    pictures changes nothing of that.
+    It is a twelfth as bright as it was, and still has the scene in it. The camera pans, zooms or rolls at a
+    `speed`, and makes no other motion, so that the other two are measured as 0.
     """
     before = START.copy()
     after = filmed(SCENE, **move).copy()
@@ -144,7 +149,7 @@ def test_a_dark_area_at_the_edge_counts_as_picture(dark, name, move, speed):
     expected[name] = speed
     assert motion["pan"] == pytest.approx(expected["pan"], rel=0.05, abs=0.01)
     assert motion["zoom"] == pytest.approx(expected["zoom"], rel=0.05, abs=0.01)
-    assert motion["roll"] == pytest.approx(expected["roll"], rel=0.05, abs=0.21)  # in degrees
+    assert motion["roll"] == pytest.approx(expected["roll"], rel=0.05, abs=0.21)  # in degrees a second
 
 
 def test_a_motion_of_three_tenths_of_the_width_is_found():

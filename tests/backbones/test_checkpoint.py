@@ -252,10 +252,15 @@ def test_old_position_ids_are_allowed(copy_with_tensors):
     assert load_backbone_from(folder).name == "clip"
 
 
-def test_a_vivit_classifier_may_bring_its_classifier(tmp_path):
-    """The layer behind the vectors is not used, so its tensors may be in the file."""
+def test_weights_of_a_vivit_may_have_tensors_of_a_classifier_which_are_not_loaded(tmp_path):
+    """A tiny ViViT (vectors of 32 numbers) was saved as a network for classification.
+
+    Its file also has the tensors of the last layer, which turns vectors into classes. The backbone `vivit`
+    gives the vectors before it. In general, a tensor for which a network has no place is an error.
+    """
+    vector_length = 32
     config = VivitConfig(
-        hidden_size=32,
+        hidden_size=vector_length,
         intermediate_size=64,
         num_hidden_layers=2,
         num_attention_heads=2,
@@ -268,7 +273,7 @@ def test_a_vivit_classifier_may_bring_its_classifier(tmp_path):
 
     backbone = load_backbone("vivit", weights=str(tmp_path))
 
-    assert backbone.provenance["architecture"]["hidden_size"] == 32
+    assert backbone.provenance["architecture"]["hidden_size"] == vector_length
 
 
 def test_a_half_precision_checkpoint_is_computed_in_float32(copy_with_tensors):

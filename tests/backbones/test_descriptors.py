@@ -197,8 +197,11 @@ def test_a_cut_is_seen_in_the_first_frame_after_it():
     assert values_of(arrays["pooled"][0], "cut") == 1 / 8
 
 
-def test_a_clip_gets_the_same_bytes_in_any_batch():
-    """Five clips of four frames of noise are encoded together and one by one."""
+def test_descriptors_of_a_clip_are_the_same_bytes_in_any_batch():
+    """Five clips of four frames of noise are encoded together and one by one.
+
+    The descriptors are computed without a network, of frames of SIZE x SIZE pixels.
+    """
     clips = np.random.default_rng(2).integers(0, 256, (5, 4, SIZE, SIZE, 3), dtype=np.uint8)
 
     arrays = encode(clips)

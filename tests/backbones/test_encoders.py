@@ -802,8 +802,13 @@ def test_random_weights_work_for_every_network_that_reads_texts(model_type):
 
 @pytest.mark.usefixtures("tiny_random_networks")
 @pytest.mark.parametrize("model_type", sorted({*TEXT_TYPES} - {"videoprism"}))
-def test_untrained_encoders_of_texts_and_of_pictures_share_the_space_of_their_seed(model_type):
-    """VideoPrism is left out, as it names no space of both."""
+def test_untrained_encoders_of_texts_and_of_pictures_with_one_seed_record_the_same_space(model_type):
+    """Weights named `random:7:TYPE` are the untrained network of a type, with the random seed 7.
+
+    Both of its halves are loaded, that for texts and that for pictures (or videos). Vectors of one space can
+    be compared, so that trials with untrained networks can search by texts. VideoPrism is left out, since its
+    provenance names no space.
+    """
     weights = f"random:7:{model_type}"
     name = "image" if model_type in IMAGES else "video"
 

@@ -113,8 +113,12 @@ def test_a_convolution_of_patches_becomes_one_matrix_product(options, is_replace
 def test_the_attention_of_a_compiled_network_has_no_mask(make_network_and_pixels):
     """Attention relates each patch to all others; a mask that allows all pairs only makes torch slower.
 
-    Transformers 5.17 gave such a mask. The network has three blocks with one attention each, whose masks are
-    read from the graph that torch compiles.
+    Transformers 5.17 gave such a mask. The network has three blocks with one attention each. When torch
+    compiles it, it hands the graph of all operations to a backend, here one that only notes the masks of the
+    attentions: all are None.
+
+    Transformers makes masks on purpose when a network is exported. Before 2.12, torch says of a network that
+    is being compiled that it is exported, so that the test is skipped there.
     """
     if Version(version("torch")) < Version("2.12"):
         pytest.skip(
@@ -126,7 +130,7 @@ def test_the_attention_of_a_compiled_network_has_no_mask(make_network_and_pixels
     def note_masks(graph, _inputs):
         attentions = [node for node in graph.graph.nodes if "scaled_dot_product" in str(node.target)]
         masks.extend(node.kwargs.get("attn_mask") for node in attentions)
-        return graph.forward
+        return graph.forward  # run it as it is
 
     torch.compile(network.eval(), dynamic=False, backend=note_masks)(pixel_values=pixels)
 

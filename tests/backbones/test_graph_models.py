@@ -235,10 +235,11 @@ def masks_of(axes):
 
 @given(axes=sliced_axes())
 def test_a_converted_slice_gives_what_numpy_gives(axes):
-    """A graph of TensorFlow is converted to ONNX and run; its one node slices an array of 2 x 3 x 4.
+    """A graph of TensorFlow, which slices an array of 2 x 3 x 4, is converted to ONNX and run.
 
-    TensorFlow's StridedSlice takes a begin, end and step for each axis. `axes` has them for random slices,
-    and the index that says the same in numpy.
+    Slicing, as `array[1, ::2]`, is one node of TensorFlow, StridedSlice. It takes a begin, an end and a step
+    for each axis, and masks that say, for example, that an axis goes to its end. `axes` has these for random
+    slices, and the index that says the same in numpy. The graph's output is converted to floats ("out|real").
     """
     constants = {
         "numbers": ARRAY_2_3_4,

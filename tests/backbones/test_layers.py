@@ -115,11 +115,14 @@ def steps_of_sound(model_type, states, n_samples):
 @pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", TYPES_WITH_ONE_STACK_OF_BLOCKS)
-def test_a_layer_is_the_mean_of_the_hidden_states_of_its_patches(folder_of_tiny_checkpoint, model_type):
-    """A tiny network of each type has two blocks. What a block gives, as transformers has it, is a layer.
+def test_a_stored_layer_is_the_mean_over_patches_of_what_transformers_gives_behind_a_block(
+    folder_of_tiny_checkpoint, model_type
+):
+    """A tiny network of each type has two blocks, whose outputs are stored as the layers 1 and 2.
 
-    It is averaged over the patches of each frame, or of each step of two frames in networks that take these
-    together, and for a clip over its frames.
+    Transformers gives the same outputs as `hidden_states`, a vector for each token. The layer of a frame is
+    their mean over the patches of the frame; in networks that take two frames together, over the patches of
+    this step. The layer of a clip is the mean over its frames or steps.
     """
     folder = folder_of_tiny_checkpoint[model_type]
     backbone = load_encoder(model_type, folder, layers=Layers(frames=True))
@@ -270,22 +273,24 @@ def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_inside(tiny_checkpoint
     "model_type",
     ["wav2vec2", "hubert", "wavlm", "whisper", "audio-spectrogram-transformer", "pe_audio_encoder"],
 )
-def test_a_layer_of_a_network_of_sound_is_the_mean_over_its_steps(tmp_path, model_type):
-    """A block of a network gives a vector for each step of a sound, here of a second of noise.
+def test_a_stored_layer_of_a_network_of_sound_is_the_mean_over_the_steps_of_the_sound(tmp_path, model_type):
+    """A block of a network gives a vector for each step in time of a sound, here of a second of noise.
 
-    Steps that only pad the sound to the network's window do not count. The clip has one frame, to which all
-    its sound belongs, so that frame and clip have the same vector.
+    Some networks pad the sound to a window of fixed length, or have tokens of the whole: these do not count
+    (`steps_of_sound`). The clip has one frame, to which all its sound belongs, so that the array of frames
+    and that of clips have the same vector.
     """
     folder = tiny_sound_checkpoint(model_type, tmp_path)
     layers = Layers((1,), frames=True)
     backbone = load_backbone("waveform", n_frames=1, weights=str(folder), layers=layers, compute=cpu())
+    clip_of_one_frame = SOUND[None]
 
-    arrays = backbone.encode([SOUND[None]])
+    arrays = backbone.encode([clip_of_one_frame])
 
     with quiet():
         extractor = transformers.AutoFeatureExtractor.from_pretrained(folder)
         network = transformers.AutoModel.from_pretrained(folder).eval()
-    if model_type == "whisper":
+    if model_type == "whisper":  # whose decoder writes text
         network = network.encoder
     inputs = extractor(SOUND, sampling_rate=16_000, return_tensors="pt")
     _input, after_block_1, *_ = network(**inputs, output_hidden_states=True).hidden_states

@@ -356,14 +356,15 @@ def test_a_field_that_the_toml_lacks_is_named(tmp_path, field):
         ({"type": "uint8"}, "for uint8"),  # normalised pixels are no integers from 0 to 255
         ({"scale": [1.0] * 3, "shift": [0.0] * 3}, "scale.*unknown"),
         ({"std": None}, "mean and std"),
-        ({"fit": "squash"}, "shortest"),
-        ({"shortest": 20}, "shortest that is no less"),
+        ({"fit": "squash"}, "shortest"),  # which the good TOML has: a squashed picture has no shortest edge
+        ({"shortest": 20}, "shortest that is no less"),  # than 24, the size of the crop
         ({"size": [24, 24]}, "square"),
         ({"size": [24, 24, 3]}, "pixels or height and width"),
         ({"resize": "opencv-bilinear"}, "opencv"),
         ({"resize": "nearest"}, "resize"),
         ({"colour": "sRGB"}, "colour"),
         ({"mean": [0.5, 0.5]}, "mean"),
+        # Mean and deviation of pixels from 0 to 1; 123.675 and 58.395 are those of pixels from 0 to 255.
         *(({"mean": [value] * 3}, "from 0") for value in (123.675, -1.0, nan, inf)),
         *(({"std": [value] * 3}, "from 0") for value in (58.395, 0.0, nan, inf)),
         ({"name": "camera"}, "another backbone"),
@@ -375,7 +376,8 @@ def test_a_toml_that_contradicts_the_network_or_itself_is_refused(tmp_path, chan
     """A TOML says how pictures are prepared for its network, here of float32 [n, 3, 24, 24] with a crop.
 
     One field of a good TOML is changed, added, or removed (None). Pixels prepared in another way than in
-    training would give wrong vectors without any error.
+    training would give wrong vectors without any error. The message names what is wrong; for fields that do
+    not go together it says what does.
     """
     fields = {key: value for key, value in (TOML_FIELDS | changes).items() if value is not None}
     type_of_input = "UINT8" if fields["type"] == "uint8" else "FLOAT"
@@ -625,10 +627,14 @@ def lab_net(tmp_path):
     ],
     ids=["no file", "another network", "the TOML of another network"],
 )
-def test_more_vectors_need_the_same_onnx_file(lab_net, monkeypatch, weights, message):
-    """The file net.onnx, whose digest a store holds, was moved; `other.onnx` is another network.
+def test_a_store_of_an_onnx_network_takes_no_vectors_of_another_network_or_of_none(
+    lab_net, monkeypatch, weights, message
+):
+    """A store has vectors of the network net.onnx, and its provenance the digest of that file.
 
-    To search the store by a new video, the user must name the moved file.
+    To compare a new video with them, its vectors must be of the same network. The file was moved, so that the
+    user must name it. Here nothing is named, or `other.onnx`, which is another network: both are refused. The
+    message shows the option that names a file, or the file that is at fault.
     """
     path, provenance = lab_net
     folder = path.parent

@@ -83,8 +83,12 @@ def planted_centerface(tmp_path, monkeypatch):
     return write
 
 
-def test_a_face_found_twice_counts_once_and_the_largest_is_measured(tmp_path):
-    """Scores count from 0.7 on: two faces of BOXES are left, of which one is 0.4 of the picture high."""
+def test_boxes_that_overlap_are_one_face_and_the_largest_face_is_measured(tmp_path):
+    """A detector gives five boxes, of which those with a score of 0.7 or more count: three (see BOXES).
+
+    Two of these are almost the same box, so they are one face, 0.4 of the picture high. With the third,
+    smaller one there are two persons.
+    """
     detector = saved(tmp_path, BOXES, FACES_TOML)
 
     measures = measure_one([detector])
@@ -236,13 +240,21 @@ def test_a_face_of_centerface_has_the_planted_height_and_scale(
     assert measures.scale == scale
 
 
-@pytest.mark.parametrize("side", [0.0, 0.4], ids=["upright", "bent"])
-@pytest.mark.parametrize(("nose", "profiles"), [(0.5, 0), (1.3, 1)])
-def test_a_face_of_centerface_is_in_profile_by_its_nose(planted_centerface, nose, side, profiles):
-    """The nose's place is 0 below the left eye and 1 below the right one. The head may be bent to a side."""
-    centerface = str(planted_centerface(nose=nose, side=side))
+@pytest.mark.parametrize("right_eye_lower_by", [0.0, 0.4], ids=["upright", "bent"])
+@pytest.mark.parametrize(
+    ("nose", "profiles"), [(0.5, 0), (1.3, 1)], ids=["between the eyes", "beyond the right eye"]
+)
+def test_a_face_of_centerface_is_in_profile_where_its_nose_is_not_between_its_eyes(
+    planted_centerface, nose, right_eye_lower_by, profiles
+):
+    """The nose's place is 0 below the left eye and 1 below the right one, so that 1.3 is outside of both.
 
-    measures = measure_one([centerface], with_a_bright_cell())
+    The head may be bent to a side: then the right eye is lower than the left, by .4 of the face's height.
+    """
+    centerface = str(planted_centerface(nose=nose, side=right_eye_lower_by))
+    frame_with_face = with_a_bright_cell()
+
+    measures = measure_one([centerface], frame_with_face)
 
     assert measures.sides == 1  # faces of which the side can be told
     assert measures.profiles == profiles
@@ -423,36 +435,54 @@ ANOTHER_PERSON = person_at(left=0.1, top=0.1, right=0.2, bottom=0.6)
     [
         ([PERSON_OF_THE_FACE], 1, 0.6),
         ([PERSON_OF_THE_FACE, ANOTHER_PERSON], 2, 0.6),
-        ([ANOTHER_PERSON], 2, 0),  # the larger one, whose face it is, has no joints and so no height
+        ([ANOTHER_PERSON], 2, 0),  # nobody's joints are around the face, so its person has no height
         ([PERSON_OF_THE_FACE, PERSON_OF_THE_FACE], 2, 0.6),
     ],
-    ids=["of one person", "and one behind", "of another", "and twice the same joints"],
+    ids=[
+        "joints around the face",
+        "joints around the face and others",
+        "joints elsewhere alone",
+        "joints around the face twice",
+    ],
 )
 def test_a_face_and_the_joints_around_it_are_one_person(tmp_path, planted_centerface, rows, persons, height):
-    """One detector finds a face, another finds persons by their joints.
+    """One detector finds one face; another finds persons by their joints, of which `rows` has one each.
 
-    PERSON_OF_THE_FACE has its head at the planted face, and is .6 of the picture high. The height that counts
-    is that of the person with the largest face.
+    PERSON_OF_THE_FACE has its head at the planted face, and its joints are .6 of the picture high.
+    ANOTHER_PERSON is elsewhere. Joints count as a person of their own unless the face is at their head; a
+    face belongs to one person only. The height that is measured is that of the person with the largest face,
+    here the only one.
     """
     centerface = str(planted_centerface(height=0.2))
     detector_of_joints = with_joints(tmp_path, *rows)
+    frame_with_face = with_a_bright_cell()
 
-    measures = measure_one([centerface, detector_of_joints], with_a_bright_cell())
+    measures = measure_one([centerface, detector_of_joints], frame_with_face)
 
     assert measures.persons == persons
     assert measures.height == pytest.approx(height, abs=2e-3)
 
 
 @pytest.mark.parametrize(
-    ("top", "scale"), [(0.1, LONG_SHOT), (0.4, MEDIUM_SHOT)], ids=["as high as the picture", "lower"]
+    ("top", "scale"),
+    [(0.1, LONG_SHOT), (0.4, MEDIUM_SHOT)],
+    ids=["almost the whole height", "0.6 of the height"],
 )
-def test_a_person_as_high_as_the_picture_makes_a_long_shot(tmp_path, planted_centerface, top, scale):
-    """A face of .125 of the picture's height alone would say medium. The person ends at the lower edge."""
-    centerface = str(planted_centerface(height=0.125))
-    row = person_at(left=0.4, top=top, right=0.6, bottom=1.0, head=HEAD_AT_THE_FACE)
-    detector_of_joints = with_joints(tmp_path, row)
+def test_a_person_seen_from_head_to_foot_makes_a_long_shot_where_the_face_alone_says_medium(
+    tmp_path, planted_centerface, top, scale
+):
+    """One person is found by a face, of .125 of the picture's height, which alone makes a medium shot.
 
-    measures = measure_one([centerface, detector_of_joints], with_a_bright_cell())
+    The person's joints begin at `top`, a share of the picture's height, and end at its lower edge. A person
+    of .9 is some seven times as high as the face, as people from head to foot are: that is a long shot. One
+    of .6 is not.
+    """
+    centerface = str(planted_centerface(height=0.125))
+    joints_of_person = person_at(left=0.4, top=top, right=0.6, bottom=1.0, head=HEAD_AT_THE_FACE)
+    detector_of_joints = with_joints(tmp_path, joints_of_person)
+    frame_with_face = with_a_bright_cell()
+
+    measures = measure_one([centerface, detector_of_joints], frame_with_face)
 
     assert measures.scale == scale
 
@@ -595,8 +625,13 @@ def test_a_window_with_somebody_in_one_of_three_frames_shows_nobody():
     }
 
 
-def test_a_window_is_what_its_median_frame_is():
-    """`profile` is a share of faces: 2 profiles (1 + 0 + 1) of 5 faces (2 + 1 + 2) whose side can be told."""
+def test_a_window_has_the_number_and_size_of_people_of_its_median_frame():
+    """Two of three frames show a pair in a medium shot, and one a close-up: the window is as the pair's.
+
+    That holds for the number of persons, the heights and the scale. Two variables are shares over all frames.
+    Every frame has somebody, so `screen` is 1. And `profile` is 2 profiles (1 + 0 + 1 of the three frames) of
+    5 faces whose side can be told (2 + 1 + 2).
+    """
     pair = FrameMeasures(persons=2, face=0.2, height=0.75, sides=2, profiles=1, scale=MEDIUM_SHOT)
     close_up = FrameMeasures(persons=1, face=0.5, height=0, sides=1, profiles=0, scale=CLOSE_UP)
 
@@ -656,18 +691,25 @@ ONE_TO_SEVEN_FRAMES = st.tuples(st.integers(1, 7), st.just(len(FEATURES)))
 def test_the_variables_of_any_window_agree_with_each_other(measures_of_frames):
     """A window is one to seven frames, whose measures of people are drawn at random.
 
-    Somebody is `present` if the frame in the middle, by its number of persons, has one. Then somebody is seen
-    in half of the frames or more (`screen`), and at most one of three scales is 1; otherwise none is.
+    The window's number of persons is the median over its frames, and `present` is 1 if it is above 0. Then
+    half of the frames or more show somebody (`screen` is that share), and at most one of the three scales is
+    1. In a window where nobody is present, no scale is 1.
     """
     variables = people_values(measures_of_frames)
 
     assert set(variables) <= set(COLUMNS)
-    assert variables["present"] == (variables["persons"] > 0)
+    is_present = variables["present"] == 1
+    assert is_present == (variables["persons"] > 0)
+    assert variables["present"] in (0, 1)
+
     n_scales = variables.get("close", 0) + variables.get("medium", 0) + variables.get("long", 0)
-    assert n_scales <= variables["present"]
+    most_scales = 1 if is_present else 0
+    assert n_scales <= most_scales
+
     share_of_frames_with_somebody = variables["screen"]
-    least_share = 0.5 if variables["present"] else 0.0
-    assert share_of_frames_with_somebody >= least_share
+    if is_present:
+        assert share_of_frames_with_somebody >= 0.5
+    assert share_of_frames_with_somebody >= 0
 
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))

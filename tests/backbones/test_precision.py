@@ -94,25 +94,27 @@ def test_a_network_may_use_the_older_interface_while_it_runs(tf32):
 
 @pytest.mark.filterwarnings(f"ignore:{WARNING_OF_OLDER_INTERFACE}")
 def test_products_on_a_cpu_are_in_float32_whatever_the_user_allows():
-    """The user allows products of the precision "medium", for which bfloat16 would do.
+    """The user sets torch's precision of float32 products to "medium", for which bfloat16 is enough.
 
-    Where the processor has bfloat16, oneDNN would use it for float32 products then. Ours stay the same.
+    On processors that have bfloat16, torch would use it for products on the CPU then. While a network of ours
+    runs (`matmul_precision`), it must not: the product is the same to the last bit as with torch's default.
+    `tf32=True` allows the shorter numbers of NVIDIA's GPUs, on which alone it has an effect.
     """
     setting_before = torch.get_float32_matmul_precision()
     torch.manual_seed(0)
     a = torch.randn(64, 256)
     b = torch.randn(256, 64)
     with matmul_precision(tf32=True):
-        exact = a @ b
+        product_by_default = a @ b
 
     try:
         torch.set_float32_matmul_precision("medium")
         with matmul_precision(tf32=True):
-            product = a @ b
+            product_with_users_setting = a @ b
     finally:
         torch.set_float32_matmul_precision(setting_before)
 
-    assert torch.equal(product, exact)
+    assert torch.equal(product_with_users_setting, product_by_default)
 
 
 def test_a_network_runs_in_float32_inside_an_autocast_of_the_user():

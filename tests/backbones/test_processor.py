@@ -153,8 +153,14 @@ def test_the_recorded_constants_give_the_pixels_of_a_siglip_in_transformers(tiny
 
 
 @ANY_CLASS_NAME
-def test_a_processor_is_read_by_any_class_name_and_from_the_newer_file(tiny_with_processor, class_name):
-    """Newer releases of transformers write processor_config.json; here it is that of a SigLIP 2."""
+def test_the_processor_of_siglip_2_is_read_from_the_newer_file_by_any_name_of_its_class(
+    tiny_with_processor, class_name
+):
+    """Newer releases of transformers write processor_config.json, and call the class by other names.
+
+    Here the file has the processor of a SigLIP 2. Such networks have the type "siglip", like the first ones;
+    only the processor's bilinear filter tells them, so that pictures are prepared by the preset siglip2.
+    """
     folder = tiny_with_processor("siglip", newer_content(SIGLIP2, class_name), NEWER_FILE)
 
     assert load_for_pictures(folder).provenance["preset"]["name"] == "siglip2"
@@ -236,9 +242,17 @@ def test_a_processor_that_no_preset_serves_is_refused_by_its_field(
     assert str(folder) in str(refused.value)
 
 
-@pytest.mark.parametrize(("family", "processor", "_field"), NO_PRESET_SERVES)
-def test_a_named_preset_overrides_the_processor(tiny_with_processor, family, processor, _field):
-    """The processors beside these weights would be refused."""
+@pytest.mark.parametrize(
+    ("family", "processor"), [(family, processor) for family, processor, _field in NO_PRESET_SERVES]
+)
+def test_where_the_user_names_a_preset_the_processor_beside_the_weights_is_not_read(
+    tiny_with_processor, family, processor
+):
+    """Each of these processors asks for something that no preset does, such as another order of channels.
+
+    Without a named preset, the weights would be refused for it. By the preset of its family the network can
+    be used.
+    """
     folder = tiny_with_processor(family, processor)
 
     backbone = load_for_pictures(folder, preset=family)
@@ -267,12 +281,13 @@ def test_load_network_refuses_a_processor_that_no_preset_serves_too(
         ("clip", CLIP, {"size": 256}, "CLIPImageProcessor"),
     ],
 )
-def test_a_processor_with_other_numbers_is_followed_and_recorded_by_class(
+def test_a_processor_whose_numbers_are_no_presets_is_recorded_by_the_name_of_its_class(
     tiny_with_processor, family, processor, change, class_name
 ):
-    """The processor of a CLIP or a SigLIP 2 is changed in one number: its steps are those of a preset.
+    """The processor beside the weights is that of a CLIP or a SigLIP 2, but for one number (`change`).
 
-    The pixels are not, so a store records the name of the processor's class in place of a preset's.
+    It can be followed, since its steps are those of a preset: resize, crop, scale, normalise. But it gives
+    other pixels than any preset. So a store records the class of the processor in place of a preset's name.
     """
     folder = tiny_with_processor(family, processor | change)
 
@@ -312,17 +327,34 @@ def test_siglip_2_reads_capitals_as_small_letters(tiny_siglip2, config):
 
 @WHERE_CAPITALS_DO_NOT_COUNT
 def test_the_provenance_of_texts_of_siglip_2_says_that_capitals_do_not_count(tiny_siglip2, config):
-    """The tokenizer's configuration says so itself, or says nothing, as the published ones do.
+    """SigLIP 2 reads texts in small letters, as its provenance must say: other texts give other vectors.
 
-    Texts and pictures of the tiny network share a space, in which they can be compared.
+    The tokenizer's configuration (`config`) says so itself, or says nothing, as the published ones do.
     """
     folder = tiny_siglip2(**config)
 
     provenance = load_for_texts(folder).provenance
 
     assert provenance["tokenizer"]["lower_case"] is True
-    assert provenance["citation"].startswith("Tschannen et al.")
-    assert provenance["space"] == load_for_pictures(folder).provenance["space"]
+
+
+@pytest.mark.parametrize("network", ["texts", "pictures"])
+def test_both_halves_of_a_siglip_2_cite_its_paper(tiny_siglip2, network):
+    """The weights have the type of a SigLIP, whose paper is another one (Zhai et al.)."""
+    folder = tiny_siglip2()
+    load = {"texts": load_for_texts, "pictures": load_for_pictures}[network]
+
+    assert load(folder).provenance["citation"].startswith("Tschannen et al.")
+
+
+def test_texts_and_pictures_of_a_siglip_2_share_a_space(tiny_siglip2):
+    """Vectors of one space can be compared: the provenance of both halves of the network names it."""
+    folder = tiny_siglip2()
+
+    space_of_texts = load_for_texts(folder).provenance["space"]
+    space_of_pictures = load_for_pictures(folder).provenance["space"]
+
+    assert space_of_texts == space_of_pictures
 
 
 def test_a_tokenizer_that_asks_for_case_keeps_it(tiny_siglip2):
@@ -336,8 +368,12 @@ def test_a_tokenizer_that_asks_for_case_keeps_it(tiny_siglip2):
     assert backbone.provenance["tokenizer"]["lower_case"] is False
 
 
-def test_fetch_brings_the_processor_of_the_same_commit(tiny_siglip2, save_as_hub_snapshot):
-    """The repository lab/net, in the cache of Hugging Face's hub, is a copy of a tiny SigLIP 2."""
+def test_weights_fetch_brings_the_processor_beside_the_weights_too(tiny_siglip2, save_as_hub_snapshot):
+    """The repository lab/net, in the cache of Hugging Face's hub, is a copy of a tiny SigLIP 2 in a folder.
+
+    `weights fetch lab/net` names the processor's configuration among the files beside the weights, and the
+    backbone then prepares pictures by it (preset siglip2). The weights are those of the folder.
+    """
     folder = tiny_siglip2()
     save_as_hub_snapshot(folder)
 

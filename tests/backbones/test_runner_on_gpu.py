@@ -103,7 +103,9 @@ def assert_same_bits(results, expected):
 
 
 SIZES_OF_BATCHES = st.lists(st.integers(1, 24), min_size=1, max_size=3)
+"""Numbers of clips of one to three batches, which are encoded one after the other."""
 CLIPS_AT_ONCE = st.integers(1, 16)
+"""Clips that the runner may put into one call of the network."""
 
 
 @quick
@@ -117,8 +119,12 @@ CLIPS_AT_ONCE = st.integers(1, 16)
 def test_any_batches_give_the_bits_of_a_cpu_in_calls_of_one_size(sizes, at_once, late, compiled, n_waiting):
     """Batches of so many clips (`sizes`) are encoded on a pretended card, `at_once` clips in each call.
 
-    The last call of a batch is filled up to that number. A `late` card works only when it is waited for, and
-    each call keeps it busy for a second of its clock.
+    The last call of a batch is filled up to that number. Whatever the circumstances, the arrays must be those
+    of a CPU to the last bit: `n_waiting` batches may wait while the next is started, the network may be
+    compiled, and a `late` card does its work only when it is waited for, as real ones may.
+
+    Each call keeps the pretended card busy for a second of its clock, which the runner must have counted. No
+    upload may be left in the card's memory.
     """
     batches = [clips(n) for n in sizes]
     card = Card(late=late)
@@ -132,24 +138,30 @@ def test_any_batches_give_the_bits_of_a_cpu_in_calls_of_one_size(sizes, at_once,
     sizes_of_calls = run.network.sizes
     assert sizes_of_calls == [at_once] * n_calls
     for result in results:
-        assert (result.at_once == at_once).all()
-    assert run.busy_s == n_calls
+        clips_in_the_call_of_each_clip = result.at_once
+        assert (clips_in_the_call_of_each_clip == at_once).all()
+    seconds_busy = run.busy_s
+    assert seconds_busy == n_calls
     uploads_that_are_kept = len(card.uploads)
     assert uploads_that_are_kept == 0
 
 
 class PlannedFailures:
-    """Lets the calls of these numbers and kinds run out of memory, `most` times at most."""
+    """Lets some calls of a pretended card run out of memory, and counts how many have.
 
-    def __init__(self, numbers, calls, kind_of_error, most=math.inf):
+    A call fails if its number, counted over all calls of the card, is in `numbers`, and its kind, such as
+    "upload", is in `kinds_of_calls`; but no call fails after `most` have failed.
+    """
+
+    def __init__(self, numbers, kinds_of_calls, kind_of_error, most=math.inf):
         self.numbers = numbers
-        self.calls = calls
+        self.kinds_of_calls = kinds_of_calls
         self.kind_of_error = kind_of_error
         self.most = most
         self.n_failures = 0
 
-    def __call__(self, call, number):
-        is_planned = number in self.numbers and call in self.calls
+    def __call__(self, kind_of_call, number):
+        is_planned = number in self.numbers and kind_of_call in self.kinds_of_calls
         if not is_planned or self.n_failures >= self.most:
             return None
         self.n_failures += 1
@@ -158,7 +170,7 @@ class PlannedFailures:
 
 FAILING_CALLS = {
     "failing_numbers": st.sets(st.integers(1, 120), max_size=6),
-    "failing_calls": st.sets(st.sampled_from(CALLS_OF_A_CARD), min_size=1),
+    "kinds_of_failing_calls": st.sets(st.sampled_from(CALLS_OF_A_CARD), min_size=1),
     "error": st.sampled_from(sorted(OUT_OF_MEMORY_ERRORS)),
 }
 """Which calls fail, by their numbers and kinds, and with the out-of-memory error of which library."""
@@ -177,15 +189,21 @@ EVERY_CALL = range(1, 10_000)
     **FAILING_CALLS,
 )
 def test_out_of_memory_halves_the_clips_at_once_and_changes_no_bit(
-    sizes, at_once, late, n_waiting, failing_numbers, failing_calls, error
+    sizes, at_once, late, n_waiting, failing_numbers, kinds_of_failing_calls, error
 ):
     """Batches of so many clips (`sizes`) are encoded on a pretended card, `at_once` clips in each call.
 
-    Some of its calls, such as uploads, run out of memory, at most as often as `at_once` can be halved. After
-    each of these failures, and only then, PyTorch is told to give back memory, of which no upload is kept.
+    Some calls of the card, drawn at random, run out of memory, at most as often as `at_once` can be halved.
+    Each of these failures halves it, and the same clips are tried again. The arrays must be those of a CPU,
+    however many batches wait (`n_waiting`) and even if the card works only when it is waited for (`late`).
+
+    After a failure, and only then, PyTorch is told to give back memory. Uploads that somebody still held
+    could not be given back, so there must be none at that moment.
     """
     batches = [clips(n) for n in sizes]
-    failures = PlannedFailures(failing_numbers, failing_calls, error, most=n_halvings_to_one(at_once))
+    failures = PlannedFailures(
+        failing_numbers, kinds_of_failing_calls, error, most=n_halvings_to_one(at_once)
+    )
     card = Card(late=late, fails=failures)
 
     run, results = encode_on_card(batches, card, n_waiting=n_waiting, clips_at_once=at_once)
@@ -211,18 +229,21 @@ def test_out_of_memory_halves_the_clips_at_once_and_changes_no_bit(
     **FAILING_CALLS,
 )
 def test_a_single_clip_that_runs_out_of_memory_ends_the_run(
-    sizes, at_once, late, n_waiting, failing_numbers, failing_calls, error
+    sizes, at_once, late, n_waiting, failing_numbers, kinds_of_failing_calls, error
 ):
     """Every forward pass on a pretended card runs out of memory, and some other calls, so that no clip fits.
 
     Each failure halves the clips at once (`at_once` at first), until one is left. That one clip fails as
     well, so that there is at least one failure more than halvings.
+
+    The rest is drawn at random, and must make no difference: the numbers of clips of the batches (`sizes`),
+    how many batches wait, whether the card is `late`, and which other calls fail.
     """
     forward_fails = PlannedFailures(EVERY_CALL, {"forward"}, error)
-    others_fail = PlannedFailures(failing_numbers, failing_calls - {"forward"}, error)
+    others_fail = PlannedFailures(failing_numbers, kinds_of_failing_calls - {"forward"}, error)
 
-    def fails(call, number):
-        return forward_fails(call, number) or others_fail(call, number)
+    def fails(kind_of_call, number):
+        return forward_fails(kind_of_call, number) or others_fail(kind_of_call, number)
 
     card = Card(late=late, fails=fails)
     batches = [clips(n) for n in sizes]
@@ -254,8 +275,8 @@ def halved(at_once, n_times):
 def test_each_failure_halves_the_clips_at_once(failing_call, error, n_failures, clips_that_fit):
     """Starting from 4 clips at once, one failure leaves 2, and two leave 1.
 
-    One kind of calls of a pretended card, as uploads, runs out of memory so often, with the words of the
-    driver or of a library.
+    The first calls of one kind, such as the first upload to the pretended card, or the first two, run out of
+    memory (`n_failures`). The error has the words of the driver, or of a library (`error`).
     """
     failures = PlannedFailures(EVERY_CALL, {failing_call}, error, most=n_failures)
     ten_clips = clips(10)
@@ -451,8 +472,11 @@ def test_a_precision_that_an_old_card_does_not_have_is_refused(monkeypatch, capa
 @pytest.mark.parametrize(
     ("capability", "precision"), [(ADA, "bfloat16"), (TURING, "float16")], ids=["Ada", "Turing"]
 )
-def test_a_precision_that_a_card_has_is_taken(monkeypatch, capability, precision):
-    """A card of a generation is pretended."""
+def test_a_precision_that_a_card_has_is_not_refused(monkeypatch, capability, precision):
+    """A card of the generation Ada is pretended, which computes in bfloat16, or a Turing, in float16.
+
+    `torch_device` checks the precision before it returns the device; an old card's is refused there.
+    """
     install_card_of(capability, monkeypatch)
     compute = Compute(device="cuda", precision=precision)
 

@@ -137,10 +137,11 @@ def two_clips_of_noise():
 
 
 @pytest.mark.long
-def test_an_answer_is_the_probability_of_yes_as_the_next_token_where_no_is_the_alternative(checkpoint):
-    """Each of two clips is asked two questions (QUESTIONS), such as whether it shows nudity, yes or no.
+def test_an_answer_is_the_probability_that_the_model_goes_on_with_yes_rather_than_with_no(checkpoint):
+    """A vision-language model is asked two questions (QUESTIONS) of each of two clips, for a yes or a no.
 
-    The expected probability is computed by transformers, for each clip and question alone.
+    An answer is P(yes) / (P(yes) + P(no)) for the token that comes next. The expected value is computed with
+    transformers' own classes, for each clip and question alone (`probability_of_yes_by_hand`).
     """
     backbone = load_model_that_is_asked_two_questions(checkpoint)
     clips = two_clips_of_noise()
@@ -309,8 +310,14 @@ def test_the_answer_about_a_level_is_its_share_of_the_two_levels(four_films, tmp
     assert data_with_answers.answers[:, 0] == pytest.approx(expected)
 
 
-def test_a_store_of_answers_is_read_and_recorded_alike_in_a_folder_and_in_a_zip(four_films, tmp_path, capsys):
-    """Some systems write the suffix of a zip in capitals; it is the same store, of the same fingerprint."""
+def test_evaluate_records_the_same_fingerprint_of_answers_in_a_folder_and_in_a_zip(
+    four_films, tmp_path, capsys
+):
+    """A store has a model's answers on clips of four films: the probabilities of the levels EN and S.
+
+    It is packed into the zip ANSWERS.ZIP; some systems write this suffix in capitals. `evaluate --answers`
+    reads either, and its record names the same fingerprint, since it is the same store.
+    """
     p_of_s = np.where(four_films.is_s, 0.9, 0.1)
     levels = four_films.data.levels.tolist()
     names_and_films = four_films.film_of.items()
@@ -327,12 +334,14 @@ def test_a_store_of_answers_is_read_and_recorded_alike_in_a_folder_and_in_a_zip(
     packed = of.pack(folder, tmp_path / "ANSWERS.ZIP")
     evaluate = ["evaluate", tmp_path / "films.csv", four_films.features, "--task", "en_s", "--json"]
 
-    digests = []
+    fingerprints = []
     for answers in (folder, packed):
         assert obygaze(*evaluate, "--model", "linear", "--answers", answers) == 0
-        digests.append(json.loads(capsys.readouterr().out)["record"]["answers_sha256"])
+        fingerprints.append(json.loads(capsys.readouterr().out)["record"]["answers_sha256"])
 
-    assert digests == [of.open_store(folder).fingerprint] * 2
+    fingerprint_of_folder, fingerprint_of_zip = fingerprints
+    assert fingerprint_of_folder == of.open_store(folder).fingerprint
+    assert fingerprint_of_zip == of.open_store(folder).fingerprint
 
 
 def test_a_store_without_answers_is_refused_as_one_of_answers(four_films):

@@ -113,11 +113,16 @@ def hub_without_an_address(monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", find_no_address)
 
 
-@pytest.mark.usefixtures("cached_repository", "hub_without_an_address")  # the first turns downloads off
+# `cached_repository` comes first: it turns downloads off, and `hub_without_an_address` on again.
+@pytest.mark.usefixtures("cached_repository", "hub_without_an_address")
 def test_where_the_hub_has_no_address_the_cache_alone_is_read(monkeypatch, cached_repository):
-    """The hub's client would try five times to connect, unless it is told to read its cache alone.
+    """The address of Hugging Face's hub cannot be looked up, as on a machine without network.
 
-    The cache has the configuration of lab/net and not its weights; the error says why they can't be had.
+    The hub's client would try five times to connect, unless it is told to read its cache alone
+    (`local_files_only`): it must be, for each file.
+
+    Its cache has the configuration of lab/net and not the weights. The error says why these cannot be had:
+    "Name or service not known" is what the system says of the address.
     """
 
     def download_from_cache(_repository, name, *, local_files_only, **_options):

@@ -198,7 +198,9 @@ LAYER_OF_A_HUGE_NUMBER = f"clip.transformer.resblocks.{'9' * 5000}.ln_1.bias"
 def test_a_checkpoint_with_a_tensor_that_does_not_fit_is_refused(tmp_path, tensor, make_values, message):
     """One tensor of a good checkpoint is added, or replaced by one of another shape or type.
 
-    The message says which, or that no number of attention heads follows from the shapes.
+    The message names the tensor. Some tensors show the sizes of the network, such as the width of its vectors
+    and the side of a patch. From wrong ones no network follows: patches of no pixels, or a width that does
+    not divide into attention heads of 64. Then the message says that these are no CLIP with such heads.
     """
     tensors = tiny_lsmdc()
     tensors[tensor] = make_values()

@@ -118,8 +118,13 @@ def test_a_reservation_refused_for_the_quota_is_a_fault(
     assert n_bytes > 1000  # three clips' features alone are more
 
 
-def test_nothing_is_reserved_on_a_file_system_in_memory(folder_of_three_films, monkeypatch):
-    """The folder lies on a tmpfs, whose files are in memory."""
+def test_the_examination_of_room_reserves_none_on_a_file_system_in_memory(folder_of_three_films, monkeypatch):
+    """Before jobs are queued, it is tried whether the disk lets them have the room that they need.
+
+    For that a file of this size is reserved for a moment, since a quota may forbid it though the disk has
+    room. The folder here is on a tmpfs, whose files are in memory: a reservation would take all of it, so
+    that none is tried.
+    """
 
     def reserve(*_):
         pytest.fail("a reservation would take memory")
@@ -127,7 +132,9 @@ def test_nothing_is_reserved_on_a_file_system_in_memory(folder_of_three_films, m
     monkeypatch.setattr(before_queue, "mount_of", lambda _folder: Mount("tmpfs", ""))
     monkeypatch.setattr(before_queue, "refused_reservation", reserve)
 
-    assert findings_of(prepare_extraction(folder_of_three_films))["room"].level == "ok"
+    finding_on_room = findings_of(prepare_extraction(folder_of_three_films))["room"]
+
+    assert finding_on_room.level == "ok"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
@@ -344,8 +351,15 @@ def test_tasks_whose_share_was_done_before_are_counted_as_idle(twenty_clips):
 
 
 @pytest.mark.long
-def test_tasks_of_a_store_that_grows_are_shared_out_by_all_of_its_rows(folder_of_three_films):
-    """The store has 32 clips, in two pieces. Two clips are added: one before them, and one behind."""
+def test_tasks_get_pieces_of_all_rows_of_a_growing_store_though_two_rows_alone_are_to_do(
+    folder_of_three_films,
+):
+    """A store of 32 clips, tt1-01 to tt1-32, is extended by tt1-00 and tt1-33, by an array of three tasks.
+
+    The 34 rows are three pieces: rows 0 to 15, 16 to 31, and 32 and 33. Each task gets one piece. The new
+    clips are the first and the last row, so that pieces 0 and 2 have work. The task of piece 1 has none, and
+    the examination before jobs are queued says so.
+    """
 
     def write(name, numbers):
         clips = tuple(of.Clip(f"tt1-{number:02}", "tt1", "0.mp4") for number in numbers)

@@ -41,7 +41,10 @@ def folder_of_three_stills(stills, tmp_path):
 
 
 def next_version(films, **options):
-    """Prepare the extraction that makes version 1.1.0 of the store."""
+    """Prepare the extraction that makes version 1.1.0 of the store, which extends version 1.0.0.
+
+    `append=None` prepares one that extends no store, and resumes the stage of version 1.0.0 if it is there.
+    """
     options = {"append": films / "s-1.0.0", "version": "1.1.0"} | SETTINGS | options
     return prepare(films / "films.csv", films / "s", ["descriptors"], **options)
 
@@ -83,23 +86,25 @@ def test_a_dry_run_of_a_stage_counts_the_clips_whose_video_is_back(folder_of_thr
 
 @pytest.mark.parametrize("limit", ["bytes", "files"])
 def test_a_resumed_run_needs_the_room_of_what_is_left_to_write(folder_of_three_stills, monkeypatch, limit):
-    """The disk has just the room that the stage leaves of what stage and store take together.
+    """The stage of the run has been written in part, and the disk has exactly the room of the rest.
 
-    A dry run said that the disk was too small for it, and the examination before jobs are queued that it was
-    large enough for the bytes.
+    The room is what stage and store take together at most, less what the stage takes already. It is a number
+    of bytes, or of files on disks that limit these. Neither the dry run nor the examination of the run,
+    before jobs are queued, may say that the disk is too small.
     """
     notes = []
     work = next_version(folder_of_three_stills, append=None, version="1.0.1", note=notes.append)
-    needed = work.estimate().room
+    needed = work.estimate().room  # of the whole stage and the store
     stage_files = [path for path in work.stage_path.rglob("*") if path.is_file()]
+    stage_bytes = sum(file.stat().st_size for file in stage_files)
     free = {
-        "bytes": FreeSpace(needed.peak_bytes - sum(file.stat().st_size for file in stage_files), files=None),
-        "files": FreeSpace(10**12, needed.files - len(stage_files)),
+        "bytes": FreeSpace(bytes=needed.peak_bytes - stage_bytes, files=None),
+        "files": FreeSpace(bytes=10**12, files=needed.files - len(stage_files)),
     }
     monkeypatch.setattr(disk_usage, "free_space", lambda _folder: free[limit])
-    notes.clear()
+    notes.clear()  # of the estimate above, which saw the real disk
 
-    work.estimate()
+    work.estimate()  # notes if the disk is too small
     (room,) = [finding for finding in examine_run(work) if finding.about == "room"]
 
     assert notes == []
@@ -137,10 +142,14 @@ def test_a_dry_run_of_frames_a_second_does_not_say_that_every_clip_is_done(tmp_p
 
 
 @pytest.mark.parametrize("with_stage", [False, True], ids=["without a stage", "with the stage of 1.0.0"])
-def test_a_folder_that_is_no_store_in_the_place_of_the_store_is_said_before_the_work(
+def test_a_run_whose_store_has_the_name_of_an_empty_folder_is_refused_before_anything_is_decoded(
     folder_of_three_stills, with_stage
 ):
-    """The folder of version 1.0.1 is there and empty, as after a copy that was stopped."""
+    """Version 1.0.1 is to be made, and its folder is there and empty, as after a copy that was stopped.
+
+    The finished store could not get its name. So the estimate and the run are refused at once, and the
+    examination before jobs are queued finds a fault, whether or not another version has left a stage.
+    """
     if not with_stage:
         shutil.rmtree(folder_of_three_stills / "s.staging")
     (folder_of_three_stills / "s-1.0.1").mkdir()
@@ -153,11 +162,15 @@ def test_a_folder_that_is_no_store_in_the_place_of_the_store_is_said_before_the_
     assert finding.level == "fault"
 
 
-def test_the_command_that_seals_a_store_that_grows_states_what_the_store_keeps(
+def test_a_share_of_a_growing_store_prints_the_command_that_seals_it_under_the_licence_it_keeps(
     folder_of_three_stills, capsys
 ):
-    """Version 1.1.0 is extracted in two shares; it keeps the licence of version 1.0.0, which is not typed."""
-    shutil.rmtree(folder_of_three_stills / "s.staging")
+    """Version 1.1.0 extends version 1.0.0, and the first of its two shares is extracted.
+
+    The output ends with the command that seals the store once all shares are done. Its licence is that of
+    version 1.0.0 (CC0-1.0), though nobody has typed it here.
+    """
+    shutil.rmtree(folder_of_three_stills / "s.staging")  # of version 1.0.0; this run makes a stage of its own
     grow = ("--append", folder_of_three_stills / "s-1.0.0", "--store-version", "1.1.0", "--shard", "0/2")
 
     obygaze(
@@ -175,13 +188,16 @@ def test_the_command_that_seals_a_store_that_grows_states_what_the_store_keeps(
     assert f"Once all are: {seal}\n" in capsys.readouterr().err
 
 
-def test_terabytes_that_are_free_are_written_alike_and_not_as_a_power_of_ten(
+def test_three_terabytes_of_free_space_are_printed_as_3121_gb_by_estimate_and_examination(
     folder_of_three_stills, monkeypatch
 ):
-    """The disk has 3,121.4 GB free, as the disks of clusters have."""
+    """The disk has 3,121.4 GB free, as the disks of clusters have.
+
+    All lines with this number have the same digits, and none a power of ten (3.12e+03).
+    """
     free = FreeSpace(bytes=3_121_400_000_000, files=None)
-    for module in (disk_usage, doctor):
-        monkeypatch.setattr(module, "free_space", lambda _folder: free)
+    for module_that_asks in (disk_usage, doctor):
+        monkeypatch.setattr(module_that_asks, "free_space", lambda _folder: free)
     work = next_version(folder_of_three_stills, append=None, version="1.0.1")
 
     text_of = {finding.about: finding.text for finding in examine_run(work)}

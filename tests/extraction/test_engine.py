@@ -28,8 +28,12 @@ def moving_square(n_frames: int, offset: int):
 
 
 @pytest.fixture(scope="module")
-def manifest_of_eight_clips(tmp_path_factory) -> Manifest:
-    """Eight clips in files, two as spans of one file, one garbage, one empty, one absent, one unnamed."""
+def manifest_of_14_clips(tmp_path_factory) -> Manifest:
+    """14 clips of three movies, of which those of tt3 cannot be read.
+
+    tt1-000 to tt1-007 are files of their own; tt2-001 and tt2-002 are spans of one file. Of tt3, the file of
+    clip 001 holds garbage and that of 002 is empty, that of 003 is absent, and 004 names none.
+    """
     folder = tmp_path_factory.mktemp("films")
     clips = []
     for i in range(8):
@@ -79,20 +83,23 @@ class Extraction:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted_run(manifest_of_eight_clips, tmp_path_factory):
+def uninterrupted_run(manifest_of_14_clips, tmp_path_factory):
     store = tmp_path_factory.mktemp("undisturbed") / "films"
-    stage, report = extract(manifest_of_eight_clips, store)
+    stage, report = extract(manifest_of_14_clips, store)
     return Extraction(stage, report, seal(staging_path(store), store, licence="CC0-1.0"))
 
 
 @pytest.mark.long
 def test_every_clip_of_a_corpus_is_ok_or_has_failed_for_a_reason_of_one_line(
-    uninterrupted_run, manifest_of_eight_clips
+    uninterrupted_run, manifest_of_14_clips
 ):
-    """Of 14 clips, those of movie tt3 cannot be read: garbage, an empty file, an absent one, and no name."""
+    """Of 14 clips, those of movie tt3 cannot be read.
+
+    Their files are garbage (tt3-001), empty (002) and absent (003), and the manifest names none for 004.
+    """
     clips_in_stage = uninterrupted_run.stage.status()
 
-    assert set(clips_in_stage) == {clip.clip_id for clip in manifest_of_eight_clips}
+    assert set(clips_in_stage) == {clip.clip_id for clip in manifest_of_14_clips}
     reason_of = {clip_id: clip.reason for clip_id, clip in clips_in_stage.items() if clip.status == "failed"}
     assert set(reason_of) == {"tt3-001", "tt3-002", "tt3-003", "tt3-004"}
     assert "empty" in reason_of["tt3-002"]
@@ -114,7 +121,7 @@ def test_the_last_report_of_an_extraction_counts_clips_and_decoded_frames(uninte
 
 
 @pytest.mark.long
-def test_features_are_those_of_the_very_frames(uninterrupted_run, manifest_of_eight_clips):
+def test_features_are_those_of_the_very_frames(uninterrupted_run, manifest_of_14_clips):
     """A store has features of four frames of each clip, which workers have decoded.
 
     Frames that are read and encoded here, without workers, give the same for three clips: a whole file, and
@@ -122,9 +129,9 @@ def test_features_are_those_of_the_very_frames(uninterrupted_run, manifest_of_ei
     """
     group = open_store(uninterrupted_run.store)["descriptors"]
     backbone = load_backbone("descriptors", n_frames=4)
-    whole_file_and_two_spans = manifest_of_eight_clips.clips[7:10]
+    whole_file_and_two_spans = manifest_of_14_clips.clips[7:10]
     for clip in whole_file_and_two_spans:
-        path = manifest_of_eight_clips.video_path(clip)
+        path = manifest_of_14_clips.video_path(clip)
         frames = read_frames(path, uniform(4), start_s=clip.start_s, end_s=clip.end_s, each=backbone.prepare)
         batch_of_one_clip = np.stack(frames.images)[np.newaxis]
         expected = backbone.encode(batch_of_one_clip)
@@ -136,10 +143,10 @@ def test_features_are_those_of_the_very_frames(uninterrupted_run, manifest_of_ei
 
 @pytest.mark.long
 def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(
-    uninterrupted_run, manifest_of_eight_clips, tmp_path, file_digests
+    uninterrupted_run, manifest_of_14_clips, tmp_path, file_digests
 ):
     """The undisturbed store was made by one worker, in batches of 3 clips."""
-    extract(manifest_of_eight_clips, tmp_path / "films", workers=3, batch_size=16)
+    extract(manifest_of_14_clips, tmp_path / "films", workers=3, batch_size=16)
     store = seal(staging_path(tmp_path / "films"), tmp_path / "films", licence="CC0-1.0")
 
     assert file_digests(store) == file_digests(uninterrupted_run.store)
@@ -147,7 +154,7 @@ def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(
 
 @pytest.mark.long
 def test_a_killed_extraction_resumes_to_the_same_bytes(
-    uninterrupted_run, manifest_of_eight_clips, tmp_path, file_digests, obygaze, stop_by
+    uninterrupted_run, manifest_of_14_clips, tmp_path, file_digests, obygaze, stop_by
 ):
     """It is killed twice: when one clip is in its journal, and when five are.
 
@@ -155,7 +162,7 @@ def test_a_killed_extraction_resumes_to_the_same_bytes(
     """
     command = [
         "extract",
-        manifest_of_eight_clips.root / "films.csv",
+        manifest_of_14_clips.root / "films.csv",
         "films",
         "--n",
         4,
@@ -179,13 +186,17 @@ def test_a_killed_extraction_resumes_to_the_same_bytes(
     [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
     ids=["Ctrl-C", "a stop by the system", "a closed terminal"],
 )
-def test_a_signal_stops_an_extraction_that_says_how_to_go_on(
-    manifest_of_eight_clips, tmp_path, stop_by, signal_to_stop
+def test_a_signal_stops_an_extraction_which_then_says_that_the_same_command_goes_on(
+    manifest_of_14_clips, tmp_path, stop_by, signal_to_stop
 ):
-    """The signal comes when one of 14 clips is in the journal: some clips are done, and not all."""
+    """The command gets the signal when the first of 14 clips is in its journal.
+
+    It ends with some clips done, and not all, and tells the user how to go on in place of a traceback.
+    """
+    n_clips_before_the_signal = 1
     command = [
         "extract",
-        manifest_of_eight_clips.root / "films.csv",
+        manifest_of_14_clips.root / "films.csv",
         "films",
         "--n",
         4,
@@ -195,7 +206,7 @@ def test_a_signal_stops_an_extraction_that_says_how_to_go_on(
         1,
     ]
 
-    messages = stop_by(signal_to_stop, tmp_path, 1, *command).stderr
+    messages = stop_by(signal_to_stop, tmp_path, n_clips_before_the_signal, *command).stderr
 
     assert "Run the same command again to go on" in messages
     assert "Traceback" not in messages
@@ -221,14 +232,14 @@ def hang(frame: np.ndarray) -> np.ndarray:
     ids=["crashes", "hangs"],
 )
 def test_a_clip_that_crashes_or_hangs_the_decoder_fails_alone(
-    manifest_of_eight_clips, tmp_path, prepare, limit_s, reason
+    manifest_of_14_clips, tmp_path, prepare, limit_s, reason
 ):
     """Frames of clip tt1-000 are prepared, in the decoder's own process, by a function that crashes or hangs.
 
     The process is begun again, or ended when it has had its time, and only this clip fails for it. That of
     clip tt3-002 fails for a reason of its own: its file is empty.
     """
-    job, stage = begin_with(manifest_of_eight_clips, tmp_path / "s", prepare=prepare)
+    job, stage = begin_with(manifest_of_14_clips, tmp_path / "s", prepare=prepare)
 
     last_report(run_local(job, stage, ["tt1-000"], workers=1, batch_size=4, timeout_s=limit_s))
     # Not under the short limit: a slow machine takes longer than a second for any clip.
@@ -248,10 +259,10 @@ def encode_with_a_nan(batch: np.ndarray) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.long
-def test_values_that_are_not_finite_fail_their_clip_alone(manifest_of_eight_clips, tmp_path):
+def test_values_that_are_not_finite_fail_their_clip_alone(manifest_of_14_clips, tmp_path):
     """Of a batch of two clips, the vector of the one that was decoded first gets a NaN."""
     job, stage = begin_with(
-        manifest_of_eight_clips, tmp_path / "s", encode=encode_with_a_nan, encode_in_worker=False
+        manifest_of_14_clips, tmp_path / "s", encode=encode_with_a_nan, encode_in_worker=False
     )
 
     last_report(run_local(job, stage, ["tt1-000", "tt1-001"], workers=1, batch_size=2, timeout_s=600))
@@ -264,7 +275,7 @@ def test_values_that_are_not_finite_fail_their_clip_alone(manifest_of_eight_clip
 
 @pytest.mark.long
 def test_two_backbones_share_decoded_frames_and_give_the_features_of_each_alone(
-    uninterrupted_run, manifest_of_eight_clips, tmp_path
+    uninterrupted_run, manifest_of_14_clips, tmp_path
 ):
     """Of three clips one backbone takes four frames, and another one seven; they are extracted together.
 
@@ -276,7 +287,7 @@ def test_two_backbones_share_decoded_frames_and_give_the_features_of_each_alone(
     clip_ids = ["tt1-000", "tt1-005", "tt2-002"]
 
     def n_frames_decoded_for(backbones, place):
-        job = Job(manifest_of_eight_clips, "films", backbones)
+        job = Job(manifest_of_14_clips, "films", backbones)
         stage = begin_stage(job, place)
         run = run_local(job, stage, clip_ids, workers=1, batch_size=2, timeout_s=600)
         return last_report(run).n_decoded

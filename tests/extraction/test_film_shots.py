@@ -117,10 +117,14 @@ def test_each_frame_is_decoded_once_for_windows_and_shots(film, store_without_sh
 def test_a_killed_extraction_with_shots_resumes_to_the_same_store_and_shots(
     film, store_without_shots, tmp_path
 ):
-    """Windows of a film are extracted and its shots found in one pass, for which parts of it are measured.
+    """Windows of a film are extracted and its shots found in one run, which measures the film part by part.
 
-    The first run is killed once two parts are measured, the second once a clip is done; both leave their
-    measurements. The third gives the very store and shots that are found one without the other.
+    The script EXTRACT_UNTIL_KILLED is such a run that kills itself. The first time it does so once two parts
+    are measured, the second time once a clip is done. Each time the measurements stay in files, and there is
+    no table of shots yet.
+
+    The third run is not killed. It gives the very bytes of the store that an extraction without shots makes
+    (`store_without_shots`), and the shots that are found by themselves.
     """
     (tmp_path / "film.mp4").symlink_to(film)
     write_manifest(Manifest(overlapping_windows(film).clips, tmp_path), tmp_path / "windows.csv")
@@ -138,7 +142,8 @@ def test_a_killed_extraction_with_shots_resumes_to_the_same_store_and_shots(
     settings = {"n_frames": 4, "workers": 1, "shots": table, "note": notes.append, **NAMED}
     store = extract(tmp_path / "windows.csv", tmp_path / "features", **settings)
 
-    assert len(notes) == 1  # how many clips of the piece that was open are done again
+    # A note says how many clips that killed runs had begun are done again: rows that were not flushed yet.
+    assert len(notes) == 1
     assert bytes_below(store.path) == store_without_shots
     assert table.read_bytes() == table_of_shots(film)
 
@@ -154,10 +159,12 @@ def done_but_for_its_table_of_shots(film, folder, **settings):
 
 
 @pytest.mark.long  # decodes a film twice
-def test_a_damaged_measurement_of_shots_decodes_the_film_again(film, tmp_path):
-    """What was measured in a stretch of the film is kept in a file of the stage; the first is cut off.
+def test_a_film_of_which_a_file_of_measurements_is_damaged_is_decoded_again_for_its_shots(film, tmp_path):
+    """An extraction has all clips, and in its stage a file of measurements for each part of the film.
 
-    It counts as one of a stretch that could not be decoded.
+    Only the table of shots, which is made of these, was not written yet. The first of the files is then cut
+    off. It counts as one of a part that could not be decoded, so the film is decoded once more for its shots,
+    which a note says, and the table is right.
     """
     notes: list[str] = []
     work = done_but_for_its_table_of_shots(film, tmp_path, note=notes.append, n_frames=1)

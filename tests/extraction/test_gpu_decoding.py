@@ -110,10 +110,12 @@ def decode_with(gpu, tasks, timeout_s=LIMIT_S):
 
 
 @pytest.mark.long
-def test_a_gpu_gives_the_clips_of_cores_in_every_codec_and_depth(folder_of_films):
-    """Of 12 clips, at least 8 are decoded on the GPU; others may be given to a worker that is free.
+def test_clips_that_a_gpu_decodes_equal_those_of_cores_in_every_codec_and_depth(folder_of_films):
+    """Six films of several codecs, depths and ranges have two windows each, which makes 12 clips.
 
-    Six films of several codecs, depths and ranges have two windows each.
+    All clips are equal to those of cores. A clip that was decoded on the GPU has a remark that says so: at
+    least 8 have. The others may have gone to the one worker, a core, which takes clips while it is free; they
+    have no remark on the decoder, as a clip would have that the GPU has handed back.
     """
     tasks = []
     for name in ("h264.mp4", "interlaced.mkv", "ten-bits.mkv", "full-range.mp4", "hevc.mkv", "vp9.webm"):
@@ -145,10 +147,11 @@ def test_key_frames_of_a_whole_film_come_from_a_gpu_too(folder_of_films):
 
 
 @pytest.mark.long
-def test_a_codec_of_which_the_gpu_gives_a_wrong_bit_goes_to_the_cores(folder_of_films):
+def test_films_of_a_codec_of_which_a_gpu_gives_a_wrong_bit_are_decoded_on_cores(folder_of_films):
     """The first group of pictures of each codec and pixel format is decoded by a core too, and compared.
 
-    Both films are of one codec and pixel format; the GPU changes a bit in their first group.
+    Both films are of one codec and pixel format, and have two clips each. The GPU changes a bit in every
+    picture, so that the comparison fails, and cores decode all four clips. A remark on each says why.
     """
     tasks = windows_of(folder_of_films / "h264.mp4", number=2) + windows_of(
         folder_of_films / "interlaced.mkv", number=2
@@ -163,13 +166,21 @@ def test_a_codec_of_which_the_gpu_gives_a_wrong_bit_goes_to_the_cores(folder_of_
 
 
 @pytest.mark.long
-def test_a_file_whose_first_picture_is_wrong_goes_to_the_cores(folder_of_films):
-    """The GPU is right in the first group, by which the codec is tried, and wrong from then on."""
+def test_a_file_of_which_a_gpu_gives_a_wrong_bit_is_decoded_on_cores_although_the_codec_was_tried(
+    folder_of_films,
+):
+    """Pictures of a GPU are compared with a core's for the first file of a codec, and then for each file.
+
+    The GPU here gives the right pictures of the first group of frames (those up to the second key frame), by
+    which the codec is tried. Each picture from then on has a wrong bit. So the comparison for the file fails,
+    and cores decode its clips; a remark says why.
+    """
     film = folder_of_films / "h264.mp4"
     n_in_first_group = len(group_around(index_packets(film), frame=0))
+    gpu = WrongBit(right=n_in_first_group)
     tasks = windows_of(film, number=2)
 
-    clips = decode_with(WrongBit(right=n_in_first_group), tasks)
+    clips = decode_with(gpu, tasks)
 
     assert_equal_clips_of_cores(clips, tasks)
     (remark,) = remarks_on_decoders(clips)
@@ -177,8 +188,14 @@ def test_a_file_whose_first_picture_is_wrong_goes_to_the_cores(folder_of_films):
 
 
 @pytest.mark.long
-def test_a_codec_that_the_gpu_leaves_to_ffmpeg_goes_to_the_cores(folder_of_films):
-    """FFmpeg falls back to a core silently where a GPU has no decoder of the codec."""
+def test_films_of_a_codec_that_ffmpeg_silently_decodes_without_the_gpu_are_left_to_our_workers(
+    folder_of_films,
+):
+    """Where a GPU has no decoder of a codec, here VP9, FFmpeg decodes on a core and does not say so.
+
+    Such pictures do not come out of the GPU's memory, by which it is noticed. Our own workers on cores then
+    decode the clips, and a remark says that the GPU does not decode VP9.
+    """
     tasks = windows_of(folder_of_films / "vp9.webm")
 
     clips = decode_with(FallsBack(), tasks)
@@ -189,7 +206,7 @@ def test_a_codec_that_the_gpu_leaves_to_ffmpeg_goes_to_the_cores(folder_of_films
 
 
 @pytest.mark.long
-def test_only_clips_of_a_size_that_the_gpu_does_not_decode_go_to_the_cores(folder_of_films, tmp_path):
+def test_only_clips_of_a_size_that_a_gpu_does_not_decode_are_decoded_on_cores(folder_of_films, tmp_path):
     """A GPU stands in that decodes pictures of up to 96 pixels in width. One film is 192 wide, the other 96.
 
     Clips of both are those that cores give; remarks say that the GPU decoded those of the narrow film alone.
@@ -210,8 +227,11 @@ def test_only_clips_of_a_size_that_the_gpu_does_not_decode_go_to_the_cores(folde
 
 
 @pytest.mark.long
-def test_films_with_synthetic_grain_go_to_the_cores(tmp_path):
-    """A decoder adds the grain of AV1, and a GPU may draw it otherwise."""
+def test_films_with_synthetic_grain_are_decoded_on_cores(tmp_path):
+    """In AV1 the grain of a film need not be stored: the decoder draws it, and a GPU may draw it otherwise.
+
+    A film has such grain. Its clips are decoded on cores, and have a remark that says why.
+    """
     with_grain = {"g": "25", "preset": "10", "svtav1-params": "film-grain=30:lp=1"}
     film = encode(tmp_path / "grain.mkv", pictures(50), "libsvtav1", options=with_grain)
     tasks = windows_of(film, number=2)
@@ -224,7 +244,7 @@ def test_films_with_synthetic_grain_go_to_the_cores(tmp_path):
 
 
 @pytest.mark.long
-def test_files_that_are_not_for_a_gpu_go_to_the_cores(folder_of_films, tmp_path):
+def test_files_that_are_not_for_a_gpu_are_decoded_on_cores(folder_of_films, tmp_path):
     """Five files, with two windows each, are not for a GPU: one is absent, one no video, one too small.
 
     The fourth is an AVI, whose frames are found by decoding all, and the fifth is to be refused at the first
@@ -252,9 +272,12 @@ def test_files_that_are_not_for_a_gpu_go_to_the_cores(folder_of_films, tmp_path)
 
 
 @pytest.mark.long
-def test_a_damaged_file_gives_the_clips_of_cores(folder_of_films, tmp_path):
-    """Packet 30 of the film holds zeros, so that some clip lacks a picture and is partial."""
-    damaged_film = spoiled(folder_of_films / "h264.mp4", tmp_path / "damaged.mp4", [30])
+def test_clips_of_a_damaged_file_equal_those_of_cores_where_a_gpu_decodes(folder_of_films, tmp_path):
+    """Packet 30 of the film holds zeros, so that some clip lacks a picture and has the status partial.
+
+    The GPU decodes undamaged clips; damaged ones are left to cores, which describe the damage.
+    """
+    damaged_film = spoiled(folder_of_films / "h264.mp4", tmp_path / "damaged.mp4", numbers=[30])
     tasks = windows_of(damaged_film)
 
     clips = decode_with(PretendedGpu(), tasks)
@@ -266,9 +289,9 @@ def test_a_damaged_file_gives_the_clips_of_cores(folder_of_films, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("hangs", [False, True], ids=["dies", "hangs"])
 def test_a_gpu_that_dies_or_hangs_loses_no_clip(folder_of_films, hangs):
-    """Its process ends at the fifth frame, as often as it is begun again; cores decode what it had begun.
+    """Nine clips are of three films. The GPU's process ends at the fifth frame whenever it is begun.
 
-    Nine clips are of three films. A GPU that hangs is given up after 4 s.
+    It dies, or it hangs and is ended after 4 s. Cores decode what it had begun, and remarks say so.
     """
     tasks = []
     for name in ("h264.mp4", "interlaced.mkv", "ten-bits.mkv"):
@@ -364,7 +387,10 @@ def test_a_store_that_is_extracted_with_a_gpu_is_that_of_the_cores(
 def test_frames_that_are_kept_with_a_gpu_are_those_of_the_cores(
     folder_of_films, tmp_path, install_gpu, file_digests
 ):
-    """Two extractions keep the frames of their clips in folders: by cores alone, and with a GPU."""
+    """One extraction decodes on cores alone, another one with a GPU. Both keep the frames of their clips.
+
+    The folders with the frames have the same files.
+    """
     install_gpu(PretendedGpu())
     kept_by_cores = tmp_path / "kept_by_cores"
     kept_with_gpu = tmp_path / "kept_with_gpu"
@@ -377,7 +403,10 @@ def test_frames_that_are_kept_with_a_gpu_are_those_of_the_cores(
 
 @pytest.mark.long
 def test_an_extraction_on_a_machine_without_a_gpu_begins_no_stage(folder_of_films, tmp_path, monkeypatch):
-    """The library libcuda.so.1 of NVIDIA's driver is not found."""
+    """The library libcuda.so.1 of NVIDIA's driver is not found, which the error says.
+
+    That is found out before anything is written.
+    """
     monkeypatch.setattr(gpu_pool, "MAKE_GPU", lambda _number: NoGpu())
 
     with pytest.raises(ExtractError, match=r"libcuda\.so\.1"):
@@ -393,11 +422,15 @@ def test_a_gpu_that_is_gone_when_decoding_begins_ends_the_run(folder_of_films):
 
 
 @pytest.mark.long
-def test_only_a_few_clips_at_a_time_are_begun_where_a_gpu_hands_all_back(folder_of_films, tmp_path):
-    """All 40 files are too small for a GPU, which hands them back; the pool has one worker beside it.
+def test_few_of_40_clips_are_begun_at_a_time_where_a_gpu_hands_all_back_to_one_worker(
+    folder_of_films, tmp_path
+):
+    """A pool has one GPU and one worker on a core. The pictures of all 40 files are too small for the GPU.
 
-    Begun are at most 3 clips by the worker, as many as the GPU takes at once, and as many as it has handed
-    back: the others wait, and take no memory.
+    So it hands back every clip, faster than the worker decodes them. Clips that are begun take memory, so the
+    pool may have begun only a few at any time: 3 for the worker (2 for each, and one of a batch of 1), as
+    many as the GPU takes at once, and as many that it has handed back and that wait for the worker. Whenever
+    a clip is finished, the test counts those that are given to either (`_running`) or wait (`_handed_back`).
     """
     two_frames = {"two": Request(uniform(2), quarter)}
     tasks = []
@@ -414,8 +447,10 @@ def test_only_a_few_clips_at_a_time_are_begun_where_a_gpu_hands_all_back(folder_
             n_begun = len(pool._running) + len(pool._handed_back)
             most_begun = max(most_begun, n_begun)
 
+    most_for_worker = 3
     most_on_gpu = GPU_THREADS + PASSES_AHEAD
-    assert most_begun <= 3 + most_on_gpu + most_on_gpu
+    most_handed_back = most_on_gpu
+    assert most_begun <= most_for_worker + most_on_gpu + most_handed_back
 
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "gpu.py"

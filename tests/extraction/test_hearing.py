@@ -68,13 +68,14 @@ def clip_of(store, clip_id):
     ],
     ids=["with sound", "without sound", "behind the end of the sound", "over its end", "no video"],
 )
-def test_a_clip_without_sound_is_absent_from_what_is_heard_alone(
+def test_a_clip_without_sound_is_absent_in_the_group_of_sound_and_ok_in_that_of_pictures(
     seen_and_heard_store, clip_id, status, why_no_sound
 ):
-    """Its features of pictures are there all the same, unless the file is no video.
+    """Each clip is 4 s of a file of 12 s, and a store has features of its pictures and of its sound.
 
-    Clips are 4 s of a file: short-1 is from 4 to 8 s, and short-2 from 8 to 12 s, of a file whose sound ends
-    at 6 s.
+    full-1 has sound. The file of silent-1 has no sound track. The sound of `short` ends at 6 s: short-1 is
+    from 4 to 8 s, so that a part of its sound is missing (partial), and short-2 from 8 to 12 s, so that it
+    has none. The file `none` is no video, so that none-0 has failed in both groups.
     """
     clip = clip_of(seen_and_heard_store, clip_id)
 
@@ -116,11 +117,23 @@ def assert_same_frames(store, other_store, backbone, clip_ids):
 
 @pytest.mark.long
 def test_what_is_heard_does_not_depend_on_what_is_seen(manifest, seen_and_heard_store, tmp_path):
-    """Where only sound is extracted, a clip without sound has failed."""
+    """One store has features of sound alone, another one of sound and of pictures.
+
+    In both, clips have the same features of sound.
+    """
     heard_store = extract(manifest, tmp_path / "heard", ["sound"])
 
     clips_with_sound = ["full-0", "full-2", "short-0", "short-1"]
     assert_same_frames(heard_store, seen_and_heard_store, "sound", clips_with_sound)
+
+
+@pytest.mark.long
+def test_a_clip_without_sound_has_failed_in_a_store_of_sound_alone(manifest, tmp_path):
+    """The file of silent-1 has no sound track, and nothing else is extracted of it."""
+    of_one_clip = manifest.with_clips([clip for clip in manifest if clip.clip_id in ("silent-1", "full-1")])
+
+    heard_store = extract(of_one_clip, tmp_path / "heard", ["sound"])
+
     silent_clip = clip_of(heard_store, "silent-1")
     assert silent_clip.status == "failed"
     assert silent_clip.reason == "no sound track"
@@ -128,12 +141,23 @@ def test_what_is_heard_does_not_depend_on_what_is_seen(manifest, seen_and_heard_
 
 @pytest.mark.long
 def test_what_is_seen_does_not_depend_on_what_is_heard(manifest, seen_and_heard_store, tmp_path):
-    """Six of the clips are of the two files with sound, which nothing hears: that is remarked."""
-    work = prepare(manifest, tmp_path / "seen", n_frames=4, workers=1, licence="CC0-1.0")
-    stage, report = work.run()
-    seen_store = of.open_store(work.seal(stage))
+    """One store has features of pictures alone, another one of pictures and of sound.
+
+    In both, clips have the same features of pictures, whether they have sound (full-0), a part of it
+    (short-1) or none (silent-2).
+    """
+    seen_store = extract(manifest, tmp_path / "seen", ["descriptors"])
 
     assert_same_frames(seen_store, seen_and_heard_store, "descriptors", ["full-0", "short-1", "silent-2"])
+
+
+@pytest.mark.long
+def test_an_extraction_of_pictures_alone_remarks_on_clips_whose_files_have_sound(manifest, tmp_path):
+    """Six clips are of the two files with sound, `full` and `short`, three of each."""
+    work = prepare(manifest, tmp_path / "seen", n_frames=4, workers=1, licence="CC0-1.0")
+
+    _stage, report = work.run()
+
     remarks_on_sound = {remark: n for remark, n in report.remarks.items() if "sound" in remark}
     assert remarks_on_sound == {"the file has sound, which no backbone here hears": 6}
 

@@ -148,38 +148,68 @@ def test_a_call_after_a_limited_one_makes_the_store_of_one_call(folder_of_two_vi
 
 
 @pytest.mark.long
-def test_stores_grown_and_merged_stores_count_the_clips_of_each_stream(folder_of_two_videos):
-    """Films with equal streams are one entry, and a file that was not read is none.
+def test_a_store_counts_its_clips_by_the_properties_of_their_video_streams(folder_of_two_videos):
+    """Two films have equal streams (codec, size and so on), so that there is one entry, with two clips.
 
-    Clip `more` is of a film that the store has. A store that has it is merged with a store of it alone: their
-    numbers cannot be added, so that none are stated.
+    A third clip, whose file cannot be read, has no stream.
     """
-    settings = {**SETTINGS, "note": str}
-    store = of.extract(folder_of_two_videos / "films.csv", folder_of_two_videos / "mine", **settings)
+    store = extract_films(folder_of_two_videos)
+
     (stream,) = store.attributes["streams"]
     assert stream["codec"] == "h264"
     assert stream["pixels"] == "yuv420p"
     stream_of_first_film = of.read_frames(folder_of_two_videos / "0.mp4", of.uniform(1)).stream
     assert stream == {**stream_of_first_film, "clips": 2}
 
-    of.write_manifest(
-        of.Manifest((of.Clip("more", "tt9", "0.mp4"),), folder_of_two_videos),
-        folder_of_two_videos / "more.csv",
-    )
+
+@pytest.mark.long
+def test_a_grown_store_counts_the_new_clips_of_each_stream_too(folder_of_two_videos):
+    """A store of two clips with equal streams is extended by one more clip of the first film."""
+    store = extract_films(folder_of_two_videos)
+    (stream,) = store.attributes["streams"]
+
     grown = of.extract(
-        folder_of_two_videos / "more.csv",
+        write_one_more_clip(folder_of_two_videos),
         folder_of_two_videos / "mine",
         append=store.path,
         version="1.1.0",
-        **settings,
+        **SETTINGS,
+        note=str,
     )
+
     assert grown.attributes["streams"] == [{**stream, "clips": 3}]
 
-    other = of.extract(folder_of_two_videos / "more.csv", folder_of_two_videos / "other", **settings)
+
+@pytest.mark.long
+def test_a_merged_store_adds_up_the_clips_of_each_stream_unless_stores_have_a_clip_in_common(
+    folder_of_two_videos,
+):
+    """A store of two clips is merged with one of a third clip, all with equal streams: that makes three.
+
+    The result is merged with the store of the third clip once more. Which of the counted clips are the same
+    is not known then, so that no numbers are stated.
+    """
+    store = extract_films(folder_of_two_videos)
+    (stream,) = store.attributes["streams"]
+    manifest_of_third_clip = write_one_more_clip(folder_of_two_videos)
+    other = of.extract(manifest_of_third_clip, folder_of_two_videos / "other", **SETTINGS, note=str)
+
     merged = of.open_store(of.merge([store, other], folder_of_two_videos / "both", corpus="films"))
     assert merged.attributes["streams"] == [{**stream, "clips": 3}]
     overlapping = of.open_store(of.merge([merged, other], folder_of_two_videos / "twice", corpus="films"))
     assert "streams" not in overlapping.attributes
+
+
+def extract_films(folder):
+    """Extract the clips of films.csv in a folder."""
+    return of.extract(folder / "films.csv", folder / "mine", **SETTINGS, note=str)
+
+
+def write_one_more_clip(folder):
+    """Write a manifest of one clip, `more`, of the first film in a folder; return its path."""
+    manifest = of.Manifest((of.Clip("more", "tt9", "0.mp4"),), folder)
+    of.write_manifest(manifest, folder / "more.csv")
+    return folder / "more.csv"
 
 
 SCRIPT_WITHOUT_MAIN_GUARD = """
@@ -271,13 +301,16 @@ def let_trials_last_as_long_as_they_need(monkeypatch):
     monkeypatch.setattr(module, "LONGEST_TRIAL_S", float("inf"))
 
 
-def test_an_estimate_of_windows_counts_the_passes_over_the_film_that_they_share(tmp_path, monkeypatch):
-    """Windows of 2 s of a film of 20 s overlap, and a pass reads the film once for up to 16 of them.
+def test_an_estimate_of_32_overlapping_windows_is_of_two_passes_and_less_than_32_times_one_window(
+    tmp_path, monkeypatch
+):
+    """A film of 20 s has windows of 2 s, one every half second. A pass reads the film for up to 16 of them.
 
-    So 32 windows are two passes, and cost less than 32 times one. Without a GPU, an estimate has seconds of
-    cores alone.
+    So 32 windows are read in two passes, and cost less than 32 windows read one by one. There is no GPU, so
+    that the estimate has seconds of cores alone.
     """
-    frames = (np.full((48, 64, 3), 5 * (t % 40), np.uint8) for t in range(240))
+    n_frames = 20 * 12
+    frames = (np.full((48, 64, 3), 5 * (number % 40), np.uint8) for number in range(n_frames))
     write_video(tmp_path / "film.mp4", frames, rate=12)
     let_trials_last_as_long_as_they_need(monkeypatch)
 

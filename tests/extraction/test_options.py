@@ -264,11 +264,10 @@ def test_a_store_grows_while_the_stage_of_the_last_version_is_there(images, obyg
 
 
 @pytest.mark.long
-def test_the_stage_of_the_last_version_is_kept_where_it_is_still_needed(images, obygaze):
+def test_growing_a_store_to_a_version_that_is_there_is_refused_and_leaves_the_stage_as_it_is(images, obygaze):
     """The versions 1.0.0 to 1.2.0 of a store are there, of 2, 3 and 4 clips, and the stage of the last.
 
-    Growing 1.0.0 to 1.2.0 is refused; the message says that 1.3.0 is free. Then a share of 1.3.0 is done and
-    not sealed, so its stage must not be replaced by that of 1.4.0.
+    Growing 1.0.0 to 1.2.0, which grew from 1.1.0, is refused; the message says that 1.3.0 is free.
     """
     assert extract_first(n_clips=2, images=images, obygaze=obygaze).returncode == 0
     assert extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.1.0")).returncode == 0
@@ -276,17 +275,32 @@ def test_the_stage_of_the_last_version_is_kept_where_it_is_still_needed(images, 
     stage = images / "stores/s.staging/stage.json"
     stage_before = stage.read_bytes()
 
-    to_a_version_that_is_there = extract_first(5, images, obygaze, *options_to_grow("1.0.0", "1.2.0"))
-    assert to_a_version_that_is_there.returncode == 1
-    assert "1.3.0" in to_a_version_that_is_there.stderr
+    refused = extract_first(5, images, obygaze, *options_to_grow("1.0.0", "1.2.0"))
+
+    assert refused.returncode == 1
+    assert "1.3.0" in refused.stderr
     assert stage.read_bytes() == stage_before
 
-    to_next_version = options_to_grow("1.2.0", "1.3.0")
-    share_of_next_version = extract_first(5, images, obygaze, *to_next_version, "--shard", "1/2")
-    assert share_of_next_version.returncode == 0
-    to_another_version = extract_first(4, images, obygaze, *options_to_grow("1.1.0", "1.4.0"))
-    assert to_another_version.returncode == 1
-    assert (images / "stores/s.staging").is_dir()
+
+@pytest.mark.long
+def test_the_stage_of_a_version_that_is_not_sealed_yet_is_not_replaced_by_that_of_another_version(
+    images, obygaze
+):
+    """The versions 1.0.0 and 1.1.0 of a store are there. Of 1.2.0 one share of two is done, in the stage.
+
+    A command that would grow 1.0.0 to 1.3.0, in a stage of the same name, is refused.
+    """
+    assert extract_first(n_clips=2, images=images, obygaze=obygaze).returncode == 0
+    assert extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.1.0")).returncode == 0
+    share = extract_first(4, images, obygaze, *options_to_grow("1.1.0", "1.2.0"), "--shard", "1/2")
+    assert share.returncode == 0
+    stage = images / "stores/s.staging/stage.json"
+    stage_before = stage.read_bytes()
+
+    refused = extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.3.0"))
+
+    assert refused.returncode == 1
+    assert stage.read_bytes() == stage_before
 
 
 def extract_first(n_clips, images, obygaze, *options):

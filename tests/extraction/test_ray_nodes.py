@@ -331,8 +331,12 @@ def test_a_run_whose_head_node_is_killed_can_be_finished_without_the_cluster(
 ):
     """A cluster of Ray is lost when its head node is killed: the run ends with an error, and clips are left.
 
-    While a gate is closed, one clip is not decoded, so that the run cannot end before. A run without Ray
-    finishes what is left, and gives the bytes of a store that was made without Ray.
+    The run is paused after three clips, and goes on once the head is killed. So that it cannot end before it
+    notices, one clip is not decoded as long as a certain file, the gate, is there (`closed_gate`).
+
+    Then the gate is opened, and a run without Ray finishes what is left. It gives the bytes of a store that
+    was made without Ray from the beginning. Its exit code says that all is done, but for the clips of the
+    corpus that cannot be read.
     """
     with (
         nodes.pausing(pause, after_clips=3),
@@ -348,7 +352,7 @@ def test_a_run_whose_head_node_is_killed_can_be_finished_without_the_cluster(
 
     gate = Path(environment["NAP_GATE"])
     gate.unlink()
-    without_naps = environment | {"NAP_S": "0"}  # the backbone `nap` waits so long at each clip
+    without_naps = environment | {"NAP_S": "0"}  # seconds that the backbone `nap` waits at each clip
     execute(*command(films), code=DONE_BUT_FOR_CLIPS_THAT_FAILED, cwd=tmp_path, env=without_naps)
 
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
@@ -393,12 +397,16 @@ def test_a_head_that_never_answers_is_given_up(films, environment_with_mute_head
 
 
 def test_the_wait_for_a_head_that_never_answers_can_be_stopped(films, environment_with_mute_head, tmp_path):
-    """The cluster's head accepts the connection and is silent; JOIN_S sets no limit to the wait."""
+    """The cluster's head accepts the connection and is silent, so that the run waits to be let in.
+
+    It would wait for ever, as the usual limit to the wait is set to infinity (JOIN_S). Then it gets SIGTERM,
+    and must end as any stopped command does, without a traceback.
+    """
     environment = environment_with_mute_head | {"JOIN_S": "inf"}
     program = ("-c", EXTRACT_WITH_JOIN_LIMIT)
 
     with extraction_by_ray(films, tmp_path, environment, program) as extraction:
-        # When the stage is begun, the handlers of signals are in place.
+        # The command handles signals by the time that its stage has a journal.
         wait_until(lambda: list(tmp_path.glob("films.staging/journal/*.jsonl")), extraction.poll)
         extraction.terminate()
         exit_code = extraction.wait(timeout=1200)

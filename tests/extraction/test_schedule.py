@@ -167,7 +167,9 @@ NUMBERS_OF_CLIPS = st.integers(1, 50).filter(lambda n: n % 7 != 0)
 def test_only_a_clip_that_kills_every_process_fails(begin_stage, data):
     """Of up to 50 clips, up to two kill every process that does them: these fail, and all others are done.
 
-    Up to two more clips have bad luck: the process that does them dies, but not the next one that does them.
+    Up to two more clips have bad luck: a process dies of one if it does the clip in a certain share of the
+    work, such as the second share that is given out. Since the next process gets the clip in another share,
+    it does not die of it.
     """
     n_clips = data.draw(NUMBERS_OF_CLIPS)
     stage = begin_stage(n_clips)
@@ -178,7 +180,7 @@ def test_only_a_clip_that_kills_every_process_fails(begin_stage, data):
     workers = data.draw(st.integers(1, 3))
     processes = PretendedProcesses(stage, workers, killers=killers, unlucky=unlucky)
 
-    steps = extract_all(stage, processes)
+    steps = extract_all(stage, processes)  # reports on the run so far, each with the clips that are new
 
     failed_clips = {clip for clip, entry in stage.status().items() if entry.status == "failed"}
     assert failed_clips == killers
@@ -223,14 +225,18 @@ def test_processes_that_always_die_end_the_run(begin_stage):
 
 
 def test_a_wish_to_stop_reaches_every_process_and_nothing_more_is_begun(begin_stage):
-    """The run is told to stop after its first event, when each of three processes has one share of clips.
+    """200 clips are shared out to three processes, of which each has one share when the run is told to stop.
 
     All three are told to stop, no further share is given, and some clips are left.
     """
     stage = begin_stage(200)
     processes = PretendedProcesses(stage, workers=3)
 
-    extract_all(stage, processes, stopped=lambda: processes.now > 0)
+    def has_had_an_event():
+        clock_of_processes = processes.now  # 0 until the first one has done something
+        return clock_of_processes > 0
+
+    extract_all(stage, processes, stopped=has_had_an_event)
 
     processes_told_to_stop = {process for process, _ in processes.stops}
     assert processes_told_to_stop == {0, 1, 2}

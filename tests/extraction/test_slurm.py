@@ -394,7 +394,12 @@ def test_the_scripts_name_the_device_that_the_site_asks_slurm_for(tmp_path, sbat
 
 
 def test_the_job_that_seals_repeats_the_last_error_of_each_task_that_failed(tmp_path):
-    """Logs of three tasks: 0 failed once and was then right, 1 failed, 2 was driven away by another job."""
+    """Before it seals, the job prints of each task of the array that has not ended well the log's last error.
+
+    Task 0 has an error in its log, of an earlier turn, but ended with the code 0. Task 1 has two errors and
+    failed. Task 2 has no end: Slurm has cancelled it for a job of higher priority (preemption). So errors of
+    the tasks 1 and 2 are printed. Slurm is pretended, with commands that say what Slurm would.
+    """
     no_gpu = "obygaze: error: no GPU here"
     no_room = "obygaze: error: st/pieces/0: Disk quota exceeded"
     preempted = "slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-01-01 DUE TO PREEMPTION ***"
@@ -405,9 +410,10 @@ def test_the_job_that_seals_repeats_the_last_error_of_each_task_that_failed(tmp_
     }
     write_logs_of_tasks(tmp_path, lines_of_task)
 
-    exit_code, output = FakeSlurm(tmp_path).run(*SEAL_AFTER_JOB_9, ARRAY="9")
+    number_of_array = "9"
+    exit_code, output = FakeSlurm(tmp_path).run(*SEAL_AFTER_JOB_9, ARRAY=number_of_array)
 
-    assert exit_code == 0
+    assert exit_code == 0  # of the command that seals, which decides whether clips are missing
     last_errors = re.findall("last error: (.*)", output)
     assert last_errors == [no_room, preempted]
 

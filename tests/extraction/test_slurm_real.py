@@ -252,10 +252,14 @@ def let_begin(slurm: Slurm, array: str, *, task: int) -> None:
 def test_a_task_on_a_node_without_the_videos_fails_and_nothing_is_sealed(
     slurm, folder_of_64_clips, node_without_videos, tmp_path
 ):
-    """Tasks 0 to 2 have ended on node n1. Task 3 begins on node n3, which finds the folder tt3 empty.
+    """An array of four tasks extracts 64 clips. Tasks 0 to 2 have ended on node n1, which has all videos.
 
-    The 20 clips of tt3 must not fail for want of a file, since n1 finds their videos. In the journal only the
-    clip tt1-901 may do so, whose file is nowhere.
+    Task 3 begins on node n3, on which the folder tt3 with the videos of 20 clips is empty, as if its disk
+    were not mounted. The task must fail and say so, the job that seals must fail too and name task 3 alone,
+    and there is no store.
+
+    The 20 clips themselves must not be recorded as failed for want of a file. In the journal only the clip
+    tt1-901 may be, whose file is nowhere.
     """
     array = submit_with_last_task_held_for(node_without_videos, slurm, tmp_path, folder_of_64_clips)
     sealing = submit_sealing(slurm, tmp_path, array)
@@ -431,12 +435,18 @@ def test_a_task_that_failed_in_its_last_turn_is_run_again_by_its_number(
 
 
 def test_a_task_that_may_not_be_queued_again_has_failed(slurm, folder_of_64_clips, tmp_path, pause):
-    """A task whose time is up queues itself again; here Slurm refuses that, because of `--no-requeue`."""
+    """Slurm tells a task by the signal USR1 that its time is up. The task then queues itself again.
+
+    Here Slurm refuses that, as the array was submitted with `--no-requeue`. So the task has failed, and its
+    log says why. The backbone `nap` pauses the extraction after the first clip, so that it is at work when
+    the signal comes.
+    """
     only_task = ["--array=0", "--no-requeue"]
     array = submit_array(slurm, tmp_path, folder_of_64_clips, *only_task, **pause.variables(after_clips=1))
     pause.wait_until_paused(1)
 
-    slurm.ask("scancel", "--batch", "--signal=USR1", f"{array}_0")  # as Slurm does when time is up
+    # To the batch script alone, as Slurm does when time is up.
+    slurm.ask("scancel", "--batch", "--signal=USR1", f"{array}_0")
 
     code_of_sigterm = "143"  # with which the script stops the command
     assert states(slurm.wait(array)) == {"0": ("FAILED", code_of_sigterm)}, text_of_logs(tmp_path)

@@ -222,10 +222,11 @@ def test_stores_of_texts_do_not_depend_on_the_number_of_threads(
 
 
 def test_two_shards_of_texts_make_one_store(weights_of, obygaze, tmp_path):
-    """20 texts are a piece of 16, which is shard 0 of 2, and one of 4, which is shard 1.
+    """20 texts are divided into a piece of 16, which is shard 0 of 2, and one of 4, which is shard 1.
 
-    A dry run of shard 0 counts its texts. Shard 1 is done first, and leaves 16, of which a dry run of it says
-    nothing; then shard 0 leaves none.
+    Before anything is done, a dry run of shard 0 counts its 16 texts. Then shard 1 is extracted: of all texts
+    16 are left, but a dry run of shard 1 says that it has nothing to do. Then shard 0 is extracted, which
+    leaves none, and the store has all texts.
     """
     captions = ["a man", "a woman", "a sad man", *["a hat"] * 17]
     (tmp_path / "captions.txt").write_text("\n".join([*captions, ""]), encoding="utf-8")
@@ -253,22 +254,25 @@ def test_two_shards_of_texts_make_one_store(weights_of, obygaze, tmp_path):
     assert open_store(tmp_path / "captions")["clip-text"].text == tuple(captions)
 
 
-def let_trials_take(seconds, monkeypatch):
-    """Let the clock be asked twice, with so many seconds between."""
+def let_all_trials_take(seconds, monkeypatch):
+    """Let the clock be asked twice, before and after all trials, with so many seconds between."""
     clock = iter((0.0, seconds))
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
 
 
 @pytest.mark.parametrize(("n_texts", "n_tried"), [(0, 0), (1, 1), (16, 16), (40, 16)])
-def test_an_estimate_expects_the_time_that_trials_take_for_each_text(sentence, monkeypatch, n_texts, n_tried):
-    """Before texts are extracted, up to sixteen are tried; by a pretended clock each takes half a second.
+def test_an_estimate_expects_for_each_text_the_time_that_a_tried_one_has_taken(
+    sentence, monkeypatch, n_texts, n_tried
+):
+    """For an estimate up to 16 texts are tried, which by a pretended clock take half a second each.
 
-    So all are expected to take as long. The first text is too long and would be cut; a number of a text's
-    features has four bytes.
+    So all `n_texts` are expected to take half a second each; without any text no time is stated. The first
+    text is too long for the network and would be cut, which is counted too. The features of a text take
+    `sentence.width` numbers of four bytes.
     """
     texts = make_texts_with_a_long_one(40)
     text_ids = [text_id for text_id, _text in texts.rows][:n_texts]
-    let_trials_take(0.5 * n_tried, monkeypatch)
+    let_all_trials_take(0.5 * n_tried, monkeypatch)
 
     estimate = estimate_texts(TextJob(texts, "texts", (sentence,)), text_ids)
 

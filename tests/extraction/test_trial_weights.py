@@ -40,8 +40,12 @@ BACKBONES_WITHOUT_WEIGHTS = sorted(name for name, hub in weights.HUB.items() if 
 
 @pytest.mark.usefixtures("weights_of_clip_are_cached")
 @pytest.mark.parametrize("name", BACKBONES_WITHOUT_WEIGHTS)
-def test_every_network_can_be_tried_without_its_weights(name):
-    """The weights that the network has by default are not on this machine."""
+def test_every_network_whose_default_weights_are_not_here_is_tried_with_random_ones(name):
+    """For an estimate of time, networks are tried, and nothing may be downloaded for that.
+
+    On the machine (which is pretended) only the weights of `clip` are cached. `name` is any backbone that has
+    other weights by default.
+    """
 
     def ignore_note(_note):
         pass

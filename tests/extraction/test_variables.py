@@ -5,6 +5,7 @@ import shutil
 import sys
 from fractions import Fraction
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -586,28 +587,54 @@ def assert_no_place_of_the_face_in(path):
             assert form not in content_without_durations, path
 
 
-@pytest.mark.long
-def test_the_only_measure_of_a_face_that_is_kept_is_its_height(film_of_pan_black_and_voice, tmp_path):
-    """The place of a face could help to recognise people: of a face that is found only the height is kept.
+class MeasuredPeople(NamedTuple):
+    """What measuring people in the windows of a film has written.
 
-    The network here finds one face, from .11 to .58 of the picture's height, in each lit frame; the second of
-    three windows has a black frame of three. People are measured by a store of features and from the film
-    itself, and no file that this writes has a picture or a number of the face's place.
+    `table_of_store` has the variables by a store of features, `table_of_film` those by the film itself.
+    `written_files` are all files but those of the network: the tables, the store, its stage.
+    """
+
+    table_of_store: Path
+    table_of_film: Path
+    written_files: frozenset[Path]
+
+
+@pytest.fixture(scope="module")
+def people_measured_by_store_and_by_film(film_of_pan_black_and_voice, tmp_path_factory):
+    """People in three windows of the film, measured by a network that finds one face in each lit frame.
+
+    The face is `FACE`, from .11 to .58 of the picture's height. The second window has a black frame of three.
     """
     pytest.importorskip("onnx")
-    network = network_that_finds_one_face(tmp_path)
-    files_of_network = set(tmp_path.iterdir())
-    windows = write_three_windows(film_of_pan_black_and_voice, tmp_path)
-    store = extract_people(windows, network, tmp_path)
-    table_of_store = tmp_path / "store.csv"
-    table_of_film = tmp_path / "film.csv"
+    folder = tmp_path_factory.mktemp("people")
+    network = network_that_finds_one_face(folder)
+    files_of_network = set(folder.iterdir())
+    windows = write_three_windows(film_of_pan_black_and_voice, folder)
+    store = extract_people(windows, network, folder)
+    table_of_store = folder / "store.csv"
+    table_of_film = folder / "film.csv"
 
     measure = ("film", "variables", film_of_pan_black_and_voice)
     assert obygaze(*measure, "--windows", store, "--out", table_of_store) == 0
     assert obygaze(*measure, "--windows", windows, "--people", network, "--out", table_of_film) == 0
 
-    assert table_of_store.read_bytes() == table_of_film.read_bytes()
-    rows = rows_of(table_of_store)
+    written_files = {path for path in folder.rglob("*") if path.is_file()} - files_of_network
+    return MeasuredPeople(table_of_store, table_of_film, frozenset(written_files))
+
+
+@pytest.mark.long
+def test_people_measured_by_a_store_or_from_the_film_have_the_planted_variables(
+    people_measured_by_store_and_by_film,
+):
+    """One face, from .11 to .58 of the picture's height, is found in each lit frame of three windows.
+
+    Each window has three frames; one of the second window is black. The table by a store of features and the
+    one by the film are the same file.
+    """
+    measured = people_measured_by_store_and_by_film
+
+    assert measured.table_of_store.read_bytes() == measured.table_of_film.read_bytes()
+    rows = rows_of(measured.table_of_store)
     columns = ["present", "persons", "screen", "face", "close", "medium", "long", "profile", "people_frames"]
     assert list(rows[0])[-len(columns) :] == columns
     assert [row["people_frames"] for row in rows] == ["3", "3", "3"]
@@ -619,7 +646,18 @@ def test_the_only_measure_of_a_face_that_is_kept_is_its_height(film_of_pan_black
         assert row["long"] == "0"
         assert row["profile"] == "0"
 
-    written_files = {path for path in tmp_path.rglob("*") if path.is_file()} - files_of_network
+
+@pytest.mark.long
+def test_no_file_that_measuring_people_writes_has_a_picture_or_the_place_of_a_face(
+    people_measured_by_store_and_by_film,
+):
+    """The place of a face could help to recognise people: of a face that is found only the height is kept.
+
+    A network has found the face `FACE` with its eyes and nose at `POINTS`, by a store of features and in the
+    film itself. Their numbers are in no file that was written.
+    """
+    written_files = people_measured_by_store_and_by_film.written_files
+
     assert len(written_files) > 10  # tables, a store's files and those of its stage
     for path in written_files:
         assert path.suffix not in {".jpg", ".jpeg", ".png", ".npy"}
