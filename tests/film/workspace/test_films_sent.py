@@ -172,7 +172,7 @@ def test_people_are_told_that_browsers_do_not_play_their_film_until_its_copy_is_
     monkeypatch.setattr(proxy, "cache_folder", lambda: tmp_path)
     timeline = ten_minute_film()
     film = OpenFilm(0, timeline, Decisions(tmp_path, timeline, BOOK), path=shared_data / "videos" / name)
-    film.why_other = ""  # that the file is shorter than the scored film is another note
+    film.note_on_other_length = ""  # that the file is shorter than the scored film is another note
     without_file = OpenFilm(1, timeline, Decisions(tmp_path, timeline, BOOK), path=None)
 
     print_notices(film)
