@@ -302,7 +302,9 @@ def import_(
       obygaze store import films.csv all.parquet stores/lab --from table \\
           --ids name --pattern {video} --backbone lab --licence CC-BY-4.0
     """
-    from obygaze_features.exchange.columns import LEAVE_OUT
+    from obygaze_features.exchange.columns import (
+        LEAVE_OUT,
+    )  # begins a pattern of columns that are no features
     from obygaze_features.exchange.import_features import Declared, import_features
 
     # The clips, and the name that each has in the source.
@@ -321,6 +323,7 @@ def import_(
         raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
     clip_names = names_by_pattern(table, pattern)
 
+    # The source, of which all names are known when it is open, and features are read one after the other.
     patterns_of_features = list(columns)
     if key:
         patterns_of_features.append(glob.escape(key))
@@ -342,6 +345,7 @@ def import_(
         if not name:
             raise click.UsageError("say what the features are called: --backbone")
 
+        # The features of each clip, and names in the source that belong to none.
         matched = _match_clips(items, clip_names, times, table)
         if matched.unknown and not matched.features:
             name_of_first_clip = next(iter(clip_names.values()), "")
@@ -353,6 +357,7 @@ def import_(
         for notice in _notices_on_unmatched(table, matched, allow_missing=allow_missing):
             click.echo(notice, err=True)
 
+        # What the user says of the features, and the import itself.
         planned = [stores.PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table]
         are_features_named = any(not wanted.startswith(LEAVE_OUT) for wanted in patterns_of_features)
         declaration = Declared(
@@ -441,19 +446,30 @@ def _match_clips(
 ) -> _Matched:
     """Find the features of each clip among the named features of a source.
 
-    If the option --times is a pattern, it names the files that hold the times of each clip's frames: they are
-    found too, and put beside the features. `clip_names` has the name in the source of each clip id.
+    Parameters
+    ----------
+    items
+        Name in the source -> features, or times.
+    clip_names
+        Clip id -> the name of its features in the source.
+    times
+        The option --times. If it is a pattern, such as {video}_ms, it gives the name of the file that holds
+        the times of a clip's frames: these are found too, and put beside the features.
+    table
+        The manifest of the clips.
     """
     from obygaze_features.exchange.import_items import match_to_clips, with_times
     from obygaze_features.file_kinds import FILM_SUFFIXES
 
-    features, not_features = match_to_clips(items, clip_names, FILM_SUFFIXES)
+    # Clip id -> features, and the names that are those of no clip's features.
+    features, names_without_features = match_to_clips(items, clip_names, FILM_SUFFIXES)
     if times is None or not _is_file_pattern(times):
-        return _Matched(features, not_features)
+        return _Matched(features, names_without_features)
 
+    # The files of times are among these names: whatever is neither features nor times is unknown.
     names_of_times = names_by_pattern(table, times)
-    times_of_clips, not_times = match_to_clips(items, names_of_times, FILM_SUFFIXES)
-    unknown = tuple(name for name in not_features if name in not_times)
+    times_of_clips, names_without_times = match_to_clips(items, names_of_times, FILM_SUFFIXES)
+    unknown = tuple(name for name in names_without_features if name in names_without_times)
     return _Matched(with_times(features, times_of_clips, times), unknown)
 
 
