@@ -422,8 +422,11 @@ class _Forked:
 def _serve(requests: int, answers: int) -> None:
     """Answer requests in the forked process until the parent closes the pipe, and end the process.
 
-    This function never returns. The process ends at once, without the clean-up functions that it has
-    inherited from the parent.
+    First the process is shut off from the parent's: it is killed if the parent dies, ignores Ctrl-C (which
+    the terminal sends to both, and the parent handles), keeps no file but the two pipes, and gets no network.
+
+    This function never returns: when the pipe of the requests has ended, `receive_message` raises an
+    EOFError. The process then ends at once, without the clean-up functions that it has inherited.
 
     Parameters
     ----------
@@ -432,14 +435,19 @@ def _serve(requests: int, answers: int) -> None:
     """
     try:
         end_with_parent()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both; the parent ends this one
-        requests, answers = _close_other_files(requests, answers)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        kept_requests, kept_answers = _close_other_files(requests, answers)
         _prepare_child()
-        with os.fdopen(requests, "rb") as source, os.fdopen(answers, "wb") as sink:
+        with os.fdopen(kept_requests, "rb") as source, os.fdopen(kept_answers, "wb") as sink:
+
+            def send_part(part: bytes) -> None:
+                """Send a part of the answer to the parent."""
+                send_message(sink, PART, part)
+
             while True:
                 _, pickled_request = receive_message(source)
                 request = pickle.loads(pickled_request)  # noqa: S301 - from our own process
-                ending = _do_request(request, lambda part: send_message(sink, PART, part))
+                ending = _do_request(request, send_part)
                 send_message(sink, ending.kind, ending.content)
                 # So that the memory of this request does not count for the next one.
                 del request
@@ -587,13 +595,13 @@ class _Watch:
     """
 
     def __init__(self, pool: WorkerPool, limits: Limits) -> None:
-        """Begin to watch the one worker of a pool."""
+        """Begin to watch the one worker of a pool, which may use what the limits allow."""
         self._pool = pool
         self._limits = limits
-        self._next_check_s = time.monotonic() + WATCH_S
-        self.used_before: Used | None = None
-        self.peak = 0
-        self.exceeded = ""
+        self._next_check_s = time.monotonic() + WATCH_S  # by the clock of `time.monotonic`
+        self.used_before: Used | None = None  # by the worker before this request; None until it says it
+        self.peak = 0  # bytes of memory
+        self.exceeded = ""  # "time" or "memory", once the worker was ended for it
 
     def check(self) -> None:
         """Measure what the worker uses, and end it if it exceeds a limit; at most every `WATCH_S` seconds."""

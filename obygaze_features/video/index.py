@@ -50,8 +50,8 @@ from obygaze_features.video.display_order import (
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
 from obygaze_features.video.last_elements import (
     ends_as_riff,
+    find_damage_before_fragments,
     find_end_of_gif,
-    find_unread_fragments,
     missing_bytes,
 )
 from obygaze_features.video.late_streams import LateStream, late_notes, late_streams
@@ -1342,7 +1342,7 @@ def _loss_by_elements(source: Source, packets: Packets) -> str:
 
     damaged_from = 0  # byte; 0 if nothing is damaged
     if "mov" in source.formats:
-        unread_from = find_unread_fragments(last_file)
+        unread_from = find_damage_before_fragments(last_file)
         end_of_pictures = int(_picture_ends(packets).max(initial=0))  # byte behind the last picture
         was_read_beyond = end_of_pictures > unread_from  # FFmpeg found pictures behind the damaged box
         damaged_from = 0 if was_read_beyond else unread_from

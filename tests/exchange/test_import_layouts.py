@@ -353,18 +353,21 @@ LOST_OR_WRONG = {
     "HDF5 with a filter of others": (filter_of_others, "hdf5", "", str(FILTER_OF_OTHERS)),
     "AnnData without X": (anndata_without_x, "hdf5", "a.h5", "AnnData"),
 }
-"""What is lost or wrong -> what makes the files in a folder, --from, the file that is read, the refusal."""
+"""What is lost or wrong -> a function that writes such files into a folder; the kind of files, as for --from;
+the name of the file that is read, "" for the whole folder; and what the refusal says."""
 
 
-@pytest.mark.parametrize(("make", "kind", "name", "reason"), LOST_OR_WRONG.values(), ids=LOST_OR_WRONG)
+@pytest.mark.parametrize(("write_files", "kind", "name", "reason"), LOST_OR_WRONG.values(), ids=LOST_OR_WRONG)
 def test_files_whose_features_would_be_read_in_part_or_wrongly_are_refused(
-    tmp_path, make, kind, name, reason
+    tmp_path, write_files, kind, name, reason
 ):
-    """In each of these files, a plain reader would find some values and miss that others are lost.
+    """A folder gets a file from which a plain reader would get some values, and miss that others are lost.
 
-    `make` writes the file `name`, or a folder; it is read as for --from KIND.
+    For example, a tar has a link in place of a clip's file; or two arrays were saved to one file, one after
+    the other, of which only the first would be read; or a chunk of an HDF5 file was never written, so that
+    its values would be read as zeros. Reading the features of clip a is refused with this reason.
     """
-    make(tmp_path)
+    write_files(tmp_path)
 
     with pytest.raises((StoreError, OSError), match=reason):
         load(kind, tmp_path / name)
@@ -615,13 +618,13 @@ def outcome_of_reading(folder):
     return "read"
 
 
-OPTIONS_OF_LABELS = {
-    "a.npz": ("table",),
-    "c.csv": ("table",),
-    "d.h5": ("hdf5",),
-    "e": ("npy",),
+KIND_OF_LABELS = {
+    "a.npz": "table",
+    "c.csv": "table",
+    "d.h5": "hdf5",
+    "e": "npy",
 }
-"""File or folder of `labels_alone` -> what is typed behind --from."""
+"""File or folder of `labels_alone` -> its kind, as for --from."""
 
 
 @pytest.fixture
@@ -660,18 +663,20 @@ def was_imported(films, source, kind, *options):
     return code == 0
 
 
-@pytest.mark.parametrize("name", OPTIONS_OF_LABELS)
-def test_labels_saved_as_real_numbers_are_features_only_where_all_columns_are_asked_for(
+@pytest.mark.parametrize("name", KIND_OF_LABELS)
+def test_labels_are_not_imported_as_features_unless_all_columns_are_asked_for(
     manifest_of_a_b_and_c, labels_alone, name
 ):
-    """They are real numbers, as features are, but are all 0 or 1.
+    """A file, or a folder, has the labels of clips a, b and c, [1, 0] or [0, 1] for each, and no features.
 
-    `name` is a file or folder with the labels of clips a, b and c and no features.
+    They are saved as real numbers, as features are, so that their type does not tell them apart. As all are 0
+    or 1, the import is refused. With --columns "*" the user says that all columns are features.
     """
-    options = OPTIONS_OF_LABELS[name]
+    kind = KIND_OF_LABELS[name]
+    all_columns = ("--columns", "*")
 
-    assert not was_imported(manifest_of_a_b_and_c, labels_alone / name, *options)
-    assert was_imported(manifest_of_a_b_and_c, labels_alone / name, *options, "--columns", "*")
+    assert not was_imported(manifest_of_a_b_and_c, labels_alone / name, kind)
+    assert was_imported(manifest_of_a_b_and_c, labels_alone / name, kind, *all_columns)
 
 
 def test_a_matrix_of_real_numbers_alone_is_imported_as_it_is(manifest_of_a_b_and_c, labels_alone):
