@@ -361,15 +361,24 @@ def test_packets_that_the_container_flags_as_damaged_are_noted(numbered_films, t
     assert not any("flags" in note for note in notes_of_whole)
 
 
+FLAGGED_PACKETS = [0, 17, 18, 19, 20, 30]
+
+
 @pytest.mark.parametrize(
-    ("first_of_parts", "n_damaged"), [([0], 6), ([0, 20], 2), ([0, 20, 31], 1)], ids=["one", "two", "three"]
+    ("first_of_parts", "damaged_packets"),
+    [([0], [0, 17, 18, 19, 20, 30]), ([0, 20], [17, 30]), ([0, 20, 31], [17])],
+    ids=["one part", "two parts", "three parts"],
 )
-def test_packets_flagged_where_parts_of_a_file_join_are_not_damaged(first_of_parts, n_damaged):
-    """Packets 0, 17, 18, 19, 20 and 30 are flagged. Counters jump at a join: at it, and at the two before.
+def test_packets_flagged_where_parts_of_a_file_join_are_not_damaged(first_of_parts, damaged_packets):
+    """Of a file of 40 packets, the container flags the packets 0, 17, 18, 19, 20 and 30 as damaged.
 
-    A joined film would else be noted as damaged in every clip, and a damaged one that is not joined as whole.
+    If the file was joined from parts, counters of its packets jump where a part begins, and FFmpeg flags
+    undamaged packets for it: the first of the part, or one of the two before. So these are not counted; if
+    parts begin at 0 and 20, they are 0, 18, 19 and 20. Otherwise every joined film would be called damaged.
+    If the file is one part, all flagged packets are counted.
     """
-    flags = np.zeros(40, np.bool_)
-    flags[[0, 17, 18, 19, 20, 30]] = True
+    are_flagged = np.zeros(40, np.bool_)
+    are_flagged[FLAGGED_PACKETS] = True
+    packets = SimpleNamespace(corrupt=are_flagged)
 
-    assert _count_damaged_packets(SimpleNamespace(corrupt=flags), first_of_parts) == n_damaged
+    assert _count_damaged_packets(packets, first_of_parts) == len(damaged_packets)
