@@ -299,6 +299,7 @@ def run(
             "variables": plan.variables_table if variables else None,
         }
     )
+    # Its step is run alone: only when films are cut into windows, the cost of finding people can be told.
     cut_step = plan.cut_step(window, hop)
     later_steps = [plan.extract_step(extract_options, workers)]
     if variables:
@@ -310,7 +311,8 @@ def run(
             click.echo(format_command(step.words))
         return
 
-    # The folder, which a run resumes only with the same inputs.
+    # The folder. It has a record of what windows and features are made of: a run goes on with what is there
+    # only if these inputs are the same.
     window_length = model_files[models[0]].card.clip_s if window == "train" else window
     inputs: dict[str, object] = {
         "films": _identify_films(films),
@@ -325,7 +327,7 @@ def run(
         # It is left over if a run was killed just after the finished store got its name.
         remove([out / "features.building"])
 
-    # The run. The cost of finding people depends on the number of windows, known when films are cut.
+    # The run.
     ctx = click.get_current_context()
     _run_steps(ctx, [cut_step])
     _print_people_cost(people_finder, plan)

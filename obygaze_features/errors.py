@@ -52,7 +52,8 @@ class ManifestError(ObygazeError):
     def __init__(self, message: str, column: str = "") -> None:
         """Hold the message, shortened so that people can read it, and the column.
 
-        Its beginning says where and what, and its end what to do: both are kept.
+        Of a message of 2,000 characters or more, the first 1,200 and the last 600 are kept: a long cell is
+        quoted between what is said before and behind it.
         """
         if len(message) >= 2000:
             beginning = message[:1200]

@@ -178,7 +178,7 @@ class LineJournal:
                 raise self._failed
             with self._storing_errors():
                 write_all(self.descriptor, encode_line(entry))
-        # Flushing takes long. Other threads may append meanwhile, whose lines are flushed with this one.
+        # Outside of the lock, as flushing takes long: other threads may append meanwhile.
         if force:
             with self._storing_errors():
                 force_to_disk(self.descriptor)

@@ -630,7 +630,8 @@ def _answer_of_worker(pool: WorkerPool, request: Request, location: str, watch: 
     """Send a request to a worker, and collect the parts of its answer, until it is done or has died.
 
     The first item that the worker sends is not a part of the answer: it says what the worker had used before
-    the request.
+    the request. It is set in `watch` (`used_before`), which measures from then on, and is asked to do so here
+    again and again.
     """
     key = next(_keys)
     max_wall_s = WALL_FACTOR * request.limits.cpu_s
@@ -655,17 +656,20 @@ def _answer_of_worker(pool: WorkerPool, request: Request, location: str, watch: 
 
 
 def _do_worker_task(request: Request, parent: Parent) -> None:
-    """Do a request in a worker process.
+    """Do a request in a worker process, which is kept for further requests.
 
-    It sends the time and memory that the process used before, the parts of the answer, and last how the
+    To the parent it sends first the time and memory that the process had used before: earlier requests do not
+    count for this one. Then it sends the parts of the answer, each as soon as it is there, and last how the
     request ended.
     """
-    if not is_child():
+    is_first_request = not is_child()
+    if is_first_request:
         _prepare_child()
-    parent.send(json.dumps(used_by(os.getpid())).encode())
-    ending = _do_request(request, parent.send)
+    used_before = used_by(os.getpid())
+    parent.send(json.dumps(used_before).encode())
+    ending = _do_request(request, send=parent.send)
     parent.send(_packed_ending(ending))
-    gc.collect()
+    gc.collect()  # Python's own collection is off in such a process (`_prepare_child`)
 
 
 @atexit.register

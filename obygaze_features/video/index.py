@@ -32,7 +32,7 @@ from obygaze_features.video.bitstream import (
     second_fields,
 )
 from obygaze_features.video.boxes import (
-    BLOCK_HEAD,
+    BLOCK_HEAD_BYTES,
     find_edits,
     find_file_heads,
     find_second_file,
@@ -85,16 +85,20 @@ SEVERAL_EDITS = (
 ORDERED_CHAPTERS = f"its chapters have an order of their own, {NOT_FOLLOWED}"
 # Codecs whose pictures carry all settings that decoding needs.
 SELF_DESCRIBED = MPEG12 | {"vp8", "vp9", "av1", "mjpeg", "prores", "dnxhd"}
-JOIN = "join films with FFmpeg"
+ADVICE_TO_JOIN = "join films with FFmpeg"
 DECODING_TIMES = "its time stamps are those of decoding"
 CHUNK_TIMES = (
     "AVI states no times of presentation: pictures have those of its entries, in the order of display"
 )
-OTHER_SETTINGS = f"a joined file has other settings of its codec, which are not read: {JOIN}"
-RESET = "the codec's settings change within the video: the shape of its pixels may, and is not followed"
+OTHER_CODEC_SETTINGS = f"a joined file has other settings of its codec, which are not read: {ADVICE_TO_JOIN}"
+CHANGING_SETTINGS = (
+    "the codec's settings change within the video: the shape of its pixels may, and is not followed"
+)
 SOME_TIMES = "not every picture has a time of its own: the others have those that a steady rate leaves free"
-TURNED = "its packets ask to turn the pictures, which is done for those alone that say so themselves"
-SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
+TURNED_BY_PACKETS = (
+    "its packets ask to turn the pictures, which is done for those alone that say so themselves"
+)
+NAME_OF_CODEC = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
 SPAN_SLACK_S = 0.1
 """Seconds by which a whole span may end behind the time of the last picture of a file that is cut off."""
 TRUNCATED_BELOW = 0.98
@@ -103,7 +107,7 @@ MAX_TIMES_LONGER = 1000.0
 """How many times longer than what is there a file that is cut off may claim to be: else it is damaged."""
 ANOTHER_BELOW = 0.9
 """Share of a transport stream. If its pictures end before it, those of another stream follow."""
-BESIDES = {"sound": "audio", "subtitles": "subtitle"}
+KINDS_BESIDES_PICTURES = {"sound": "audio", "subtitles": "subtitle"}
 """What a file may hold beside pictures -> FFmpeg's kind of its streams."""
 MAX_TICKS = np.iinfo(np.int64).max
 MAX_TABLES = 4
@@ -407,30 +411,30 @@ class _StreamFacts:
         return self.is_program and has_all_decoding_times and not are_the_same_times
 
     @cached_property
-    def stated(self) -> NotedLine:
+    def noted_line(self) -> NotedLine:
         """The time line by the time stamps of the packets, and a note if these are not what the file states.
 
-        A raw stream may have time stamps that FFmpeg counted at a rate that it assumes. The first file
-        decides, as the header of the others is not read where several files make one video.
+        A file without a container, such as a bare stream, may state no rate. FFmpeg then counts its pictures
+        at 25 a second, and gives them time stamps: the note says so.
         """
         source = self.source
-        stated = _stated_line(self)
+        noted_line = _line_by_stamps(self)
         first_file = files_of(source.path)[0]
         if not states_rate(first_file, source.formats[0]):
-            return stated._replace(note=_rate_note(source))
-        return stated
+            return noted_line._replace(note=_rate_note(source))
+        return noted_line
 
     @cached_property
     def line(self) -> TimeLine:
         """The time line of presentation: when each picture is shown.
 
-        Where FFmpeg estimated the times of presentation, `stated` has times of decoding. While a decoder
+        Where FFmpeg estimated the times of presentation, `noted_line` has times of decoding. While a decoder
         shows one picture, it decodes the next one. So the picture that is shown first appears at the time at
         which the second packet is decoded, the picture shown second when the third packet is decoded, and so
         on. For example, four packets are decoded at 0, 10, 20 and 30, and their places in the display order
         (`kind_ranks`) are 0, 2, 1, 3: they are shown at 10, 30, 20 and 40.
         """
-        line = self.stated.line
+        line = self.noted_line.line
         if self.has_estimated_times and line.is_known:
             display_times = _times_of_next(line.ticks, _ticks_per_picture(self.source))  # in display order
             line = line._replace(ticks=display_times[self.kind_ranks])  # in decoding order
@@ -442,7 +446,7 @@ class _StreamFacts:
     @cached_property
     def seams(self) -> Seams:
         """Pictures cut off, or decoded with wrong settings, where Matroska files were joined."""
-        return _find_seams(self.source, self.packets, self.stated.line)
+        return _find_seams(self.source, self.packets, self.noted_line.line)
 
     @cached_property
     def hidden(self) -> NDArray[np.bool_]:
@@ -457,7 +461,7 @@ class _StreamFacts:
 
         A note on the times says that other times stand in for some that the file doesn't state.
         """
-        are_stated = self.line.is_known and not self.stated.note
+        are_stated = self.line.is_known and not self.noted_line.note
         if not are_stated:
             return False
         shown_ticks = self.line.ticks[~self.hidden]
@@ -573,7 +577,7 @@ class _StreamFacts:
         is_joined = len(self.line.first_packets) > 1
         if has_estimates and stores_decoding_times and not is_joined:
             ticks = _replace_estimates(ticks, self.packets.dts[shown])
-        return NotedTimes(seconds(ticks.tolist(), self.source), self.stated.note)
+        return NotedTimes(seconds(ticks.tolist(), self.source), self.noted_line.note)
 
     @cached_property
     def frame_times(self) -> FrameTimes:
@@ -665,7 +669,7 @@ def _kinds_beside(source: Source, late: Sequence[LateStream]) -> tuple[str, ...]
     """Return what a file holds besides pictures: `sound`, `subtitles` or both."""
     kinds: set[str] = {stream.type for stream in source.container.streams}
     kinds |= {stream.kind for stream in late}
-    return tuple(name for name, kind in BESIDES.items() if kind in kinds)
+    return tuple(name for name, kind in KINDS_BESIDES_PICTURES.items() if kind in kinds)
 
 
 def _notes(facts: _StreamFacts) -> Iterator[str]:
@@ -706,9 +710,9 @@ def _notes_on_packets(facts: _StreamFacts) -> Iterator[str]:
         yield f"where films were joined, {_counted(n_cut, 'picture')} cut through: left out"
 
     if facts.settings_change:
-        yield RESET
+        yield CHANGING_SETTINGS
     if any(header.turned for header in packets.headers):
-        yield TURNED
+        yield TURNED_BY_PACKETS
 
     n_without_reference = _count_without_reference(facts.line, facts.rank, packets.key)
     if n_without_reference:
@@ -744,7 +748,7 @@ def _why_unsafe(facts: _StreamFacts) -> str:
     source = facts.source
     packets = facts.packets
     codec = source.codec
-    codec_name = SPELLED.get(codec, codec)
+    codec_name = NAME_OF_CODEC.get(codec, codec)
     # Other codecs are put in display order by the types of pictures, and need no time stamps.
     needs_times = codec not in ORDERED_BY_KIND
     lacks_times = needs_times and not TIMED_FORMATS & {*source.formats}
@@ -768,7 +772,7 @@ def _why_unsafe(facts: _StreamFacts) -> str:
     return ""
 
 
-def _stated_line(facts: _StreamFacts) -> NotedLine:
+def _line_by_stamps(facts: _StreamFacts) -> NotedLine:
     """Return the times of a stream's packets on one rising line, by the time stamps of the file.
 
     Presentation times are used if the file has all of them, else decoding times, else the presentation times
@@ -1029,7 +1033,9 @@ def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
         if not has_head:
             continue
         last_before = first - 1
-        stated_end = positions[last_before] + BLOCK_HEAD + sizes[last_before]  # of the block of the picture
+        stated_end = (
+            positions[last_before] + BLOCK_HEAD_BYTES + sizes[last_before]
+        )  # of the block of the picture
         is_cut_through = head.start < stated_end
         if is_cut_through:
             cut_packets.append(last_before)
@@ -1045,8 +1051,7 @@ def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     """Yield what is missing in a video file, or decoded wrongly, because it is cut off or was joined.
 
     A file may be cut off and also joined. Of the losses in joined files, only the first that is found is
-    yielded, as the others are mostly other signs of the same: a file whose pictures are decoded wrongly is
-    also a second file that isn't read rightly.
+    yielded: it says already that the parts should be joined anew, which would mend the others too.
 
     Yields
     ------
@@ -1064,7 +1069,7 @@ def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
         yield from_s, cut_off
     first_wrongly_decoded = facts.seams.wrongly_decoded  # packet; 0 if there is none
     if first_wrongly_decoded:
-        yield facts.time_of(first_wrongly_decoded), OTHER_SETTINGS
+        yield facts.time_of(first_wrongly_decoded), OTHER_CODEC_SETTINGS
         return
     unread_tail = _unread_tail(facts.source, facts.packets)
     if unread_tail:
@@ -1100,7 +1105,7 @@ def _unread_tail(source: Source, packets: Packets) -> str:
     if may_be_scrambled and is_scrambled(last_file, end_of_pictures):
         return f"from byte {end_of_pictures:,} on its packets are encrypted (scrambled), and are not read"
     if _goes_on_in_late_stream(packets) or _goes_on_in_announced_stream(source, end_of_pictures):
-        return f"from byte {end_of_pictures:,} on the file has pictures of another stream: {JOIN}"
+        return f"from byte {end_of_pictures:,} on the file has pictures of another stream: {ADVICE_TO_JOIN}"
     return ""
 
 
@@ -1145,14 +1150,14 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
         is_second_read_whole = is_fragmented_mp4 and len(shown_of_second) > 0 and len(dropped) == 0
         if not is_second_read_whole:
             from_s = _time_from_which_second_file_lacks_s(facts, shown_of_second)
-            missing = f"a second file begins at byte {second_start:,}, of which pictures are missing: {JOIN}"
-            yield from_s, missing
+            begins = f"a second file begins at byte {second_start:,}"
+            yield from_s, f"{begins}, of which pictures are missing: {ADVICE_TO_JOIN}"
         return
 
     if len(dropped) > 0:
         last_before = int(dropped[0]) - 1
         n_dropped = counted(len(dropped), "picture is", "pictures are")
-        left_out = f"{n_dropped} left out, because times of fragments step back: {JOIN}"
+        left_out = f"{n_dropped} left out, because times of fragments step back: {ADVICE_TO_JOIN}"
         yield facts.time_of(last_before), left_out
 
 

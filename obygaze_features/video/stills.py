@@ -248,7 +248,7 @@ def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
 
 
 def _unapplied_colours(image: Image.Image) -> Iterator[str]:
-    """Yield a note if an image states other colours than those of an ordinary screen (sRGB).
+    """Yield one note if an image states other colours than those of an ordinary screen (sRGB).
 
     Such a statement is not applied. It is a colour profile (ICC); or, in a PNG, the exponent gamma of
     brightness, and the primaries: which red, green and blue are meant. If there is a profile, or the
@@ -263,7 +263,6 @@ def _unapplied_colours(image: Image.Image) -> Iterator[str]:
         return
     if "srgb" in image.info:
         return
-    # One note is enough: a file with another gamma mostly has other primaries, too.
     gamma = image.info.get("gamma", USUAL_GAMMA)
     primaries = image.info.get("chromaticity", USUAL_PRIMARIES)
     if not math.isclose(gamma, USUAL_GAMMA, rel_tol=0.01):

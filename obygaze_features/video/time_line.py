@@ -180,7 +180,7 @@ def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step:
     n_in_gaps = int(last_stated + 1 - len(stated_times))
 
     # The other untimed pictures are before the first, or behind the last stated time. Before it is one at
-    # most, the first picture of the part: it is a key picture, and those decoded behind it are shown later.
+    # most, the first picture of the part: a part begins with a key picture, which is mostly shown first.
     n_outside = n_untimed - n_in_gaps
     first_is_timed = bool(timed[0])
     max_outside = _most_behind_last_time(timed) if first_is_timed else 1

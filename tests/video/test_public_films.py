@@ -106,8 +106,9 @@ def test_files_are_brought_by_git_and_checked(repository_of_two_files, tmp_path)
 def test_the_benchmark_judges_a_film_that_is_read_right_equal(numbered_films, tmp_path, name):
     """The benchmark reads a film with our code, and compares the frames with those of FFmpeg's command.
 
-    If that command is of another version than the FFmpeg in PyAV, its frames may differ by a level; then they
-    are compared with those of PyAV, and the verdict is "as PyAV".
+    That command may be of another version than the FFmpeg in PyAV, which we use. So frames that differ from
+    its own are also compared with those of a plain loop of PyAV. If they equal these, the verdict is "as
+    PyAV".
     """
     (tmp_path / "lab/films").mkdir(parents=True)
     path = Path(shutil.copy(numbered_films[name], tmp_path / "lab/films"))
@@ -188,9 +189,9 @@ def test_what_differs_first_is_named(digests, time_s, outcome):
 def test_public_films_differ_from_ffmpeg_in_known_ways_alone():
     """Several hundred public films are read by our code and by FFmpeg's command, and their frames compared.
 
-    The films lie in the folder that OBYGAZE_PUBLIC_FILMS names. Each gets a verdict: equal, refused, partial,
-    or what differs. A difference is known if the benchmark lists the film with a reason; there must be no
-    other.
+    The films lie in the folder that OBYGAZE_PUBLIC_FILMS names. Each gets a verdict, such as equal, refused,
+    or what differs first. A difference is known if the benchmark's table lists the film with a reason; there
+    must be no other.
     """
     films = listed()
     n_workers = os.cpu_count() or 1

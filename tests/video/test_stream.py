@@ -919,7 +919,7 @@ def test_colours_are_read_by_the_matrix_that_the_container_names_if_the_pictures
     """A matrix says how RGB becomes the colours of a film, and back; red is encoded by that of BT.709.
 
     The pictures do not say so, but the container does. Red, (200, 30, 30), comes back to within 5 of 255
-    levels. By BT.601, which is usual for pictures of 64 lines, its green would be off by more.
+    levels. By BT.601, which is used where no matrix is named, its green would be off by more.
     """
     fine_and_quiet = {"preset": "ultrafast", "crf": "1", "x265-params": "log-level=none:pools=none"}
     red = np.full((64, 96, 3), (200, 30, 30), np.uint8)
