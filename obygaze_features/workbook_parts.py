@@ -646,12 +646,12 @@ class _Sheet:
         self._styles_showing_more = styles_showing_more
         self._places_of_note = places_of_note
         # The sheet so far.
-        self._height = 0
-        self._width = 0
-        self._n_cells = 0
+        self._height = 0  # the largest number of a row with cells
+        self._width = 0  # the largest number of a column with cells
+        self._n_cells = 0  # cells that are written in the file
         # The current cell.
-        self._line = 0
-        self._column = 0
+        self._line = 0  # number of its row, from 1
+        self._column = 0  # number of its column, from 1
         self._place = ""  # such as "B7"; "" if the file does not say it
         self._kind = ""  # code of the type of its value; "e" for an error, "" or "n" for a number
         self._style = ""  # number of its style

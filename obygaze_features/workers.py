@@ -105,13 +105,13 @@ class WorkerPool:
         self._events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
         if beside is not None:
             self._events = beside._events
-        self._condition = threading.Condition()  # held while tasks, workers or threads change
-        self._waiting: deque[_Task] = deque()
-        self._living: list[_Worker] = []
-        self._threads: list[threading.Thread] = []
-        self._n_idle_threads = 0
-        self._n_crashes = 0  # in a row
-        self._closing = False
+        self._condition = threading.Condition()  # held while what follows changes
+        self._waiting: deque[_Task] = deque()  # tasks that no worker has yet
+        self._living: list[_Worker] = []  # processes that were started, and have not ended
+        self._threads: list[threading.Thread] = []  # one for each worker, which serves it and its successors
+        self._n_idle_threads = 0  # those that wait for a task
+        self._n_crashes = 0  # of workers in a row, without a result between them
+        self._closing = False  # whether `close` was called
 
     def __enter__(self) -> Self:
         return self

@@ -233,8 +233,8 @@ class Decoder:
         Parameters
         ----------
         packets
-            Packets up to the last wanted one, as of `_packets_up_to`; from `first` on each must be as in the
-            table.
+            (number, packet) of all packets of the file up to the last wanted one; None for a packet that the
+            file no longer has. From `first` on each must be as in the table.
         first
             Number of the first packet to decode.
         wanted
@@ -271,6 +271,7 @@ class Decoder:
         can_skip_pictures = self.table.stream.codec in SKIPS_UNREFERENCED
         awaited_packets = set[int]()  # wanted packets that the decoder got, and whose frames it still holds
         last_number = -1  # of the packet of the last frame
+        # Behind the last packet comes None, for which the decoder gives the frames that it still holds.
         for number, packet in chain(packets, (END,)):
             is_wanted = number in frame_of_packet
             if is_wanted:

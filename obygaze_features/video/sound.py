@@ -354,7 +354,7 @@ class SoundTrack:
         VideoError
             There are so many samples that the times of the sound cannot be right.
         """
-        runs: list[_Run] = []
+        runs: list[_Run] = []  # `_decode_packet` adds to it
         origin = self._origin
         n_samples = 0
         longest_s = end_s - start_s + 2 * PREROLL_S
@@ -391,11 +391,12 @@ class SoundTrack:
             return 0
         kind = _FrameKind(frame.format.name, frame.layout.name, part, frame.sample_rate)
         time_s = None if frame.time is None else frame.time - self._origin
-        last_run = runs[-1] if runs else None
-        if last_run is None or last_run.kind != kind or last_run.is_far(time_s, self._jump_s):
-            last_run = _Run(kind)
-            runs.append(last_run)
-        last_run.add(frame, time_s)
+        run = runs[-1] if runs else None
+        begins_new_run = run is None or run.kind != kind or run.is_far(time_s, self._jump_s)
+        if run is None or begins_new_run:
+            run = _Run(kind)
+            runs.append(run)
+        run.add(frame, time_s)
         return int(frame.samples) * self._rate // kind.rate
 
     def _packets(self, begin_s: float) -> PlacedPackets:
