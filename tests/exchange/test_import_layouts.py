@@ -409,7 +409,7 @@ def test_ids_are_read_from_a_parquet_table(tmp_path, columns):
 
 
 def test_a_parquet_table_with_two_columns_that_may_be_ids_is_refused(tmp_path):
-    """Its columns caption and path both have texts, and none is called clip_id."""
+    """A table of two columns, caption and path, is to give ids; both have texts, none is called clip_id."""
     pytest.importorskip("pyarrow")
     table = pytest.importorskip("pandas").DataFrame({"caption": ["b", "a"], "path": ["x", "y"]})
     table.to_parquet(tmp_path / "two.parquet")
@@ -488,7 +488,10 @@ def test_arrays_of_an_npz_with_a_number_for_each_clip_are_columns_of_a_table(tmp
 
 
 def test_an_array_frames_with_one_number_a_clip_is_no_features(tmp_path):
-    """It counts the frames of each clip, here 7, 8 and 9; the features are in the matrix x."""
+    """An archive has an array `frames` of three numbers, 7, 8 and 9, and a matrix x with a row for each clip.
+
+    The first counts the frames of each clip, although its name is that of an array of features: x is read.
+    """
     matrix = np.stack([values_of(clip) for clip in CLIPS])
     np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), x=matrix, frames=np.float32([7, 8, 9]))
 
@@ -680,7 +683,10 @@ def test_labels_are_not_imported_as_features_unless_all_columns_are_asked_for(
 
 
 def test_a_matrix_of_real_numbers_alone_is_imported_as_it_is(manifest_of_a_b_and_c, labels_alone):
-    """It has no names that could tell whether it holds labels. The ids of its rows are in ids.txt."""
+    """A file .npy has a matrix of zeros and ones, which are labels, and ids.txt has the ids of its rows.
+
+    A matrix has no names of columns that could tell labels from features: it is imported.
+    """
     assert was_imported(
         manifest_of_a_b_and_c, labels_alone / "b.npy", "table", "--ids", str(labels_alone / "ids.txt")
     )

@@ -371,7 +371,10 @@ def test_whole_numbers_beside_times_may_still_be_labels(folder_with_manifest, ca
 
 
 def test_a_file_of_torch_that_holds_more_than_tensors_is_refused_and_not_run(folder_with_manifest, capfd):
-    """Such a file can hold code that runs when it is loaded; here it would make a file "ran"."""
+    """A file of PyTorch can hold code that runs when it is loaded; here it would make a file "ran".
+
+    The import is refused with the name of the file, and there is no file "ran".
+    """
     torch = pytest.importorskip("torch")
 
     class Runs:

@@ -177,7 +177,11 @@ def test_a_web_page_in_place_of_a_missing_file_is_named_as_such(server_of_stores
 
 
 def test_a_server_that_always_breaks_off_in_the_middle_is_given_up(big_file, tmp_path, monkeypatch):
-    """It gives no ranges, so that every attempt begins again at the first byte."""
+    """A server breaks off each time in the middle of a large file, and gives no ranges of bytes.
+
+    So every attempt begins again at the first byte, and none gets farther. After less than 50 attempts,
+    without a wait between them here, the client gives up.
+    """
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
     with serving(tmp_path) as server:
         server.answers_ranges = False

@@ -95,9 +95,10 @@ def server_of_first_store(two_folders, client):  # noqa: ARG001
 @pytest.mark.parametrize("place", [NAME_OF_STORE, f"{NAME_OF_STORE}.zip"])
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 def test_another_store_at_the_address_is_refused_and_named(server_of_first_store, two_folders, place, read):
-    """The second store has the same shapes: its numbers would come silently under the first one's ids.
+    """A store is opened at a server, and then the server has a second store of the same name at the address.
 
-    The message is one line, names the address, and says what to do.
+    It has the same shapes, so that its numbers would come silently under the ids of the first. Whatever is
+    read (READS), from a folder or a zip, the message is one line, names the address, and says what to do.
     """
     url = f"{server_of_first_store.url}/{place}"
     group = open_store(url)["toy"]
@@ -166,7 +167,7 @@ def test_a_smaller_store_at_the_address_is_refused_and_named(server_of_first_sto
 
 
 def test_a_store_that_is_gone_is_an_error_that_names_the_address(server_of_first_store, tmp_path):
-    """No file of it is there any more."""
+    """A store is opened at a server, whose folder then is an empty one. Reading names the address."""
     url = f"{server_of_first_store.url}/{NAME_OF_STORE}"
     group = open_store(url)["toy"]
     server_of_first_store.root = tmp_path
@@ -245,7 +246,11 @@ def test_another_store_at_the_address_is_refused_to_whoever_reads_through_zarr_p
 
 
 def test_an_open_store_keeps_its_fingerprint(server_of_first_store, two_folders):
-    """Runs are recorded under the fingerprint: it must be that of the numbers that were read."""
+    """A store is opened at a server and read; then the server has a second store at the address.
+
+    Results are recorded under the fingerprint of the open store, which must be that of the numbers that were
+    read: the fingerprint of the first store.
+    """
     store = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")
     store["toy"].pooled()
     server_of_first_store.root = two_folders.second

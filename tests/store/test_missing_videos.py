@@ -315,7 +315,11 @@ def fail(stage, reason_of_clip):
 def test_a_machine_that_finds_none_of_its_videos_is_refused_if_it_has_work(
     stage, tmp_path, n_there, has_work
 ):
-    """What it does not find is noted for other machines in any case. One video that is there is enough."""
+    """Of the videos of four clips, a machine ("this one") finds none, one or all when a run begins.
+
+    If it finds none, and there are clips to do, its disks are probably not mounted: the run is refused. One
+    video that is there is enough to go on. In any case it notes for other machines what it does not find.
+    """
     videos = videos_in(tmp_path, *CLIPS[:n_there])
 
     if n_there == 0 and has_work:
@@ -328,8 +332,8 @@ def test_a_machine_that_finds_none_of_its_videos_is_refused_if_it_has_work(
 
 
 @pytest.mark.parametrize("videos", [{}, dict.fromkeys(CLIPS)], ids=["texts", "no clip has a video"])
-def test_clips_without_videos_miss_none(stage, videos):
-    """There is nothing to look for, and nothing to note."""
+def test_a_run_of_clips_without_videos_looks_for_none(stage, videos):
+    """The rows are texts, or the manifest names no video of any clip: nothing is noted as absent."""
     assert not MissingVideoCheck(stage, videos).failed
     assert noted_as_absent(stage) == {}
 

@@ -116,11 +116,12 @@ def assert_holds_what_was_committed(row_size, values, clip, kind):
         assert np.array_equal(array, expected[name])
 
 
-def test_a_store_has_its_groups_by_name_and_its_clips_by_id(store_of_72_clips):
+def test_groups_of_a_store_are_in_the_order_of_their_names_and_clips_in_that_of_their_ids(store_of_72_clips):
+    """A store was sealed with the groups toy, alone, theirs and times, and 72 clips in no order (`plan`)."""
     assert store_of_72_clips.names == ("alone", "theirs", "times", "toy")
-    ids = sorted(clip.clip_id for clip in plan(72))
+    sorted_ids = sorted(clip.clip_id for clip in plan(72))
     for name in store_of_72_clips.names:
-        assert list(store_of_72_clips[name].clip_ids) == ids
+        assert list(store_of_72_clips[name].clip_ids) == sorted_ids
 
 
 @pytest.mark.parametrize("kind", SEALED_KINDS, ids=lambda kind: kind.name)

@@ -126,7 +126,11 @@ def test_a_piece_is_recorded_once_all_its_announced_clips_are_committed(stage_of
 
 
 def test_closing_a_writer_records_the_piece_it_has_begun(stage_of_40_clips, sorted_ids):
-    """It announced two clips of a piece, and is closed after the first. `status` has the recorded clips."""
+    """A writer announces two clips of a piece, commits the first, and is closed.
+
+    The journal records clips in pieces, so that nothing is recorded before; closing records what is done of
+    the piece. `status` has the recorded clips. A closed writer takes no further clip.
+    """
     with stage_of_40_clips.writer([sorted_ids[20], sorted_ids[21]]) as writer:
         writer.commit([result(sorted_ids[20], [FIXED_GROUP])])
         assert list(stage_of_40_clips.status()) == []
@@ -337,7 +341,7 @@ def test_a_stage_is_not_opened_for_another_corpus(tmp_path, other_corpus, messag
     ("clips", "groups"), [([], [FIXED_GROUP]), (plan(8), [])], ids=["no clips", "no groups"]
 )
 def test_a_stage_of_no_clips_or_no_groups_is_not_begun(tmp_path, clips, groups):
-    """There would be nothing to do: the stage is refused, and its folder is not made."""
+    """A stage is opened for no clips, or for no group of features: it is refused, and its folder not made."""
     folder = tmp_path / "toy.staging"
 
     with pytest.raises(StoreError):

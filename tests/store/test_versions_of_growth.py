@@ -67,7 +67,10 @@ def two_stores(tmp_path):
 
 @pytest.mark.parametrize("version", ["0.9.0", "1.0.1"])
 def test_a_merge_under_the_name_of_its_first_store_is_the_next_version_of_it(two_stores, tmp_path, version):
-    """An older number, or a patch, would be no version that has more clips."""
+    """The stores films-1.0.0 and more-1.0.0 are merged under the name "films": a next version of the first.
+
+    It has more clips, so that its number must be higher than 1.0.0, and not only in the third place.
+    """
     with pytest.raises(StoreError, match="--store-version"):
         merge(two_stores, tmp_path / "films", version=version)
 
@@ -75,5 +78,5 @@ def test_a_merge_under_the_name_of_its_first_store_is_the_next_version_of_it(two
 
 
 def test_a_merge_under_a_name_of_its_own_has_any_version(two_stores, tmp_path):
-    """It is the version of no store that is there."""
+    """The stores films-1.0.0 and more-1.0.0 are merged as "all", of which there is no version yet."""
     assert merge(two_stores, tmp_path / "all", version="0.1.0").name == "all-0.1.0"

@@ -82,7 +82,10 @@ def test_a_store_is_read_with_its_stretches_without_pictures(path_of_store):
 
 
 def test_a_store_of_whole_clips_has_no_column_for_stretches(tmp_path):
-    """It is of version 1.0 of the format, so that older readers can read it."""
+    """A store whose clips have no stretches without pictures is of version 1.0 of the format.
+
+    So older readers can read it, which do not know the column for stretches.
+    """
     plain = make_sealed_store(tmp_path, stretches=())
 
     assert b"without_pictures_s" not in (plain / TABLE).read_bytes()

@@ -345,7 +345,7 @@ def test_decoding_of_mpeg_starts_at_an_i_picture_behind_a_sequence_header(packet
     ids=["shown key", "shown inter", "hidden key", "hidden inter"],
 )
 def test_the_first_byte_of_vp8_says_whether_a_frame_is_a_key_and_shown(first_byte, is_key, is_hidden):
-    """Its lowest bit is 0 for a key frame; the bit of 16 says that the frame is shown."""
+    """The lowest bit of the byte is 0 for a key frame; the fifth, of 16, is 1 if the frame is shown."""
     header = read_vp8(first_byte)
 
     assert header.start == is_key
@@ -529,9 +529,10 @@ def test_h264_settings_that_state_millions_of_offsets_are_refused():
 
 
 def test_a_film_whose_h264_settings_state_millions_of_offsets_is_taken_for_one_without_fields():
-    """Such settings are damaged: nothing is known of the length of frame numbers, by which fields are paired.
+    """Settings that end within 4 million offsets are damaged: the length of frame numbers is not known.
 
-    So the reader of pairs of fields raises no error, and finds no field in a packet.
+    By these numbers the two fields of a picture are paired. So the reader of pairs of fields raises no error,
+    and finds no field in a packet.
     """
     settings = settings_with_millions_of_offsets()
 

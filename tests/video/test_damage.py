@@ -66,15 +66,18 @@ def test_the_first_half_of_a_film_whose_index_is_at_its_end_is_refused(numbered_
 
 @pytest.mark.parametrize(("name", "n_bytes"), [("b2.mkv", 700), ("asp.avi", 2048), ("flash.flv", 300)])
 def test_the_first_bytes_of_a_film_without_any_picture_are_refused(numbered_films, tmp_path, name, n_bytes):
-    """So few bytes of a film hold its container's header, in part or whole, and not the first picture."""
+    """Of a film, only the first 300 to 2048 bytes are there: its container's header, or a part of it.
+
+    The first picture comes behind them. The refusal says so, or that there is no whole header.
+    """
     first_bytes = numbered_films[name].read_bytes()[:n_bytes]
     path = written(tmp_path, name, first_bytes)
 
     assert re.search("header|picture", reason_of_refusal(path))
 
 
-def test_what_is_no_file_of_pictures_is_refused_by_what_it_is(tmp_path, sound):
-    """There are four such things: no file, a folder, a pipe, and a file that has sound alone."""
+def test_refusing_a_path_without_a_video_says_what_is_there_instead(tmp_path, sound):
+    """At the path there is no file, a folder, a pipe, or a file that has sound alone."""
     absent = tmp_path / "none.mp4"
     folder = tmp_path
     pipe = tmp_path / "pipe.mp4"

@@ -120,7 +120,10 @@ def without_last_pictures(data, n_left):
 
 
 def test_a_film_whose_last_frames_were_dropped_is_whole(tmp_path):
-    """Its header counts 60 frames, and 45 have a picture: 15 were dropped at its end."""
+    """The header of an AVI film counts 60 frames. Behind 45 pictures are 15 empty entries of dropped frames.
+
+    It has 45 frames, and is not damaged.
+    """
     film = encode(tmp_path / "a.avi", map(draw_number, range(60)), "mpeg4", options={"qscale": "2"})
     film.write_bytes(without_last_pictures(film.read_bytes(), n_left=45))
 

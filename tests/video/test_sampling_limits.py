@@ -31,6 +31,6 @@ def test_a_rate_that_takes_more_than_four_million_frames_of_a_clip_is_refused(fi
     assert "at most 4,194,304 frames of a clip are sampled" in reason
 
 
-def test_a_frame_number_that_no_file_has_is_named(film):
-    """It is larger than the whole numbers of NumPy."""
+def test_a_frame_number_above_all_numbers_of_numpy_is_refused_as_one_that_the_film_does_not_have(film):
+    """The film has 50 frames, and frame 10^20 is asked for; NumPy's whole numbers end below 10^19."""
     assert reason_of_refusal(film, at([0, 10**20])) == f"frame {10**20} is not among the 50 from 0 to 49"

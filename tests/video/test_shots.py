@@ -372,7 +372,7 @@ def test_dark_pictures_that_are_no_credits_are_not_flagged_as_credits(tmp_path, 
 
 
 def test_a_film_of_one_frame_is_one_shot(tmp_path):
-    """It begins at 0 s, and is neither black nor credits."""
+    """A film of one picture, of a random pattern, has one shot from 0 s on: neither black nor credits."""
     film = write_pictures(tmp_path / "a.mp4", repeat_picture(count=1))
 
     (shot,) = find_shots(film)
@@ -382,7 +382,7 @@ def test_a_film_of_one_frame_is_one_shot(tmp_path):
 
 
 def test_a_detector_that_got_no_frames_finds_no_cuts():
-    """It compares frames with those before them; a film may have none."""
+    """A detector compares each frame with those before it. Of a film without frames it must give no error."""
     detector = DifferenceDetector()
 
     assert detector.cuts() == []
@@ -390,7 +390,11 @@ def test_a_detector_that_got_no_frames_finds_no_cuts():
 
 @pytest.mark.long
 def test_pyscenedetect_finds_at_least_half_of_58_cuts_each_on_the_right_picture(planted_film):
-    """It is fed by our decoder, and finds fewer cuts than our detector."""
+    """A film has 58 planted cuts. PySceneDetect's detector gets its pictures from our decoder.
+
+    It finds fewer cuts than our own detector, at least 29, and none where there is no cut: so the numbers of
+    the pictures that it gets are right.
+    """
     pytest.importorskip("scenedetect")
 
     cuts = set(cuts_found(planted_film.path, "scenedetect"))

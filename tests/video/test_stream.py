@@ -289,7 +289,11 @@ def ten_bit_hevc(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("profile", [5, 10])
 def test_dolby_vision_without_a_base_layer_of_its_own_is_refused(ten_bit_hevc, tmp_path, profile):
-    """Its pictures are in colours that only Dolby's own decoder can show."""
+    """The film is HEVC of ten bits whose container says that it is Dolby Vision of profile 5 or 10.
+
+    With a base layer, an ordinary decoder shows usual colours. Here there is none: the pictures are in
+    colours that only Dolby's own decoder can show.
+    """
     no_base_layer = dolby_vision_box(profile, base_layer=0)
     film = with_box(ten_bit_hevc, tmp_path / "dv.mp4", b"hvc1", no_base_layer)
 
@@ -821,7 +825,7 @@ def test_colours_of_no_ordinary_screen_are_noted(tmp_path, tags, words_of_note):
 
 
 def test_colours_of_an_ordinary_screen_have_no_note(tmp_path):
-    """They are those of BT.709."""
+    """A film states the primaries and the transfer function of BT.709, which ordinary screens have."""
     film = encode_with_tags_of_colours(tmp_path / "film.mkv", first=0, color_primaries=BT709, color_trc=BT709)
 
     notes = read_frames(film, uniform(2)).notes

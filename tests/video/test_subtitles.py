@@ -203,7 +203,7 @@ def test_a_text_track_is_read_beside_one_of_an_unreadable_kind(shared_data, tmp_
 
 
 def test_a_film_whose_only_text_track_is_of_an_unreadable_kind_is_refused(shared_data, tmp_path):
-    """Its only track is of TTML, which is not read."""
+    """The text track of a film is made one of TTML, which is not read; the refusal names this kind."""
     nasa = shared_data / "videos" / "nasa_13013.mp4"
     film = tmp_path / "film.mp4"
     write_film_with_text_tracks(film, nasa, {nasa: None})

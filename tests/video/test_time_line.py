@@ -379,7 +379,10 @@ def test_an_mp4_whose_fragments_all_begin_at_zero_is_partial(halves, tmp_path):
 
 
 def test_joined_fragments_of_smooth_streaming_are_read_whole(tmp_path):
-    """Both parts have pictures 0 to 23, at 25 a second."""
+    """Two films of pictures 0 to 23, 25 a second, in fragments as Microsoft's servers send them, are joined.
+
+    FFmpeg reads on behind the first film, so that all 48 pictures follow each other 1/25 s apart.
+    """
     first = encode(tmp_path / "0.ismv", map(draw_number, range(24)), options=X264_OPTIONS)
     second = encode(tmp_path / "1.ismv", map(draw_number, range(24)), options=X264_OPTIONS)
     film = joined_byte_by_byte(tmp_path / "ab.ismv", [first, second])
