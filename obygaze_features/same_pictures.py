@@ -93,7 +93,7 @@ VIEW_PAIRS = [
 WAYS = [(a, b, is_mirrored) for is_mirrored in (False, True) for a, b in VIEW_PAIRS]
 """Ways to compare two clips: the view of each, and whether the second is mirrored left to right."""
 
-_SIGNS_OF_VIEW = [slice(k * SIGNS, (k + 1) * SIGNS) for k in range(len(VIEWS))]
+_PLACES_OF_VIEW = [slice(k * SIGNS, (k + 1) * SIGNS) for k in range(len(VIEWS))]
 """Where the signs of each view lie in a frame."""
 
 _SEVERAL_SIDES = -1
@@ -207,7 +207,7 @@ class _Clips:
         The clips, [C].
     films : list of _Film
         The films, in the order of the clips.
-    film_of : ndarray
+    film_of_clip : ndarray
         [C]: number of each clip's film, its place in `films`.
     moments : ndarray
         [C]: rising numbers of the clips. They are consecutive within a film; between two films one is left
@@ -218,23 +218,23 @@ class _Clips:
         [S, F, 1321]: signs of frames in all views and, last, whether a frame shows something.
     inverse_lengths : ndarray
         [views, S, F]: 1 / the length of each frame in each view; NaN for frames that show too little.
-    n_plain : list of int
+    n_showing_too_little : list of int
         Number of clips of each store that show too little.
     """
 
     clips: list[_Clip]
     films: list[_Film]
-    film_of: NDArray[np.int64]
+    film_of_clip: NDArray[np.int64]
     moments: NDArray[np.int64]
     clips_of_signature: list[list[int]]
     signs: Signs
     inverse_lengths: Floats
-    n_plain: list[int]
+    n_showing_too_little: list[int]
 
     @property
     def is_one_store(self) -> bool:
         """Whether all clips are of one store."""
-        return len(self.n_plain) == 1
+        return len(self.n_showing_too_little) == 1
 
 
 class _NearPairs(NamedTuple):
@@ -304,7 +304,7 @@ def duplicates(
         clips=tuple(_list_groups(clips, likenesses.nearest, likenesses.group_of)),
         movies=tuple(_find_shared_movies(clips, likenesses.pairs())),
         compared=tuple(n_compared[number] for number in store_numbers),
-        plain=tuple(clips.n_plain),
+        plain=tuple(clips.n_showing_too_little),
         without=tuple(n_without),
     )
 
@@ -362,7 +362,7 @@ def _sides_of_signatures(clips: _Clips) -> NDArray[np.int64]:
     A side is what clips are not compared within: a store if two are compared, else a film.
     """
     if clips.is_one_store:
-        side_of_clip = clips.film_of
+        side_of_clip = clips.film_of_clip
     else:
         side_of_clip = np.array([clip.store for clip in clips.clips], int)
     side_of_signature = np.full(len(clips.clips_of_signature), _SEVERAL_SIDES)
@@ -729,8 +729,8 @@ def _compare_frames(clips: _Clips, near: _NearPairs) -> Iterator[_ComparedPairs]
         rows = near.rows[in_rows]
         columns = near.columns[in_columns]
 
-        signs_a = clips.signs[rows, :, _SIGNS_OF_VIEW[view_a]]
-        signs_b = clips.signs[columns, :, _SIGNS_OF_VIEW[view_b]]
+        signs_a = clips.signs[rows, :, _PLACES_OF_VIEW[view_a]]
+        signs_b = clips.signs[columns, :, _PLACES_OF_VIEW[view_b]]
         if is_mirrored:
             signs_b = mirrored(signs_b)
         inverse_lengths_a = clips.inverse_lengths[view_a, rows]
@@ -803,7 +803,7 @@ def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.i
     for clip_indices in groups:
         clips_of_film: dict[int, list[int]] = defaultdict(list)
         for clip_index in clip_indices:
-            clips_of_film[int(clips.film_of[clip_index])].append(clip_index)
+            clips_of_film[int(clips.film_of_clip[clip_index])].append(clip_index)
         if len(clips_of_film) > MAX_MOVIES:
             continue
         for film, other_film in combinations(sorted(clips_of_film), 2):
@@ -877,8 +877,8 @@ def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]
     # The movies of a run are those of its first pair of clips. The number of the pair gives the moments of
     # its clips, and `clips.moments`, which rises, tells the place of a clip from its moment.
     moments, other_moments = _moments_of_pairs(runs.first_pairs, len(clips.clips))
-    movies = clips.film_of[np.searchsorted(clips.moments, moments)]
-    other_movies = clips.film_of[np.searchsorted(clips.moments, other_moments)]
+    movies = clips.film_of_clip[np.searchsorted(clips.moments, moments)]
+    other_movies = clips.film_of_clip[np.searchsorted(clips.moments, other_moments)]
 
     shared = []
     for run in _longest_of_each_pair(movies, other_movies, runs.lengths, len(clips.films)):
@@ -928,7 +928,7 @@ def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clip
     n_frames = _common_n_frames(stores)
     distinct = _DistinctSigns(max_signatures=sum(len(store[GROUP]) for store in stores), n_frames=n_frames)
     signature_of_clip: dict[_Clip, int] = {}  # clip -> place of its signature in `distinct`
-    n_plain = []  # for each store, the number of clips that show too little
+    n_showing_too_little = []  # for each store, the number of clips that show too little
     for number, store in enumerate(stores, start=1):
         is_read = store[GROUP].usable.copy()
         if number == 1 and only is not None:
@@ -936,8 +936,8 @@ def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clip
         signatures_of_store = _signatures_of_store(store, number, is_read, distinct)
         signature_of_clip |= signatures_of_store
         n_read = int(np.count_nonzero(is_read))
-        n_plain.append(n_read - len(signatures_of_store))
-    return _sorted_clips(signature_of_clip, distinct.signs(), n_plain)
+        n_showing_too_little.append(n_read - len(signatures_of_store))
+    return _sorted_clips(signature_of_clip, distinct.signs(), n_showing_too_little)
 
 
 def _signatures_of_store(
@@ -993,7 +993,9 @@ def _common_n_frames(stores: list[Store]) -> int:
     return n_frames
 
 
-def _sorted_clips(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[int]) -> _Clips:
+def _sorted_clips(
+    signature_of_clip: dict[_Clip, int], signs: Signs, n_showing_too_little: list[int]
+) -> _Clips:
     """Put clips in the order of films and times, and collect what comparing them needs.
 
     Clips and films are numbered in this order. A clip's moment is a further number, which rises by 1 from
@@ -1006,14 +1008,14 @@ def _sorted_clips(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: li
         Clip -> its signature, a place in `signs`.
     signs
         The signatures, [S, F, 1321]: of each frame the signs of five views, and last 1 if it shows something.
-    n_plain
+    n_showing_too_little
         Number of clips of each store that show too little, which is handed on.
     """
     clips = sorted(signature_of_clip)  # by the fields of `_Clip`: store, movie, start
     films = sorted({clip.film for clip in clips})
     number_of_film = {film: number for number, film in enumerate(films)}
-    film_of = np.array([number_of_film[clip.film] for clip in clips], int)
-    moments = _moments(film_of, len(films))
+    film_of_clip = np.array([number_of_film[clip.film] for clip in clips], int)
+    moments = _moments(film_of_clip, len(films))
 
     clips_of_signature: list[list[int]] = [[] for _ in signs]
     for index, clip in enumerate(clips):
@@ -1021,26 +1023,26 @@ def _sorted_clips(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: li
 
     shows_something = signs[:, :, -1] != 0  # of each frame
     inverse_lengths_of_views = [
-        inverse_lengths(signs[:, :, signs_of_view], shows_something) for signs_of_view in _SIGNS_OF_VIEW
+        inverse_lengths(signs[:, :, signs_of_view], shows_something) for signs_of_view in _PLACES_OF_VIEW
     ]
     return _Clips(
         clips=clips,
         films=films,
-        film_of=film_of,
+        film_of_clip=film_of_clip,
         moments=moments,
         clips_of_signature=clips_of_signature,
         signs=signs,
         inverse_lengths=np.array(inverse_lengths_of_views),
-        n_plain=n_plain,
+        n_showing_too_little=n_showing_too_little,
     )
 
 
-def _moments(film_of: NDArray[np.int64], n_films: int) -> NDArray[np.int64]:
+def _moments(film_of_clip: NDArray[np.int64], n_films: int) -> NDArray[np.int64]:
     """Return rising numbers of clips: consecutive ones within a film, with one left out between two films.
 
     Parameters
     ----------
-    film_of
+    film_of_clip
         Shape [C]: number of each clip's film, rising.
     n_films
         Number of films.
@@ -1051,8 +1053,8 @@ def _moments(film_of: NDArray[np.int64], n_films: int) -> NDArray[np.int64]:
         Shape [C]. The numbers have 32 bits if these hold all numbers of pairs (`_pair_numbers`), which saves
         half the memory, else 64.
     """
-    n_clips = len(film_of)
-    moments = np.arange(n_clips) + film_of  # one number is left out between two films
+    n_clips = len(film_of_clip)
+    moments = np.arange(n_clips) + film_of_clip  # one number is left out between two films
     n_moments = n_clips + n_films
     fits_32_bits = 2 * n_clips * n_moments < 2**31
     return moments.astype(np.int32 if fits_32_bits else np.int64)

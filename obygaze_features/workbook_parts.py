@@ -397,9 +397,10 @@ class _Document:
     def _begin_row(self, attributes: Mapping[str, str]) -> None:
         """Store the line of a row that begins, and whether it is hidden."""
         is_first_row = self._line == 0
-        self._line = (
-            1 if is_first_row else self._line + self._n_rows
-        )  # behind all repetitions of the last row
+        if is_first_row:
+            self._line = 1
+        else:
+            self._line += self._n_rows  # behind all repetitions of the row before
         self._n_rows = _parse_repetitions(attributes.get("number-rows-repeated", "1"))
         self._n_cells_of_row = 0
         self._begin_line_of_cells()

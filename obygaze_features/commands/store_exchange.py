@@ -302,18 +302,11 @@ def import_(
       obygaze store import films.csv all.parquet stores/lab --from table \\
           --ids name --pattern {video} --backbone lab --licence CC-BY-4.0
     """
-    from obygaze_features.exchange.columns import (
-        LEAVE_OUT,
-    )  # begins a pattern of columns that are no features
+    from obygaze_features.exchange.columns import LEAVE_OUT
     from obygaze_features.exchange.import_features import Declared, import_features
 
     # The clips, and the name that each has in the source.
-    try:
-        table = manifests.read_manifest(manifest)
-    except (ManifestError, OSError):
-        if manifest.exists() and manifest.suffix.lower() != ".csv" and source.suffix.lower() == ".csv":
-            raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest") from None
-        raise
+    table = _read_manifest_of_import(manifest, source)
     corpus = {"name": manifest.stem, "manifest_sha256": table.digest()}
     # A store has a clip once, also if several annotators labelled it: labels are not stored.
     table = table.with_clips(table.clips_once)
@@ -331,14 +324,15 @@ def import_(
         source,
         kind,
         ids,
-        patterns_of_features,
-        _label_columns(table),
-        clip_names.values(),
-        times,
+        patterns=patterns_of_features,
+        labels=_label_columns(table),
+        clips=clip_names.values(),
+        times=times,
         of_frames=array == "frames",
         at_a_rate=rate is not None,
     )
-    # `about` holds what the source states of itself, as texts, such as `backbone`, `features` and `left_out`.
+    # `items` is name in the source -> features. `about` holds what the source states of itself, as texts,
+    # such as `backbone`, `features` and `left_out`.
     with opened_source as (items, about), progress_bar("import") as progress:
         provenance = _read_provenance(declared, source, about)
         name = backbone or about.get("backbone")
@@ -357,14 +351,15 @@ def import_(
         for notice in _notices_on_unmatched(table, matched, allow_missing=allow_missing):
             click.echo(notice, err=True)
 
-        # What the user says of the features, and the import itself.
+        # What the user says of the features, and the import itself. A pattern that begins with `LEAVE_OUT`
+        # only says which columns are no features.
         planned = [stores.PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table]
         are_features_named = any(not wanted.startswith(LEAVE_OUT) for wanted in patterns_of_features)
         declaration = Declared(
-            name,
-            array,
-            provenance,
-            dtype,
+            backbone=name,
+            array=array,
+            provenance=provenance,
+            dtype=dtype,
             are_features_named=are_features_named,
             series=_series_name(about.get("features", "")),
             axes=_choose_axes(axes, about, source),
@@ -387,6 +382,21 @@ def import_(
         for notice in _notices_on_source(about):
             click.echo(notice, err=True)
     return _answer_on_import(path, name, rate)
+
+
+def _read_manifest_of_import(manifest: Path, source: Path) -> "manifests.Manifest":
+    """Read the manifest of an import; say so if the user has exchanged it with the source.
+
+    The source of an import may be a table of CSV too.
+    """
+    try:
+        return manifests.read_manifest(manifest)
+    except (ManifestError, OSError):
+        is_no_table = manifest.exists() and manifest.suffix.lower() != ".csv"
+        is_source_table = source.suffix.lower() == ".csv"
+        if is_no_table and is_source_table:
+            raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest") from None
+        raise
 
 
 def _answer_on_import(path: Path, name: str, rate: float | None) -> Answer:

@@ -1033,10 +1033,8 @@ def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
         if not has_head:
             continue
         last_before = first - 1
-        stated_end = (
-            positions[last_before] + BLOCK_HEAD_BYTES + sizes[last_before]
-        )  # of the block of the picture
-        is_cut_through = head.start < stated_end
+        end_of_its_block = positions[last_before] + BLOCK_HEAD_BYTES + sizes[last_before]  # as it states
+        is_cut_through = head.start < end_of_its_block
         if is_cut_through:
             cut_packets.append(last_before)
 

@@ -179,10 +179,10 @@ def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step:
     last_stated = stated_places[-1]
     n_in_gaps = int(last_stated + 1 - len(stated_times))
 
-    # The other untimed pictures are before the first, or behind the last stated time. Before it is one at
-    # most, the first picture of the part: a part begins with a key picture, which is mostly shown first.
+    # The other untimed pictures are all before the first stated time, or all behind the last. Before it is
+    # one at most, the first picture of the part: it is a key picture, which is mostly shown first.
     n_outside = n_untimed - n_in_gaps
-    first_is_timed = bool(timed[0])
+    first_is_timed = bool(timed[0])  # then none is before
     max_outside = _most_behind_last_time(timed) if first_is_timed else 1
     is_possible = 0 <= n_outside <= max_outside
     if not is_possible:
@@ -284,8 +284,8 @@ def _may_start_part(
 ) -> NDArray[np.bool_]:
     """Return which pictures, [L], show that a new part of a joined file has begun, by their times.
 
-    Only the first of these pictures is of use. With it the new part begins, and the pictures behind it should
-    be compared with those of the new part, not with those of the part before, as is done here.
+    Only the first of these pictures counts: with it the new part begins. Pictures behind it are compared with
+    the part before all the same, so that what is returned for them means nothing.
 
     A new part begins
 
