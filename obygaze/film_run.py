@@ -153,8 +153,9 @@ class Plan:
 
     def score_step(self, options: Sequence[object]) -> Step:
         """Plan to score the films; `options` are further options of `film score`."""
-        # Only a file's name can be taken for an option. As a path, a URL would lose a slash, and the file
-        # ./NAME would be the model NAME of a list.
+        # A file whose name begins with "-" would be taken for an option: as a path, it is written with "./".
+        # Other models stay as they were given. As paths, a URL would lose a slash, and the file ./NAME its
+        # "./", so that it would be taken for the model NAME of a list.
         models = [Path(model) if model.startswith("-") else model for model in self.models]
         words = ["film", "score", *models, self.features_store, *self._shots_option, *options]
         return Step([*words, "--out", self.scored_folder], self.scored_folder, once=False)
@@ -298,6 +299,7 @@ def run(
             "variables": plan.variables_table if variables else None,
         }
     )
+    # Its step is run alone: only when films are cut into windows, the cost of finding people can be told.
     cut_step = plan.cut_step(window, hop)
     later_steps = [plan.extract_step(extract_options, workers)]
     if variables:
@@ -309,7 +311,8 @@ def run(
             click.echo(format_command(step.words))
         return
 
-    # The folder, which a run resumes only with the same inputs.
+    # The folder. It has a record of what windows and features are made of: a run goes on with what is there
+    # only if these inputs are the same.
     window_length = model_files[models[0]].card.clip_s if window == "train" else window
     inputs: dict[str, object] = {
         "films": _identify_films(films),
@@ -324,7 +327,7 @@ def run(
         # It is left over if a run was killed just after the finished store got its name.
         remove([out / "features.building"])
 
-    # The run. The cost of finding people depends on the number of windows, known when films are cut.
+    # The run.
     ctx = click.get_current_context()
     _run_steps(ctx, [cut_step])
     _print_people_cost(people_finder, plan)
@@ -538,8 +541,9 @@ def _print_people_cost(people_finder: "People | None", plan: Plan) -> None:
 def _run_steps(ctx: click.Context, steps: Sequence[Step]) -> int:
     """Run the commands of steps in order, and return the highest exit code of the steps that run every time.
 
-    A step with `once` is skipped if its result exists, and its exit code does not count. A command that
-    fails, with any exit code but 0 and 3, ends the whole run with that code.
+    A step with `once` is skipped if its result exists, and its exit code does not count. Commands exit with 0
+    if all is well, and with 3 if they are done, but something failed that they reported. Any other code is an
+    error, and ends the whole run with that code.
     """
     highest_code = 0
     for step in steps:
@@ -547,16 +551,16 @@ def _run_steps(ctx: click.Context, steps: Sequence[Step]) -> int:
             click.echo(f"\n{format_command(step.words)}\n{step.result} is there already")
             continue
         words = list(step.words)
-        # A result may be left of an earlier run, or the shots of one that was stopped between writing shots
-        # and windows.
-        shots_exist = step.result.with_suffix(".shots.csv").exists()
-        if shots_exist or step.result.exists():
+        # A command refuses to overwrite what it finds, unless it gets --force. There may be a result of an
+        # earlier run. Or there may be no windows.csv, but the windows.shots.csv that the same command writes
+        # before it, because the earlier run was stopped between the two.
+        shots_beside_result = step.result.with_suffix(".shots.csv")
+        if step.result.exists() or shots_beside_result.exists():
             words.append("--force")
         code = run_command(ctx, words)
-        has_result = step.result.exists()
-        succeeded = code in {0, 3} and has_result  # 3: done, but something failed that the step reported
-        if not succeeded:
-            ctx.exit(code or 1)  # 1: it ended with 0 and without a result
+        is_done = code in {0, 3} and step.result.exists()
+        if not is_done:
+            ctx.exit(code or 1)  # 1: the command ended with 0, and without a result
         if not step.once:
             highest_code = max(highest_code, code)
     return highest_code
@@ -692,16 +696,21 @@ def _precision_options(provenances: "Iterable[Mapping[str, Any]]") -> list[objec
 
     options_of_networks: list[list[object]] = []
     for provenance in provenances:
+        # Only of networks is it recorded whether they were compiled; other backbones have no precision.
         compute = provenance.get("compute", {})
         is_of_network = "compiled" in compute
         if not is_of_network:
             continue
-        precision = compute["autocast"] or compute["dtype"]
-        if precision == compute["dtype"] != "float32":  # then the weights have it too
+
+        # "bfloat16": the weights are float32, and computing is in bfloat16. "bfloat16-weights": both are.
+        dtype_of_weights = compute["dtype"]
+        precision = compute["autocast"] or dtype_of_weights
+        if precision != "float32" and precision == dtype_of_weights:
             precision += "-weights"
         options: list[object] = []
         for name, precision_of_name in PRECISIONS.items():
-            if precision == precision_of_name != "float32":  # which is the default
+            is_default = precision_of_name == "float32"
+            if precision_of_name == precision and not is_default:
                 options += ["--dtype", name]
         if compute["tf32"]:
             options.append("--tf32")
@@ -730,22 +739,24 @@ def _backbone_options(provenances: "Mapping[str, Mapping[str, Any]]", weights: S
     from obygaze_features.backbones.registry import backbone_call
     from obygaze_features.commands.backbone_values import values_by_backbone
 
-    # A group has the name of its backbone, except for side groups, whose provenance names it as "beside".
+    # A group has the name of its backbone. But a backbone may give further groups, such as a layer (xclip.8);
+    # these have names of their own, and name the backbone under "beside".
     backbone_of_group = {
         name: str(provenance.get("beside", name)) for name, provenance in provenances.items()
     }
+    # The user may name a group or its backbone before the weights.
     known_names = [*backbone_of_group, *backbone_of_group.values()]
     weights_of_name: dict[str, str] = {}  # name of a group or a backbone -> weights that the user gives
     for text in weights:
         weights_of_name |= values_by_backbone(text, known_names)
 
-    # What the backbones must be called with, so that they give these groups.
+    # What each backbone must be called with, so that it gives all of its groups.
     weights_by_backbone: dict[str, str | None] = {}  # None: the backbone's own
     layers_by_backbone: dict[str, list[Layers]] = {}
     has_answers = False
     for group, provenance in provenances.items():
         weights_of_user = weights_of_name.get(group) or weights_of_name.get(backbone_of_group[group])
-        call = backbone_call(provenance, weights_of_user)
+        call = backbone_call(provenance, weights_of_user)  # name of the backbone, its weights, its options
         weights_by_backbone[call.name] = call.weights
         if "layers" in call.options:
             layers_by_backbone.setdefault(call.name, []).append(call.options["layers"])

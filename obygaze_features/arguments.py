@@ -189,16 +189,27 @@ def allows(annotation: Any, value: object) -> bool:
 
 
 def _is_of_class(annotation: Any, value: object) -> bool:
-    """Return whether a value is an instance of a class, or has all members of a protocol."""
+    """Return whether a value is an instance of a class, or has all members of a protocol.
+
+    An annotation without brackets may also be `Any`, a type variable, or the name of a class as a text.
+    """
     if isinstance(annotation, ForwardRef):  # a class that is named by a text, such as list["Tensor"]
-        annotation = _stand_in(annotation.__forward_arg__)
+        annotation = _stand_in(annotation.__forward_arg__)  # to which values of a class of this name belong
     kind = _WIDER_CLASS.get(annotation, annotation)
-    is_type_variable = not isinstance(kind, type)
-    if kind is Any or is_type_variable:
+    is_no_class = not isinstance(kind, type)  # a type variable, which stands for any class
+    if kind is Any or is_no_class:
         return True
-    if getattr(kind, "_is_protocol", False):
+    if _is_protocol(kind):
         return _has_members(kind, value)
     return isinstance(value, kind)
+
+
+def _is_protocol(kind: type) -> bool:
+    """Return whether a class is a `typing.Protocol`, by the mark that Python gives these.
+
+    The public function for it, `typing.is_protocol`, came with Python 3.13.
+    """
+    return bool(getattr(kind, "_is_protocol", False))
 
 
 _WIDER_CLASS: Mapping[Any, type] = {int: Integral, float: Real, Fraction: Rational, None: NoneType}
@@ -308,11 +319,14 @@ def _is_allowed_collection(origin: type, arguments: tuple[Any, ...], value: obje
     value
         The value that was given.
     """
-    # A text, or an object such as a store, can be iterated over. Given for a list, it is a mistake.
+    # A text, or an object such as a store, can be iterated over. Given for a list, it is a mistake. Objects
+    # of this package are known by their classes, which `made_by` has registered.
     is_object_of_this_package = any(kind in _MADE_BY for kind in type(value).__mro__)
     if isinstance(value, str | bytes) or is_object_of_this_package:
         return False
 
+    # An array of numpy, or a column of pandas, is of none of Python's classes of collections. It serves as a
+    # sequence; if a mapping is expected, it is checked below, like all else.
     is_of_numpy_or_pandas = hasattr(value, "dtype")
     if is_of_numpy_or_pandas:
         is_single_number = getattr(value, "ndim", 1) == 0
@@ -320,7 +334,7 @@ def _is_allowed_collection(origin: type, arguments: tuple[Any, ...], value: obje
             return False
         if not issubclass(origin, Mapping):
             # All items of an array, or of a column of a table, have the type of the first.
-            first_item = islice(iter(cast("Iterable[object]", value)), 1)
+            first_item = islice(iter(cast("Iterable[object]", value)), 1)  # nothing if it is empty
             return _allows_all(arguments[0], first_item)
 
     is_accepted_class = isinstance(value, _accepted_collections(origin))
@@ -355,13 +369,18 @@ def _allows_items(origin: type, arguments: tuple[Any, ...], value: Any) -> bool:
 
 
 def _allows_all(annotation: Any, items: Iterable[object]) -> bool:
-    """Return whether an annotation allows the first `MAX_ITEMS` items of a collection."""
-    first_items: Iterable[object] = islice(items, MAX_ITEMS)
-    is_class = isinstance(annotation, type) and get_origin(annotation) is None
-    if is_class and not getattr(annotation, "_is_protocol", False):
-        # One item of each type is enough, and checking each of a long list takes time.
-        first_items = {type(item): item for item in first_items}.values()
-    return all(allows(annotation, item) for item in first_items)
+    """Return whether an annotation allows the first `MAX_ITEMS` items of a collection.
+
+    Checking each of a long list takes time. If the annotation is a plain class, such as `str`, the class of
+    an item decides, so that one item of each class is checked. This does not do for `list[str]`, where what a
+    list holds decides, nor for a protocol, of which objects of one class may have different members.
+    """
+    items_to_check: Iterable[object] = islice(items, MAX_ITEMS)
+    is_plain_class = isinstance(annotation, type) and get_origin(annotation) is None
+    if is_plain_class and not _is_protocol(annotation):
+        item_of_class = {type(item): item for item in items_to_check}  # the last one of each class
+        items_to_check = item_of_class.values()
+    return all(allows(annotation, item) for item in items_to_check)
 
 
 # --- what is said
@@ -447,6 +466,9 @@ def _describe_union(members: tuple[Any, ...]) -> Iterator[str]:
 
 def _describe_class(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> str:
     """Describe the values of a class, or of a collection such as ``Sequence[str]``.
+
+    For example, `int` is "a whole number", ``Sequence[str]`` "a list, each item a text", and a class `Store`
+    "a Store". The order of the cases matters: an array can be iterated over, and so can a mapping.
 
     Parameters
     ----------

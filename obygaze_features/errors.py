@@ -41,11 +41,20 @@ class LinkError(InputError):
 class ManifestError(ObygazeError):
     """A manifest, or annotations to import, cannot be used.
 
-    `column` is the manifest column at fault, where there is one. A message with a cell of any length in it is
-    cut in the middle.
+    Parameters
+    ----------
+    message
+        What is wrong. It may quote a cell of any length, so that a very long one is cut in the middle.
+    column
+        The manifest column at fault; empty if there is none.
     """
 
     def __init__(self, message: str, column: str = "") -> None:
+        """Hold the message, shortened so that people can read it, and the column.
+
+        Of a message of 2,000 characters or more, the first 1,200 and the last 600 are kept: a long cell is
+        quoted between what is said before and behind it.
+        """
         if len(message) >= 2000:
             beginning = message[:1200]
             end = message[-600:]

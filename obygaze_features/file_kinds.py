@@ -55,8 +55,11 @@ def _known_formats(*, binary: bool) -> list[tuple[bytes, FileKind]]:
     """List the known formats of files: a pattern of their first bytes, and the kind.
 
     They are read from the package's table of formats (`file_kinds.toml`). Formats of texts come first; with
-    `binary`, those of other files follow. A pattern in the table may hold {XML} or {ZIP}, which stand for the
-    beginning of such a file.
+    `binary`, those of other files follow. The first pattern that fits a file decides.
+
+    In the table, a format is three texts: a pattern, the name of the kind, and a remedy. The pattern may hold
+    {XML} or {ZIP}, which stand for the beginning of such a file. The remedy is a text, or the name of a text
+    that several formats share.
     """
     xml_start = rf"(?i)\s*{XML_PROLOGUE}"
     formats = list(FACTS["texts"])
@@ -66,7 +69,7 @@ def _known_formats(*, binary: bool) -> list[tuple[bytes, FileKind]]:
     kinds = []
     for pattern, name, remedy in formats:
         full_pattern = pattern.replace("{XML}", xml_start).replace("{ZIP}", ZIP_START)
-        remedy_text = shared_remedies.get(remedy, remedy)
+        remedy_text = shared_remedies.get(remedy, remedy)  # the remedy itself if it is no such name
         kinds.append((full_pattern.encode(), FileKind(name, remedy_text)))
     return kinds
 

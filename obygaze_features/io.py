@@ -199,24 +199,25 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     folder = Path(os.path.realpath(folder)) if folder.is_symlink() else folder.absolute()
     make_folder(folder.parent)
     temporary: Path | None = None
-    to_remove: Path | None = None  # the unfinished folder, and after the replacement the old one
+    left_over: Path | None = None  # what is removed in the end
     try:
         with _temporary(folder, is_folder=True) as temporary:
-            to_remove = temporary
+            left_over = temporary  # if the folder is not finished
             yield temporary
             sync_tree(temporary)
-            to_remove = _put_in_place(temporary, folder)
+            left_over = _put_in_place(temporary, folder)  # the old folder, or None if there was none
             # The new names go to the disk before the old folder is removed. Else its removal might get there
             # first, and a power cut in between would leave neither folder.
             sync(folder.parent)
     except OSError as error:
+        # The user knows the folder, and not the temporary one; errors about other files keep their names.
         is_of_temporary = temporary is not None and Path(error.filename or "").is_relative_to(temporary)
         if error.filename is None or is_of_temporary:
             _set_file_of_error(error, folder)
         raise
     finally:
-        if to_remove is not None:
-            remove_tree(to_remove, ignore_errors=True)
+        if left_over is not None:
+            remove_tree(left_over, ignore_errors=True)
 
 
 def _put_in_place(temporary: Path, folder: Path) -> Path | None:
@@ -271,12 +272,14 @@ _SWEPT: set[Path] = set()
 def _temporary(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
     """Create a temporary file or folder beside a path, which is to replace what is at the path; yield it.
 
-    It gets the mode and group of what is at the path. It is locked, so that other processes see that it is in
-    use. Remains of killed processes in the same folder are removed first.
+    It gets the mode and group of what is at the path. It is locked within the `with` block, so that other
+    processes see that it is in use. Remains of killed processes in the same folder are removed first.
     """
     _sweep_once(path.parent)
     with ExitStack() as locks:
         node = _create_temporary(path, is_folder)
+        # Between its creation and its lock, another process that removes remains may take it for one, and
+        # remove it. Then another is created.
         while not _lock_if_there(node, locks):
             node = _create_temporary(path, is_folder)
         yield node

@@ -153,9 +153,10 @@ def without_network() -> None:
 def _filter_calls() -> bool:
     """Install a seccomp filter that refuses the system calls of this process that create sockets.
 
-    The filter is a small BPF program that the kernel runs for each call. It compares the architecture and the
-    call's number. A comparison is followed by a step that refuses the call, which is skipped if the call is
-    not to be refused.
+    The filter is a small BPF program that the kernel runs for each call: it refuses or allows the call. The
+    program goes from step to step. A comparison skips as many of the next steps as it states for its outcome.
+    Here each comparison has one step behind it that refuses the call, and skips it if the call is not to be
+    refused. The last step allows all calls that were not refused.
 
     Returns
     -------
@@ -166,19 +167,22 @@ def _filter_calls() -> bool:
     refuse = _Step(_RETURN, value=_REFUSE)
     steps = [
         _Step(_LOAD, value=_PLACE_OF_ARCHITECTURE),
-        # Refuse calls of another architecture, whose numbers mean other calls.
+        # If it is equal, go on. Numbers of another architecture mean other calls: refuse all of them.
         _Step(_EQUAL, skip_if_true=1, value=architecture),
         refuse,
         _Step(_LOAD, value=_PLACE_OF_NUMBER),
-        # Refuse the second set of numbers that some architectures have for the same calls.
+        # If the number is below, go on. From this number on, some architectures have a second set of numbers
+        # for the same calls: refuse all of them.
         _Step(_AT_LEAST, skip_if_false=1, value=_OTHER_NUMBERS),
         refuse,
     ]
     for call in refused_calls:
+        # If it is not this call, go on.
         steps += [_Step(_EQUAL, skip_if_false=1, value=call), refuse]
     steps.append(_Step(_RETURN, value=_ALLOW))
 
-    array_of_instructions = _Instruction * len(steps)  # a type of C
+    # As an array of C, of structures that have the fields of `_Step`.
+    array_of_instructions = _Instruction * len(steps)
     instructions = array_of_instructions(*(_Instruction(*step) for step in steps))
     program = _Program(len(steps), instructions)
     libc = ctypes.CDLL(None, use_errno=True)

@@ -176,14 +176,15 @@ class LineJournal:
         with self._lock:
             if self._failed is not None:
                 raise self._failed
-            with self._noticing():
+            with self._storing_errors():
                 write_all(self.descriptor, encode_line(entry))
+        # Outside of the lock, as flushing takes long: other threads may append meanwhile.
         if force:
-            with self._noticing():
+            with self._storing_errors():
                 force_to_disk(self.descriptor)
 
     @contextmanager
-    def _noticing(self) -> Iterator[None]:
+    def _storing_errors(self) -> Iterator[None]:
         """Store an OSError of the `with` block, which every later `append` raises again."""
         with naming(self._path):
             try:

@@ -83,10 +83,15 @@ def hold(descriptor: int, path: Path, *, wait: bool = True, shared: bool = False
 def require_locks(path: Path) -> None:
     """Refuse a path that does not exist yet on a file system without locks, before anything is created.
 
+    To find out, the nearest folder that exists is locked for a moment. The lock is a shared one, so that it
+    disturbs nobody. Windows always has locks, and none on folders.
+
     Raises
     ------
     StoreError
-        Naming the folder that would contain it.
+        Naming the folder that would contain it: raised by `hold`, if the file system has no locks.
+    OSError
+        The folder cannot be opened; the error names it.
     """
     if path.exists() or sys.platform == "win32":
         return
@@ -94,9 +99,9 @@ def require_locks(path: Path) -> None:
     with naming(folder):
         descriptor = open_binary(folder, os.O_RDONLY)
         try:
-            hold(descriptor, folder, wait=False, shared=True)
+            hold(descriptor, folder, wait=False, shared=True)  # whether it is obtained does not matter
         finally:
-            os.close(descriptor)
+            os.close(descriptor)  # which ends the lock
 
 
 @contextmanager

@@ -72,11 +72,15 @@ class Packer:
     """
 
     def __init__(self, name: str) -> None:
-        """Hold no block yet; blocks of shared memory are created when arrays need them."""
+        """Hold no block yet; blocks of shared memory are created when arrays need them.
+
+        A block is a file in shared memory that holds the large arrays of one message.
+        """
         self._name = name
-        self._blocks: list[_Block] = []
-        self._free: list[_Block] = []
-        # Held while a file is created. `end` takes it and never releases it, so that none is created later.
+        self._blocks: list[_Block] = []  # all blocks; the place of each is its number
+        self._free: list[_Block] = []  # those whose arrays the parent no longer uses
+        # Held while the file of a block is created. When the process ends, `end` takes this lock and keeps
+        # it: no file can be created any more, which nobody would remove.
         self._may_create = threading.Lock()
 
     def pack(self, thing: object) -> bytes:
@@ -186,16 +190,24 @@ class Unpacker:
         self._free: list[int] = []
 
     def unpack(self, message: bytes) -> Any:
-        """Rebuild an object; its arrays are in shared memory until they are garbage-collected."""
+        """Rebuild an object; its arrays are in shared memory until they are garbage-collected.
+
+        A message is a pickle of two things: the object, itself pickled without its large arrays, and where
+        these are in shared memory.
+        """
         pickled, location = pickle.loads(message)  # noqa: S301 - from our own process
-        if location is None:
+        if location is None:  # there are no large arrays, or no room for them
             return pickle.loads(pickled)  # noqa: S301 - the same
         number = location.number
         if location.is_new:
             self._maps[number] = _mapped(_path(self._name, number))
-        # The arrays below are views of this one, so the lease ends when the last of them is collected.
-        block = np.asarray(_Lease(number, self._maps[number], self._free))
+        # `block` is an array of the memory, of which the lease is the owner. The object's arrays are views of
+        # `block`, and keep the owner alive: when the last of them is collected, the owner is, too, and adds
+        # the number of the block to `_free`.
+        lease = _Lease(number, self._maps[number], self._free)
+        block = np.asarray(lease)
         buffers = [block[offset : offset + size] for offset, size in location.spans]
+        del lease  # so that only the arrays keep it alive
         return pickle.loads(pickled, buffers=buffers)  # noqa: S301 - the same
 
     def take_free(self) -> list[int]:
@@ -208,7 +220,11 @@ class Unpacker:
 
 
 class _Lease:
-    """Owner of the memory of one object's arrays; frees the block when the last of them is collected."""
+    """Owner of the memory of one object's arrays; frees the block when the last of them is collected.
+
+    An array that numpy makes of it, and every view of that array, refer to this object. When the last of them
+    is garbage-collected, so is this object, and `__del__` notes that the block is free.
+    """
 
     def __init__(self, number: int, memory: NDArray[np.uint8], free: list[int]) -> None:
         """Hold the bytes of a block.
@@ -220,12 +236,14 @@ class _Lease:
         memory
             Its bytes.
         free
-            The list that gets the number when no array uses the block any more.
+            The list to which `__del__` appends the number when no array uses the block any more.
         """
         self._number = number
         self._memory = memory
         self._free = free
-        self.__array_interface__ = memory.__array_interface__  # by which numpy makes an array of this object
+        # Address and shape of the memory: with this attribute, numpy makes an array of this object that does
+        # not copy the memory, and refers to this object as its owner.
+        self.__array_interface__ = memory.__array_interface__
 
     def __del__(self) -> None:
         self._free.append(self._number)

@@ -34,10 +34,10 @@ from obygaze_features.signature_likeness import (
     SIGNS,
     Floats,
     Signs,
+    inverse_lengths,
     likeness,
     mirror_halves,
     mirrored,
-    weights,
 )
 from obygaze_features.store.store import Store
 
@@ -93,8 +93,14 @@ VIEW_PAIRS = [
 WAYS = [(a, b, is_mirrored) for is_mirrored in (False, True) for a, b in VIEW_PAIRS]
 """Ways to compare two clips: the view of each, and whether the second is mirrored left to right."""
 
-_SIGNS_OF_VIEW = [slice(k * SIGNS, (k + 1) * SIGNS) for k in range(len(VIEWS))]
+_PLACES_OF_VIEW = [slice(k * SIGNS, (k + 1) * SIGNS) for k in range(len(VIEWS))]
 """Where the signs of each view lie in a frame."""
+
+_SEVERAL_SIDES = -1
+"""Side of a signature that clips of several sides have."""
+
+_NOT_COMPARED = -1
+"""Way of a pair of signatures that are not compared, and likeness of such a pair."""
 
 _BITS_OF_ONE = 0x3C00
 _BITS_OF_MINUS_ONE = 0xBC00
@@ -201,7 +207,7 @@ class _Clips:
         The clips, [C].
     films : list of _Film
         The films, in the order of the clips.
-    film_of : ndarray
+    film_of_clip : ndarray
         [C]: number of each clip's film, its place in `films`.
     moments : ndarray
         [C]: rising numbers of the clips. They are consecutive within a film; between two films one is left
@@ -210,25 +216,25 @@ class _Clips:
         [S]: places in `clips` of the clips that have each signature.
     signs : ndarray
         [S, F, 1321]: signs of frames in all views and, last, whether a frame shows something.
-    weights : ndarray
-        [views, S, F]: `weights` of the frames in each view.
-    n_plain : list of int
+    inverse_lengths : ndarray
+        [views, S, F]: 1 / the length of each frame in each view; NaN for frames that show too little.
+    n_showing_too_little : list of int
         Number of clips of each store that show too little.
     """
 
     clips: list[_Clip]
     films: list[_Film]
-    film_of: NDArray[np.int64]
+    film_of_clip: NDArray[np.int64]
     moments: NDArray[np.int64]
     clips_of_signature: list[list[int]]
     signs: Signs
-    weights: Floats
-    n_plain: list[int]
+    inverse_lengths: Floats
+    n_showing_too_little: list[int]
 
     @property
     def is_one_store(self) -> bool:
         """Whether all clips are of one store."""
-        return len(self.n_plain) == 1
+        return len(self.n_showing_too_little) == 1
 
 
 class _NearPairs(NamedTuple):
@@ -240,7 +246,7 @@ class _NearPairs(NamedTuple):
         Numbers of signatures, [R] and [C]; each of `rows` is paired with each of `columns`.
     ways : ndarray
         [R, C]: the way to compare each pair (an index of `WAYS`) in which its mean frames are most similar;
-        -1 for pairs that are not compared.
+        `_NOT_COMPARED` (-1) for pairs that are not compared.
     n_done : int
         Number of signatures that have been gone through.
     """
@@ -298,7 +304,7 @@ def duplicates(
         clips=tuple(_list_groups(clips, likenesses.nearest, likenesses.group_of)),
         movies=tuple(_find_shared_movies(clips, likenesses.pairs())),
         compared=tuple(n_compared[number] for number in store_numbers),
-        plain=tuple(clips.n_plain),
+        plain=tuple(clips.n_showing_too_little),
         without=tuple(n_without),
     )
 
@@ -335,11 +341,14 @@ def _n_with_signatures(store: Store) -> int:
 def _compare_clips(clips: _Clips, show: ShowProgress) -> "_Likenesses":
     """Compare the signatures of all clips of different sides, and return those that are alike.
 
-    A side is a store, or, if there is only one store, a movie. A signature that several clips have is
-    compared once.
+    A side is a store, or, if there is only one store, a movie: clips of one side are not compared with each
+    other. A signature that several clips have is compared once.
+
+    Signatures are gone through in blocks. The mean frames of two clips say whether their single frames are
+    compared, which takes longer. `show` is called with the number of signatures that are done, of all.
     """
     side_of_signature = _sides_of_signatures(clips)
-    likenesses = _Likenesses(clips, has_several_sides=side_of_signature < 0)
+    likenesses = _Likenesses(clips, has_several_sides=side_of_signature == _SEVERAL_SIDES)
     for near_pairs in _find_near_pairs(clips, side_of_signature):
         for compared_pairs in _compare_frames(clips, near_pairs):
             likenesses.add(compared_pairs)
@@ -348,15 +357,15 @@ def _compare_clips(clips: _Clips, show: ShowProgress) -> "_Likenesses":
 
 
 def _sides_of_signatures(clips: _Clips) -> NDArray[np.int64]:
-    """Return the side of each signature, [S]: number of a film or store; -1 if its clips are of several.
+    """Return the side of each signature, [S]: number of a film or store, or `_SEVERAL_SIDES` (-1).
 
     A side is what clips are not compared within: a store if two are compared, else a film.
     """
     if clips.is_one_store:
-        side_of_clip = clips.film_of
+        side_of_clip = clips.film_of_clip
     else:
         side_of_clip = np.array([clip.store for clip in clips.clips], int)
-    side_of_signature = np.full(len(clips.clips_of_signature), -1)
+    side_of_signature = np.full(len(clips.clips_of_signature), _SEVERAL_SIDES)
     for signature, clip_indices in enumerate(clips.clips_of_signature):
         sides = set(side_of_clip[clip_indices].tolist())
         if len(sides) == 1:
@@ -372,7 +381,8 @@ class _ComparedPairs(NamedTuple):
     rows, columns : ndarray
         Numbers of signatures, [A] and [B].
     likenesses : ndarray
-        [A, B]: likeness of each of `rows` to each of `columns`; -1 for pairs that are not compared.
+        [A, B]: likeness of each of `rows` to each of `columns`; `_NOT_COMPARED` (-1) for pairs that are not
+        compared, which is below every likeness that counts.
     """
 
     rows: NDArray[np.int64]
@@ -404,35 +414,40 @@ class _Likenesses:
         clips_of_signature = clips.clips_of_signature
         n_signatures = len(clips_of_signature)
         self._clips = clips
-        # Clips of several sides with one signature have the likeness 1. Other signatures are like none yet.
+        # A signature that clips of several sides have makes these alike: their likeness is 1. For the others,
+        # no other clip was compared yet: 0.
         self.nearest = np.zeros(n_signatures, np.float32)
         self.nearest[has_several_sides] = 1
         self.group_of: NDArray[np.int64] = np.arange(n_signatures)  # each is a group of its own
-        # Whether only one clip has each signature, [S], and the moment of the first clip that has it.
+        # Of each signature, [S]: whether only one clip has it, and the moment of the first clip that has it.
         self._is_of_one_clip = np.array([len(clip_indices) == 1 for clip_indices in clips_of_signature], bool)
         self._first_moment = clips.moments[[clip_indices[0] for clip_indices in clips_of_signature]]
-        # Pairs of clips that share pictures, by their `_pair_numbers`, and groups of clips of which all
-        # pairs do, which `pairs` divides into pairs at the end.
+        # Clips that share pictures are collected in two forms. A pair of clips is one number, which tells the
+        # moments of both (`_pair_numbers`), in arrays as they come. Where several clips have one signature,
+        # all clips of a list share pictures: `pairs` makes pairs of them at the end.
         self._pair_numbers: list[NDArray[np.int64]] = []
-        self._groups_to_pair = [clip_indices for clip_indices in clips_of_signature if len(clip_indices) > 1]
+        self._clips_that_share = [clips_of for clips_of in clips_of_signature if len(clips_of) > 1]
 
     def add(self, compared: _ComparedPairs) -> None:
         """Add the likenesses of pairs of signatures.
 
-        Clips with a likeness of `ALIKE` are in one group; those with one of `SAME` are a pair that shares
-        pictures.
+        Two thresholds serve two questions. Which clips look alike: a likeness of `ALIKE` puts two signatures
+        into one group. Which films share a run of pictures: a likeness of `SAME`, which is higher, makes two
+        clips a pair that shares pictures.
         """
         rows, columns, likenesses = compared
-        self._raise_nearest(rows, likenesses.max(axis=1))
-        self._raise_nearest(columns, likenesses.max(axis=0))
+        largest_of_rows = likenesses.max(axis=1)
+        largest_of_columns = likenesses.max(axis=0)
+        self._raise_nearest(rows, largest_of_rows)
+        self._raise_nearest(columns, largest_of_columns)
         self._join_groups(rows, columns, likenesses >= ALIKE)
         is_same = likenesses >= SAME
         self._add_pairs_of_single_clips(rows, columns, is_same)
-        self._add_groups_of_clips(rows, columns, is_same)
+        self._add_clips_of_common_signatures(rows, columns, is_same)
 
     def pairs(self) -> NDArray[np.int64]:
         """Return the numbers of the pairs of clips that share pictures (see `_pair_numbers`), rising."""
-        pairs_within_groups = _pairs_within_groups(self._clips, self._groups_to_pair)
+        pairs_within_groups = _pairs_within_groups(self._clips, self._clips_that_share)
         numbers = np.concatenate([*self._pair_numbers, pairs_within_groups])
         numbers.sort()
         return numbers
@@ -486,7 +501,10 @@ class _Likenesses:
     def _add_pairs_of_single_clips(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_same: NDArray[np.bool_]
     ) -> None:
-        """Store the pairs of clips that share pictures, of signatures that only one clip has.
+        """Store which pairs of signatures share pictures, where each of the two belongs to a single clip.
+
+        Then a pair of signatures is a pair of clips, and is stored as one number (`_pair_numbers`). Those
+        of several clips are left to `_add_clips_of_common_signatures`.
 
         Parameters
         ----------
@@ -495,17 +513,19 @@ class _Likenesses:
         is_same
             Shape [A, B]: whether the clips of each pair share pictures.
         """
-        # A moment is a clip's number in the order of films and times.
+        # A moment is a clip's number in the order of films and times. Here the first clip is the only one.
         row_moments = self._first_moment[rows][:, None]  # [A, 1]
         column_moments = self._first_moment[columns]  # [B]
         numbers = _pair_numbers(row_moments, column_moments, len(self._clips.clips))  # [A, B]
         is_pair_of_clips = is_same & self._are_of_one_clip_each(rows, columns)
         self._pair_numbers.append(numbers[is_pair_of_clips])
 
-    def _add_groups_of_clips(
+    def _add_clips_of_common_signatures(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_same: NDArray[np.bool_]
     ) -> None:
-        """Store the groups of clips that share pictures, of pairs with a signature that several clips have.
+        """Store which clips share pictures, where several clips have one of two signatures that do.
+
+        All clips that have the one or the other signature then share pictures: they are stored as one list.
 
         Parameters
         ----------
@@ -514,10 +534,11 @@ class _Likenesses:
         is_same
             Shape [A, B]: whether the clips of each pair share pictures.
         """
-        clips_of = self._clips.clips_of_signature
+        clips_of_signature = self._clips.clips_of_signature
         is_of_several_clips = is_same & ~self._are_of_one_clip_each(rows, columns)
         for i, j in np.argwhere(is_of_several_clips).tolist():
-            self._groups_to_pair.append(clips_of[rows[i]] + clips_of[columns[j]])
+            clips_of_both = [*clips_of_signature[rows[i]], *clips_of_signature[columns[j]]]
+            self._clips_that_share.append(clips_of_both)
 
 
 def _find_near_pairs(clips: _Clips, side_of_signature: NDArray[np.int64]) -> Iterator[_NearPairs]:
@@ -531,17 +552,18 @@ def _find_near_pairs(clips: _Clips, side_of_signature: NDArray[np.int64]) -> Ite
     clips
         The clips.
     side_of_signature
-        Shape [S]: the side of each signature; -1 if clips of several sides have it.
+        Shape [S]: the side of each signature; `_SEVERAL_SIDES` (-1) if clips of several sides have it.
     """
-    # Signatures of several sides come last: they are the columns of all their pairs with other signatures.
-    order = np.argsort(side_of_signature < 0, kind="stable")
+    # Each pair is looked at once, the earlier signature as row and the later one as column. Signatures of
+    # several sides come last, so that it is enough to look for them among the columns (`_is_compared`).
+    order = np.argsort(side_of_signature == _SEVERAL_SIDES, kind="stable")
     sides = side_of_signature[order]
     mean_frames = _MeanFrames.of(clips.signs, order)
 
     blocks = [slice(start, start + BLOCK) for start in range(0, len(order), BLOCK)]
     for row_block, column_block in combinations_with_replacement(blocks, 2):
         is_compared = _is_compared(sides, row_block, column_block)
-        ways = np.full(is_compared.shape, -1, np.int8)  # no pair is compared
+        ways = np.full(is_compared.shape, _NOT_COMPARED, np.int8)
         if is_compared.any():
             ways = _best_ways(mean_frames.cosines(row_block, column_block), is_compared)
         rows = order[row_block]
@@ -555,7 +577,7 @@ def _is_compared(sides: NDArray[np.int64], row_block: slice, column_block: slice
     Parameters
     ----------
     sides
-        Shape [S]: the side of each signature; last, -1 for signatures of several sides.
+        Shape [S]: the side of each signature; last, `_SEVERAL_SIDES` (-1) for signatures of several sides.
     row_block, column_block
         The blocks, of R and C signatures.
 
@@ -564,11 +586,11 @@ def _is_compared(sides: NDArray[np.int64], row_block: slice, column_block: slice
     ndarray
         Shape [R, C].
     """
-    clip_indices = np.arange(len(sides))
+    signature_indices = np.arange(len(sides))
     # A column of the rows' values, [R, 1], and a row of the columns' values, [C], give a table [R, C].
     are_of_different_sides = sides[row_block][:, None] != sides[column_block]
-    has_several_sides = sides[column_block] < 0
-    is_row_before_column = clip_indices[row_block][:, None] < clip_indices[column_block]
+    has_several_sides = sides[column_block] == _SEVERAL_SIDES
+    is_row_before_column = signature_indices[row_block][:, None] < signature_indices[column_block]
     is_compared: NDArray[np.bool_] = (are_of_different_sides | has_several_sides) & is_row_before_column
     return is_compared
 
@@ -592,9 +614,10 @@ def _best_ways(
     Returns
     -------
     ndarray
-        Shape [rows, columns]: number of the way; -1 if no cosine is above `NEAR`, or the pair does not count.
+        Shape [rows, columns]: number of the way; `_NOT_COMPARED` if no cosine is above `NEAR`, or the pair
+        does not count.
     """
-    ways = np.full(is_compared.shape, -1, np.int8)
+    ways = np.full(is_compared.shape, _NOT_COMPARED, np.int8)
     # What the cosine of the next way must exceed; no cosine exceeds infinity.
     cosine_to_exceed = np.where(is_compared, np.float32(NEAR), np.float32(np.inf))
     for way, cosine in enumerate(cosines_by_way):
@@ -625,12 +648,15 @@ class _MeanFrames:
 
     @classmethod
     def of(cls, signs: Signs, order: NDArray[np.int64]) -> "_MeanFrames":
-        """Compute the parts of the mean frame of each signature in each view (`_means_of_views`).
+        """Compute the parts of the mean frame of each signature in each view.
+
+        The mean frame of a view has 264 numbers. They are expressed in a basis of 126 symmetric and 138
+        antisymmetric vectors, so that `cosines` needs no mirrored copy of them.
 
         Parameters
         ----------
         signs
-            Signatures [S, F, 1321].
+            Signatures [S, F, 1321]: of each frame the 264 signs of five views, and whether it shows enough.
         order
             Shape [S]: the order of the signatures in the result.
         """
@@ -648,7 +674,9 @@ class _MeanFrames:
         """Yield, for each of `WAYS` in their order, the cosines [R, C] of some mean frames with others.
 
         A way to compare two frames is a view of each (a part of the picture), with the second frame as it is
-        or mirrored.
+        or mirrored. A frame is the sum of a symmetric and an antisymmetric part, and symmetric vectors are
+        orthogonal to antisymmetric ones. So with a = s + t and b = u + v, the product a * b is s * u + t * v.
+        Mirroring turns b into u - v, and the product into s * u - t * v.
 
         Parameters
         ----------
@@ -658,10 +686,10 @@ class _MeanFrames:
         mirrored_cosines: list[NDArray[np.float32]] = []
         # `WAYS` lists all pairs of views as they are first, and then all of them mirrored.
         for view_a, view_b in VIEW_PAIRS:
-            symmetric = self.symmetric[view_a, rows] @ self.symmetric[view_b, columns].T
-            antisymmetric = self.antisymmetric[view_a, rows] @ self.antisymmetric[view_b, columns].T
-            yield symmetric + antisymmetric
-            mirrored_cosines.append(symmetric - antisymmetric)
+            of_symmetric_parts = self.symmetric[view_a, rows] @ self.symmetric[view_b, columns].T
+            of_antisymmetric_parts = self.antisymmetric[view_a, rows] @ self.antisymmetric[view_b, columns].T
+            yield of_symmetric_parts + of_antisymmetric_parts
+            mirrored_cosines.append(of_symmetric_parts - of_antisymmetric_parts)
         yield from mirrored_cosines
 
 
@@ -688,9 +716,11 @@ def _means_of_views(signs: Signs) -> Floats:
 def _compare_frames(clips: _Clips, near: _NearPairs) -> Iterator[_ComparedPairs]:
     """Compare the single frames of pairs of signatures whose mean frames are similar.
 
-    All pairs that are compared in one way (a view of each, with or without mirroring) are compared at once.
+    For each pair, `near.ways` names one way to compare it: a view (part of the picture) of each of the two
+    signatures, and whether the second is mirrored. The pairs of a way are compared together, and yielded
+    together.
     """
-    for way in np.unique(near.ways[near.ways >= 0]).tolist():
+    for way in np.unique(near.ways[near.ways != _NOT_COMPARED]).tolist():
         view_a, view_b, is_mirrored = WAYS[way]
         is_compared = near.ways == way
         # Rows and columns without any pair to compare are left out.
@@ -699,15 +729,16 @@ def _compare_frames(clips: _Clips, near: _NearPairs) -> Iterator[_ComparedPairs]
         rows = near.rows[in_rows]
         columns = near.columns[in_columns]
 
-        signs_a = clips.signs[rows, :, _SIGNS_OF_VIEW[view_a]]
-        signs_b = clips.signs[columns, :, _SIGNS_OF_VIEW[view_b]]
+        signs_a = clips.signs[rows, :, _PLACES_OF_VIEW[view_a]]
+        signs_b = clips.signs[columns, :, _PLACES_OF_VIEW[view_b]]
         if is_mirrored:
             signs_b = mirrored(signs_b)
-        weights_a = clips.weights[view_a, rows]
-        weights_b = clips.weights[view_b, columns]
-        likenesses = likeness(signs_a, weights_a, signs_b, weights_b)
+        inverse_lengths_a = clips.inverse_lengths[view_a, rows]
+        inverse_lengths_b = clips.inverse_lengths[view_b, columns]
+        likenesses = likeness(signs_a, inverse_lengths_a, signs_b, inverse_lengths_b)
+        # All rows were compared with all columns; pairs that are compared in another way do not count here.
         is_pair_compared = is_compared[in_rows][:, in_columns]  # [A, B]
-        likenesses[~is_pair_compared] = -1
+        likenesses[~is_pair_compared] = _NOT_COMPARED
         yield _ComparedPairs(rows, columns, likenesses)
 
 
@@ -725,15 +756,16 @@ def _list_groups(
     group_of
         Shape [S]: number of each signature's group.
     """
+    signatures_like_another = np.flatnonzero(nearest > 0).tolist()
     signatures_of_group = defaultdict(list)
-    for signature in np.flatnonzero(nearest).tolist():
+    for signature in signatures_like_another:
         signatures_of_group[group_of[signature]].append(signature)
 
-    def most_alike_first(signatures: list[int]) -> tuple[float, int]:
+    def falling_likeness(signatures: list[int]) -> tuple[float, int]:
         """Return the key by which groups are sorted: by falling likeness, then by their first signature."""
         return -float(nearest[signatures].max()), signatures[0]
 
-    groups = sorted(signatures_of_group.values(), key=most_alike_first)
+    groups = sorted(signatures_of_group.values(), key=falling_likeness)
     for number, signatures in enumerate(groups, start=1):
         likeness_of_clip = {}  # place of a clip -> likeness
         for signature in signatures:
@@ -750,8 +782,9 @@ def _list_groups(
 def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.int64]:
     """Pair the clips of groups whose clips all share a picture; return the numbers of the pairs.
 
-    In each group, the clips of two films are paired in the order of time, until one film has no more. Groups
-    with clips of more than `MAX_MOVIES` films are left out: their picture may be a company's title.
+    In each group, the first clip of one film is paired with the first of another, the second with the second
+    and so on, in the order of time, until one film has no more. Groups with clips of more than `MAX_MOVIES`
+    films are left out: their picture may be a company's title.
 
     Parameters
     ----------
@@ -763,20 +796,21 @@ def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.i
     Returns
     -------
     ndarray
-        Shape [pairs]: the number of each pair, by which runs of successive pairs are found (`_pair_numbers`).
+        Shape [pairs]: one number for each pair, such that successive clips have successive numbers
+        (`_pair_numbers`).
     """
     pairs: set[tuple[int, int]] = set()
     for clip_indices in groups:
         clips_of_film: dict[int, list[int]] = defaultdict(list)
         for clip_index in clip_indices:
-            clips_of_film[int(clips.film_of[clip_index])].append(clip_index)
+            clips_of_film[int(clips.film_of_clip[clip_index])].append(clip_index)
         if len(clips_of_film) > MAX_MOVIES:
             continue
         for film, other_film in combinations(sorted(clips_of_film), 2):
             pairs.update(zip(clips_of_film[film], clips_of_film[other_film], strict=False))
 
-    clips_of_pairs = np.array(sorted(pairs), np.int64).reshape(-1, 2)
-    moments = clips.moments[clips_of_pairs[:, 0]]
+    clips_of_pairs = np.array(sorted(pairs), np.int64).reshape(-1, 2)  # also if there are none
+    moments = clips.moments[clips_of_pairs[:, 0]]  # the numbers of the clips in the order of films and times
     other_moments = clips.moments[clips_of_pairs[:, 1]]
     return _pair_numbers(moments, other_moments, len(clips.clips))
 
@@ -835,15 +869,16 @@ def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]
     clips
         The clips.
     pairs
-        Numbers of the pairs of clips that share pictures, rising. If successive clips of a movie share
-        pictures with successive clips of another, their pairs have successive numbers (`_pair_numbers`).
+        Numbers of the pairs of clips that share pictures, rising. One number tells both clips of a pair. If
+        successive clips of a movie share pictures with successive clips of another, their pairs have
+        successive numbers (`_pair_numbers`).
     """
-    runs = _long_runs(pairs)
-    # The movies of a run are those of its first pair of clips. A pair's number gives the moments of its
-    # clips: their numbers in the order of films and times, which can be searched as they rise.
+    runs = _long_runs(pairs)  # of successive numbers
+    # The movies of a run are those of its first pair of clips. The number of the pair gives the moments of
+    # its clips, and `clips.moments`, which rises, tells the place of a clip from its moment.
     moments, other_moments = _moments_of_pairs(runs.first_pairs, len(clips.clips))
-    movies = clips.film_of[np.searchsorted(clips.moments, moments)]
-    other_movies = clips.film_of[np.searchsorted(clips.moments, other_moments)]
+    movies = clips.film_of_clip[np.searchsorted(clips.moments, moments)]
+    other_movies = clips.film_of_clip[np.searchsorted(clips.moments, other_moments)]
 
     shared = []
     for run in _longest_of_each_pair(movies, other_movies, runs.lengths, len(clips.films)):
@@ -876,6 +911,8 @@ def _long_runs(pairs: NDArray[np.int64]) -> _Runs:
 def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clips:
     """Read the signatures of all clips that show enough to compare; equal signatures are stored once.
 
+    A signature is the frames of a clip as the backbone `signature` describes them: as signs -1, 0 and 1.
+
     Parameters
     ----------
     stores
@@ -890,23 +927,26 @@ def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clip
     """
     n_frames = _common_n_frames(stores)
     distinct = _DistinctSigns(max_signatures=sum(len(store[GROUP]) for store in stores), n_frames=n_frames)
-    signature_of_clip: dict[_Clip, int] = {}
-    n_plain = []  # for each store, clips that show too little
+    signature_of_clip: dict[_Clip, int] = {}  # clip -> place of its signature in `distinct`
+    n_showing_too_little = []  # for each store, the number of clips that show too little
     for number, store in enumerate(stores, start=1):
         is_read = store[GROUP].usable.copy()
         if number == 1 and only is not None:
             is_read &= np.array([clip.clip_id in only for clip in store.clips], bool)
-        signatures = _signatures_of_store(store, number, is_read, distinct)
-        signature_of_clip |= signatures
+        signatures_of_store = _signatures_of_store(store, number, is_read, distinct)
+        signature_of_clip |= signatures_of_store
         n_read = int(np.count_nonzero(is_read))
-        n_plain.append(n_read - len(signatures))
-    return _in_order(signature_of_clip, distinct.signs(), n_plain)
+        n_showing_too_little.append(n_read - len(signatures_of_store))
+    return _sorted_clips(signature_of_clip, distinct.signs(), n_showing_too_little)
 
 
 def _signatures_of_store(
     store: Store, number: int, is_read: NDArray[np.bool_], distinct: "_DistinctSigns"
 ) -> dict[_Clip, int]:
-    """Read the signatures of some clips of a store, and return the places of those that show enough.
+    """Read the signatures of some clips of a store, add them to the others, and return their places.
+
+    Clips that show too little to be compared (fewer than `MIN_FRAMES` frames that show something) are left
+    out.
 
     Parameters
     ----------
@@ -930,11 +970,12 @@ def _signatures_of_store(
         for index_in_block in indices_in_block.tolist():
             row = start + index_in_block
             stored = store.clips[row]
-            # Without a digest, the row counts as different from all others.
-            digest = stored.digests.get(f"{GROUP}/frames", f"{number} {row}")
+            # Rows of equal digests are converted once. A row without a digest gets a name of its own.
+            name_of_this_row = f"{number} {row}"
+            digest = stored.digests.get(f"{GROUP}/frames", name_of_this_row)
             location = f"{store.where}: frames of {GROUP} of clip {stored.clip_id}"
-            signature = distinct.index_of(digest, block[index_in_block], location)
-            if signature is not None:  # it shows enough
+            signature = distinct.add(digest, block[index_in_block], location)
+            if signature is not None:  # the clip shows enough
                 clip = _Clip(number, stored.movie, stored.start_s or 0.0, row, stored.clip_id)
                 signature_of_clip[clip] = signature
     return signature_of_clip
@@ -952,42 +993,56 @@ def _common_n_frames(stores: list[Store]) -> int:
     return n_frames
 
 
-def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[int]) -> _Clips:
+def _sorted_clips(
+    signature_of_clip: dict[_Clip, int], signs: Signs, n_showing_too_little: list[int]
+) -> _Clips:
     """Put clips in the order of films and times, and collect what comparing them needs.
 
-    Clips and films are numbered in this order. A clip's moment is a number of its own, which rises by 1 from
-    clip to clip within a film, and by 2 from film to film.
+    Clips and films are numbered in this order. A clip's moment is a further number, which rises by 1 from
+    clip to clip within a film, and by 2 from film to film: so successive moments are successive clips of one
+    film.
 
     Parameters
     ----------
     signature_of_clip
         Clip -> its signature, a place in `signs`.
     signs
-        The signatures, [S, F, 1321].
-    n_plain
-        Number of clips of each store that show too little.
+        The signatures, [S, F, 1321]: of each frame the signs of five views, and last 1 if it shows something.
+    n_showing_too_little
+        Number of clips of each store that show too little, which is handed on.
     """
-    clips = sorted(signature_of_clip)
+    clips = sorted(signature_of_clip)  # by the fields of `_Clip`: store, movie, start
     films = sorted({clip.film for clip in clips})
     number_of_film = {film: number for number, film in enumerate(films)}
-    film_of = np.array([number_of_film[clip.film] for clip in clips], int)
-    moments = _moments(film_of, len(films))
+    film_of_clip = np.array([number_of_film[clip.film] for clip in clips], int)
+    moments = _moments(film_of_clip, len(films))
 
     clips_of_signature: list[list[int]] = [[] for _ in signs]
     for index, clip in enumerate(clips):
         clips_of_signature[signature_of_clip[clip]].append(index)
 
     shows_something = signs[:, :, -1] != 0  # of each frame
-    weights_of_views = np.array([weights(signs[:, :, view], shows_something) for view in _SIGNS_OF_VIEW])
-    return _Clips(clips, films, film_of, moments, clips_of_signature, signs, weights_of_views, n_plain)
+    inverse_lengths_of_views = [
+        inverse_lengths(signs[:, :, signs_of_view], shows_something) for signs_of_view in _PLACES_OF_VIEW
+    ]
+    return _Clips(
+        clips=clips,
+        films=films,
+        film_of_clip=film_of_clip,
+        moments=moments,
+        clips_of_signature=clips_of_signature,
+        signs=signs,
+        inverse_lengths=np.array(inverse_lengths_of_views),
+        n_showing_too_little=n_showing_too_little,
+    )
 
 
-def _moments(film_of: NDArray[np.int64], n_films: int) -> NDArray[np.int64]:
+def _moments(film_of_clip: NDArray[np.int64], n_films: int) -> NDArray[np.int64]:
     """Return rising numbers of clips: consecutive ones within a film, with one left out between two films.
 
     Parameters
     ----------
-    film_of
+    film_of_clip
         Shape [C]: number of each clip's film, rising.
     n_films
         Number of films.
@@ -998,8 +1053,8 @@ def _moments(film_of: NDArray[np.int64], n_films: int) -> NDArray[np.int64]:
         Shape [C]. The numbers have 32 bits if these hold all numbers of pairs (`_pair_numbers`), which saves
         half the memory, else 64.
     """
-    n_clips = len(film_of)
-    moments = np.arange(n_clips) + film_of  # one number is left out between two films
+    n_clips = len(film_of_clip)
+    moments = np.arange(n_clips) + film_of_clip  # one number is left out between two films
     n_moments = n_clips + n_films
     fits_32_bits = 2 * n_clips * n_moments < 2**31
     return moments.astype(np.int32 if fits_32_bits else np.int64)
@@ -1028,10 +1083,10 @@ class _DistinctSigns:
         """Return the different signs, [S, F, 1321]."""
         return self._signs[: len(self._index_of_signs)]
 
-    def index_of(self, digest: str, frames: NDArray[np.floating], location: str) -> int | None:
-        """Return the index of a clip's signs in `signs()`; new signs are added there.
+    def add(self, digest: str, frames: NDArray[np.floating], location: str) -> int | None:
+        """Add a clip's signs, unless they are there; return their index in `signs()`.
 
-        None if too few of the clip's frames show anything.
+        None, and nothing is added, if too few of the clip's frames show anything.
 
         Parameters
         ----------

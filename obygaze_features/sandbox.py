@@ -422,8 +422,11 @@ class _Forked:
 def _serve(requests: int, answers: int) -> None:
     """Answer requests in the forked process until the parent closes the pipe, and end the process.
 
-    This function never returns. The process ends at once, without the clean-up functions that it has
-    inherited from the parent.
+    First the process is shut off from the parent's: it is killed if the parent dies, ignores Ctrl-C (which
+    the terminal sends to both, and the parent handles), keeps no file but the two pipes, and gets no network.
+
+    This function never returns: when the pipe of the requests has ended, `receive_message` raises an
+    EOFError. The process then ends at once, without the clean-up functions that it has inherited.
 
     Parameters
     ----------
@@ -432,14 +435,19 @@ def _serve(requests: int, answers: int) -> None:
     """
     try:
         end_with_parent()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both; the parent ends this one
-        requests, answers = _close_other_files(requests, answers)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        kept_requests, kept_answers = _close_other_files(requests, answers)
         _prepare_child()
-        with os.fdopen(requests, "rb") as source, os.fdopen(answers, "wb") as sink:
+        with os.fdopen(kept_requests, "rb") as source, os.fdopen(kept_answers, "wb") as sink:
+
+            def send_part(part: bytes) -> None:
+                """Send a part of the answer to the parent."""
+                send_message(sink, PART, part)
+
             while True:
                 _, pickled_request = receive_message(source)
                 request = pickle.loads(pickled_request)  # noqa: S301 - from our own process
-                ending = _do_request(request, lambda part: send_message(sink, PART, part))
+                ending = _do_request(request, send_part)
                 send_message(sink, ending.kind, ending.content)
                 # So that the memory of this request does not count for the next one.
                 del request
@@ -587,13 +595,13 @@ class _Watch:
     """
 
     def __init__(self, pool: WorkerPool, limits: Limits) -> None:
-        """Begin to watch the one worker of a pool."""
+        """Begin to watch the one worker of a pool, which may use what the limits allow."""
         self._pool = pool
         self._limits = limits
-        self._next_check_s = time.monotonic() + WATCH_S
-        self.used_before: Used | None = None
-        self.peak = 0
-        self.exceeded = ""
+        self._next_check_s = time.monotonic() + WATCH_S  # by the clock of `time.monotonic`
+        self.used_before: Used | None = None  # by the worker before this request; None until it says it
+        self.peak = 0  # bytes of memory
+        self.exceeded = ""  # "time" or "memory", once the worker was ended for it
 
     def check(self) -> None:
         """Measure what the worker uses, and end it if it exceeds a limit; at most every `WATCH_S` seconds."""
@@ -622,7 +630,8 @@ def _answer_of_worker(pool: WorkerPool, request: Request, location: str, watch: 
     """Send a request to a worker, and collect the parts of its answer, until it is done or has died.
 
     The first item that the worker sends is not a part of the answer: it says what the worker had used before
-    the request.
+    the request. It is set in `watch` (`used_before`), which measures from then on, and is asked to do so here
+    again and again.
     """
     key = next(_keys)
     max_wall_s = WALL_FACTOR * request.limits.cpu_s
@@ -647,17 +656,20 @@ def _answer_of_worker(pool: WorkerPool, request: Request, location: str, watch: 
 
 
 def _do_worker_task(request: Request, parent: Parent) -> None:
-    """Do a request in a worker process.
+    """Do a request in a worker process, which is kept for further requests.
 
-    It sends the time and memory that the process used before, the parts of the answer, and last how the
+    To the parent it sends first the time and memory that the process had used before: earlier requests do not
+    count for this one. Then it sends the parts of the answer, each as soon as it is there, and last how the
     request ended.
     """
-    if not is_child():
+    is_first_request = not is_child()
+    if is_first_request:
         _prepare_child()
-    parent.send(json.dumps(used_by(os.getpid())).encode())
-    ending = _do_request(request, parent.send)
+    used_before = used_by(os.getpid())
+    parent.send(json.dumps(used_before).encode())
+    ending = _do_request(request, send=parent.send)
     parent.send(_packed_ending(ending))
-    gc.collect()
+    gc.collect()  # Python's own collection is off in such a process (`_prepare_child`)
 
 
 @atexit.register

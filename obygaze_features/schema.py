@@ -185,19 +185,19 @@ class Field(NamedTuple):
 def _own_fields(schema: Schema) -> tuple[Field, ...]:
     """List the fields of an object; a nested object is one field.
 
-    A field may be absent if it is optional in a TypedDict, or if its type in a Struct has UnsetType. The kind
-    that is listed says nothing of this: it is without NotRequired and UnsetType.
+    Whether a field may be absent is written in its type: `NotRequired[int]` in a TypedDict, and
+    `int | UnsetType` in a Struct. The listed kind of both is `int`, and `is_required` is False.
     """
     optional_names: frozenset[str] = getattr(schema, "__optional_keys__", frozenset())  # of a TypedDict
     fields: list[Field] = []
     for name, hint in get_type_hints(schema, include_extras=True).items():
-        kind = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
-        kinds = choices(kind)
-        kinds_of_values = tuple(choice for choice in kinds if choice is not UnsetType)
-        may_be_unset = len(kinds_of_values) < len(kinds)
+        stated_kind = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
+        members = choices(stated_kind)  # of a union; of any other kind, the kind itself
+        members_with_values = tuple(member for member in members if member is not UnsetType)
+        may_be_unset = len(members_with_values) < len(members)
         may_be_absent = may_be_unset or name in optional_names
-        union: Any = Union[kinds_of_values]  # noqa: UP007 - made at run time
-        fields.append(Field(name, union, is_required=not may_be_absent))
+        kind: Any = Union[members_with_values]  # noqa: UP007 - made at run time; of one member, that one
+        fields.append(Field(name, kind, is_required=not may_be_absent))
     return tuple(fields)
 
 

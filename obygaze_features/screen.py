@@ -259,12 +259,13 @@ class _MinuteLines:
     """
 
     def __init__(self, description: str, unit: str, *, scaled: bool) -> None:
-        """Begin to count the time."""
+        """Begin to count the time of the first step, and up to the first line."""
         self._what = description
-        self._size = 1e6 if scaled else 1
+        self._counted_at_once = 1e6 if scaled else 1  # by which numbers are divided before they are written
         self._units = f"M{unit}" if scaled else f"{unit}s"
+        # Work may have several steps, each of which counts from 0. The time left is told by the current one.
         self._step_start_s = self._last_line_s = time.monotonic()
-        self._done_before = 0
+        self._done_before = 0  # what the last call of `show` was told
 
     def show(self, done: int, total: int, note: str = "", /) -> None:
         """Write a line if a minute has passed since the last one."""
@@ -276,7 +277,7 @@ class _MinuteLines:
             return
         self._last_line_s = now_s
 
-        numbers = f"{done / self._size:.0f} of {total / self._size:.0f} {self._units}"
+        numbers = f"{done / self._counted_at_once:.0f} of {total / self._counted_at_once:.0f} {self._units}"
         passed_s = now_s - self._step_start_s
         time_left = ""
         if _can_tell_time_left(done, total):

@@ -25,17 +25,18 @@ Floats = NDArray[np.float32]
 
 
 @np.errstate()
-def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
+def likeness(a: Signs, inverse_lengths_a: Floats, b: Signs, inverse_lengths_b: Floats) -> Floats:
     """Compute how alike clips are to others in one view: 1 for clips with the same frames.
 
-    The frames of two clips are compared at equal positions, and shifted against each other by `SHIFTS`.
+    The frames of two clips are compared at equal positions, and shifted against each other by `SHIFTS`. The
+    cosine of two frames is their product divided by their lengths.
 
     Parameters
     ----------
     a, b
         Signatures [n, F, 264] and [m, F, 264].
-    weight_a, weight_b
-        Their `weights`, [n, F] and [m, F].
+    inverse_lengths_a, inverse_lengths_b
+        1 / the length of each frame, [n, F] and [m, F]; NaN for frames that show too little.
 
     Returns
     -------
@@ -44,25 +45,26 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
         which it is largest. Frames that show too little do not count. -1 if fewer than `MIN_FRAMES` frames
         of both can be compared.
     """
-    # Numpy would copy weights to buffers of the usual size, which takes as long as the products. `errstate`
-    # restores that size when the function returns.
+    # To scale products, numpy copies the factors to a buffer of its own first, which takes as long as the
+    # products if the buffer is large. So it is made small here: numpy counts its size as a part of the
+    # settings that `errstate` restores when the function returns.
     np.setbufsize(16)
 
     # Frame by frame, for products of all clips at once.
     frames_a = a.transpose(1, 0, 2).astype(np.float32, order="C")  # [F, n, 264]
     frames_b = b.transpose(1, 2, 0).astype(np.float32, order="C")  # [F, 264, m]
-    weights_a = np.ascontiguousarray(weight_a.T)  # [F, n]
-    weights_b = np.ascontiguousarray(weight_b.T)  # [F, m]
+    factors_a = np.ascontiguousarray(inverse_lengths_a.T)  # [F, n]
+    factors_b = np.ascontiguousarray(inverse_lengths_b.T)  # [F, m]
 
-    is_shown_a = ~np.isnan(weight_a)
-    is_shown_b = ~np.isnan(weight_b)
+    is_shown_a = ~np.isnan(inverse_lengths_a)
+    is_shown_b = ~np.isnan(inverse_lengths_b)
     are_all_shown = bool(is_shown_a.all() and is_shown_b.all())
 
     n_frames = len(frames_a)
     best = np.full((len(a), len(b)), np.float32(-1))
     cosines_of_shift = np.empty((n_frames, *best.shape), np.float32)  # one array for all shifts
     for shift in SHIFTS:
-        compared = _compared_frames(n_frames, shift)
+        compared = _compared_frames(n_frames, shift)  # slices of the frames of both clips
         if compared.n_frames < MIN_FRAMES:
             continue
         n_shown = None  # [n, m], the compared frames that both clips show; None if these are all
@@ -72,9 +74,9 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
                 continue
         cosines = cosines_of_shift[: compared.n_frames]
         _fill_in_cosines(
-            cosines, frames_a[compared.a], weights_a[compared.a], frames_b[compared.b], weights_b[compared.b]
+            cosines, frames_a[compared.a], factors_a[compared.a], frames_b[compared.b], factors_b[compared.b]
         )
-        _raise_to_medians(best, cosines, n_shown)
+        _raise_to_medians(best, cosines, n_shown)  # changes `best` in place
     return best
 
 
@@ -102,7 +104,7 @@ def _compared_frames(n_frames: int, shift: int) -> _ComparedFrames:
 
 
 def _fill_in_cosines(
-    cosines: Floats, frames_a: Floats, weights_a: Floats, frames_b: Floats, weights_b: Floats
+    cosines: Floats, frames_a: Floats, factors_a: Floats, frames_b: Floats, factors_b: Floats
 ) -> None:
     """Compute the cosines of frames with frames of other clips at the same position.
 
@@ -110,19 +112,23 @@ def _fill_in_cosines(
     ----------
     cosines
         Array for the result, [F, n, m]; NaN where a frame shows too little.
-    frames_a, weights_a
-        Frames of clips, [F, n, 264], and their weights, [F, n].
-    frames_b, weights_b
-        Frames of the other clips, [F, 264, m], and their weights, [F, m].
+    frames_a, factors_a
+        Frames of clips, [F, n, 264], and 1 / their lengths, [F, n].
+    frames_b, factors_b
+        Frames of the other clips, [F, 264, m], and 1 / their lengths, [F, m].
     """
     for position, cosine in enumerate(cosines):  # one by one, so that each is scaled while it is in the cache
         np.matmul(frames_a[position], frames_b[position], out=cosine)  # of whole numbers: exact
-        np.multiply(cosine, weights_a[position][:, None], out=cosine)
-        np.multiply(cosine, weights_b[position], out=cosine)
+        np.multiply(cosine, factors_a[position][:, None], out=cosine)
+        np.multiply(cosine, factors_b[position], out=cosine)
 
 
 def _raise_to_medians(best: Floats, cosines: Floats, n_shown: Floats | None) -> None:
     """Raise the likeness of clips to the median of their frames' cosines where that is larger.
+
+    The median is the mean of the two cosines in the middle of their order. Which ranks these have depends on
+    how many cosines of a pair are not NaN. So for all pairs at once, the cosines of every rank that is in the
+    middle for some possible number are determined, and each pair takes those of its number.
 
     Parameters
     ----------
@@ -135,7 +141,8 @@ def _raise_to_medians(best: Floats, cosines: Floats, n_shown: Floats | None) -> 
         Number of cosines of each pair that are not NaN, [n, m]; None if no cosine is NaN. Pairs with fewer
         than `MIN_FRAMES` are left out.
     """
-    possible_counts = [len(cosines)]  # of cosines that are not NaN
+    # How many cosines of a pair may not be NaN: all, if none is; else as few as are enough, and more.
+    possible_counts = [len(cosines)]
     if n_shown is not None:
         possible_counts = [*range(MIN_FRAMES, len(cosines) + 1)]
         np.copyto(cosines, np.inf, where=np.isnan(cosines))  # so that they are sorted to the end
@@ -222,8 +229,10 @@ def _merge_exchange(n: int) -> list[tuple[int, int]]:
     return steps
 
 
-def weights(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
-    """Return the factors that scale frames [..., 264] to length 1; NaN for frames that show too little.
+def inverse_lengths(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
+    """Return 1 / the length of frames, which are vectors [..., 264]; NaN for frames that show too little.
+
+    A frame without any difference has the length 0; 0 is returned for it.
 
     Parameters
     ----------
@@ -232,8 +241,9 @@ def weights(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
     shown
         Whether a frame shows something, [...].
     """
-    n_differences = np.abs(signs).sum(axis=-1, dtype=np.float32)  # also the sum of the squares of -1, 0 and 1
-    length = np.sqrt(n_differences)
+    # Signs are -1, 0 or 1, so that the absolute value of each is also its square.
+    squared_length = np.abs(signs).sum(axis=-1, dtype=np.float32)
+    length = np.sqrt(squared_length)
     inverse: Floats = np.divide(1, length, where=length > 0, out=np.zeros_like(length))
     return np.where(shown, inverse, np.float32(np.nan))
 
@@ -268,10 +278,10 @@ def mirror_halves() -> tuple[Floats, Floats]:
         Besides those of the 126 pairs, one for each of the 12 differences across in the middle, which
         mirroring only negates.
     """
-    frames = np.eye(SIGNS, dtype=np.float32)  # each row is a frame with one sign
-    mirror_images = mirrored(frames)
-    partner = np.abs(mirror_images).argmax(axis=1)  # the sign with which mirroring exchanges each
-    # Both signs of a pair would give the same two vectors.
+    frames = np.eye(SIGNS, dtype=np.float32)  # row k is a frame whose only sign is at place k
+    mirror_images = mirrored(frames)  # whose only sign, 1 or -1, is at another place, or at the same
+    partner = np.abs(mirror_images).argmax(axis=1)  # that place: the partner with which k is exchanged
+    # Both signs of a pair would give the same two vectors, so each pair is taken once.
     is_first_of_pair = np.arange(SIGNS) <= partner
     symmetric = _unit_columns((frames + mirror_images)[is_first_of_pair])
     antisymmetric = _unit_columns((frames - mirror_images)[is_first_of_pair])

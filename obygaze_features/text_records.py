@@ -284,8 +284,9 @@ def header_row(records: Records, is_header: Callable[[Sequence[str]], bool]) -> 
 def first_rows(head: str) -> dict[str, Records]:
     """Split the first rows of a table by each possible delimiter: delimiter -> rows.
 
-    If a first line such as `sep=;` names the delimiter, only that one is tried. A row is its line and its
-    cells, as in other records. All lines are 0 here, as nobody needs the right ones.
+    They serve to see by which delimiter a table has a known header. If a first line such as `sep=;` names the
+    delimiter, only that one is tried. A row is (number of its line, cells), as elsewhere. Nobody asks for the
+    number of the line here, so that it is 0 for all rows.
 
     Parameters
     ----------
@@ -299,7 +300,9 @@ def first_rows(head: str) -> dict[str, Records]:
     rows_of_delimiter: dict[str, Records] = {}
     for delimiter in delimiters:
         reader = csv.reader(_split_lines(head), delimiter=delimiter)
-        rows_of_delimiter[delimiter] = [(0, cells) for cells in islice(reader, HEADER_ROWS) if cells]
+        unknown_line = 0
+        rows = [(unknown_line, cells) for cells in islice(reader, HEADER_ROWS) if cells]
+        rows_of_delimiter[delimiter] = rows
     return rows_of_delimiter
 
 

@@ -244,7 +244,8 @@ def _find_group_of_classes(store: Store, backbone: str | None) -> Group | None:
 
     Vectors that can be compared with texts are preferred. If a backbone is named that has none, its group of
     class probabilities is returned. If no backbone is named and no group of the store has such vectors, it is
-    the store's only group of class probabilities.
+    the store's only group of class probabilities. In all other cases vectors are searched, and the search
+    says what is wrong.
 
     Parameters
     ----------
@@ -253,16 +254,16 @@ def _find_group_of_classes(store: Store, backbone: str | None) -> Group | None:
     backbone
         Name of a group of class probabilities, or of the backbone that they belong to; None if not named.
     """
-    groups_with_space = [name for name in store.names if embedding_space(store[name].provenance) is not None]
-    names = groups_of_classes(store)
+    # Groups whose vectors can be compared with texts: their provenance names the space that both share.
+    comparable_groups = [name for name in store.names if embedding_space(store[name].provenance) is not None]
+    class_groups = groups_of_classes(store)
     if backbone is None:
-        if len(names) == 1 and not groups_with_space:
-            return store[names[0]]
+        is_only_choice = len(class_groups) == 1 and not comparable_groups
+        return store[class_groups[0]] if is_only_choice else None
+    if backbone in comparable_groups:
         return None
-    if backbone in groups_with_space:
-        return None
-    for name in names:
-        backbone_of_classes = store[name].provenance.get("beside")
+    for name in class_groups:
+        backbone_of_classes = store[name].provenance.get("beside")  # a group of classes lies beside features
         if backbone in (name, backbone_of_classes):
             return store[name]
     return None
@@ -286,6 +287,19 @@ def _rank_by_classes(store: Store, group: Group, text: str, near: NearClasses, t
 
     If no class is near, no clip is ranked; clips with a score below `LIKELY` are left out. A note says which
     classes are nearest.
+
+    Parameters
+    ----------
+    store
+        The store.
+    group
+        Its group of class probabilities.
+    text
+        The text.
+    near
+        How near the name of each class is to the text, and whether any is near enough (`is_near`).
+    top
+        Number of clips to return.
     """
     scores = class_scores(group, near)  # [N clips]; NaN for clips without features
     is_likely = scores >= LIKELY
@@ -303,7 +317,7 @@ def _rank_by_classes(store: Store, group: Group, text: str, near: NearClasses, t
     query = Query(text, near.shares, f"classes of {group.name}", store.where, (note,))
     scores_to_rank = np.where(is_ranked, scores, np.nan).astype(np.float32)
     ranking = _make_ranking(store, group, scores_to_rank, query, top)
-    # Clips that are too unlikely were searched too.
+    # It counts the clips that have a score to rank. Those that are too unlikely were searched too.
     n_searched = int((~np.isnan(scores)).sum())
     return replace(ranking, n_clips=n_searched)
 
@@ -408,7 +422,8 @@ def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -
     """Return the group of a store to search: the named one, or the only one that can be searched.
 
     A group can be searched if it has pooled vectors of clips. For a search by text, it must also be possible
-    to compare texts with them.
+    to compare texts with them. A named group needs pooled vectors alone: if texts do not compare with them,
+    the caller says why.
 
     Parameters
     ----------
@@ -434,8 +449,12 @@ def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -
             f"{', '.join(sorted(arrays))} alone"
         )
 
+    if backbone in pooled:
+        return store[backbone]
+
     searchable = []
     for name in pooled:
+        # Groups beside a backbone's own, such as class probabilities, are no features to compare clips by.
         is_of_clips = name in store.backbones and not store[name].text
         is_comparable = not by_text or embedding_space(store[name].provenance) is not None
         if is_of_clips and is_comparable:
@@ -447,12 +466,10 @@ def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -
         )
     if backbone is None and len(searchable) == 1:
         return store[searchable[0]]
-    if backbone is None or backbone not in pooled:
-        raise SearchError(
-            f"{store.where} has pooled vectors of {', '.join(searchable) or 'no clips'}: "
-            "choose one with --backbone (backbone=)"
-        )
-    return store[backbone]
+    raise SearchError(
+        f"{store.where} has pooled vectors of {', '.join(searchable) or 'no clips'}: "
+        "choose one with --backbone (backbone=)"
+    )
 
 
 def encode_query(group: Group, text: str, weights: str | None, device: str) -> Query:

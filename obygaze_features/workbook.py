@@ -221,16 +221,29 @@ def _visible_rows(
     """Return the rows of a sheet that are not empty, with the texts that people see.
 
     A cell with an error has the text of the error; cells that are merged all have the text of the first one.
+
+    Parameters
+    ----------
+    path
+        The workbook, for messages.
+    cells
+        The values of the sheet by row, as the library reads them. Errors and merged cells are empty there.
+    facts
+        The errors, and which cells are merged, as read before (`_check_parts`).
+    refusal
+        Class of the error to raise.
     """
     rows = [_texts_of_row(row) for row in cells]
     for line, row in enumerate(rows, start=1):
         if any(len(cell) > MAX_CHARACTERS for cell in row):
             raise refusal(f"{path}: line {line}: a cell of more than {MAX_CHARACTERS:,} characters")
 
+    # Both change `rows`. Errors come first, as the first of merged cells may be one, which is then copied.
     for cell in facts.unreadable:
         _set_cell(rows, cell)
-    _fill_merged(rows, facts.merged)  # after errors, which are copied too
-    if facts.unreadable or facts.merged:  # these may have lengthened single rows
+    _fill_merged(rows, facts.merged)
+    if facts.unreadable or facts.merged:
+        # A row was lengthened if such a cell lies behind its end: all are made as long as the longest.
         width = max((len(row) for row in rows), default=0)
         for row in rows:
             n_missing = width - len(row)
@@ -372,32 +385,32 @@ def n_filled(records: Records) -> int:
 
 
 def _fill_merged(rows: list[list[str]], merged: Sequence[Merged]) -> None:
-    """Copy the text of vertically merged cells into each of them.
+    """Copy the text of vertically merged cells into each of them, unless a cell has a text already.
 
-    Merged ranges of a column should not overlap. In a hostile file many may overlap; then no line is gone
-    through twice, so that this takes little time.
+    Merged ranges of a column should not overlap. In a hostile file a million may overlap, each of a million
+    lines. So they are gone through from above, and no line of a column twice, which takes little time.
 
     Parameters
     ----------
     rows
         The rows of a sheet, which are changed.
     merged
-        The merged cells, whose lines are counted from 1.
+        The merged cells: the first and the last line, counted from 1, and the column, counted from 0.
     """
-    next_line_of_column: dict[int, int] = {}  # column -> line after its merged ranges so far
+    first_unvisited: dict[int, int] = {}  # column -> the line behind its merged ranges so far
     for first_line, last_line, column in sorted(merged):
         has_first_cell = first_line <= len(rows) and column < len(rows[first_line - 1])
         if not has_first_cell:
             continue
         text = rows[first_line - 1][column]
-        next_line = next_line_of_column.get(column, 1)
-        end = min(last_line, len(rows)) + 1
-        for line in range(max(first_line + 1, next_line), end):
+        start = max(first_line + 1, first_unvisited.get(column, 1))
+        end = min(last_line, len(rows)) + 1  # the line behind the range, or behind the sheet
+        for line in range(start, end):
             row = rows[line - 1]
             is_filled = column < len(row) and row[column] != ""
             if not is_filled:
                 _set_cell(rows, Cell(line, column, text))
-        next_line_of_column[column] = max(end, next_line)
+        first_unvisited[column] = max(end, first_unvisited.get(column, 1))
 
 
 def _set_cell(rows: list[list[str]], cell: Cell) -> None:
@@ -410,7 +423,24 @@ def _set_cell(rows: list[list[str]], cell: Cell) -> None:
 
 
 def _check_parts(path: Path, content: bytes, refusal: type[ObygazeError]) -> Parts:
-    """Check the parts of a workbook before its values are read; return what the values will not say."""
+    """Check the parts of a workbook before its values are read; return what the values do not tell.
+
+    The values tell nothing of errors, formulas that were never computed, and merged or hidden cells.
+
+    Parameters
+    ----------
+    path
+        The workbook, for messages.
+    content
+        Its bytes.
+    refusal
+        Class of the error to raise.
+
+    Raises
+    ------
+    ObygazeError
+        Of the class `refusal`: the workbook is too large or damaged.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if is_open_document(content):
@@ -418,6 +448,7 @@ def _check_parts(path: Path, content: bytes, refusal: type[ObygazeError]) -> Par
             return read_parts(archive, len(content))
     except TooLargeError as error:
         raise refusal(f"{path}: {error}") from None
+    # Python's module for zips raises all of these for damaged, encrypted or unusual ones.
     except (DamagedPartError, *DAMAGES, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
         kind = "a workbook" if is_open_document(content) else "an Excel workbook"
         raise refusal(f"{path}: {kind} that is {DAMAGED}") from None

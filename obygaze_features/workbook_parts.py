@@ -170,14 +170,15 @@ def read_parts(archive: zipfile.ZipFile, packed_bytes: int) -> Parts:
     is_of_another_kind = not OTHER_KINDS.isdisjoint(names)
     if has_repeated_names or is_of_another_kind:
         raise DamagedPartError
-    places_of_note = _no_places()
-    sheet_of_part = _read_sheets(archive, members, places_of_note)
-    location = "cells of any sheet" if len(sheet_of_part) > 1 else "cells"
+    places_of_note = _no_places()  # `_read_sheets` adds places
+    sheet_by_part_name = _read_sheets(archive, members, places_of_note)
+    location = "cells of any sheet" if len(sheet_by_part_name) > 1 else "cells"
+    # A part with cells does not say the name of its sheet; another part lists both.
     facts_of_sheet = {}
-    for name, part in _part_of_sheet(archive).items():
-        sheet = sheet_of_part.get(part)
+    for sheet_name, part_name in _part_of_sheet(archive).items():
+        sheet = sheet_by_part_name.get(part_name)
         if sheet is not None:
-            facts_of_sheet[name] = SheetFacts(sheet.unreadable, sheet.merged)
+            facts_of_sheet[sheet_name] = SheetFacts(sheet.unreadable, sheet.merged)
     return Parts(facts_of_sheet, _notes(location, places_of_note))
 
 
@@ -197,17 +198,22 @@ def _read_sheets(
     """Read all parts of a workbook that are sheets: name of the part -> the sheet.
 
     Each part is parsed as a sheet. If it is no XML, or its first element is not `worksheet`, then it is no
-    sheet, and must have no cells.
+    sheet, and must have no cells: the library that reads the values might take it for a sheet all the same,
+    whose size nobody has checked.
 
     Parameters
     ----------
     archive, members
         The workbook as a zip, and its members.
     places_of_note
-        Note -> places of the cells that it is about, which are added.
+        Note -> places of the cells that it is about; those of all sheets are added to it.
 
     Raises
     ------
+    DamagedPartError
+        A sheet is damaged.
+    TooLargeError
+        A sheet would need much memory, as few of its cells lie far from each other.
     ValueError
         A part that is no sheet has cells.
     """
@@ -220,10 +226,10 @@ def _read_sheets(
 
     sheets: dict[str, _Sheet] = {}
     for member in members:
-        sheet = _Sheet(styles_showing_more, places_of_note)
+        sheet = _Sheet(styles_showing_more, places_of_note)  # adds its places to `places_of_note`
         try:
             _parse(archive.open(member), sheet.start, sheet.end, sheet.text)
-        except DamagedPartError:
+        except DamagedPartError:  # also if the first element is not that of a sheet
             if sheet.is_sheet:
                 raise
             _refuse_cells(archive.open(member))
@@ -288,6 +294,11 @@ class _Document:
     Source: OpenDocument 1.3, part 3, chapter 9. A cell has its value in attributes, and in its paragraphs the
     text that people see. Cells below or beside the first one of merged cells are called *covered*.
 
+    A file may write a column, row or cell once and state how often it is repeated. So the place of the next
+    one is the place of the current one plus its number of repetitions. Each element is known in full only at
+    its end: `_begin_column`, `_begin_row` and `_begin_cell` store what is known of the current one in
+    attributes of this object, and `_end_cell` and `_end_row` use it.
+
     Attributes
     ----------
     sheets
@@ -300,20 +311,21 @@ class _Document:
         """Begin a document without sheets."""
         self.sheets: dict[str, _DocumentSheet] = {}
         self.places_of_note = _no_places()
-        # Cells with a value, of all sheets. The file writes a cell once and states how often it is repeated.
-        self._n_written = 0  # each counted once
-        self._n_repeated = 0  # each counted as often as it is repeated; of the rows that have ended
-        # The current sheet and row. A row, too, may be repeated.
+        # Cells with a value, of all sheets.
+        self._n_written = 0  # as the file writes them: each counted once
+        self._n_after_repetition = 0  # each counted as often as it is repeated; of the rows that have ended
+        # The current sheet and row.
         self._sheet = _DocumentSheet([], [])
-        self._line = 0  # number of the current row, from 1; 0 before the first
-        self._n_rows = 1  # how often the current row is repeated downwards
+        self._line = 0  # number of the first of the row's repetitions, from 1; 0 before the first row
+        self._n_rows = 1  # how many rows the current one stands for, downwards
         self._is_row_hidden = False
         self._n_cells_of_row = 0  # its cells with a value, repeated to the right, but not downwards
         # The current cell of the row; or the current column, as a sheet describes columns before its rows.
         self._column = 0  # index of the first of its repetitions, from 0
-        self._n_columns = 0  # how often it is repeated to the right; 0 before the first
-        self._attributes: Mapping[str, str] = {}
-        self._shown = ""  # the beginning of the text that people see
+        self._n_columns = 0  # how many cells or columns it stands for, to the right; 0 before the first
+        self._attributes: Mapping[str, str] = {}  # of the cell
+        self._shown = ""  # the beginning of the text that people see in the cell
+        # Where the parser is. People see the text of paragraphs in a cell, but not that of a comment on it.
         self._n_paragraphs_open = 0
         self._is_in_comment = False
 
@@ -322,10 +334,7 @@ class _Document:
         tag = _local(name)
         value_of = {_local(key): value for key, value in attributes.items()}
         if tag == "table":
-            self._sheet = _DocumentSheet([], [])
-            self.sheets[value_of.get("name", "")] = self._sheet
-            self._line, self._n_rows = 0, 1
-            self._column, self._n_columns = 0, 0
+            self._begin_sheet(value_of.get("name", ""))
         elif tag == "table-column":
             self._begin_column(value_of)
         elif tag == "table-row":
@@ -334,7 +343,7 @@ class _Document:
             self._begin_cell(value_of)
         elif tag == "annotation":  # a comment on a cell, which is no part of its text
             self._is_in_comment = True
-        elif tag == "p":
+        elif tag == "p":  # a paragraph, which `end` closes
             self._n_paragraphs_open += 1
 
     def end(self, name: str) -> None:
@@ -350,32 +359,59 @@ class _Document:
             self._n_paragraphs_open -= 1
 
     def text(self, text: str) -> None:
-        """Read a piece of text; if people see it in a cell, store it, unless `MAX_TEXT` characters are."""
+        """Read a piece of text; if people see it in a cell, store its beginning.
+
+        Once `MAX_TEXT` characters or more are stored, no further piece is: an error's name is shorter.
+        """
         is_shown = self._n_paragraphs_open > 0 and not self._is_in_comment
         if is_shown and len(self._shown) < MAX_TEXT:
             self._shown += text[:MAX_TEXT]
 
-    def _begin_column(self, attributes: Mapping[str, str]) -> None:
-        """Note a column that is hidden."""
+    def _begin_sheet(self, name: str) -> None:
+        """Begin a sheet, in which no column, row or cell was read yet."""
+        self._sheet = _DocumentSheet(unreadable=[], merged=[])
+        self.sheets[name] = self._sheet
+        self._line = 0
+        self._n_rows = 1
+        self._begin_line_of_cells()
+
+    def _begin_line_of_cells(self) -> None:
+        """Let the next cell, or the next description of a column, be the first from the left."""
+        self._column = 0
+        self._n_columns = 0
+
+    def _move_to_next_column(self, attributes: Mapping[str, str]) -> None:
+        """Set the place of a cell or column that begins: behind all repetitions of the one before."""
         self._column += self._n_columns
         self._n_columns = _parse_repetitions(attributes.get("number-columns-repeated", "1"))
+
+    def _begin_column(self, attributes: Mapping[str, str]) -> None:
+        """Read the description of a column, or of equal columns side by side; note it if it is hidden.
+
+        Of several equal columns, the note names the first.
+        """
+        self._move_to_next_column(attributes)
         if attributes.get("visibility", "visible") != "visible":
             self.places_of_note[HIDDEN].add(_letters_of(self._column))
 
     def _begin_row(self, attributes: Mapping[str, str]) -> None:
         """Store the line of a row that begins, and whether it is hidden."""
-        self._line = self._line + self._n_rows if self._line else 1
+        is_first_row = self._line == 0
+        if is_first_row:
+            self._line = 1
+        else:
+            self._line += self._n_rows  # behind all repetitions of the row before
         self._n_rows = _parse_repetitions(attributes.get("number-rows-repeated", "1"))
         self._n_cells_of_row = 0
-        self._column, self._n_columns = 0, 0
+        self._begin_line_of_cells()
         self._is_row_hidden = attributes.get("visibility", "visible") != "visible"
 
     def _end_row(self) -> None:
-        """Count the cells of a row that ends, and note it if it is hidden and has any.
+        """Count the cells with a value of a row that ends, and note the row if it is hidden and has any.
 
-        Whoever hides the empty rest of a sheet hides no cell.
+        A hidden row without values is not noted: people hide the empty rest of a sheet.
         """
-        self._n_repeated += self._n_cells_of_row * self._n_rows
+        self._n_after_repetition += self._n_cells_of_row * self._n_rows
         if self._is_row_hidden and self._n_cells_of_row:
             self.places_of_note[HIDDEN].add(str(self._line))
 
@@ -385,39 +421,54 @@ class _Document:
         Raises
         ------
         TooLargeError
-            If the document has too many cells with this one.
+            If the document has too many cells with this one, counted as often as they are repeated.
         """
-        self._column += self._n_columns
-        self._n_columns = _parse_repetitions(attributes.get("number-columns-repeated", "1"))
+        self._move_to_next_column(attributes)
         self._attributes = attributes
         self._shown = ""
-        if "value-type" not in attributes:
+        has_value = "value-type" in attributes
+        if not has_value:
             return
         self._n_written += 1
         self._n_cells_of_row += self._n_columns
-        n_cells = self._n_repeated + self._n_cells_of_row * self._n_rows
-        if n_cells > MAX_CELLS:
+        n_cells_so_far = self._n_after_repetition + self._n_cells_of_row * self._n_rows
+        if n_cells_so_far > MAX_CELLS:
             raise TooLargeError(f"a workbook of more than {MAX_CELLS:,} cells; save its table as CSV")
 
     def _end_cell(self) -> None:
         """Store a cell that ends if it cannot be read or is merged, and note what people see otherwise."""
+        self._check_value_of_cell()
+        self._store_merged_cells()
+
+    def _check_value_of_cell(self) -> None:
+        """Note the current cell if its value cannot be read, or if people see more than a number."""
         place = f"{_letters_of(self._column)}{self._line}"
-        is_computed = "formula" not in self._attributes or "value-type" in self._attributes
+        has_value = "value-type" in self._attributes
+        is_number = self._attributes.get("value-type") in NUMBERS_OF_DOCUMENTS
         if is_unreadable(self._shown):
             self._add_unreadable(self._shown)
             self.places_of_note[ERRORS].add(place)
-        elif not is_computed:
+        elif "formula" in self._attributes and not has_value:
             self._add_unreadable(NEVER_COMPUTED)
             self.places_of_note[UNCOMPUTED].add(place)
-        elif self._attributes.get("value-type") in NUMBERS_OF_DOCUMENTS and _SHOWS_WORDS.search(self._shown):
+        elif is_number and _SHOWS_WORDS.search(self._shown):
             self.places_of_note[STYLED].add(place)
+
+    def _store_merged_cells(self) -> None:
+        """Read whether other cells are merged with the current one.
+
+        If they are all in its column, they get its value later, and are stored for that. If they reach into
+        other columns, they are only noted: their values would be of columns with other names.
+        """
         n_lines = _parse_repetitions(self._attributes.get("number-rows-spanned", "1"))
-        n_wide = _parse_repetitions(self._attributes.get("number-columns-spanned", "1"))
-        if n_wide > 1:
-            last = f"{_letters_of(self._column + n_wide - 1)}{self._line + n_lines - 1}"
-            self.places_of_note[MERGED].add(f"{place}:{last}")
+        n_columns = _parse_repetitions(self._attributes.get("number-columns-spanned", "1"))
+        last_line = self._line + n_lines - 1
+        if n_columns > 1:
+            first_place = f"{_letters_of(self._column)}{self._line}"
+            last_place = f"{_letters_of(self._column + n_columns - 1)}{last_line}"
+            self.places_of_note[MERGED].add(f"{first_place}:{last_place}")
         elif n_lines > 1:
-            self._sheet.merged.append(Merged(self._line, self._line + n_lines - 1, self._column))
+            self._sheet.merged.append(Merged(self._line, last_line, self._column))
 
     def _add_unreadable(self, text: str) -> None:
         """Store the current cell as one that cannot be read; `text` is shown in its place."""
@@ -425,12 +476,19 @@ class _Document:
         self._sheet.unreadable.append(_RepeatedCell(cell, self._n_columns, self._n_rows))
 
     def refuse_repetition(self) -> None:
-        """Raise a TooLargeError if few cells are repeated very often."""
+        """Raise a TooLargeError if few cells are repeated very often.
+
+        A small file could fill the memory so. Two kinds of cells are kept in memory as often as they are
+        repeated: those with a value, and those that cannot be read, which may have no value. `FREE_REPEATED`
+        of either kind are allowed in any document; more only if the file writes one cell for each
+        `MAX_REPEATED` of them.
+        """
         n_unreadable = 0
         for sheet in self.sheets.values():
             n_unreadable += sum(cell.n_columns * cell.n_rows for cell in sheet.unreadable)
-        n_cells = max(self._n_repeated, n_unreadable)
-        if n_cells > max(FREE_REPEATED, MAX_REPEATED * self._n_written):
+        n_cells = max(self._n_after_repetition, n_unreadable)
+        n_allowed = max(FREE_REPEATED, MAX_REPEATED * self._n_written)
+        if n_cells > n_allowed:
             what = f"a workbook of {self._n_written:,} cells, repeated to {n_cells:,}"
             raise TooLargeError(f"{what}; save its table as CSV")
 
@@ -589,12 +647,12 @@ class _Sheet:
         self._styles_showing_more = styles_showing_more
         self._places_of_note = places_of_note
         # The sheet so far.
-        self._height = 0
-        self._width = 0
-        self._n_cells = 0
+        self._height = 0  # the largest number of a row with cells
+        self._width = 0  # the largest number of a column with cells
+        self._n_cells = 0  # cells that are written in the file
         # The current cell.
-        self._line = 0
-        self._column = 0
+        self._line = 0  # number of its row, from 1
+        self._column = 0  # number of its column, from 1
         self._place = ""  # such as "B7"; "" if the file does not say it
         self._kind = ""  # code of the type of its value; "e" for an error, "" or "n" for a number
         self._style = ""  # number of its style
@@ -631,18 +689,23 @@ class _Sheet:
             self._end_cell()
 
     def text(self, text: str) -> None:
-        """Read a piece of text; if it is of a cell's value, store it, unless `MAX_TEXT` characters are."""
+        """Read a piece of text; if it is of a cell's value, store its beginning.
+
+        Once `MAX_TEXT` characters or more are stored, no further piece is: an error's name is shorter.
+        """
         if self._is_in_value and len(self._value) < MAX_TEXT:
             self._value += text[:MAX_TEXT]
 
     def _begin_value(self) -> None:
-        """Note that the value of a cell begins, and its place if people see more than its number.
+        """Note that the value of a cell begins; if people see more than its number, note the cell's place.
 
-        An empty cell, which may have such a style too, has no value.
+        People do where the cell's style adds something to the number, such as a unit. This is noted when a
+        value begins, not when the cell does, because an empty cell may have such a style too.
         """
         self._is_in_value = True
-        is_number = self._kind in {"", "n"}
-        if is_number and self._style in self._styles_showing_more and self._place:
+        is_number = self._kind in {"", "n"}  # the file says "n", or nothing
+        shows_more = is_number and self._style in self._styles_showing_more
+        if shows_more and self._place:
             self._places_of_note[STYLED].add(self._place)
 
     def _merge(self, places: str) -> None:
@@ -705,16 +768,20 @@ class _Sheet:
             raise TooLargeError(f"{what}; save its table as CSV")
 
     def _end_cell(self) -> None:
-        """Store a cell that ends if it cannot be read: an error, or a formula that was never computed."""
+        """Note and store a cell that ends if it cannot be read: an error, or a formula never computed.
+
+        Other cells have nothing to be stored: the library reads them.
+        """
         place = self._place or f"{self._line}"
         index = self._column - 1  # columns are counted from 1 here, and from 0 in a `Cell`
-        if self._kind == "e":
+        is_error = self._kind == "e"
+        if is_error:
             self._places_of_note[ERRORS].add(place)
             if self._value:
                 self.unreadable.append(Cell(self._line, index, self._value[:MAX_TEXT]))
             return
-        is_computed_text = self._kind == "str"  # which may be empty
-        if self._has_formula and not self._value and not is_computed_text:
+        is_text_of_formula = self._kind == "str"  # which may be empty though it was computed
+        if self._has_formula and not self._value and not is_text_of_formula:
             self._places_of_note[UNCOMPUTED].add(place)
             self.unreadable.append(Cell(self._line, index, NEVER_COMPUTED))
 

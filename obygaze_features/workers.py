@@ -105,13 +105,13 @@ class WorkerPool:
         self._events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
         if beside is not None:
             self._events = beside._events
-        self._condition = threading.Condition()  # held while tasks, workers or threads change
-        self._waiting: deque[_Task] = deque()
-        self._living: list[_Worker] = []
-        self._threads: list[threading.Thread] = []
-        self._n_idle_threads = 0
-        self._n_crashes = 0  # in a row
-        self._closing = False
+        self._condition = threading.Condition()  # held while what follows changes
+        self._waiting: deque[_Task] = deque()  # tasks that no worker has yet
+        self._living: list[_Worker] = []  # processes that were started, and have not ended
+        self._threads: list[threading.Thread] = []  # one for each worker, which serves it and its successors
+        self._n_idle_threads = 0  # those that wait for a task
+        self._n_crashes = 0  # of workers in a row, without a result between them
+        self._closing = False  # whether `close` was called
 
     def __enter__(self) -> Self:
         return self
@@ -209,7 +209,7 @@ class WorkerPool:
         except Exception as error:  # noqa: BLE001 - raised again by get
             self._events.put(error)
         if worker is not None and not worker.ended:
-            self._end(worker)
+            self._end_worker(worker)
 
     def _take(self) -> _Task | None:
         """Wait for the next task and take it out of the queue; return None if the pool was closed."""
@@ -236,7 +236,8 @@ class WorkerPool:
         """Send a task to a worker, and pass on its events until the task has ended.
 
         The messages of a worker are: busy, when it begins the task; item, a part of the result; done; and
-        fail, with an error of the task.
+        fail, with an error of the task. After `fail` the worker ends; after `done` it waits for another task.
+        A worker that dies, or reaches the time limit of the task, sends no last message: its pipe ends.
 
         Returns
         -------
@@ -249,7 +250,7 @@ class WorkerPool:
         with suppress(EOFError):  # it died, possibly in the middle of a message
             while True:
                 kind, value = worker.receive()
-                has_begun = True  # all that the message "busy" says
+                has_begun = True  # every message says so; "busy", the first, says nothing else
 
                 if kind == b"item":
                     self._n_crashes = 0
@@ -257,30 +258,31 @@ class WorkerPool:
                 elif kind == b"done":
                     self._n_crashes = 0
                     worker.task = None
-                    self._finish(Event(task.key, "done"))
+                    self._finish_task(Event(task.key, "done"))
                     return True
                 elif kind == b"fail":
-                    self._end(worker)
-                    self._finish(value)
+                    self._end_worker(worker)
+                    self._finish_task(value)
                     return True
 
         # The worker died, or ended itself at the time limit.
-        how = self._end(worker)
+        ending = self._end_worker(worker)  # in words
         has_used_its_time = time.monotonic() - sent_s >= task.limit_s
-        is_late = has_used_its_time and how == ENDED_AT_LIMIT
-        if not is_late and not self._closing:
-            self._count_crash(how)
+        is_late = has_used_its_time and ending == ENDED_AT_LIMIT
+        was_killed_by_close = self._closing
+        if not is_late and not was_killed_by_close:
+            self._count_crash(ending)
         if has_begun:
-            self._finish(Event(task.key, "late" if is_late else "died", how))
+            self._finish_task(Event(task.key, "late" if is_late else "died", ending))
         return has_begun
 
-    def _finish(self, event: Event | Exception) -> None:
+    def _finish_task(self, event: Event | Exception) -> None:
         """Pass on the last event of a task, or its error, to `get`; count the thread as idle."""
         with self._condition:
             self._n_idle_threads += 1
         self._events.put(event)
 
-    def _end(self, worker: "_Worker") -> str:
+    def _end_worker(self, worker: "_Worker") -> str:
         """End a worker, and take it off the list of living ones; return in words how it ended."""
         with self._condition:
             self._living.remove(worker)
@@ -314,13 +316,16 @@ class _Worker:
         max_bytes
             Largest message that is accepted from the worker; None if the worker is trusted.
         """
-        # The options with which this Python was started, such as -W, found as multiprocessing finds them.
+        # The options with which this Python was started, such as -W, as multiprocessing hands them on: by a
+        # private function of Python's, for which there is no public one.
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+        # The worker imports from the same folders: the program takes its arguments as its `sys.path`.
         command = [sys.executable, *flags, "-c", _PROGRAM, *sys.path]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
         self.task: _Task | None = None
         self.ended = False
         self._max_bytes = max_bytes
+        # The name that its blocks of shared memory begin with, in which it sends large arrays.
         self._name = f"obygaze-{uuid.uuid4().hex}"
         self._unpacker = Unpacker(self._name)
         self._sending = threading.Lock()
@@ -328,14 +333,23 @@ class _Worker:
         self.send(b"work", pickle.dumps((number, self._name, sys.argv, is_trusted, work)))
 
     def begin(self, task: _Task) -> None:
-        """Send a task to the worker, with the numbers of the blocks of shared memory that are free again."""
+        """Send a task to the worker, and with it the blocks of shared memory that became free.
+
+        The message is a tuple, as `_do_tasks` reads it in the worker: the numbers of these blocks, which are
+        sent once, so that they are taken off the list here; the time limit in seconds, or None; and the task.
+        """
         self.task = task
         limit_s = task.limit_s if isfinite(task.limit_s) else None
-        self.send(b"task", pickle.dumps((self._unpacker.take_free(), limit_s, task.pickled)))
+        free_blocks = self._unpacker.take_free()
+        self.send(b"task", pickle.dumps((free_blocks, limit_s, task.pickled)))
 
     def tell(self, message: Any) -> None:
-        """Send a message to its current task, and with it the blocks of shared memory that became free."""
-        self.send(b"tell", pickle.dumps((self._unpacker.take_free(), message)))
+        """Send a message to its current task, and with it the blocks of shared memory that became free.
+
+        `Parent.receive` reads it in the worker.
+        """
+        free_blocks = self._unpacker.take_free()
+        self.send(b"tell", pickle.dumps((free_blocks, message)))
 
     def send(self, kind: bytes, message: bytes) -> None:
         """Send a message to the worker. If it has died, no error is raised here, but by `receive`."""
@@ -459,7 +473,12 @@ def in_worker() -> bool:
 
 
 def run_worker() -> None:
-    """Run a worker process: do the tasks that arrive on standard input, until it is closed."""
+    """Run a worker process: do the tasks that arrive on standard input, until it is closed.
+
+    This function never returns: one thread listens to the parent, and ends the process when the parent has
+    ended (`_listen`), while this one does the tasks. If a task raises an error, no further task is done: the
+    error is sent to the parent, which kills this process.
+    """
     global _in_worker  # noqa: PLW0603 - a fact about this process
     _in_worker = True
     _ignore_signals_of_terminal()
@@ -469,7 +488,8 @@ def run_worker() -> None:
     except EOFError:  # the parent has ended already
         return
 
-    # As `_Worker` sends it.
+    # What `_Worker` sends first: number of this worker; name of its blocks of shared memory; the command line
+    # of the parent; whether the parent trusts it; and the function that does tasks, pickled.
     number, name, arguments_of_parent, is_trusted, work = pickle.loads(message)  # noqa: S301 - from our own process
     sys.argv = arguments_of_parent  # Ray has its workers import from the folder of the script that it names
     packer = Packer(name)
@@ -483,7 +503,8 @@ def run_worker() -> None:
         with suppress(BrokenPipeError):  # the parent has ended
             parent.fail(error)
     # The parent has been told of the error and kills this process; if the parent has ended, `_listen` does.
-    threading.Event().wait()
+    never_set = threading.Event()
+    never_set.wait()
 
 
 def _do_tasks(

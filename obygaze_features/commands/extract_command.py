@@ -615,8 +615,9 @@ def _shard_or_usage_error(typed: tuple[int, int] | None, store: Path) -> tuple[i
 def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
     """Return the shard that was typed, or that of the Slurm array task, or (0, 1) for all clips.
 
-    Shard (i, n) is the i-th of the n shares into which the clips are divided, from 0. In a job array of Slurm
-    each task does one shard. All tasks of a stage divide its clips into the same number of shares.
+    Shard (i, n) is the i-th of the n shares into which the clips are divided, from 0; share and shard are the
+    same thing. In a job array of Slurm each task does one shard. All tasks of a stage divide its clips into
+    the same number of shares.
 
     Parameters
     ----------
@@ -627,14 +628,16 @@ def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
 
     Raises
     ------
-    ExtractError, StoreError
-        The tasks of the job array do not fit the shares into which earlier tasks have divided the clips or,
-        if there are none, the shard that was typed. Or another cluster works on the share.
+    ExtractError
+        The tasks of the job array do not fit the number of shares: that into which earlier tasks have divided
+        the clips or, for the first task of a stage, that of the shard that was typed.
+    StoreError
+        The clips are divided into another number of shares already, or another cluster works on the share.
     """
     n_shares = number_of_shares(stage)  # None before the first task
     if typed is not None:
         if n_shares is None:
-            extraction.check_first_array(os.environ, typed)
+            extraction.check_first_array(os.environ, typed)  # raises if it has too few or too many tasks
         check_shares(stage, typed, this_machine())
         return typed
 

@@ -107,7 +107,11 @@ def inspect(
     clips = manifests.read_manifest(manifest)
     summary = _summarise(clips)
     lines = [*_summary_lines(summary), *_first_clips_lines(clips)]
-    return Answer({"manifest": str(manifest), **summary}, "\n".join(lines), check_identity(clips, clips.root))
+    return Answer(
+        document={"manifest": str(manifest), **summary},
+        text="\n".join(lines),
+        remarks=check_identity(clips, clips.root),  # such as films that may be one film under two names
+    )
 
 
 @command()

@@ -306,12 +306,7 @@ def import_(
     from obygaze_features.exchange.import_features import Declared, import_features
 
     # The clips, and the name that each has in the source.
-    try:
-        table = manifests.read_manifest(manifest)
-    except (ManifestError, OSError):
-        if manifest.exists() and manifest.suffix.lower() != ".csv" and source.suffix.lower() == ".csv":
-            raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest") from None
-        raise
+    table = _read_manifest_of_import(manifest, source)
     corpus = {"name": manifest.stem, "manifest_sha256": table.digest()}
     # A store has a clip once, also if several annotators labelled it: labels are not stored.
     table = table.with_clips(table.clips_once)
@@ -321,6 +316,7 @@ def import_(
         raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
     clip_names = names_by_pattern(table, pattern)
 
+    # The source, of which all names are known when it is open, and features are read one after the other.
     patterns_of_features = list(columns)
     if key:
         patterns_of_features.append(glob.escape(key))
@@ -328,20 +324,22 @@ def import_(
         source,
         kind,
         ids,
-        patterns_of_features,
-        _label_columns(table),
-        clip_names.values(),
-        times,
+        patterns=patterns_of_features,
+        labels=_label_columns(table),
+        clips=clip_names.values(),
+        times=times,
         of_frames=array == "frames",
         at_a_rate=rate is not None,
     )
-    # `about` holds what the source states of itself, as texts, such as `backbone`, `features` and `left_out`.
+    # `items` is name in the source -> features. `about` holds what the source states of itself, as texts,
+    # such as `backbone`, `features` and `left_out`.
     with opened_source as (items, about), progress_bar("import") as progress:
         provenance = _read_provenance(declared, source, about)
         name = backbone or about.get("backbone")
         if not name:
             raise click.UsageError("say what the features are called: --backbone")
 
+        # The features of each clip, and names in the source that belong to none.
         matched = _match_clips(items, clip_names, times, table)
         if matched.unknown and not matched.features:
             name_of_first_clip = next(iter(clip_names.values()), "")
@@ -353,13 +351,15 @@ def import_(
         for notice in _notices_on_unmatched(table, matched, allow_missing=allow_missing):
             click.echo(notice, err=True)
 
+        # What the user says of the features, and the import itself. A pattern that begins with `LEAVE_OUT`
+        # only says which columns are no features.
         planned = [stores.PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table]
         are_features_named = any(not wanted.startswith(LEAVE_OUT) for wanted in patterns_of_features)
         declaration = Declared(
-            name,
-            array,
-            provenance,
-            dtype,
+            backbone=name,
+            array=array,
+            provenance=provenance,
+            dtype=dtype,
             are_features_named=are_features_named,
             series=_series_name(about.get("features", "")),
             axes=_choose_axes(axes, about, source),
@@ -382,6 +382,21 @@ def import_(
         for notice in _notices_on_source(about):
             click.echo(notice, err=True)
     return _answer_on_import(path, name, rate)
+
+
+def _read_manifest_of_import(manifest: Path, source: Path) -> "manifests.Manifest":
+    """Read the manifest of an import; say so if the user has exchanged it with the source.
+
+    The source of an import may be a table of CSV too.
+    """
+    try:
+        return manifests.read_manifest(manifest)
+    except (ManifestError, OSError):
+        is_no_table = manifest.exists() and manifest.suffix.lower() != ".csv"
+        is_source_table = source.suffix.lower() == ".csv"
+        if is_no_table and is_source_table:
+            raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest") from None
+        raise
 
 
 def _answer_on_import(path: Path, name: str, rate: float | None) -> Answer:
@@ -441,19 +456,30 @@ def _match_clips(
 ) -> _Matched:
     """Find the features of each clip among the named features of a source.
 
-    If the option --times is a pattern, it names the files that hold the times of each clip's frames: they are
-    found too, and put beside the features. `clip_names` has the name in the source of each clip id.
+    Parameters
+    ----------
+    items
+        Name in the source -> features, or times.
+    clip_names
+        Clip id -> the name of its features in the source.
+    times
+        The option --times. If it is a pattern, such as {video}_ms, it gives the name of the file that holds
+        the times of a clip's frames: these are found too, and put beside the features.
+    table
+        The manifest of the clips.
     """
     from obygaze_features.exchange.import_items import match_to_clips, with_times
     from obygaze_features.file_kinds import FILM_SUFFIXES
 
-    features, not_features = match_to_clips(items, clip_names, FILM_SUFFIXES)
+    # Clip id -> features, and the names that are those of no clip's features.
+    features, names_without_features = match_to_clips(items, clip_names, FILM_SUFFIXES)
     if times is None or not _is_file_pattern(times):
-        return _Matched(features, not_features)
+        return _Matched(features, names_without_features)
 
+    # The files of times are among these names: whatever is neither features nor times is unknown.
     names_of_times = names_by_pattern(table, times)
-    times_of_clips, not_times = match_to_clips(items, names_of_times, FILM_SUFFIXES)
-    unknown = tuple(name for name in not_features if name in not_times)
+    times_of_clips, names_without_times = match_to_clips(items, names_of_times, FILM_SUFFIXES)
+    unknown = tuple(name for name in names_without_features if name in names_without_times)
     return _Matched(with_times(features, times_of_clips, times), unknown)
 
 

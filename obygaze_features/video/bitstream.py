@@ -350,13 +350,15 @@ class FieldReader:
     def read(self, packet: Packet) -> tuple[int, ...]:
         """Return (frame number, parity) of an H.264 packet that holds a single field; else an empty tuple.
 
-        The parity is 1 for a bottom field and 0 for a top field.
+        The two fields of a picture have one frame number. The parity is 1 for a bottom field and 0 for a top
+        field. How many bits a frame number has is kept from the last packet that said so: a film may be
+        joined from films with other settings.
         """
         if not self._number_bits and not packet.is_keyframe:
             return ()  # only a key frame can bring the sequence parameter set that is still missing
         units = nal_units(memoryview(packet), self._length_size)
         try:
-            first_slice = self._read_parameter_sets(units)
+            first_slice = self._read_parameter_sets(units)  # stores `_number_bits`, if the packet says it
             if first_slice is None:
                 return ()
             return _field_of_slice(first_slice, self._number_bits)
@@ -589,7 +591,8 @@ def hevc(data: Data, length_size: int) -> PictureHeader:
     """Read from an HEVC packet whether decoding can start with it, and whether other pictures need its own.
 
     Both follow from the type of the first slice (part of the picture). The parameter sets before it are read
-    too, and whether a message before it asks players to turn the pictures.
+    too, and whether a message before it asks players to turn the pictures. If no slice is found, `NO_HEADER`
+    is returned.
 
     Parameters
     ----------
@@ -607,8 +610,8 @@ def hevc(data: Data, length_size: int) -> PictureHeader:
         elif header.kind == HEVC_SEI:
             message = read_sei(bytes(unit[HEVC_UNIT_HEADER_BYTES:]))
             turns_pictures = turns_pictures or message.turns
-        is_whole = len(unit) >= HEVC_UNIT_HEADER_BYTES
-        is_slice = is_whole and header.kind <= HEVC_LAST_SLICE
+        has_header = len(unit) >= HEVC_UNIT_HEADER_BYTES  # else it is cut off, and its kind unknown
+        is_slice = has_header and header.kind <= HEVC_LAST_SLICE
         is_of_base_layer = header.spatial_layer == 0  # the only one that is decoded
         if is_slice and is_of_base_layer:
             return _hevc_picture(header, parameter_sets, turned=turns_pictures)
@@ -641,13 +644,17 @@ def _hevc_picture(header: _HevcUnitHeader, sets: bytes, *, turned: bool) -> Pict
 
     Decoding can start at pictures of the NAL unit types 16 to 21 (BLA, IDR and CRA). Among the types 0 to 15,
     the even ones, such as TRAIL_N, are of pictures to which no other picture of their temporal layer refers.
+    (Temporal layers hold pictures that may be left out to show fewer a second; those of a higher layer may
+    refer to those of a lower one.)
 
     Parameters
     ----------
     header
         The header of the slice.
-    sets, turned
-        Parameter sets before the slice, and whether a message before it turns the pictures.
+    sets
+        The parameter sets before the slice, which matter only where decoding can start.
+    turned
+        Whether a message before the slice turns the pictures, which matters only there, too.
     """
     can_start_here = HEVC_FIRST_IRAP <= header.kind <= HEVC_LAST_IRAP
     if can_start_here:
@@ -687,7 +694,7 @@ def _end_of_gif_extension(data: Data, start: int) -> int:
 # The readers below need no length size, but get one, as do those of H.264 and HEVC (see `READERS`).
 
 
-def mpeg4(data: Data, _: int = 0) -> PictureHeader:
+def mpeg4(data: Data, _length_size: int = 0) -> PictureHeader:
     """Read the coding type (I, P, B or S) of the picture in a packet of MPEG-4 part 2.
 
     The first two bits behind the start code of a picture (VOP) are its coding type. Nothing is read of a
@@ -704,11 +711,12 @@ def mpeg4(data: Data, _: int = 0) -> PictureHeader:
     return picture_header(start=kind == "I", kind=kind)
 
 
-def mpeg12(data: Data, _: int = 0) -> PictureHeader:
+def mpeg12(data: Data, _length_size: int = 0) -> PictureHeader:
     """Read the coding type (I, P or B) of the picture in a packet of MPEG-1 or MPEG-2.
 
-    A packet holds a frame, or two fields with a header each. Decoding can start at an I-picture behind a
-    sequence header, which resets all tables.
+    A packet holds a frame, or two fields with a header each, of which the first is read. Decoding can start
+    at an I-picture behind a sequence header: this states all that a decoder needs, such as the size of
+    pictures and the tables of numbers by which they are coded.
     """
     picture = MPEG_PICTURE.search(data)
     if picture is None:
@@ -718,7 +726,9 @@ def mpeg12(data: Data, _: int = 0) -> PictureHeader:
         n_fields = bytes(data).count(PICTURE_START)
         if n_fields != 2:
             return NO_HEADER
-    coding_type = picture["type"][0] >> 3 & 0b111  # behind 10 bits that number the picture
+    # The header begins with 10 bits that number the picture. So the byte `type`, its second, has two bits of
+    # the number, three of the coding type, and three others.
+    coding_type = picture["type"][0] >> 3 & 0b111
     kind = PICTURE_TYPES.get(coding_type, "")
     sequence_header = MPEG_SEQUENCE.search(data, 0, picture.start())  # in front of the picture
     if kind != "I" or sequence_header is None:
@@ -738,7 +748,7 @@ def _is_field_of_mpeg2(picture: re.Match[bytes]) -> bool:
     return bool(kind_of_extension == PICTURE_CODING_EXTENSION and structure != FRAME_STRUCTURE)
 
 
-def vp8(data: Data, _: int = 0) -> PictureHeader:
+def vp8(data: Data, _length_size: int = 0) -> PictureHeader:
     """Read from a VP8 packet whether its frame is a key frame, and whether it is shown (RFC 6386, 9.1)."""
     # The first byte of the frame tag: from the lowest bit on, 1 bit of the frame type, 3 of the version, 1 of
     # whether the frame is shown, and 3 of a size.
@@ -748,7 +758,7 @@ def vp8(data: Data, _: int = 0) -> PictureHeader:
     return picture_header(start=not is_inter_frame, hidden=not is_shown)
 
 
-def vp9(data: Data, _: int = 0) -> PictureHeader:
+def vp9(data: Data, _length_size: int = 0) -> PictureHeader:
     """Read from a VP9 packet whether decoding can start with it, and whether a picture is shown for it.
 
     Decoding can start if its first frame is a key frame that is shown. A frame that is not shown has a packet
@@ -769,7 +779,7 @@ def vp9(data: Data, _: int = 0) -> PictureHeader:
     return picture_header(start=can_start, hidden=not shows_a_picture)
 
 
-def av1(data: Data, _: int = 0) -> PictureHeader:
+def av1(data: Data, _length_size: int = 0) -> PictureHeader:
     """Read from an AV1 packet (temporal unit) whether decoding can start with it.
 
     It can if the packet has a sequence header, and then a key frame that is shown.

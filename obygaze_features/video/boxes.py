@@ -86,7 +86,7 @@ RATES: Final = {
 """Format -> how its files begin if they state a rate. `(?!)` matches nothing: bare streams state no rate, or
 FFmpeg does not keep it."""
 
-BLOCK_HEAD: Final = 4
+BLOCK_HEAD_BYTES: Final = 4
 """Bytes of a block of Matroska before its picture: track, time, flags (RFC 9559, 10.1)."""
 
 

@@ -158,10 +158,12 @@ class DifferenceDetector:
 
     def __init__(self) -> None:
         """Begin without frames; `Differences` says what the four attributes hold."""
-        # The first pictures: those that lack a picture to compare with across a flash.
+        # The first FLASH + 1 pictures: those that lack a picture FLASH + 1 before them to compare with.
         self._head: list[NDArray[np.float32]] = []
-        # The last pictures: from the one before a flash that ends now up to the newest one.
+        # The last FLASH + 2 pictures: the newest one, and back to the one FLASH + 1 before it. A deque drops
+        # the oldest picture when a further one is appended.
         self._tail: deque[NDArray[np.float32]] = deque(maxlen=FLASH + 2)
+        # Of each frame: the difference to the frame before, and to the frame FLASH + 1 before.
         self._changes: list[float] = []
         self._across_flash: list[float] = []
 
@@ -180,19 +182,23 @@ class DifferenceDetector:
         self._append_picture(standardised(half_size))
 
     def _append_picture(self, picture: NDArray[np.float32]) -> None:
-        """Store the next picture, and its differences to the one before and to the one before a flash.
+        """Store the next picture, and its differences to two earlier pictures.
 
-        The latter is the picture `FLASH + 1` frames before. If the difference to it is small, the change
-        between them was only a flash of light.
+        One is the picture before. The other is the picture `FLASH + 1` frames before: if a flash of light
+        ends with the next picture, this is the one before the flash, and the difference to it is small.
+
+        The picture is kept among the first ones (`_head`) while these are few, and among the last ones
+        (`_tail`), which it leaves when `FLASH + 2` further ones have come.
 
         Parameters
         ----------
         picture
             Standardised grey picture, [H, W].
         """
-        if len(self._head) <= FLASH:
+        n_first_pictures = FLASH + 1
+        if len(self._head) < n_first_pictures:
             self._head.append(picture)
-        change = 0.0
+        change = 0.0  # of the first picture, which has none before it
         if self._tail:
             picture_before = self._tail[-1]
             change = picture_difference(picture_before, picture)
@@ -215,13 +221,20 @@ class DifferenceDetector:
         return picture_difference(picture_before_flash, newest)
 
     def differences(self) -> Differences:
-        """Return what was measured on the frames so far, for another detector to `join`."""
+        """Return what was measured on the frames so far, for a detector of the frames before to `join`.
+
+        Besides the measurements these are the first and the last pictures, with which the frames on the other
+        side of the border between both detectors are compared.
+        """
         # Pictures have half the size of those that were added. Arrays of no pictures have this shape too.
-        height = SMALL[1] // 2
-        width = SMALL[0] // 2
-        head = np.array(self._head, np.float32).reshape(len(self._head), height, width)
-        tail = np.array(self._tail, np.float32).reshape(len(self._tail), height, width)
-        return Differences(np.array(self._changes), np.array(self._across_flash), head, tail)
+        small_width, small_height = SMALL
+        height = small_height // 2
+        width = small_width // 2
+        first_pictures = np.array(self._head, np.float32).reshape(len(self._head), height, width)
+        last_pictures = np.array(self._tail, np.float32).reshape(len(self._tail), height, width)
+        return Differences(
+            np.array(self._changes), np.array(self._across_flash), head=first_pictures, tail=last_pictures
+        )
 
     def join(self, later: Differences) -> None:
         """Append what another detector measured of the frames that follow, as if this one had measured them.

@@ -159,6 +159,9 @@ class Decoder:
     def _decode_runs(self, source: Source, targets: Collection[int], *, seeks: bool) -> Iterator[Frame]:
         """Decode the wanted frames of an open file, run by run of packets that follow each other.
 
+        All runs read on from one iterator over the file's packets, which `position` keeps with the number of
+        the packet that comes next. A seek gives another iterator.
+
         Parameters
         ----------
         source
@@ -167,22 +170,27 @@ class Decoder:
             Numbers of the wanted frames.
         seeks
             Whether to seek to a run that is far ahead, instead of reading all packets before it.
+
+        Raises
+        ------
+        NotSafe
+            As for `decode_sparsely`. It names the first and last packet of the run.
         """
         frame_of_packet = {int(self.table.shown[frame]): frame for frame in targets}
         is_needed = needed_packets(self.table, targets)  # of each packet
-        position = Position(source.packets(), 0)
+        position = Position(source.packets(), number=0)
         for first, last in runs(is_needed):
             try:
                 is_far_ahead = first - position.number > SEEK_AHEAD
                 if seeks and is_far_ahead:
                     position = self._seek_before(source, first, position.number)
-                packets = _packets_up_to(last, position)
+                packets = _packets_up_to(last, position)  # read from the iterator of `position`
                 needed = self._needed(packets, first, frame_of_packet)
                 yield from self._decode_run(source, needed, frame_of_packet)
-                position = Position(position.packets, last + 1)
+                position = Position(position.packets, number=last + 1)
             except FFmpegError as error:
                 raise NotSafe("the decoder met an error", (first, last)) from error
-            except NotSafe as reason:
+            except NotSafe as reason:  # of a method that does not know the run
                 reason.packets = (first, last)
                 raise
 
@@ -225,8 +233,8 @@ class Decoder:
         Parameters
         ----------
         packets
-            Packets up to the last wanted one, as of `_packets_up_to`; from `first` on each must be as in the
-            table.
+            (number, packet) of all packets of the file up to the last wanted one; None for a packet that the
+            file no longer has. From `first` on each must be as in the table.
         first
             Number of the first packet to decode.
         wanted
@@ -263,6 +271,7 @@ class Decoder:
         can_skip_pictures = self.table.stream.codec in SKIPS_UNREFERENCED
         awaited_packets = set[int]()  # wanted packets that the decoder got, and whose frames it still holds
         last_number = -1  # of the packet of the last frame
+        # Behind the last packet comes None, for which the decoder gives the frames that it still holds.
         for number, packet in chain(packets, (END,)):
             is_wanted = number in frame_of_packet
             if is_wanted:
@@ -304,9 +313,11 @@ class Decoder:
     def _check_order(self, number: int, last_number: int) -> None:
         """Check that a frame comes out in display order; if not, note what that says of the whole file.
 
-        A decoder gives frames in the order of display. If they come out in another order than that of their
-        time stamps, and these rise in decoding order, they are times of decoding. Then the display order of
-        the table is wrong, and frames are no longer known by their packets.
+        A decoder gives frames in the order of display, so the ranks of their packets in the table must rise.
+        If they do not, there are two explanations. The decoder was disturbed. Or the table is wrong for the
+        whole file, because it was made from times of decoding in place of times of display. Its ranks then
+        rise from packet to packet, as if no picture were reordered. In this case the frames of this file are
+        no longer known by their packets, and are counted.
 
         Parameters
         ----------
@@ -320,11 +331,12 @@ class Decoder:
         NotSafe
             The frame came out of order.
         """
-        rank = self.table.rank
+        rank = self.table.rank  # by packet: its place in the order of display
         is_first = last_number < 0
         if is_first or rank[number] > rank[last_number]:
             return
-        if rises(rank):
+        may_be_times_of_decoding = rises(rank)
+        if may_be_times_of_decoding:
             self.known_by_packet = False
         raise NotSafe("frames came out in another order than that of display")
 
@@ -381,8 +393,9 @@ class Decoder:
     ) -> NDArray[np.float64]:
         """Return the times of all frames that exist, in seconds, [F]; NaN if they are not known.
 
-        They are those of the table, if it is known which packets gave the frames; else those that the decoder
-        gives, of presentation or of decoding.
+        They are those of the table, if it is known which of its entries the frames are: by their packets, or
+        because there are as many frames as entries. Otherwise they are the times that the decoder gives the
+        frames, of presentation or of decoding.
 
         Parameters
         ----------
@@ -405,7 +418,8 @@ class Decoder:
         """Decode all frames, and yield each with its number in display order.
 
         The number follows from the frame's packet if frames are known by these (`known_by_packet`). Otherwise
-        frames are counted as they come out.
+        frames are counted as they come out. It may turn out on the way that the order of packets in the table
+        is wrong: `known_by_packet` then becomes false, and the rest is counted.
         """
         packets = source.packets()
         if not self.known_by_packet:
@@ -417,9 +431,9 @@ class Decoder:
         frame_of_packet = {int(packet): number for number, packet in enumerate(self.table.shown)}
         numbered = number_frames(frames, frame_of_packet, rising=rises(self.table.rank))
         for number, frame, is_counted in numbered:
-            if is_counted:  # from here on, as time stamps have turned out to be times of decoding
+            if is_counted:  # as are all behind it: time stamps have turned out to be times of decoding
                 self.known_by_packet = False
-            if number is not None:
+            if number is not None:  # None: no picture is shown for its packet
                 yield number, frame
 
     def frames(self, context: Any, packets: Iterable[Packet]) -> Iterator[Any]:

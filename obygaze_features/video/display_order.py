@@ -26,6 +26,8 @@ MPEG4_PICTURE = b"\x00\x00\x01\xb6"
 """How a picture of MPEG-4 begins (ISO/IEC 14496-2, 6.3.5)."""
 SHORTEST_GROUP = 3
 """Packets of the shortest group of pictures that can be reordered."""
+NO_SUSPECT_GROUP = -1
+"""Result of `find_suspect_group` where no group's time stamps may be times of decoding."""
 
 
 def rises(rank: NDArray[np.int64]) -> bool:
@@ -66,19 +68,19 @@ def find_suspect_group(
     Returns
     -------
     int
-        The packet with which the group begins; -1 if there is no such group.
+        The packet with which the group begins; `NO_SUSPECT_GROUP` (-1) if there is none.
     """
-    first_of_file = 0
     if rises(rank):
-        return first_of_file
+        return 0  # the packet with which the first group begins
 
     is_same_time = pts == dts
     edges = [*np.flatnonzero(random_access).tolist(), len(rank)]  # a group reaches from one to the next
     for first, end in pairwise(edges):
-        is_long_enough = end - first >= SHORTEST_GROUP
-        if is_long_enough and is_same_time[first:end].all() and rises(rank[first:end]):
+        can_be_reordered = end - first >= SHORTEST_GROUP
+        has_times_of_decoding = bool(is_same_time[first:end].all())
+        if can_be_reordered and has_times_of_decoding and rises(rank[first:end]):
             return first
-    return -1
+    return NO_SUSPECT_GROUP
 
 
 def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bool:
@@ -115,9 +117,14 @@ def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bo
 def count_held_back(path: Path) -> int:
     """Return how many pictures of an AVI file its decoder holds back, to put them out in display order.
 
-    A decoder of H.264 holds back as many as the file's settings say, even if fewer are reordered; if they do
-    not say it, as many as are reordered. 0 where the entries of the file hold two pictures each, as XviD
-    writes them ("packed"): the second one is shown at once. The first `PROBED_PACKETS` packets are decoded.
+    A decoder that holds back two pictures puts the first one out when it has got the third. One of H.264
+    holds back as many as the file's settings say, even if fewer are reordered, which shows before its first
+    picture. If the settings do not say it, a decoder begins with none and holds back more as pictures turn
+    out to be reordered. So the larger of both counts is returned. The first `PROBED_PACKETS` packets are
+    decoded for it, from a freshly opened file each time, as a decoder keeps pictures of what it got before.
+
+    0 where an entry of the file holds two pictures, as XviD writes them ("packed"): the second one is shown
+    at once.
 
     Parameters
     ----------
@@ -126,8 +133,9 @@ def count_held_back(path: Path) -> int:
     """
     with opened(path) as source:
         first_entries = islice(source.demux(source.stream), PROBED_PACKETS)
-        if any(bytes(packet).count(MPEG4_PICTURE) > 1 for packet in first_entries):
-            return 0
+        is_packed = any(bytes(packet).count(MPEG4_PICTURE) > 1 for packet in first_entries)
+    if is_packed:
+        return 0
     with opened(path) as source:
         n_before_first = _count_before_first_picture(source.context, islice(source.packets(), PROBED_PACKETS))
     with opened(path) as source:
@@ -219,26 +227,28 @@ def number_frames(
 ) -> Iterator[NumberedFrame]:
     """Yield frames with their numbers in display order.
 
-    A frame's number follows from its packet, as long as the time stamps that gave the display order can be
-    trusted. A decoder puts frames out in display order. If the frame of packet 3 comes out before that of
-    packet 2, packet 3 is shown first. If time stamps say otherwise, because they rise from packet to packet,
-    they are times of decoding. The first of the two frames already has a wrong number by its packet, so from
-    it on frames are counted. Each frame is therefore yielded only when the next one is known.
+    A frame's number is that of its packet in `numbers`, as long as the time stamps that gave these can be
+    trusted. They cannot if they are times of decoding, which rise from packet to packet. A decoder shows it:
+    it puts frames out in display order. If the frame of packet 3 comes out before that of packet 2, then
+    packet 3 is shown first, though its stamp is the later one. The frame of packet 3 already has a wrong
+    number by its packet, so from it on frames are counted. Each frame is therefore yielded only when the next
+    one is known.
 
     Parameters
     ----------
     frames
         Frames whose `pts` is the number of their packet, in the order in which they come out.
     numbers
-        Number of a packet -> number of its frame.
+        Number of a packet -> number of its frame, by the time stamps; without packets that are not shown.
     rising
-        Whether stamps rise in decoding order.
+        Whether stamps rise in decoding order: then they may be times of decoding.
     """
-    are_counted = False  # from here on
+    are_counted = False  # becomes true where the stamps turn out to be times of decoding, and stays so
     last_number = -1
     end: tuple[Any, ...] = (None,)  # the last frame has no next one
     for frame, next_frame in pairwise(chain(frames, end)):
-        if rising and next_frame is not None and _steps_back(frame, next_frame):
+        comes_before_earlier_packet = next_frame is not None and _steps_back(frame, next_frame)
+        if rising and comes_before_earlier_packet:
             are_counted = True
         number = last_number + 1 if are_counted else numbers.get(frame.pts)
         if number is not None:

@@ -233,7 +233,7 @@ class GpuReader(WindowReader[T]):
         A video file.
     requests
         As for `WindowReader`.
-    GPU
+    gpu
         The GPU.
     sample
         A frame that is decoded with the others, and compared; None compares none.
@@ -251,8 +251,13 @@ class GpuReader(WindowReader[T]):
         super().__init__(path, requests, strict=False)
         self._gpu = gpu
         self._sample = sample
-        # A small file is still open since its packets were read, for a `Decoder` on a core to go on with. A
-        # GPU needs the file opened in its own way.
+        self._close_files_opened_for_cores()
+
+    def _close_files_opened_for_cores(self) -> None:
+        """Close the file if it is still open since its packets were read.
+
+        A small file stays open for a `Decoder` on a core to go on with. A GPU needs it opened in its own way.
+        """
         while self._reusable:
             _, still_open = self._reusable.pop()
             still_open.close()
@@ -283,24 +288,30 @@ class GpuReader(WindowReader[T]):
         pending, errors = self.choose_frames(Window(number, span) for number, span in enumerate(windows))
         yield from errors
 
-        frame_numbers = set(missing_frames(pending))
-        if self._sample is not None:
+        frame_numbers = set(missing_frames(pending))  # of all windows
+        if self._sample is not None:  # `convert` compares this frame with what a core decoded
             frame_numbers.add(self._sample.number)
         frames = self.decode_sparsely(sorted(frame_numbers))
         try:
+            # Yields the windows that are complete, and removes them from `pending`.
             yield from self.distribute(self.convert(frames), pending)
         except NotSafe as reason:
             raise NotOnGpu(f"{reason}") from reason
 
-        has_incomplete_windows = len(pending) > 0  # `distribute` has removed those that it yielded
+        has_incomplete_windows = len(pending) > 0
         if has_incomplete_windows:
             raise NotOnGpu("frames did not come out of the card")
 
     def convert(self, frames: Iterable[Frame]) -> Iterator[ConvertedFrame[T]]:
-        """Copy frames from the GPU and convert them to RGB pictures.
+        """Copy frames from the GPU and convert them to RGB pictures; check one of them.
 
-        The sample, if it is among them, is compared with the picture that a core gave. What is yielded is as
-        in `WindowReader.convert`.
+        One frame of the file, the sample, was decoded on a core before. If it is among these frames, both
+        pictures are compared. What is yielded is as in `WindowReader.convert`.
+
+        Raises
+        ------
+        NotOnGpu
+            The GPU's picture of the sample differs from the core's, or a frame cannot be copied exactly.
         """
         for number, picture, result_of_request in super().convert(self._on_host(frames)):
             if self._sample is not None and number == self._sample.number:
@@ -426,7 +437,7 @@ def find_difference(path: Path, frames: Sequence[int], gpu: Gpu) -> str:
         A video file for which `check_for_gpu` gives no reason.
     frames
         Numbers of frames, rising.
-    GPU
+    gpu
         The GPU.
 
     Raises
@@ -449,15 +460,16 @@ def find_difference(path: Path, frames: Sequence[int], gpu: Gpu) -> str:
 
 
 def _decode_on_core(path: Path, frames: Sequence[int]) -> Iterator[tuple[int, RgbPicture]]:
-    """Decode frames on a core; yield number and picture of each.
+    """Decode frames on a core, to compare them with those of a GPU; yield number and picture of each.
 
     Raises
     ------
     NotOnGpu
-        They are damaged: then nothing can be compared, and the file is to be read on a core, which describes
-        the damage.
+        A core cannot decode them exactly, as they are damaged, so that there is nothing to compare with. The
+        file is then to be read on a core, which notices damage and describes it, as a GPU does not.
     """
-    reader: WindowReader[Any] = WindowReader(path, (), strict=False)
+    no_requests: FrameRequests[Any] = ()  # pictures are wanted, and nothing that is computed from them
+    reader: WindowReader[Any] = WindowReader(path, no_requests, strict=False)
     try:
         for number, picture, _ in reader.convert(reader.decode_sparsely(frames)):
             yield number, picture

@@ -32,7 +32,7 @@ from obygaze_features.video.bitstream import (
     second_fields,
 )
 from obygaze_features.video.boxes import (
-    BLOCK_HEAD,
+    BLOCK_HEAD_BYTES,
     find_edits,
     find_file_heads,
     find_second_file,
@@ -41,12 +41,17 @@ from obygaze_features.video.boxes import (
     stated_bytes,
     states_rate,
 )
-from obygaze_features.video.display_order import count_held_back, find_suspect_group, reorders
+from obygaze_features.video.display_order import (
+    NO_SUSPECT_GROUP,
+    count_held_back,
+    find_suspect_group,
+    reorders,
+)
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
 from obygaze_features.video.last_elements import (
     ends_as_riff,
+    find_damage_before_fragments,
     find_end_of_gif,
-    find_unread_fragments,
     missing_bytes,
 )
 from obygaze_features.video.late_streams import LateStream, late_notes, late_streams
@@ -80,16 +85,20 @@ SEVERAL_EDITS = (
 ORDERED_CHAPTERS = f"its chapters have an order of their own, {NOT_FOLLOWED}"
 # Codecs whose pictures carry all settings that decoding needs.
 SELF_DESCRIBED = MPEG12 | {"vp8", "vp9", "av1", "mjpeg", "prores", "dnxhd"}
-JOIN = "join films with FFmpeg"
+ADVICE_TO_JOIN = "join films with FFmpeg"
 DECODING_TIMES = "its time stamps are those of decoding"
 CHUNK_TIMES = (
     "AVI states no times of presentation: pictures have those of its entries, in the order of display"
 )
-OTHER_SETTINGS = f"a joined file has other settings of its codec, which are not read: {JOIN}"
-RESET = "the codec's settings change within the video: the shape of its pixels may, and is not followed"
+OTHER_CODEC_SETTINGS = f"a joined file has other settings of its codec, which are not read: {ADVICE_TO_JOIN}"
+CHANGING_SETTINGS = (
+    "the codec's settings change within the video: the shape of its pixels may, and is not followed"
+)
 SOME_TIMES = "not every picture has a time of its own: the others have those that a steady rate leaves free"
-TURNED = "its packets ask to turn the pictures, which is done for those alone that say so themselves"
-SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
+TURNED_BY_PACKETS = (
+    "its packets ask to turn the pictures, which is done for those alone that say so themselves"
+)
+NAME_OF_CODEC = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
 SPAN_SLACK_S = 0.1
 """Seconds by which a whole span may end behind the time of the last picture of a file that is cut off."""
 TRUNCATED_BELOW = 0.98
@@ -98,7 +107,7 @@ MAX_TIMES_LONGER = 1000.0
 """How many times longer than what is there a file that is cut off may claim to be: else it is damaged."""
 ANOTHER_BELOW = 0.9
 """Share of a transport stream. If its pictures end before it, those of another stream follow."""
-BESIDES = {"sound": "audio", "subtitles": "subtitle"}
+KINDS_BESIDES_PICTURES = {"sound": "audio", "subtitles": "subtitle"}
 """What a file may hold beside pictures -> FFmpeg's kind of its streams."""
 MAX_TICKS = np.iinfo(np.int64).max
 MAX_TABLES = 4
@@ -121,8 +130,9 @@ def index_packets(path: Path, reusable: list[ReusableFile] | None = None) -> Pac
     path
         The file.
     reusable
-        A list, or None. A small file that can be decoded sparsely is appended to it, still open and with its
-        packets, so that it need not be read again. The caller must close it.
+        A list that this function adds to, or None. If the file is read now, small, and can be decoded
+        sparsely, it is appended, still open and with its packets, so that it need not be read again. The
+        caller must close it.
 
     Raises
     ------
@@ -218,8 +228,8 @@ def _read_table(path: Path, reusable: list[ReusableFile] | None = None) -> Packe
     path
         The file.
     reusable
-        A list, to which the open file is appended with its packets if the stream can be decoded sparsely; or
-        None, to close the file.
+        A list, to which the open file is appended with its packets if the stream can be decoded sparsely,
+        that is, if only the packets of wanted pictures are needed; or None, to close the file.
 
     Raises
     ------
@@ -239,7 +249,8 @@ def _read_table(path: Path, reusable: list[ReusableFile] | None = None) -> Packe
                 path,
             )
         table = _build_table(source, packets)
-        if reusable is not None and not table.unsafe:
+        can_be_decoded_sparsely = not table.unsafe  # `unsafe` is the reason why not, or empty
+        if reusable is not None and can_be_decoded_sparsely:
             source_in_memory = replace(source, loaded=loaded_packets)
             left_open = still_open.pop_all()  # so that the file is not closed here, but by the caller
             reusable.append((source_in_memory, left_open))
@@ -248,10 +259,10 @@ def _read_table(path: Path, reusable: list[ReusableFile] | None = None) -> Packe
 
 def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
     """Read all packets of the stream, up to the end of the file or to where it is damaged."""
-    rows: list[_PacketRow] = []
-    headers: list[PictureHeader] = []
-    side_data = set[str]()
-    loaded: list[Packet] = []
+    rows: list[_PacketRow] = []  # of the packets that hold bytes
+    headers: list[PictureHeader] = []  # of the same packets
+    loaded: list[Packet] = []  # the same packets, if they are to be kept
+    side_data = set[str]()  # `note_side_data` adds to it
     n_empty = 0  # packets without bytes, which hold no picture
     error = ""
     read_header = header_reader(source.codec, source.context.extradata)
@@ -263,7 +274,7 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
             header = read_header(packet)
             headers.append(header)
             rows.append(_packet_row(packet, header))
-            note_side_data(packet, side_data)  # added to `side_data`
+            note_side_data(packet, side_data)
             if keep:
                 loaded.append(packet)
     except FFmpegError:
@@ -276,7 +287,7 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
         size=np.array([row.size for row in rows], np.int64),
         duration=np.array([row.duration for row in rows], np.int64),
         key=np.array([row.key for row in rows], np.bool_),
-        hidden=np.array([row.hidden for row in rows], np.bool_),  # second fields are added below
+        hidden=np.array([row.hidden for row in rows], np.bool_),
         corrupt=np.array([row.corrupt for row in rows], np.bool_),
         headers=headers,
         side_data=side_data,
@@ -284,6 +295,7 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
         read=len(rows) + n_empty,
         error=error,
     )
+    # The second field of a picture is no picture of its own: the columns are changed, so that it is hidden.
     _merge_fields(headers, columns.pts, columns.dts, columns.hidden)
     return ReadPackets(columns, loaded)
 
@@ -388,34 +400,44 @@ class _StreamFacts:
 
     @cached_property
     def has_estimated_times(self) -> bool:
-        """Whether presentation times are FFmpeg's estimates that decoding times can replace."""
+        """Whether presentation times are FFmpeg's estimates that decoding times can replace.
+
+        In a program stream few pictures have a time of their own, so FFmpeg estimates those of the others. If
+        no picture is reordered, it gives each its time of decoding, which is right and needs no replacement.
+        """
         packets = self.packets
         has_all_decoding_times = MISSING not in packets.dts
-        return self.is_program and has_all_decoding_times and not np.array_equal(packets.pts, packets.dts)
+        are_the_same_times = np.array_equal(packets.pts, packets.dts)
+        return self.is_program and has_all_decoding_times and not are_the_same_times
 
     @cached_property
-    def stated(self) -> NotedLine:
-        """The time line by the time stamps that the file states, with a note on them."""
+    def noted_line(self) -> NotedLine:
+        """The time line by the time stamps of the packets, and a note if these are not what the file states.
+
+        A file without a container, such as a bare stream, may state no rate. FFmpeg then counts its pictures
+        at 25 a second, and gives them time stamps: the note says so.
+        """
         source = self.source
-        stated = _stated_line(self)
+        noted_line = _line_by_stamps(self)
         first_file = files_of(source.path)[0]
         if not states_rate(first_file, source.formats[0]):
-            return stated._replace(note=_rate_note(source))
-        return stated
+            return noted_line._replace(note=_rate_note(source))
+        return noted_line
 
     @cached_property
     def line(self) -> TimeLine:
-        """The time line of presentation.
+        """The time line of presentation: when each picture is shown.
 
-        Where FFmpeg estimated the times of presentation, `stated` has times of decoding. While a decoder
-        shows one picture, it decodes the next one: the picture that is shown first appears when the second
-        one is decoded, and so on. Pictures that are decoded at 0, 10, 20, 30 and are shown in the order 1, 3,
-        2, 4 get the times of presentation 10, 30, 20, 40.
+        Where FFmpeg estimated the times of presentation, `noted_line` has times of decoding. While a decoder
+        shows one picture, it decodes the next one. So the picture that is shown first appears at the time at
+        which the second packet is decoded, the picture shown second when the third packet is decoded, and so
+        on. For example, four packets are decoded at 0, 10, 20 and 30, and their places in the display order
+        (`kind_ranks`) are 0, 2, 1, 3: they are shown at 10, 30, 20 and 40.
         """
-        line = self.stated.line
-        if self.has_estimated_times and line.known:
+        line = self.noted_line.line
+        if self.has_estimated_times and line.is_known:
             display_times = _times_of_next(line.ticks, _ticks_per_picture(self.source))  # in display order
-            line = line._replace(ticks=display_times[self.kind_ranks])
+            line = line._replace(ticks=display_times[self.kind_ranks])  # in decoding order
         states_no_times = self.is_program and "mpegvideo" in self.formats
         if states_no_times:  # FFmpeg made them up: they begin with 0
             line = line._replace(ticks=line.ticks - line.ticks.min())
@@ -424,7 +446,7 @@ class _StreamFacts:
     @cached_property
     def seams(self) -> Seams:
         """Pictures cut off, or decoded with wrong settings, where Matroska files were joined."""
-        return _find_seams(self.source, self.packets, self.stated.line)
+        return _find_seams(self.source, self.packets, self.noted_line.line)
 
     @cached_property
     def hidden(self) -> NDArray[np.bool_]:
@@ -435,8 +457,12 @@ class _StreamFacts:
 
     @cached_property
     def has_unique_times(self) -> bool:
-        """Whether the file states a time for every shown picture, and no two pictures have the same."""
-        if not self.line.known or self.stated.note:
+        """Whether the file states a time for every shown picture, and no two pictures have the same.
+
+        A note on the times says that other times stand in for some that the file doesn't state.
+        """
+        are_stated = self.line.is_known and not self.noted_line.note
+        if not are_stated:
             return False
         shown_ticks = self.line.ticks[~self.hidden]
         return len(np.unique(shown_ticks)) == len(shown_ticks)
@@ -456,25 +482,32 @@ class _StreamFacts:
     def random_access(self) -> NDArray[np.bool_]:
         """Shape [P]: whether decoding can start at a packet.
 
-        If the parameter sets never change, those of the container or the first packet hold everywhere. If
-        they change, decoding can only start at packets that bring some.
+        A decoder needs the parameter sets (settings) of the stream. If they never change, those of the
+        container or of the first packet hold everywhere. If they change, decoding can only start at packets
+        that bring their own, because those of the container may be others.
         """
         headers = self.packets.headers
-        if self.settings_change:
-            return np.array([header.start and bool(header.sets) for header in headers])
-        return np.array([header.start for header in headers])
+        are_start_pictures = np.array([header.start for header in headers])
+        if not self.settings_change:
+            return are_start_pictures
+        bring_settings = np.array([bool(header.sets) for header in headers])
+        starts: NDArray[np.bool_] = are_start_pictures & bring_settings
+        return starts
 
     @cached_property
     def may_be_known_by_packet(self) -> bool:
-        """Whether the display order is known without decoding, if time stamps are presentation times.
+        """Whether the display order follows from the packets, provided that stamps are presentation times.
+
+        If so, a decoded frame is known by the number of its packet; else frames must be counted.
 
         Formats that are not in `TIMED_FORMATS` store no presentation times, and FFmpeg's estimates are wrong
-        with B-frames (AVI, ASF). MPEG-4 is ordered by the types of its pictures or not at all: if they are
-        not known, packets may hold several pictures or none.
+        with B-frames (AVI, ASF).
         """
         if self.is_ordered_by_kind:
             return True
         if self.source.codec == "mpeg4":
+            # Its pictures' types are not known, as packets hold several pictures or none (XviD's "packed"
+            # streams): then a frame doesn't belong to one packet, whatever the time stamps are.
             return False
         stores_presentation_times = bool(self.formats & TIMED_FORMATS)
         return stores_presentation_times and self.has_unique_times
@@ -483,21 +516,25 @@ class _StreamFacts:
     def stamps_are_decoding_times(self) -> bool:
         """Whether the presentation time stamps are really times of decoding, so that they give a wrong order.
 
-        Stamps that may be times of decoding are tested: some pictures are decoded to see their order.
+        Some recorders write such files. If the stamps of a group of pictures rise from packet to packet, they
+        may be of this kind. Then the group is decoded: if its pictures come out in another order than that of
+        the packets, the stamps cannot be times of presentation.
         """
+        is_ordered_by_stamps = self.may_be_known_by_packet and not self.is_ordered_by_kind
         may_reorder = self.source.context.has_b_frames
-        if not self.may_be_known_by_packet or self.is_ordered_by_kind or not may_reorder:
+        if not is_ordered_by_stamps or not may_reorder:
             return False
         packets = self.packets
         group_start = find_suspect_group(self.rank, packets.pts, packets.dts, self.random_access)
-        has_suspect_group = group_start >= 0
-        return has_suspect_group and reorders(self.source.path, self.random_access, group_start)
+        if group_start == NO_SUSPECT_GROUP:
+            return False
+        return reorders(self.source.path, self.random_access, group_start)
 
     @property
     def known_by_packet(self) -> bool:
         """Whether a decoded frame's place in the display order follows from the number of its packet.
 
-        Every stream that can be decoded sparsely is such a stream: the others are `unsafe`.
+        A stream of which this is not true is `unsafe`: it is decoded from its beginning, counting frames.
         """
         return self.may_be_known_by_packet and not self.stamps_are_decoding_times
 
@@ -516,25 +553,31 @@ class _StreamFacts:
 
     @cached_property
     def shown(self) -> NDArray[np.int64]:
-        """Shape [L]: displayed packets in display order, or in decoding order if that is unknown."""
+        """The numbers of the packets whose pictures are shown, in display order; L are shown.
+
+        They stay in decoding order if the display order is not known without decoding.
+        """
         shown = np.flatnonzero(~self.hidden)
-        if not self.known_by_packet:
+        is_display_order_known = self.known_by_packet
+        if not is_display_order_known:
             return shown
         return shown[np.argsort(self.rank[shown], kind="stable")]
 
     @cached_property
     def times(self) -> "NotedTimes":
         """Times of the displayed pictures in seconds, [L], rising; and a note if they are not stated."""
-        if not self.line.known:
+        if not self.line.is_known:
             return _times_by_rate(self.source, self.packets, len(self.shown))
         shown = np.flatnonzero(~self.hidden)
         ticks = self.line.ticks[shown]
+        # Times that repeat are estimates of FFmpeg. Stored times of decoding give better ones at a steady
+        # rate, unless the file was joined: then they start again with each part.
+        has_estimates = not self.has_unique_times
         stores_decoding_times = bool(self.formats & DECODING_FORMATS)
-        has_estimates = not self.has_unique_times  # times that repeat are estimates of FFmpeg
-        is_joined = len(self.line.first) > 1  # then times of decoding start again with each part
+        is_joined = len(self.line.first_packets) > 1
         if has_estimates and stores_decoding_times and not is_joined:
             ticks = _replace_estimates(ticks, self.packets.dts[shown])
-        return NotedTimes(seconds(ticks.tolist(), self.source), self.stated.note)
+        return NotedTimes(seconds(ticks.tolist(), self.source), self.noted_line.note)
 
     @cached_property
     def frame_times(self) -> FrameTimes:
@@ -545,13 +588,15 @@ class _StreamFacts:
     def _shown_keys(self) -> NDArray[np.bool_] | None:
         """Return for each displayed frame, [L], whether it is a key frame; None if that is not known.
 
-        Where frames are decoded sparsely, key frames are those at which decoding can start; else those that
-        the container flags.
+        It is not known if a frame cannot be assigned to its packet without decoding. Where frames are decoded
+        sparsely, key frames are those at which decoding can start, as the pictures' headers say. Else the
+        headers may say nothing, and key frames are those that the container flags.
         """
         if not self.known_by_packet:
             return None
-        is_key = self.packets.key if self.unsafe else self.random_access
-        return is_key[self.shown]
+        is_decoded_sparsely = not self.unsafe
+        is_key_packet = self.random_access if is_decoded_sparsely else self.packets.key
+        return is_key_packet[self.shown]
 
     def _last_duration_s(self) -> float:
         """Return how long the last displayed frame is shown, in seconds; 0 if the file does not say.
@@ -560,7 +605,7 @@ class _StreamFacts:
         """
         last_stored = len(self.packets.pts) - 1
         last_shown = self.shown[-1]
-        if not self.line.known or last_shown != last_stored:
+        if not self.line.is_known or last_shown != last_stored:
             return 0.0
         return float(self.packets.duration[-1] * (self.source.stream.time_base or 0))
 
@@ -570,16 +615,20 @@ class _StreamFacts:
 
 
 def _build_table(source: Source, packets: Packets) -> PacketTable:
-    """Build the table of a stream's packets: order, times and properties that are known before decoding."""
+    """Build the table of a stream's packets: order, times and properties that are known before decoding.
+
+    `PacketTable` says what each field holds; most are worked out by `_StreamFacts`.
+    """
     facts = _StreamFacts(source, packets)
     times = facts.frame_times
     line = facts.line
     tick_s = float(source.stream.time_base or 0)
     # A container that declares its frames says how long each is shown, so that a long step is no hole.
     no_holes = np.zeros((0, 2))
-    holes = no_holes if source.declared else times.holes()
+    declares_frames = source.declared > 0
+    holes = no_holes if declares_frames else times.holes()
     notes = list(_notes(facts))
-    n_parts = len(line.first)
+    n_parts = len(line.first_packets)
     stream, notes_on_stream = describe(source, packets.side_data, n_parts)
     return PacketTable(
         pts=packets.pts,
@@ -594,8 +643,8 @@ def _build_table(source: Source, packets: Packets) -> PacketTable:
         known_by_packet=facts.known_by_packet,
         seekable=facts.seekable,
         losses=tuple(_losses(facts)),
-        part_first=line.first,
-        part_offset_s=(line.offset * tick_s).astype(np.float64),
+        part_first=line.first_packets,
+        part_offset_s=(line.offsets * tick_s).astype(np.float64),
         stream=stream,
         notes=(*notes, *notes_on_stream, *late_notes(packets.late)),
         besides=_kinds_beside(source, packets.late),
@@ -620,7 +669,7 @@ def _kinds_beside(source: Source, late: Sequence[LateStream]) -> tuple[str, ...]
     """Return what a file holds besides pictures: `sound`, `subtitles` or both."""
     kinds: set[str] = {stream.type for stream in source.container.streams}
     kinds |= {stream.kind for stream in late}
-    return tuple(name for name, kind in BESIDES.items() if kind in kinds)
+    return tuple(name for name, kind in KINDS_BESIDES_PICTURES.items() if kind in kinds)
 
 
 def _notes(facts: _StreamFacts) -> Iterator[str]:
@@ -629,16 +678,21 @@ def _notes(facts: _StreamFacts) -> Iterator[str]:
     if note_on_times:
         yield note_on_times
     yield from _notes_on_packets(facts)
-    if facts.line.known and not facts.has_unique_times and not note_on_times:
+    has_repeated_times = facts.line.is_known and not facts.has_unique_times
+    if has_repeated_times and not note_on_times:
         yield "not every picture has a time of its own: some are estimates"
     source = facts.source
     if "mov" in facts.formats:
+        # An edit list says which parts of the stream a player shows, when, and how fast.
         edits = find_edits(source.path, source.stream.id)
+        shows_several_parts = edits.n_shown > 1
+        are_pictures_reordered = source.context.has_b_frames  # FFmpeg then errs behind the first part
         if edits.are_unsupported:
             yield ODD_EDITS
-        elif edits.n_shown > 1 and source.context.has_b_frames:
+        elif shows_several_parts and are_pictures_reordered:
             yield SEVERAL_EDITS
     if "matroska" in facts.formats:
+        # The chapters are stored before the first packet or behind the last one.
         first_byte = int(facts.packets.pos[0])
         last_byte = int(facts.packets.pos[-1])
         if has_ordered_chapters(source.path, first_byte, last_byte):
@@ -648,7 +702,7 @@ def _notes(facts: _StreamFacts) -> Iterator[str]:
 def _notes_on_packets(facts: _StreamFacts) -> Iterator[str]:
     """Yield notes for the user on joined files, changed settings and damage."""
     packets = facts.packets
-    n_parts = len(facts.line.first)
+    n_parts = len(facts.line.first_packets)
     if n_parts > 1:
         yield f"times start again or jump: {n_parts} parts are put one after the other"
     n_cut = len(facts.seams.cut)
@@ -656,15 +710,15 @@ def _notes_on_packets(facts: _StreamFacts) -> Iterator[str]:
         yield f"where films were joined, {_counted(n_cut, 'picture')} cut through: left out"
 
     if facts.settings_change:
-        yield RESET
+        yield CHANGING_SETTINGS
     if any(header.turned for header in packets.headers):
-        yield TURNED
+        yield TURNED_BY_PACKETS
 
     n_without_reference = _count_without_reference(facts.line, facts.rank, packets.key)
     if n_without_reference:
         pictures_refer = counted(n_without_reference, "picture refers", "pictures refer")
         yield f"at the start of parts {pictures_refer} to pictures before the part: they may be wrong"
-    n_damaged = _count_damaged_packets(packets, facts.line.first.tolist())
+    n_damaged = _count_damaged_packets(packets, facts.line.first_packets.tolist())
     if n_damaged:
         yield f"the container flags {_counted(n_damaged, 'packet')} as damaged"
 
@@ -694,7 +748,7 @@ def _why_unsafe(facts: _StreamFacts) -> str:
     source = facts.source
     packets = facts.packets
     codec = source.codec
-    codec_name = SPELLED.get(codec, codec)
+    codec_name = NAME_OF_CODEC.get(codec, codec)
     # Other codecs are put in display order by the types of pictures, and need no time stamps.
     needs_times = codec not in ORDERED_BY_KIND
     lacks_times = needs_times and not TIMED_FORMATS & {*source.formats}
@@ -718,33 +772,38 @@ def _why_unsafe(facts: _StreamFacts) -> str:
     return ""
 
 
-def _stated_line(facts: _StreamFacts) -> NotedLine:
+def _line_by_stamps(facts: _StreamFacts) -> NotedLine:
     """Return the times of a stream's packets on one rising line, by the time stamps of the file.
 
     Presentation times are used if the file has all of them, else decoding times, else the presentation times
     that it has, with the missing ones filled in at a steady rate. The times are unknown if nothing of this is
     possible, or if all stamps but one are equal.
+
+    Where FFmpeg made the presentation times up (`has_estimated_times`), the line has decoding times instead.
     """
     source = facts.source
     packets = facts.packets
     stamps = _usable_stamps(packets, has_estimated_times=facts.has_estimated_times)
     if stamps is None or not source.stream.time_base:
-        return NotedLine(unbroken(packets.pts, known=False), "")
+        return NotedLine(unbroken(packets.pts, is_known=False), "")
     if "avi" in source.formats:
         return _line_of_entries(source, stamps.ticks, packets.dts, stamps.note)
 
     has_all_decoding_times = MISSING not in packets.dts
     ticks = stamps.ticks
     if facts.is_program and has_all_decoding_times:
+        # FFmpeg misplaces the few times that a program stream states, so that single ones stand out.
         ticks = correct_outliers(ticks, _ticks_per_picture(source))
 
     decoding = None  # times of decoding, if the container stores all of them
-    if has_all_decoding_times and DECODING_FORMATS & {*source.formats}:
-        # If the times of presentation are estimates, `ticks` are the same times of decoding, and corrected.
+    stores_decoding_times = bool(DECODING_FORMATS & {*source.formats})
+    if has_all_decoding_times and stores_decoding_times:
+        # If the times of presentation are estimates, `ticks` are the times of decoding, already corrected.
         decoding = ticks if facts.has_estimated_times else packets.dts
 
     line = time_line(
         ticks,
+        # FFmpeg guesses the rate by the times, which is of no use if some of these are missing.
         step=_ticks_per_picture(source, trusts_headers=stamps.are_filled_in),
         longest_pause=_longest_steps(source, packets),
         key=packets.key,
@@ -765,6 +824,9 @@ class _Stamps(NamedTuple):
 def _usable_stamps(packets: Packets, *, has_estimated_times: bool) -> _Stamps | None:
     """Return the best time stamps that a file has; None if it has none that can be times.
 
+    The first of these that can be used: the times of presentation; the times of decoding; the times of
+    presentation that some packets have, so that those of the others must be filled in.
+
     Parameters
     ----------
     packets
@@ -784,9 +846,10 @@ def _usable_stamps(packets: Packets, *, has_estimated_times: bool) -> _Stamps | 
     )
     for stamps in best_first:
         is_timed = stamps.ticks != MISSING
-        has_enough_times = bool(is_timed.all())
-        if stamps.are_filled_in:  # then some times of shown pictures are enough
-            has_enough_times = bool(is_timed[~packets.hidden].any())
+        if stamps.are_filled_in:
+            has_enough_times = bool(is_timed[~packets.hidden].any())  # one of a shown picture
+        else:
+            has_enough_times = bool(is_timed.all())
         has_one_packet = len(stamps.ticks) == 1  # whose time has no other time to differ from
         if has_enough_times and (has_one_packet or _are_times(stamps.ticks)):
             return stamps
@@ -800,25 +863,42 @@ def _line_of_entries(
 
     AVI stores no times: its entries (packets) are numbered, also if the file was joined from several, and
     FFmpeg gives these numbers as times of decoding. If the time stamps are the same numbers in another order,
-    they are used. Otherwise the pictures get the numbers of the entries in display order, without the delay
-    of the decoder.
+    they are used. Otherwise FFmpeg made them up, and the pictures get the numbers of the entries in display
+    order instead, without the delay of the decoder.
+
+    Parameters
+    ----------
+    source
+        The open file.
+    ticks
+        Shape [P]: time stamps of the packets, with the `note` on them.
+    entries
+        Shape [P]: numbers of the entries, rising, or `MISSING`.
+    note
+        Note on the time stamps, "" if there is none.
     """
     are_entries_known = MISSING not in entries
     are_stamps_entries = np.array_equal(np.sort(ticks), entries)
-    if are_entries_known and not are_stamps_entries:
-        has_pauses = bool((np.diff(entries) > 1).any())
-        n_held_back = count_held_back(source.path) if has_pauses else 0
-        return NotedLine(unbroken(_without_delay(entries, n_held_back)), CHUNK_TIMES)
-    return NotedLine(unbroken(ticks), note)
+    if not are_entries_known or are_stamps_entries:
+        return NotedLine(unbroken(ticks), note)
+
+    # Without a pause the entries are 0, 1, 2 and so on, and a delay moves none of them. So it is counted,
+    # which takes time, only where frames were dropped.
+    has_pauses = bool((np.diff(entries) > 1).any())
+    n_held_back = count_held_back(source.path) if has_pauses else 0
+    return NotedLine(unbroken(_without_delay(entries, n_held_back)), CHUNK_TIMES)
 
 
 def _without_delay(entries: NDArray[np.int64], n_held_back: int) -> NDArray[np.int64]:
     """Return when the pictures of an AVI file are shown, in its entries, if the first is shown at once.
 
-    A decoder that holds back one picture puts the first one out when it gets the second packet, and so on.
-    So if frames were dropped, and the file has an empty entry for each, the pause is one picture earlier than
-    in the entries. With one picture held back, the entries 0, 1, 2, 8, 9 give the times 0, 1, 7, 8, 9. The
-    last ones are put out at the end of the file, each a usual step behind the one before.
+    A decoder that holds back one picture, to put pictures in display order, puts the first one out when it
+    gets the second packet, and so on. Players begin with the first picture, so this delay is subtracted.
+
+    For example, five pictures are in the entries 0, 1, 2, 8, 9; those between were dropped. The first four
+    come out of the decoder at the entries 1, 2, 8, 9, which is 0, 1, 7, 8 without the delay. The last picture
+    comes out at the end of the file, and is shown a usual step later, at 9. So the pause begins one picture
+    earlier than in the entries.
 
     Parameters
     ----------
@@ -832,7 +912,7 @@ def _without_delay(entries: NDArray[np.int64], n_held_back: int) -> NDArray[np.i
         return entries
     delay = entries[n_held_back] - entries[0]
     put_out_before_end = entries[n_held_back:] - delay
-    usual_step = int(np.median(np.diff(entries)))
+    usual_step = int(np.median(np.diff(entries)))  # the median, as pauses are rare
     put_out_at_end = put_out_before_end[-1] + usual_step * np.arange(1, n_held_back + 1)
     return np.concatenate((put_out_before_end, put_out_at_end))
 
@@ -913,7 +993,7 @@ def _count_without_reference(line: TimeLine, rank: NDArray[np.int64], key: NDArr
         Shape [P]: display rank of each packet, and whether it is a key picture.
     """
     n_without_reference = 0
-    edges = [*line.first[1:].tolist(), len(rank)]
+    edges = [*line.first_packets[1:].tolist(), len(rank)]
     for first, end in pairwise(edges):
         keys = first + np.flatnonzero(key[first:end])
         if len(keys):
@@ -927,46 +1007,49 @@ def _count_without_reference(line: TimeLine, rank: NDArray[np.int64], key: NDArr
 def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
     """Find damaged pictures where Matroska files were joined byte by byte.
 
+    FFmpeg reads the joined files as one. It takes the header of a further file for bytes of the picture
+    before it, and decodes the further file with the settings of the first.
+
     Returns
     -------
     Seams
         Packets whose picture is cut off by the header of the next file, and the first packet that is decoded
         with the codec settings of another file; 0 if there is none.
     """
-    starts = line.first[1:].tolist()  # the first packet of each further file
-    if "matroska" not in source.formats or not starts:
+    further_starts = line.first_packets[1:].tolist()  # the first packet of each further file
+    if "matroska" not in source.formats or not further_starts:
         return Seams([], wrongly_decoded=0)
-    settings_of_first_file = source.context.extradata or b""  # of the codec
     positions = packets.pos.tolist()
     sizes = packets.size.tolist()
     # The header of a further file is between the last packet before it and its own first one.
-    places_of_heads = [(positions[first - 1], positions[first]) for first in starts]
+    places_of_heads = [(positions[first - 1], positions[first]) for first in further_starts]
     file_heads = find_file_heads(source.path, places_of_heads)
 
     cut_packets: list[int] = []
-    wrongly_decoded = 0  # none; the first packet of a further file is never packet 0
-    for first, (head_position, head) in zip(starts, file_heads, strict=True):
-        has_head = head_position > 0
+    wrongly_decoded_starts: list[int] = []  # of further files
+    settings_of_first_file = source.context.extradata or b""  # of the codec
+    for first, head in zip(further_starts, file_heads, strict=True):
+        has_head = head.start > 0  # without one, times start again within one file
         if not has_head:
             continue
-        last = first - 1  # packet of the file before
-        end_of_last = positions[last] + BLOCK_HEAD + sizes[last]  # where its block should end
-        is_cut_through = head_position < end_of_last
+        last_before = first - 1
+        end_of_its_block = positions[last_before] + BLOCK_HEAD_BYTES + sizes[last_before]  # as it states
+        is_cut_through = head.start < end_of_its_block
         if is_cut_through:
-            cut_packets.append(last)
+            cut_packets.append(last_before)
 
-        brings_settings = source.codec in SELF_DESCRIBED or bool(packets.headers[first].sets)
-        has_same_settings = settings_of_first_file in head
-        if not brings_settings and not has_same_settings and wrongly_decoded == 0:
-            wrongly_decoded = first
-    return Seams(cut_packets, wrongly_decoded)
+        pictures_bring_settings = source.codec in SELF_DESCRIBED or bool(packets.headers[first].sets)
+        has_same_settings = settings_of_first_file in head.content
+        if not pictures_bring_settings and not has_same_settings:
+            wrongly_decoded_starts.append(first)
+    return Seams(cut_packets, wrongly_decoded=next(iter(wrongly_decoded_starts), 0))
 
 
 def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     """Yield what is missing in a video file, or decoded wrongly, because it is cut off or was joined.
 
     A file may be cut off and also joined. Of the losses in joined files, only the first that is found is
-    yielded.
+    yielded: it says already that the parts should be joined anew, which would mend the others too.
 
     Yields
     ------
@@ -977,12 +1060,14 @@ def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     """
     cut_off = truncation(facts.source, facts.packets)
     if cut_off:
+        # A whole span may end a little behind its last picture, and lacks nothing.
         from_s = _last_picture_s(facts) + SPAN_SLACK_S
         if facts.packets.error:  # the packets that were not read may be of any time
             from_s = -np.inf
         yield from_s, cut_off
-    if facts.seams.wrongly_decoded:
-        yield facts.time_of(facts.seams.wrongly_decoded), OTHER_SETTINGS
+    first_wrongly_decoded = facts.seams.wrongly_decoded  # packet; 0 if there is none
+    if first_wrongly_decoded:
+        yield facts.time_of(first_wrongly_decoded), OTHER_CODEC_SETTINGS
         return
     unread_tail = _unread_tail(facts.source, facts.packets)
     if unread_tail:
@@ -1008,15 +1093,17 @@ def _picture_ends(packets: Packets) -> NDArray[np.int64]:
 def _unread_tail(source: Source, packets: Packets) -> str:
     """Return a sentence if the end of a file is not read, as it is encrypted or of another stream; else "".
 
-    This happens in recordings of broadcasts and discs: MPEG transport and program streams.
+    This happens in recordings of broadcasts and discs: MPEG transport and program streams. FFmpeg passes over
+    what it cannot read of these without an error.
     """
     formats = {*source.formats}
+    last_file = files_of(source.path)[-1]  # where several files make one video, the end is in the last
     end_of_pictures = int(_picture_ends(packets).max(initial=0))  # byte behind the last picture
     may_be_scrambled = bool({"mpegts", "mpeg"} & formats)
-    if may_be_scrambled and is_scrambled(files_of(source.path)[-1], end_of_pictures):
+    if may_be_scrambled and is_scrambled(last_file, end_of_pictures):
         return f"from byte {end_of_pictures:,} on its packets are encrypted (scrambled), and are not read"
     if _goes_on_in_late_stream(packets) or _goes_on_in_announced_stream(source, end_of_pictures):
-        return f"from byte {end_of_pictures:,} on the file has pictures of another stream: {JOIN}"
+        return f"from byte {end_of_pictures:,} on the file has pictures of another stream: {ADVICE_TO_JOIN}"
     return ""
 
 
@@ -1040,19 +1127,19 @@ def _goes_on_in_announced_stream(source: Source, end_of_pictures: int) -> bool:
 def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     """Yield what is lost in a file that was joined from several: (time in seconds, description).
 
-    Either a second file was appended, of which pictures are not read. Or there is none, but fragments of an
-    MP4 have times that step back, so that FFmpeg drops their pictures.
+    Either a second file was appended, of which pictures are not read. Or there is none, but an MP4 in
+    fragments (as streams are sent) has fragments whose times step back, so that FFmpeg drops their pictures.
     """
     packets = facts.packets
     # The header of an MP4 declares its pictures. If it declares none, they are in fragments behind it.
     is_fragmented_mp4 = "mov" in facts.source.formats and facts.source.declared == 0
-    dropped = np.zeros(0, np.int64)  # numbers of packets
+    dropped = np.zeros(0, np.int64)  # numbers of the packets that FFmpeg drops
     if is_fragmented_mp4:
         dropped = _packets_dropped_by_times(packets)
 
     last_file = files_of(facts.source.path)[-1]
     ends_of_pictures = _picture_ends(packets).tolist()
-    second_start = find_second_file(last_file, facts.source.formats, ends_of_pictures)
+    second_start = find_second_file(last_file, facts.source.formats, ends_of_pictures)  # byte; 0 if none
     has_second_file = second_start > 0
     if has_second_file:
         shown_of_second = np.flatnonzero((packets.pos > second_start) & ~packets.hidden)
@@ -1060,31 +1147,38 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
         # has read some of them, and has dropped none.
         is_second_read_whole = is_fragmented_mp4 and len(shown_of_second) > 0 and len(dropped) == 0
         if not is_second_read_whole:
-            from_s = _start_of_unread_second_file_s(facts, shown_of_second)
-            missing = f"a second file begins at byte {second_start:,}, of which pictures are missing: {JOIN}"
-            yield from_s, missing
+            from_s = _time_from_which_second_file_lacks_s(facts, shown_of_second)
+            begins = f"a second file begins at byte {second_start:,}"
+            yield from_s, f"{begins}, of which pictures are missing: {ADVICE_TO_JOIN}"
         return
 
     if len(dropped) > 0:
         last_before = int(dropped[0]) - 1
         n_dropped = counted(len(dropped), "picture is", "pictures are")
-        left_out = f"{n_dropped} left out, because times of fragments step back: {JOIN}"
+        left_out = f"{n_dropped} left out, because times of fragments step back: {ADVICE_TO_JOIN}"
         yield facts.time_of(last_before), left_out
 
 
-def _start_of_unread_second_file_s(facts: _StreamFacts, shown_of_second: NDArray[np.int64]) -> float:
-    """Return the time in seconds from which pictures are missing in a file, or may be wrong.
+def _time_from_which_second_file_lacks_s(facts: _StreamFacts, shown_of_second: NDArray[np.int64]) -> float:
+    """Return the time in seconds from which pictures of a second file, appended to the first, are missing.
 
-    A second file was appended to it, and is not read in full. If nothing was read of it, this is the time of
-    the last picture. What was read of it may be wrong, too: then it is the time at which that begins.
+    If no picture of the second file was read, this is the time of the last picture that was read. If some
+    were, this is the time of the first of them, because they may be wrong, too.
 
-    `shown_of_second` are the numbers of the packets of the second file whose pictures are shown.
+    Parameters
+    ----------
+    facts
+        Facts of the joined file.
+    shown_of_second
+        Numbers of the packets that lie in the second file and whose pictures are shown.
     """
-    from_s = _last_picture_s(facts)
-    possible_starts = np.append(shown_of_second, facts.line.first[1:])  # and each further file's first packet
-    if len(possible_starts) and facts.line.known:
-        from_s = min(from_s, facts.time_of(int(possible_starts.min())))
-    return from_s
+    last_picture_s = _last_picture_s(facts)
+    starts_of_later_parts = facts.line.first_packets[1:]  # times that start again also show a second file
+    possible_starts = np.append(shown_of_second, starts_of_later_parts)
+    if len(possible_starts) == 0 or not facts.line.is_known:
+        return last_picture_s
+    first_of_second = int(possible_starts.min())
+    return min(last_picture_s, facts.time_of(first_of_second))
 
 
 def _packets_dropped_by_times(packets: Packets) -> NDArray[np.int64]:
@@ -1180,7 +1274,7 @@ def _stated_end_s(facts: _StreamFacts) -> float:
     `MAX_TIMES_LONGER` times as long as what is there.
     """
     source = facts.source
-    if not facts.line.known or not truncation(source, facts.packets):
+    if not facts.line.is_known or not truncation(source, facts.packets):
         return math.nan
 
     times = facts.frame_times
@@ -1200,10 +1294,10 @@ def _stated_end_s(facts: _StreamFacts) -> float:
 def truncation(source: Source, packets: Packets) -> str:
     """Return in words how a file is cut off, by what its container states; empty if it is whole.
 
-    Containers count packets and bytes inexactly, so that 2 % of them may be missing (`TRUNCATED_BELOW`).
+    A container may state how many packets or bytes there are, both, or nothing. It counts them inexactly, so
+    that 2 % of them may be missing (`TRUNCATED_BELOW`). If it states nothing, the structure of the file's end
+    decides.
     """
-    n_bytes, _ = file_state(source.path)
-    n_stated_bytes = stated_bytes(files_of(source.path)[0])
     if packets.error:
         return packets.error
 
@@ -1214,36 +1308,41 @@ def truncation(source: Source, packets: Packets) -> str:
         n_packets = packets.dts[-1] + 1
     declares_number = source.declared > 0
     lacks_packets = declares_number and n_packets < TRUNCATED_BELOW * source.declared
-    if lacks_packets and not _dropped_its_last_frames(source, packets):
+    if lacks_packets and not _is_whole_avi(source, packets):
         return f"the file is cut off: {n_packets} of {source.declared} packets are there"
 
+    n_bytes, _ = file_state(source.path)  # of all files that make the video
+    n_stated_bytes = stated_bytes(files_of(source.path)[0])  # 0 if the container states none
     if n_bytes < TRUNCATED_BELOW * n_stated_bytes:
         return f"the file is cut off: {n_bytes:,} of {n_stated_bytes:,.0f} bytes are there"
 
     if "yuv4mpegpipe" in source.formats:
+        # It has nothing but pictures of equal size: bytes behind the last whole one are of another.
         bytes_of_last = n_bytes - packets.pos[-1] - packets.size[-1]
         if bytes_of_last:
             return f"the file is cut off within its last picture, of which {bytes_of_last:,} bytes are there"
     return _loss_by_elements(source, packets)
 
 
-def _dropped_its_last_frames(source: Source, packets: Packets) -> bool:
-    """Return whether an AVI file is whole, though its header counts more frames than there are packets.
+def _is_whole_avi(source: Source, packets: Packets) -> bool:
+    """Return whether a file is an AVI file with all its packets, also if its header counts more frames.
 
-    The others were dropped: the file has empty entries for them behind its last picture, or only the length.
-    Its index lists all entries that are not empty.
+    A recorder may drop frames at the end: the header counts them, but they have empty entries or none. The
+    index of a whole file lists the entries that are not empty, and the file ends where its header says. As in
+    `truncation`, 2 % of the packets may be missing.
     """
     if "avi" not in source.formats:
         return False
     n_listed = len(source.stream.index_entries)
-    has_all_listed = packets.read >= TRUNCATED_BELOW * n_listed
-    return has_all_listed and ends_as_riff(files_of(source.path)[-1])
+    has_listed_packets = packets.read >= TRUNCATED_BELOW * n_listed
+    return has_listed_packets and ends_as_riff(files_of(source.path)[-1])
 
 
 def _loss_by_elements(source: Source, packets: Packets) -> str:
-    """Return in words how a file is cut off or damaged by its boxes, pages, blocks; empty if it is whole.
+    """Return in words how a file is cut off or damaged, by the elements that it is made of; empty if whole.
 
-    This is for files whose header states no length, because they were written while they were recorded.
+    The elements (boxes of MP4, pages of Ogg, blocks of GIF) state their own lengths, also in files whose
+    header states none because they were written while they were recorded.
     """
     last_file = files_of(source.path)[-1]
     n_missing = missing_bytes(last_file, source.formats)
@@ -1251,12 +1350,12 @@ def _loss_by_elements(source: Source, packets: Packets) -> str:
         n_bytes = counted(n_missing, "byte is", "bytes are")
         return f"the file is cut off: {n_bytes} missing in its last part, and all that followed"
 
-    damaged_from = 0
+    damaged_from = 0  # byte; 0 if nothing is damaged
     if "mov" in source.formats:
-        unread_from = find_unread_fragments(last_file)
+        unread_from = find_damage_before_fragments(last_file)
         end_of_pictures = int(_picture_ends(packets).max(initial=0))  # byte behind the last picture
-        is_read_all_the_same = end_of_pictures > unread_from
-        damaged_from = 0 if is_read_all_the_same else unread_from
+        was_read_beyond = end_of_pictures > unread_from  # FFmpeg found pictures behind the damaged box
+        damaged_from = 0 if was_read_beyond else unread_from
     elif "gif" in source.formats:
         damaged_from = find_end_of_gif(last_file)
     if damaged_from:

@@ -53,6 +53,10 @@ def parts_of_other_settings(
 ) -> frozenset[int]:
     """Return the numbers of the parts of a joined Matroska file whose sound needs other settings.
 
+    Where a further file was appended, its header states the settings of its own sound. A part may also begin
+    without a header: then times start again within one file, which has one set of settings. Codecs that state
+    the settings in each packet need none of the file.
+
     Parameters
     ----------
     path
@@ -63,12 +67,17 @@ def parts_of_other_settings(
         Place of the track among the streams of the file.
     seams
         Where its second part begins, its third, and so on.
+
+    Returns
+    -------
+    frozenset of int
+        Numbers of parts, from 0; the first part, 0, is never among them.
     """
     if settings.codec in SELF_DESCRIBED_SOUND:
         return frozenset()
-    heads = find_file_heads(path, seams)
+    heads_of_later_parts = find_file_heads(path, seams)
     parts = set()
-    for part, head in enumerate(heads, start=1):
+    for part, head in enumerate(heads_of_later_parts, start=1):
         has_head = head.start > 0
         if has_head and _read_settings(path, head.start, index) != settings:
             parts.add(part)
@@ -76,7 +85,22 @@ def parts_of_other_settings(
 
 
 def _read_settings(path: Path, start: int, index: int) -> SoundSettings | None:
-    """Read the settings of a track of the file that begins at a byte of a joined one; None if unknown."""
+    """Read the settings of a sound track from the header of a file that was appended to another.
+
+    Parameters
+    ----------
+    path
+        The joined file.
+    start
+        The byte at which the appended file begins. Its header, and no more, is opened as a file of its own.
+    index
+        Place of the track among the streams.
+
+    Returns
+    -------
+    SoundSettings or None
+        None if they cannot be read, or the stream at this place is no sound.
+    """
     with open_regular(path) as file:
         file.seek(start)
         head = io.BytesIO(file.read(HEAD_BYTES))

@@ -66,17 +66,19 @@ def missing_bytes(path: Path, formats: Collection[str]) -> int:
         return max(end_of_last(data) - len(data), 0)
 
 
-def find_unread_fragments(path: Path) -> int:
-    """Return the byte of an MP4 file in fragments at which its boxes are damaged, so that FFmpeg stops there.
+def find_damage_before_fragments(path: Path) -> int:
+    """Return the byte at which the boxes of an MP4 file are damaged, if fragments follow that are not read.
 
-    0 if they are not, or if no fragment follows.
+    FFmpeg goes from box to box by their sizes, and stops at a byte where there is no box. An MP4 in fragments
+    may have more pictures behind it. 0 if the boxes are not damaged, or if no fragment follows.
     """
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         walk = _walk_boxes(data)
-        is_damaged = walk.end < len(data)
-        if walk.has_fragments and is_damaged and FRAGMENT.search(data, walk.end):
-            return walk.end
-        return 0
+        is_damaged = walk.end < len(data)  # boxes end before the file does
+        if not walk.has_fragments or not is_damaged:
+            return 0
+        has_fragment_behind = FRAGMENT.search(data, walk.end) is not None
+        return walk.end if has_fragment_behind else 0
 
 
 def find_end_of_gif(path: Path) -> int:
@@ -172,7 +174,8 @@ def _walk_boxes(data: mmap) -> _BoxWalk:
 def _end_of_last_fragment(data: mmap) -> int:
     """Return the byte behind the last fragment of an MP4 file, as its boxes state it; 0 if it has none.
 
-    0 also if another box is last: of an index that is cut off no picture is missing.
+    A file that is cut off ends before this byte. The last box may also be an index, which is cut off without
+    loss of a picture: for a file whose last box is none of a fragment, 0 is returned.
     """
     walk = _walk_boxes(data)
     is_fragment_last = walk.has_fragments and walk.last_kind in FRAGMENT_BOXES
@@ -197,17 +200,22 @@ def _end_of_last_page(data: mmap) -> int:
 def _end_of_last_block(data: mmap) -> int:
     """Return the byte behind the last block of Matroska, as it states it; 0 if it is not known.
 
-    The elements are followed from the last cluster on. It may be of unknown size: then they are inside of it.
-    What follows a cluster is an index or tags: if that is cut off, no picture is missing.
+    Blocks (pictures) are elements inside of a cluster, which is an element, too. The elements are followed
+    from the last cluster on, each by its size. If the cluster states its size, that leads behind its last
+    block at once. If it does not, as in a recording, its content is followed element by element.
+
+    What comes behind a cluster is an index or tags. If these are cut off, no picture is missing: so the
+    search ends there.
     """
-    start = data.rfind(CLUSTER)
+    start = data.rfind(CLUSTER)  # -1 if there is none, which is returned
     while 0 <= start < len(data):
         element = _read_element_head(data, start)
         if element is None:  # cut off inside of its head, or no element
             return 0
-        if element.id != CLUSTER and element.id not in IN_CLUSTER:
+        is_of_cluster = element.id == CLUSTER or element.id in IN_CLUSTER
+        if not is_of_cluster:
             return start
-        start = element.content_start
+        start = element.content_start  # of a cluster without a size, its first element begins there
         if element.size is not None:
             start += element.size
     return start

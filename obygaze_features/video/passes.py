@@ -158,8 +158,8 @@ class WindowReader(Decoder, Generic[T]):
             known is not decoded.
         """
         if self.lacks_keys:
-            self._take_existing_frames()
-        why_sequential = self.table.unsafe
+            self._choose_among_existing_frames()
+        why_sequential = self.table.unsafe  # empty if the stream can be decoded sparsely
         # An iterator: a list would keep the windows and their frames in memory when they are yielded.
         all_windows: Iterator[Window[T]] = (
             Window(number, span, why_sequential=why_sequential) for number, span in enumerate(windows)
@@ -174,9 +174,9 @@ class WindowReader(Decoder, Generic[T]):
         if not why_sequential:
             pending = yield from self._read_sparsely(pending)
         if pending:
-            pending = yield from self._read_sequentially(pending, by_packet=True)
+            pending = yield from self._read_sequentially(pending, needs_sure_numbers=True)
         if pending:
-            self._take_existing_frames()
+            self._choose_among_existing_frames()
             pending, errors = self.choose_frames(pending)
             yield from errors
             pending = yield from self._read_sequentially(pending)
@@ -187,10 +187,13 @@ class WindowReader(Decoder, Generic[T]):
     def choose_frames(self, windows: Iterable[Window[T]]) -> tuple[WindowList[T], list[WindowResult[T]]]:
         """Choose the frames of every window by the requests' rules, and set them in the windows.
 
+        The windows are changed: frames that they collected in an earlier attempt are discarded, and all
+        chosen frames are missing. An iterator is consumed.
+
         Returns
         -------
         list of Window
-            The windows with their frames.
+            The same windows, now with the numbers of their frames.
         list of WindowResult
             For each window in which a rule finds no frames, its number and the error.
         """
@@ -228,8 +231,9 @@ class WindowReader(Decoder, Generic[T]):
     def _read_sparsely(self, windows: WindowList[T]) -> Generator[WindowResult[T], None, WindowList[T]]:
         """Decode only the packets that the windows need, and yield the windows that are certain to be exact.
 
-        If decoding fails at some packets, each window that needs these is tried alone, so that its result
-        does not depend on the other windows. Decoding then goes on with the remaining windows.
+        If decoding fails at some packets, each window that may need these is tried alone, by a call for this
+        window, so that its result does not depend on the other windows. Decoding then goes on with the
+        remaining windows. To use it: `unsafe_windows = yield from self._read_sparsely(windows)`.
 
         Returns
         -------
@@ -243,6 +247,7 @@ class WindowReader(Decoder, Generic[T]):
                 yield from self.distribute(frames, windows)  # which removes those that it yields
                 return unsafe_windows + windows  # windows are left if the decoder returned too few frames
             except NotSafe as reason:
+                # Of the windows that were not yielded before the error:
                 affected_windows = [window for window in windows if self._is_affected(window, reason.packets)]
                 was_tried_alone = len(windows) == 1
                 if was_tried_alone and affected_windows:
@@ -251,6 +256,7 @@ class WindowReader(Decoder, Generic[T]):
                     window.why_sequential = str(reason)
                     return [*unsafe_windows, window]
 
+            # The others go on together, in the next round of the loop.
             windows = [window for window in windows if window not in affected_windows]
             for window in affected_windows:
                 window.reset()
@@ -261,13 +267,15 @@ class WindowReader(Decoder, Generic[T]):
     def _is_affected(self, window: Window[T], packets: tuple[int, int] | None) -> bool:
         """Return whether an error in a run of packets may concern a window.
 
-        It does if the window lacks frames of the run. It may, too, if the window has all its frames and was
-        not yielded yet: windows are yielded only when their run has ended without an error.
+        A run is packets that are decoded one after the other, without a seek between them. The error concerns
+        a window that lacks frames of the run. It may also concern a window that has all its frames, since the
+        error may have come behind these in the same run. (A window whose frames were complete before this run
+        was yielded, and is not asked about.)
 
         Parameters
         ----------
         window
-            The window.
+            A window that was not yielded yet.
         packets
             First and last packet of the run; None if unknown, so that every window may be concerned.
         """
@@ -280,18 +288,21 @@ class WindowReader(Decoder, Generic[T]):
         return bool(is_in_run.any())
 
     def _read_sequentially(
-        self, windows: WindowList[T], *, by_packet: bool = False
+        self, windows: WindowList[T], *, needs_sure_numbers: bool = False
     ) -> Generator[WindowResult[T], None, WindowList[T]]:
         """Decode all frames from the beginning of the file, and yield the windows that are complete.
+
+        To use it: `left = yield from self._read_sequentially(windows)`.
 
         Parameters
         ----------
         windows
             The windows.
-        by_packet
+        needs_sure_numbers
             Whether a window is held back if the numbers of its frames are unsure. They are unsure after an
-            error of the decoder if frames are counted and not known by their packets: a frame is missing
-            then, and those behind it have too low a number.
+            error of the decoder, if frames are counted and not known by their packets: then a frame is
+            missing, and those behind it have too low a number. The last attempt does not need sure numbers,
+            as it has chosen among the frames that come out.
 
         Returns
         -------
@@ -302,25 +313,26 @@ class WindowReader(Decoder, Generic[T]):
         for window in windows:
             window.reset()
         frames = self.convert(self.decode_sequentially(missing_frames(windows)))
-        yield from self.distribute(frames, windows, by_packet=by_packet)
-        return windows
+        yield from self.distribute(frames, windows, needs_sure_numbers=needs_sure_numbers)
+        return windows  # without those that `distribute` yielded
 
     def distribute(
-        self, frames: Iterable[ConvertedFrame[T]], windows: WindowList[T], *, by_packet: bool = False
+        self, frames: Iterable[ConvertedFrame[T]], windows: WindowList[T], *, needs_sure_numbers: bool = False
     ) -> Iterator[WindowResult[T]]:
         """Pass each frame's results to the windows that need the frame, and yield windows that are complete.
 
-        A window that is yielded is removed from the list. After the last wanted frame, windows are yielded
-        only when the decoder has finished, because it may still find an error.
+        A window that is yielded is removed from the list. Windows that become complete with the last wanted
+        frame are yielded only when the decoder has finished, because it may still find an error.
 
         Parameters
         ----------
         frames
             Converted frames in display order.
         windows
-            The windows; those that are left in the list at the end lack frames.
-        by_packet
-            As for `_read_sequentially`.
+            The windows; those that are left in the list at the end lack frames, or have unsure ones.
+        needs_sure_numbers
+            Whether a window is left in the list if a frame may have another number than it should: the
+            decoder refused a packet, and frames are numbered by counting.
         """
         windows_by_frame = _windows_by_missing_frame(windows)
         complete: list[_CompleteWindow[T]] = []  # not yielded yet
@@ -333,36 +345,33 @@ class WindowReader(Decoder, Generic[T]):
                 window.collected.images[number] = window.results_for(number, result_of_request)
                 window.missing.discard(number)
                 has_all_frames = not window.missing
-                if has_all_frames and self._are_numbers_sure(by_packet=by_packet):
-                    complete.append(_CompleteWindow(window, self._finished(window)))
+                is_held_back = needs_sure_numbers and not self._are_numbers_sure()
+                if has_all_frames and not is_held_back:
+                    complete.append(_CompleteWindow(window, self._finish(window)))
 
             has_later_frames = len(windows_by_frame) > 0
             if has_later_frames:
                 yield from _taken_results(complete, windows)
         yield from _taken_results(complete, windows)
 
-    def _are_numbers_sure(self, *, by_packet: bool) -> bool:
-        """Return whether the decoded frames have the right numbers, or wrong ones do not matter.
+    def _are_numbers_sure(self) -> bool:
+        """Return whether the frames decoded so far are certain to have the right numbers.
 
-        Parameters
-        ----------
-        by_packet
-            Whether wrong numbers matter (see `_read_sequentially`).
+        Frames that are counted have too low a number behind a packet that the decoder refused.
         """
-        if self.known_by_packet or not by_packet:
-            return True
-        return self.errors == 0
+        return self.known_by_packet or self.errors == 0
 
-    def _finished(self, window: Window[T]) -> tuple[Frames[T], ...] | VideoError:
+    def _finish(self, window: Window[T]) -> tuple[Frames[T], ...] | VideoError:
         """Return the result of a window that has all its frames: the frames of each request, or an error.
 
-        What the file lacks in the window makes it partial; with `strict` it is an error.
+        Sentences on what the file lacks in the window (losses) make it partial; with `strict` they are an
+        error. The frames decoded since the last result are counted in this one (`unreported`).
         """
         gaps = self.table.frame_times.gaps(*window.span, self._holes)
         losses = self._losses_of(window, gaps)
         if self.strict and losses:
             return VideoError("; ".join(losses), self.path)
-        n_decoded = self.unreported()  # counted here, also if the window is refused now
+        n_decoded = self.unreported()  # also if the window is refused now, so that no later one counts them
         too_few = self._too_few(window.span)
         if too_few:
             return VideoError(too_few, self.path)
@@ -392,10 +401,21 @@ class WindowReader(Decoder, Generic[T]):
     def _frames_of_requests(
         self, window: Window[T], notes: tuple[str, ...], shared_fields: Mapping[str, Any]
     ) -> tuple[Frames[T], ...]:
-        """Return the frames of each request from a window that has all its frames."""
+        """Return the frames of each request from a window that has all its frames.
+
+        Parameters
+        ----------
+        window
+            The window. It has the results by frame: `collected.images[number of a frame][position of a
+            request]`. A request takes the frames `wanted[position]`.
+        notes
+            Notes on the window, to which each request may add its own.
+        shared_fields
+            Names of fields of `Frames` -> their values, equal for all requests.
+        """
         frames_of_requests = []
         for position, (sampling, _) in enumerate(self.requests):
-            numbers = window.wanted[position]
+            numbers = window.wanted[position]  # a frame may be in it several times
             images = [window.collected.images[number][position] for number in numbers.tolist()]
             rows = np.searchsorted(self.frame_times.index, numbers)  # of these frames in `frame_times`
             frames = Frames(
@@ -408,18 +428,19 @@ class WindowReader(Decoder, Generic[T]):
             frames_of_requests.append(frames)
         return tuple(frames_of_requests)
 
-    def _take_existing_frames(self) -> None:
+    def _choose_among_existing_frames(self) -> None:
         """Decode the whole stream to find the frames that exist; from then on frames are chosen among these.
 
-        The times at which the file lists frames that do not exist become holes. They are known only if every
-        frame that exists has a time that the file lists.
+        A damaged file lists frames that cannot be decoded. The times of these become holes (stretches without
+        pictures), if it is known which they are: every frame that exists has one of the listed times.
+        Otherwise the holes stay those that the packets showed.
         """
         self.frame_times = self.find_frames()
-        all_times = self.table.frame_times  # those that the file lists
-        are_times_listed = np.isin(self.frame_times.time_s, all_times.time_s)
+        listed_times = self.table.frame_times
+        are_times_listed = np.isin(self.frame_times.time_s, listed_times.time_s)
         if not are_times_listed.all():
             return
-        lost_s = _lost_stretches(all_times, self.frame_times)
+        lost_s = _lost_stretches(listed_times, self.frame_times)
         holes = np.concatenate([self.table.holes, lost_s])  # [H, 2]
         in_order = holes[np.argsort(holes[:, 0], kind="stable")]
         self._holes = np.array(_joined(in_order), np.float64).reshape(-1, 2)

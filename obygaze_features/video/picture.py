@@ -141,24 +141,26 @@ class Converter:
 
     def __call__(self, frame: VideoFrame) -> RgbPicture:
         """Convert a decoded frame to RGB at full size: cropped, upright, transparent pixels over white."""
-        tags = self.prepare(frame)
+        tags = self.prepare(frame)  # how its pixels become RGB; the frame is changed for that
         stored, has_transparency = self._rgb(frame, tags)
-        turn, side_data = orientation(frame)
+        turn, names_of_side_data = orientation(frame)
         rgb = _turned(self._cropped(stored), turn)
 
+        # `PICTURES` has a remark for the user on each fact that is worth one: on these five, and on kinds of
+        # side data (what a file states of a picture besides its pixels).
         is_hd = min(rgb.shape[:2]) >= HD_LINES
         is_untagged = tags.matrix.endswith("(untagged)")
         facts = {  # name of a fact in `PICTURES` -> whether it holds
             "interlaced": frame.interlaced_frame,
-            "oblique": turn.oblique,
+            "oblique": turn.oblique,  # the file asks for a turn that is no quarter turn
             "transparent": has_transparency,
-            "contrary": self._contradicts(frame, tags),
-            "untagged": is_untagged and is_hd,
+            "contrary": self._contradicts(frame, tags),  # the frame states other colours than the stream
+            "untagged": is_untagged and is_hd,  # players would take other colours
         }
         remarks = [PICTURES[fact] for fact, holds in facts.items() if holds]
-        for name in side_data:
-            remark = PICTURES.get(name, STRANGE)
-            if remark:  # some facts are listed without a remark
+        for name in names_of_side_data:
+            remark = PICTURES.get(name, STRANGE)  # strange: a kind that is not known here
+            if remark:  # some kinds are listed without a remark
                 remarks.append(remark)
         remarks += tags.remarks
 
@@ -240,10 +242,16 @@ class Converter:
         return over_white(Image.fromarray(rgba)), True
 
     def _opaque_rgb(self, frame: VideoFrame, tags: "Tags") -> NDArray[np.uint8]:
-        """Convert a frame to RGB, uint8 [H, W, 3], and ignore transparency."""
+        """Convert a frame to RGB, uint8 [H, W, 3], and ignore transparency.
+
+        FFmpeg does it, except that grey of limited range or of more than 8 bits is expanded by a table
+        (`grey_levels`).
+        """
         if tags.levels is not None:
             grey_16 = self._reformatter.reformat(frame, format="gray16le", threads=1).to_ndarray()
-            grey = tags.levels[grey_16]  # 8 bits, [H, W]
+            grey = tags.levels[
+                grey_16
+            ]  # each value of 16 bits is a place in the table of 8-bit levels: [H, W]
             return np.repeat(grey[..., None], 3, axis=2)
         if tags.exact:
             return self._exact_rgb(frame)
@@ -509,12 +517,15 @@ def _turn_by_rotation(rotation: int) -> Turn:
 def _turn_by_matrix(display_matrix: bytes) -> Turn:
     """Return the turn that a video's display matrix asks for; it is stored as nine integers, row by row.
 
-    Only its signs count, so that a turn by 89.9 degrees is a quarter turn, and the size of pictures is kept.
+    The four numbers at the upper left turn, mirror and scale the picture; the others move it. A turn by 90
+    degrees is 0, 1 / -1, 0, scaled by any factor. Only the signs of the numbers count here, so that the size
+    of pictures is kept. Numbers below a two hundredth of the largest one count as 0, so that a turn by 89.9
+    degrees is a quarter turn.
     """
     matrix = np.frombuffer(display_matrix, np.int32)[:9].reshape(3, 3)
-    turning_part = matrix[:2, :2].astype(np.float64).reshape(-1)  # the other numbers move the picture
+    turning_part = matrix[:2, :2].astype(np.float64).reshape(-1)
     largest = max(1, *abs(turning_part))
-    rounded = np.round(turning_part / largest, 2)  # numbers near 0 become 0, and have no sign
+    rounded = np.round(turning_part / largest, 2)  # numbers near 0 become 0, whose sign is 0
     a, b, c, d = np.sign(rounded).tolist()
     return turn_of_matrix(a, b, c, d)
 
@@ -605,7 +616,9 @@ class CollectedFrames(Generic[T]):
     def describe(self) -> tuple[dict[str, Any], list[str]]:
         """Return two things on the collected pictures: fields such as their size, and all remarks on them.
 
-        The fields are those of `Frames` by name. Size, turn and colours are those of the first picture.
+        The fields are fields of `Frames`, name -> value. Size, turn and colours are those of the first
+        picture. `bars` are the black edges that all pictures have. The pictures count as interlaced if one
+        was, of which a remark is left.
 
         Raises
         ------
@@ -620,8 +633,9 @@ class CollectedFrames(Generic[T]):
         remark_on_bars = _remark_on_bars(bars, height, width)
         if remark_on_bars:
             remarks.append(remark_on_bars)
+        turn_and_colours = self.first.shown._asdict()
         properties = {
-            **self.first.shown._asdict(),
+            **turn_and_colours,
             "width": width,
             "height": height,
             "bars": bars,

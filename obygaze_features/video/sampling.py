@@ -183,7 +183,9 @@ class FrameTimes:
     def holes(self) -> NDArray[np.float64]:
         """Find the holes in a video of steady rate: starts and ends, in seconds, of where frames are missing.
 
-        If many steps between frames are long, as with a variable rate or in a slide show, there are no holes.
+        A step between two frames is long if it is more than `LONG_STEP` times the usual one. If only few
+        steps are long, frames are missing there. If more than a share of them is (`MAX_LONG_STEPS`), the
+        video has a variable rate, or is a slide show: then there are no holes.
 
         Returns
         -------
@@ -199,7 +201,7 @@ class FrameTimes:
         frames_before_long_steps = np.flatnonzero(steps_s > LONG_STEP * usual_step_s)
         max_long_steps = MAX_LONG_STEPS * len(steps_s)
         if len(steps_s) >= ENOUGH_STEPS:
-            # A single long step is a hole, also in a short video of which it is more than the share.
+            # One long step of, say, 30 is more than the share, and no sign of a variable rate all the same.
             max_long_steps = max(max_long_steps, 1)
         has_variable_rate = len(frames_before_long_steps) > max_long_steps
         if has_variable_rate:

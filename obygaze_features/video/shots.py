@@ -284,9 +284,9 @@ def text_edges(picture: NDArray[np.uint8]) -> int:
 def _is_line_of_text(is_edge: NDArray[np.bool_]) -> bool:
     """Return whether a band of rows is a line of text, by its height and its edges of letters.
 
-    Letters are narrower than high. So in each row of the line, every piece as long as the line is high has at
-    least one edge: that makes length / height edges a row, and in all rows together as many edges as the line
-    is long.
+    Letters are narrower than high. So in each row of a line of text, every piece that is as long as the line
+    is high has one edge or more. A line of H rows that is L pixels long has L / H such pieces in a row, and L
+    in all H rows: it must have at least L edges.
 
     Parameters
     ----------

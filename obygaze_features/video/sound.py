@@ -109,29 +109,35 @@ class SoundTrack:
         """
         self.path = path
         self.track = track
+        # Of each part of a joined file: seconds that are added to its times.
         self._offset_s = index_packets(path).part_offset_s.tolist()
-        self._reach = bytes_to_probe_for_track(path, track)
         is_joined = len(self._offset_s) > 1
-        with opened_to(path, self._reach) as source:
+        # Where tracks appear late in the file, FFmpeg must look through many bytes to find the track.
+        self._bytes_to_probe = bytes_to_probe_for_track(path, track)
+        with opened_to(path, self._bytes_to_probe) as source:
             stream = opened_track(source, track)
             self._origin = float(source.origin)
             self._rate = stream.codec_context.sample_rate
             self._jump_s = jump_s(stream.codec_context.extradata or b"", self._rate)
+
             packets = timed_packets(source, stream, self._offset_s)
             next(packets, None)  # refuses encrypted sound now, not when a span is read
+
             self._unread_parts: frozenset[int] = frozenset()  # parts whose codec has other settings
             if is_joined:
-                seams = self._seams(packets)
+                seams = self._seams(packets)  # reads the other packets
                 if "matroska" in source.formats:
                     settings = settings_of(stream)
                     self._unread_parts = parts_of_other_settings(path, settings, stream.index, seams)
+
         # Streams by whose times the file can be sought in. Times of joined files are not unique.
         self._seekable: tuple[str, ...] = () if is_joined else ("sound", "pictures")
-        self._from_start = _PacketsFromStart(path, track, self._reach, self._offset_s)
-        # Caches of blocks, each of which is a tuple of arrays (`_get_or_compute`).
-        # Number of a block -> its samples, as they are decoded.
+        self._from_start = _PacketsFromStart(path, track, self._bytes_to_probe, self._offset_s)
+
+        # Two caches of blocks, so that neither is decoded, nor resampled and measured, again:
+        # number of a block -> its samples, as they are decoded (a tuple of one array, for `_get_or_compute`);
         self._decoded: dict[int, tuple[Samples]] = {}
-        # Number of a block, rate and measure -> what `_block` returns for these.
+        # number of a block, rate and measure -> what `_block` returns for these.
         self._resampled_or_measured: dict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = {}
 
     def _seams(self, packets: Iterable[PlacedPacket]) -> list[Seam]:
@@ -154,19 +160,19 @@ class SoundTrack:
         def read_seams() -> list[Seam]:
             """Read all packets, and return where each part but the first begins."""
             seams = []
-            part = 0
-            position = 0
-            for packet in packets:
-                packet_position = packet.packet.pos or position
-                if packet.part > part:
-                    seams.append(Seam(position, packet_position))
-                part = packet.part
-                position = packet_position
+            part_before = 0
+            byte_before = 0  # of the file, at which the packet before begins
+            for placed in packets:
+                byte = placed.packet.pos or byte_before  # FFmpeg may not know where a packet begins
+                if placed.part > part_before:
+                    seams.append(Seam(last_before=byte_before, first=byte))
+                part_before = placed.part
+                byte_before = byte
             return seams
 
         # To read all packets takes time, so the result is shared with other processes.
         seams = cached_fact(self.path, f"sound seams {self.track}", read_seams, list[Seam])
-        n_parts = len(self._offset_s)
+        n_parts = len(self._offset_s)  # of the pictures: each has an offset
         n_track_parts = len(seams) + 1
         if n_track_parts != n_parts:
             parts = f"its pictures are joined from {n_parts} parts and its sound from {n_track_parts}"
@@ -184,6 +190,9 @@ class SoundTrack:
         steps_a_second: int = 0,
     ) -> tuple[NDArray[np.float32], float]:
         """Read the sound of a span, cut into parts at some times inside it.
+
+        (These parts have nothing to do with those of a joined file.) Sound is decoded in blocks of half a
+        minute, all of those that the span touches, and the span is cut out of them.
 
         Parameters
         ----------
@@ -230,9 +239,9 @@ class SoundTrack:
             values_of_blocks.append(values)
             missing_of_blocks.append(missing)
 
-        missing = np.concatenate(missing_of_blocks)
+        missing = np.concatenate(missing_of_blocks)  # share of each interval, `GAPS_A_SECOND` a second
         missing_s = _missing_seconds(missing, first_block * BLOCK_S, start_s, end_s)
-        min_sound_s = MIN_SOUND / GAPS_A_SECOND
+        min_sound_s = MIN_SOUND / GAPS_A_SECOND  # less may be rounding at the ends of the span
         if missing_s >= end_s - start_s - min_sound_s:
             location = f"between {start_s:g} and {end_s:g} s"
             if self._unread_parts:
@@ -276,8 +285,19 @@ class SoundTrack:
     ) -> tuple[Samples, Samples]:
         """Decode a block with its margins, resample and measure it.
 
-        The margins before and after the block are cut off at the end: near an edge of its samples, a
-        resampler or a measure returns other values.
+        The margins, a second before and after the block, are cut off at the end: near an edge of its samples,
+        a resampler or a measure returns other values.
+
+        Parameters
+        ----------
+        block
+            Number of the block.
+        rate
+            Samples a second to which the sound is resampled; the track has `self._rate`.
+        measure
+            Function of the resampled samples, whose values are returned in place of these; or None.
+        per_s
+            Values a second that are returned: those of `measure`, or `rate`.
 
         Returns
         -------
@@ -334,7 +354,7 @@ class SoundTrack:
         VideoError
             There are so many samples that the times of the sound cannot be right.
         """
-        runs: list[_Run] = []
+        runs: list[_Run] = []  # `_decode_packet` adds to it
         origin = self._origin
         n_samples = 0
         longest_s = end_s - start_s + 2 * PREROLL_S
@@ -371,11 +391,12 @@ class SoundTrack:
             return 0
         kind = _FrameKind(frame.format.name, frame.layout.name, part, frame.sample_rate)
         time_s = None if frame.time is None else frame.time - self._origin
-        last_run = runs[-1] if runs else None
-        if last_run is None or last_run.kind != kind or last_run.is_far(time_s, self._jump_s):
-            last_run = _Run(kind)
-            runs.append(last_run)
-        last_run.add(frame, time_s)
+        run = runs[-1] if runs else None
+        begins_new_run = run is None or run.kind != kind or run.is_far(time_s, self._jump_s)
+        if run is None or begins_new_run:
+            run = _Run(kind)
+            runs.append(run)
+        run.add(frame, time_s)
         return int(frame.samples) * self._rate // kind.rate
 
     def _packets(self, begin_s: float) -> PlacedPackets:
@@ -387,7 +408,7 @@ class SoundTrack:
         """
         stream_kinds = self._seekable if begin_s > 0 else ()
         for stream_kind in stream_kinds:
-            with opened_to(self.path, self._reach) as source:
+            with opened_to(self.path, self._bytes_to_probe) as source:
                 packets = self._packets_after_seek(source, stream_kind, begin_s)
                 first = next(packets, None)
                 has_reached = first is not None and first.time_s <= begin_s
@@ -434,57 +455,66 @@ class _PacketsFromStart:
 
     Parameters
     ----------
-    path, track
-        As for `SoundTrack`.
-    reach
+    path
+        A video file.
+    track
+        Number or language of the track; empty for the one that players choose.
+    n_bytes_to_probe
         Bytes that FFmpeg must look through to find the track.
     offset_s
-        As for `timed_packets`.
+        Seconds that are added to the times of each part of a joined file.
     """
 
-    def __init__(self, path: Path, track: str, reach: int, offset_s: Sequence[float]) -> None:
+    def __init__(self, path: Path, track: str, n_bytes_to_probe: int, offset_s: Sequence[float]) -> None:
         """Open nothing yet; the first call of `packets` does."""
         self._path = path
         self._track = track
-        self._reach = reach
+        self._bytes_to_probe = n_bytes_to_probe
         self._offset_s = offset_s
         self._opened = ExitStack()  # closed with this object
-        self._next_packets: Iterator[PlacedPacket] = iter(())
-        self._last_packets: deque[PlacedPacket] = deque()
-        # Time from which on every packet is in memory or still to come; inf as long as no file is open.
-        self._complete_from_s = math.inf
+        # The packets of the file, in three stretches: those no longer in memory, up to `_dropped_to_s`; those
+        # in memory; and those not read yet. As long as no file is open, all count as dropped.
+        self._dropped_to_s = math.inf
+        self._packets_in_memory: deque[PlacedPacket] = deque()
+        self._unread_packets: Iterator[PlacedPacket] = iter(())
 
     def packets(self, begin_s: float) -> Iterator[PlacedPacket]:
-        """Yield the packets from a time on, in seconds of the stream: those in memory, then further ones."""
-        if begin_s < self._complete_from_s:  # earlier packets are not in memory any more
-            self._open()
+        """Yield the packets from a time on, in seconds of the stream: those in memory, then further ones.
+
+        Packets that are read from the file are kept in memory for later calls, as long as they are among the
+        last `KEPT_S` seconds.
+        """
+        needs_dropped_packets = begin_s < self._dropped_to_s
+        if needs_dropped_packets:
+            self._open_at_start()
         self._stream.codec_context.flush_buffers()  # as the decoder may have seen later packets
 
-        packets_in_memory = [packet for packet in self._last_packets if packet.time_s >= begin_s]
-        yield from packets_in_memory
+        late_enough = [packet for packet in self._packets_in_memory if packet.time_s >= begin_s]
+        yield from late_enough
 
-        for packet in self._next_packets:
-            self._last_packets.append(packet)
-            while self._last_packets[0].time_s < packet.time_s - KEPT_S:
-                dropped = self._last_packets.popleft()
-                self._complete_from_s = dropped.time_s
+        for packet in self._unread_packets:
+            self._packets_in_memory.append(packet)
+            while self._packets_in_memory[0].time_s < packet.time_s - KEPT_S:
+                dropped = self._packets_in_memory.popleft()
+                self._dropped_to_s = dropped.time_s
             if packet.time_s >= begin_s:
                 yield packet
 
-    def _open(self) -> None:
-        """Open the file, or open it anew, to read it from its start on."""
-        self._last_packets.clear()
+    def _open_at_start(self) -> None:
+        """Open the file, or open it anew, to read it from its start on; forget the packets in memory."""
+        self._packets_in_memory.clear()
         self._opened.close()
-        source = self._opened.enter_context(opened_to(self._path, self._reach))
+        source = self._opened.enter_context(opened_to(self._path, self._bytes_to_probe))
         self._stream = opened_track(source, self._track)
-        self._next_packets = timed_packets(source, self._stream, self._offset_s)
-        self._complete_from_s = -math.inf
+        self._unread_packets = timed_packets(source, self._stream, self._offset_s)
+        self._dropped_to_s = -math.inf
 
 
 def _cut_into_parts(signal: NDArray[Any], cuts: Sequence[int]) -> Samples:
     """Cut a signal into parts of any lengths, as the rows of one array, filled up with NaN at their ends.
 
-    A part of less than one value gets the value at its start, so that no part is empty.
+    A part of less than one value gets the value at its start, so that no part is empty. For example, the cuts
+    2, 2, 5 give the rows [value 2, NaN, NaN] and [values 2, 3, 4].
 
     Parameters
     ----------
@@ -503,9 +533,10 @@ def _cut_into_parts(signal: NDArray[Any], cuts: Sequence[int]) -> Samples:
     longest = max(1, *np.diff(cuts))
     parts = np.full((n_parts, longest, *signal.shape[1:]), np.nan, np.float32)
     for row, (start, end) in enumerate(pairwise(cuts)):
-        start_inside = min(start, last_value)  # a cut at the very end of the span has no value behind it
-        end_behind_start = max(end, start + 1)
-        values = signal[start_inside:end_behind_start]
+        # An empty part takes one value: that at its start, or, at the very end of the span, the last one.
+        start_with_value = min(start, last_value)
+        end_with_value = max(end, start + 1)
+        values = signal[start_with_value:end_with_value]
         parts[row, : len(values)] = values
     return parts
 
@@ -513,10 +544,12 @@ def _cut_into_parts(signal: NDArray[Any], cuts: Sequence[int]) -> Samples:
 def jump_s(settings: bytes, rate: int) -> float:
     """Return by how many seconds a frame of sound may begin late or early without a gap in the sound.
 
-    Time stamps are inexact. For most codecs it is `JUMP_S`. Blocks of Vorbis are long or short, and overlap,
-    so that between the middles of two blocks lie a quarter of the one and a quarter of the other (Vorbis I,
-    4.3.8). Some writers count half of one block instead, so their time stamps are wrong by up to half the
-    difference of the two lengths.
+    Time stamps are inexact. For most codecs it is `JUMP_S`.
+
+    Vorbis has blocks of two lengths, which overlap. Between the middles of two successive blocks lie
+    (length of the one) / 4 + (length of the other) / 4 samples (Vorbis I, 4.3.8). Some writers count half a
+    block instead, which is the same only for blocks of equal lengths. Their time stamps are taken to be wrong
+    by up to half the difference of the two lengths.
 
     Parameters
     ----------
@@ -526,8 +559,8 @@ def jump_s(settings: bytes, rate: int) -> float:
         Samples a second.
     """
     header_start = settings.find(VORBIS_HEAD)
-    blocks_byte = header_start + VORBIS_BLOCKS
-    if header_start < 0 or blocks_byte >= len(settings):
+    blocks_byte = header_start + VORBIS_BLOCKS  # the byte that states the two lengths
+    if header_start < 0 or blocks_byte >= len(settings):  # another codec, or cut off
         return JUMP_S
     # The lengths are powers of 2; each exponent has half of the byte.
     exponents = settings[blocks_byte]
@@ -543,7 +576,8 @@ def bytes_to_probe_for_track(path: Path, track: str = "") -> int:
     """Return how many bytes of a file FFmpeg must look through to find a sound track; 0 for its usual number.
 
     In recordings of broadcasts and in discs, tracks may appear after the beginning of the file. If no track
-    is named, one at the beginning is taken, if there is any.
+    is named, one at the beginning is taken, if there is any. A track may also be announced at the beginning,
+    with a number and no more, and its sound begin later: then FFmpeg must look up to there for its rate.
 
     Parameters
     ----------
@@ -567,26 +601,27 @@ def bytes_to_probe_for_track(path: Path, track: str = "") -> int:
             begins_early = True
         else:
             begins_early = track in languages
-        # No late track is wanted then, unless FFmpeg knows nothing but the number of the early one.
-        tracks_to_find = _announced_too_early(source, track) if begins_early else late_tracks
+        # The tracks up to whose first packets FFmpeg must look; none if it knows the track well enough.
+        tracks_to_find = _announced_without_rate(source, track) if begins_early else late_tracks
     return bytes_to_probe(path, tracks_to_find)
 
 
-def _announced_too_early(source: Source, track: str) -> list[LateStream]:
-    """Return the chosen track of a file if nothing but its number and codec is known when the file is opened.
+def _announced_without_rate(source: Source, track: str) -> list[LateStream]:
+    """Return where the chosen track of a file begins, if only its number and codec are known at opening.
 
     This is so if a recording announces sound that begins some seconds after its pictures. In all other cases
-    the list is empty.
+    the list is empty; also if there is no such track, of which `opened_track` says why.
     """
     try:
         stream = _chosen_track(source, track)
-    except VideoError:  # which is raised, too, where the track is opened
+    except VideoError:
         return []
     context: Any = stream.codec_context  # None, against its annotation, if FFmpeg has no decoder
-    if context is None or context.sample_rate > 0:
+    if context is None or context.sample_rate > 0:  # nothing can be learned, or the rate is known
         return []
-    listed = ListedStream(stream.index, stream.id, "audio", context.name)
-    return late_streams(files_of(source.path), source.formats, [listed])
+    announced_track = ListedStream(stream.index, stream.id, "audio", context.name)
+    # Its first packets are searched for: the list is of this one track, or empty if it has none.
+    return late_streams(files_of(source.path), source.formats, [announced_track])
 
 
 def opened_track(source: Source, track: str = "") -> AudioStream:
@@ -669,6 +704,9 @@ def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]
     a new part of the track begins where its time stamps jump. The k-th part is shifted by the same offset as
     the k-th part of the pictures.
 
+    The packets themselves are changed: their stamps become the new times, which a decoder passes on to the
+    frames of sound.
+
     Parameters
     ----------
     source
@@ -684,10 +722,11 @@ def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]
         The track is encrypted.
     """
     tick_s = float(stream.time_base or 0)
-    # In a file that was not joined, the pictures may pause as long as the sound.
-    longest_pause_s = PAUSE_S if len(offset_s) > 1 else math.inf
-    time_s = -math.inf
-    latest_stated_s = -math.inf  # in this part
+    # A long pause of the sound begins a part only if the pictures have parts: else they pause as well.
+    is_joined = len(offset_s) > 1
+    longest_pause_s = PAUSE_S if is_joined else math.inf
+    time_s = -math.inf  # of the packet before
+    latest_stated_s = -math.inf  # the latest time that packets of this part have stated
     part = 0
     side_data = set[str]()
     for packet in _up_to_damage(source.demux(stream)):
@@ -707,7 +746,7 @@ def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]
                 latest_stated_s = max(stated_s, latest_stated_s)
             part_of_pictures = min(part, len(offset_s) - 1)  # the sound may have more parts
             time_s = stated_s + offset_s[part_of_pictures]
-            packet.pts = round(time_s / tick_s)  # the decoder passes it on to the frames
+            packet.pts = round(time_s / tick_s)
         yield PlacedPacket(time_s, packet, part)
 
 

@@ -205,7 +205,9 @@ def opened(path: Path, accelerator: HWAccel | None = None) -> Iterator[Source]:
 def opened_to(path: Path, bytes_to_probe: int) -> Iterator[Source]:
     """Open a video file with all streams, such as sound, that begin in its first `bytes_to_probe` bytes.
 
-    The pictures, and the origin of the times, are those of the file as it is usually opened.
+    FFmpeg usually looks through 5 million bytes, and does not know streams that begin later. Looking farther,
+    it may choose other pictures, or count times from another origin. So the file is first opened as usual, to
+    see which stream has the pictures and where times begin; both are kept.
 
     Parameters
     ----------
@@ -225,11 +227,11 @@ def opened_to(path: Path, bytes_to_probe: int) -> Iterator[Source]:
             return
         index_of_pictures = usual.stream.index
         origin = usual.origin
-    with _container(path, accelerator=None, **_looking_through(bytes_to_probe)) as container:
+    with _container(path, accelerator=None, **_options_to_look_through(bytes_to_probe)) as container:
         stream = container.streams[index_of_pictures]
         if not isinstance(stream, VideoStream):
             raise VideoError("its streams are others where more of the file is looked through", path)
-        _read_only(container, stream)
+        _skip_other_streams(container, stream)
         yield Source(path, container, stream, usual_origin=origin)
 
 
@@ -279,12 +281,12 @@ def _with_pictures(path: Path, accelerator: HWAccel | None) -> Iterator[InputCon
         has_pictures = stream is not None and getattr(stream.codec_context, "width", 0) > 0
         if container.format.name in BEGIN_ANYWHERE and not has_pictures:
             still_open.close()
-            options_to_look_farther = _looking_through(farthest_reach(path))
+            options_to_look_farther = _options_to_look_through(farthest_reach(path))
             container = still_open.enter_context(_container(path, accelerator, **options_to_look_farther))
         yield container
 
 
-def _looking_through(n_bytes: int) -> dict[str, str]:
+def _options_to_look_through(n_bytes: int) -> dict[str, str]:
     """Return the options with which FFmpeg looks through the first bytes of a file for streams."""
     return {"probesize": str(n_bytes), "analyzeduration": str(LONGEST_US)}
 
@@ -379,11 +381,11 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
             path,
         )
 
-    _read_only(container, stream)
+    _skip_other_streams(container, stream)
     return stream
 
 
-def _read_only(container: InputContainer, stream: VideoStream) -> None:
+def _skip_other_streams(container: InputContainer, stream: VideoStream) -> None:
     """Make FFmpeg read the packets of one stream, and skip those of all others."""
     for other in container.streams:
         if other.index != stream.index:

@@ -248,16 +248,18 @@ def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
 
 
 def _unapplied_colours(image: Image.Image) -> Iterator[str]:
-    """Yield a note if an image states other colours than those of an ordinary screen (sRGB).
+    """Yield one note if an image states other colours than those of an ordinary screen (sRGB).
 
-    Such a statement is not applied. It is a profile, or a gamma and primaries. These are void if there is a
-    profile, or the statement that the colours are sRGB (PNG, 4.3).
+    Such a statement is not applied. It is a colour profile (ICC); or, in a PNG, the exponent gamma of
+    brightness, and the primaries: which red, green and blue are meant. If there is a profile, or the
+    statement that the colours are sRGB, readers of a PNG ignore gamma and primaries (PNG, 4.3).
     """
-    # The name of a profile may be of two bytes a letter; without the zeros it is found all the same.
+    # A profile of sRGB says so in its name, whose letters may have two bytes each, one of which is 0: without
+    # the zeros it is found in either case.
     profile = (image.info.get("icc_profile") or b"").replace(b"\0", b"")
     if profile:
         if b"sRGB" not in profile:
-            yield PACKETS["icc_profile"]
+            yield PACKETS["icc_profile"]  # the note on a profile that is not applied
         return
     if "srgb" in image.info:
         return

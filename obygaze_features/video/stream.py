@@ -164,10 +164,13 @@ def note_side_data(packet: Any, names: set[str]) -> None:
 def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[Stream, tuple[str, ...]]:
     """Describe the stream of pictures of an open file; return it with notes on what is not applied.
 
+    Side data are what a file states of its pictures beside these, such as a rotation, or levels of light. It
+    states some for the whole stream, and some for single packets.
+
     Parameters
     ----------
     source
-        The stream.
+        The open file.
     packet_data
         Names of the side data of its packets.
     parts
@@ -182,7 +185,7 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
     pixels = _pixels(source)
     is_known = pixels != UNKNOWN
     side_data = _stream_data(source)
-    names = sorted({*side_data, *packet_data})
+    names = sorted({*side_data, *packet_data})  # of all side data, of the stream and of its packets
     if is_encrypted(source.stream, source.container, names):
         raise VideoError(ENCRYPTED, source.path)
     video_streams = source.container.streams.video
@@ -210,11 +213,11 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
         other_streams=len(films) - 1,
         parts=parts,
         side_data=tuple(names),
-        conversion=1 if uses_usual_conversion else 2,
+        conversion=1 if uses_usual_conversion else 2,  # 2: to RGB with full precision (`is_exact`)
     )
 
     remarks = [*_remarks(source, stream)]
-    remarks += [PACKETS.get(name, STRANGE) for name in names]
+    remarks += [PACKETS.get(name, STRANGE) for name in names]  # the sentence on each kind of side data
     remarks += _remarks_on_dispositions(source)
     distinct_remarks = dict.fromkeys(remark for remark in remarks if remark)  # "" is no remark
     return stream, tuple(distinct_remarks)
@@ -343,11 +346,19 @@ def _stream_data(source: Source) -> dict[str, str]:
     """Return further data that a file states of its pictures, such as a rotation: name -> value as text.
 
     They are parsed from FFmpeg's description of the file, because PyAV does not return the side data of
-    streams. Names are those of the same side data of packets in PyAV.
+    streams. FFmpeg prints them below the line of the stream::
+
+        Stream #0:1: Video: h264, ...
+          Side data:
+            Display Matrix: rotation of -90.00 degrees
+
+    The names that are returned are those that PyAV gives to the same data of packets (`STREAMS`), such as
+    `display_matrix`; a kind that the table lacks keeps the printed name.
     """
     text = describe_streams(source.container)
     stream_head = rf"^  Stream #\d+:{source.stream.index}"
-    section = re.search(stream_head + SECTION, f"{text}\n", re.MULTILINE)
+    with_end_of_last_line = f"{text}\n"  # by which the pattern knows a line
+    section = re.search(stream_head + SECTION, with_end_of_last_line, re.MULTILINE)
     lines = section[1] if section else ""
     side_data = {}
     for printed_name, value in STATED.findall(lines):

@@ -97,19 +97,21 @@ def read_stretch(
     """
     reader = WindowReader(path, requests, strict=strict)
     cut_detector = DifferenceDetector()
-    cannot_be_exact = reader.table.unsafe != "" or reader.lacks_keys
-    if cannot_be_exact:
+    must_be_decoded_whole = reader.table.unsafe != ""  # the stream can only be decoded from its beginning
+    if must_be_decoded_whole or reader.lacks_keys:
         return
     start_s, end_s = stretch
     frames = range(_first_entry(reader.table, start_s), _first_entry(reader.table, end_s))
 
     divided = _divide_windows(reader, windows, others, frames)
     requests_of_frame = _requests_of_frames(divided.read_elsewhere, frames)
-    needed_frames = requests_of_frame.keys() | missing_frames(divided.read_here)
-    known: dict[int, Known[T]] = {}
+    frames_here = missing_frames(divided.read_here)  # no window has any of its frames yet
+    needed_frames = requests_of_frame.keys() | frames_here
+    known: dict[int, Known[T]] = {}  # filled in by the last of the steps below
     try:
-        # Four steps for each frame, one after the other: it is decoded, measured, converted if a window needs
-        # it, and its results for windows that are read elsewhere are stored in `known`.
+        # Four steps for each frame, each a generator that takes frames from the one before: the frame is
+        # decoded, measured, converted if a window needs it, and its results for windows that are read
+        # elsewhere are stored in `known`.
         meter = Meter(reader.table, cut_detector)
         decoded = reader.decode_sparsely(frames)
         measured_frames = _measured_frames(decoded, meter, needed_frames)
@@ -121,7 +123,7 @@ def read_stretch(
 
     differences = cut_detector.differences()
     measured = Measured(len(meter.frames), meter.frames.end_s, meter.measured(), differences)
-    yield Rest(known, measured, reader.unreported())
+    yield Rest(known, measured, decoded=reader.unreported())
 
 
 class _DividedWindows(NamedTuple, Generic[T]):

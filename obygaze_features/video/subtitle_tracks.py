@@ -70,18 +70,28 @@ def _lines(source: Source, table: PacketTable, tell: Callable[[str], None]) -> I
     """Yield the lines of a film's subtitles: start and end in seconds of the pictures' time line, and text.
 
     A film may be joined from several parts, whose times are shifted. The part that a line belongs to is that
-    of the last picture read before it.
+    of the last picture read before it. So pictures are read along with the subtitles, and counted.
+
+    Parameters
+    ----------
+    source
+        The open film.
+    table
+        Its pictures: the number of the first one of each part (`part_first`), and the seconds by which the
+        times of each part are shifted (`part_offset_s`).
+    tell
+        Called with notes on the choice of the track.
     """
     track = _chosen_track(source, tell)
     if track is None:
         return
-    track.discard = Discard.default
-    origin_s = float(source.origin)
+    track.discard = Discard.default  # FFmpeg reads streams that are not discarded
+    origin_s = float(source.origin)  # the time in the file that is 0 for a player
     n_pictures = 0
     for packet in source.demux(track, source.stream):
         is_picture = packet.stream.index != track.index
         if is_picture:
-            if packet.size > 0:  # as of those that `table` counts
+            if packet.size > 0:  # the table does not count empty packets
                 n_pictures += 1
             continue
         last_picture = max(n_pictures - 1, 0)

@@ -38,23 +38,24 @@ class TimeLine(NamedTuple):
     ----------
     ticks
         Shape [P]: raw times plus the offset of their part.
-    first
-        Shape [K]: the packet that each part begins with.
-    offset
+    first_packets
+        Shape [K]: the packet that each part begins with; 0 for the first.
+    offsets
         Shape [K]: ticks that were added to the times of each part; 0 for the first.
-    known
+    is_known
         Whether the ticks are times; else some are missing, or all are equal.
     """
 
     ticks: NDArray[np.int64]
-    first: NDArray[np.int64]
-    offset: NDArray[np.int64]
-    known: bool = True
+    first_packets: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    is_known: bool = True
 
 
-def unbroken(ticks: NDArray[np.int64], *, known: bool = True) -> TimeLine:
+def unbroken(ticks: NDArray[np.int64], *, is_known: bool = True) -> TimeLine:
     """Return the time line of a stream of one part: its times as they are."""
-    return TimeLine(ticks, np.zeros(1, np.int64), np.zeros(1, np.int64), known)
+    only_zero = np.zeros(1, np.int64)  # the one part begins with packet 0, and is not shifted
+    return TimeLine(ticks, first_packets=only_zero, offsets=only_zero.copy(), is_known=is_known)
 
 
 def time_line(
@@ -69,7 +70,8 @@ def time_line(
     """Put the times of a video's pictures on one rising line, though the file may be joined from recordings.
 
     A part begins where times start again or jump. Its times are shifted so that it follows the part before.
-    If times are missing and cannot be filled in, the line is of one part and not `known`.
+    For example, with a step of 10, the times 0, 10, 20, 0, 10 become 0, 10, 20, 30, 40. If times are missing
+    and cannot be filled in, the times are returned as one part, and are not `is_known`.
 
     Parameters
     ----------
@@ -89,16 +91,16 @@ def time_line(
         There are more than `MAX_PARTS` parts.
     """
     is_timed = ticks != MISSING
-    # Parts are told apart by the shown pictures that have a time.
+    # Parts are told apart by the shown pictures that have a time; the numbers of their packets:
     timed_packets = np.flatnonzero(shown & is_timed)
-    starts = _part_starts(
+    starts = _part_starts(  # positions in `timed_packets`
         ticks[timed_packets],
         key[timed_packets],
         None if decoding is None else decoding[timed_packets],
         longest_pause[timed_packets],
         step,
     )
-    # A part goes on up to the first picture of the next; the first part begins with the first packet.
+    # The first part begins with packet 0, also if this has no time.
     starts_of_later_parts = starts[1:]
     first_packets = np.append(0, timed_packets[starts_of_later_parts])
     edges = [*first_packets.tolist(), len(ticks)]  # a part reaches from each edge to the next
@@ -108,7 +110,7 @@ def time_line(
     for part in parts:
         are_all_filled_in = _fill_missing_times(ticks[part], is_timed[part], step)
         if not are_all_filled_in:
-            return unbroken(ticks, known=False)
+            return unbroken(ticks, is_known=False)
 
     # Pictures that are not shown take no time, so that they do not count for the length of a part.
     shown_times = [ticks[part][shown[part]] for part in parts]
@@ -177,9 +179,10 @@ def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step:
     last_stated = stated_places[-1]
     n_in_gaps = int(last_stated + 1 - len(stated_times))
 
-    # The other untimed pictures are before the first, or behind the last stated time.
+    # The other untimed pictures are all before the first stated time, or all behind the last. Before it is
+    # one at most, the first picture of the part: it is a key picture, which is mostly shown first.
     n_outside = n_untimed - n_in_gaps
-    first_is_timed = bool(timed[0])
+    first_is_timed = bool(timed[0])  # then none is before
     max_outside = _most_behind_last_time(timed) if first_is_timed else 1
     is_possible = 0 <= n_outside <= max_outside
     if not is_possible:
@@ -242,10 +245,14 @@ def _part_starts(
 ) -> list[int]:
     """Return the numbers of the shown pictures with which the parts of a joined file begin, from 0 on.
 
+    Each part is searched for the first picture that is not of it, with which the next part begins.
+
     Parameters
     ----------
     ticks, key, decoding, longest_pause
-        Shape [L], of the shown pictures that have a time: as of `time_line`.
+        Shape [L], of the shown pictures that have a time: times of presentation; which are key pictures;
+        times of decoding, if the file stores them; and the longest step to each that is a mere pause, all in
+        ticks.
     step
         Ticks between two pictures.
 
@@ -261,7 +268,9 @@ def _part_starts(
         may_start = _may_start_part(ticks[start:], key[start:], part_decoding, longest_pause[start:], step)
         if not may_start.any():
             return starts
-        starts.append(start + int(np.argmax(may_start)))
+        # The first picture of a part never differs from itself, so that the next part begins behind it.
+        n_pictures_of_part = int(np.argmax(may_start))
+        starts.append(start + n_pictures_of_part)
         if len(starts) > MAX_PARTS:
             raise VideoError(f"its times start again more than {MAX_PARTS:,} times: join its parts anew")
 
@@ -275,7 +284,8 @@ def _may_start_part(
 ) -> NDArray[np.bool_]:
     """Return which pictures, [L], show that a new part of a joined file has begun, by their times.
 
-    Only the first of them counts: those behind it are compared with pictures of the part before.
+    Only the first of these pictures counts: with it the new part begins. Pictures behind it are compared with
+    the part before all the same, so that what is returned for them means nothing.
 
     A new part begins
 
@@ -288,13 +298,15 @@ def _may_start_part(
     Parameters
     ----------
     ticks, key, decoding, longest_pause
-        Shape [L], from the first picture of a part on: as of `time_line`.
+        Shape [L], from the first picture of a part on, in decoding order: times of presentation; which are
+        key pictures; times of decoding, if the file stores them; and the longest step to each that is a mere
+        pause, all in ticks.
     step
         Ticks between two pictures.
     """
     latest = np.maximum.accumulate(ticks)  # latest time of each picture and those before it
-    latest_before = _delayed(latest, 1, first=ticks[0])
-    latest_long_before = _delayed(latest, REORDERED, first=ticks.min())
+    latest_before = _delayed(latest, 1, first=ticks[0])  # of the pictures before each
+    latest_long_before = _delayed(latest, REORDERED, first=ticks.min())  # of those `REORDERED` or more before
 
     is_early_key = key & (ticks < latest_before)
     is_too_early = ticks < latest_long_before
@@ -341,12 +353,13 @@ def correct_outliers(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
 
 
 def _correct_stretch(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Move outliers among times that rise at a steady rate to the line of the times around them.
+    """Replace outliers among times that rise at a steady rate by the times that fit those around them.
 
-    The line has the slope of the stated rate, or of the stretch's own rate if that is higher, and the median
-    offset of the `IN_A_PACKET` times before and after. With a step of 10, the times 0, 10, 29, 30, 40 have
-    the offsets 0, 0, 9, 0, 0 from a line that rises by 10. Their median is 0, so 29 is wrong by 9, and
-    becomes 20.
+    Each time is compared with a straight line, which rises by a step from picture to picture. With a step of
+    10, the times 0, 10, 29, 30, 40 have the offsets 0, 0, 9, 0, 0 from it. The median of the offsets around
+    29 (`IN_A_PACKET` before and behind) is 0. So 29 is wrong by 9, and becomes 20.
+
+    The step is that of the stated rate, or of the stretch's own rate if that is higher.
 
     Parameters
     ----------
@@ -359,8 +372,8 @@ def _correct_stretch(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
         step = min(step, int(np.median(np.diff(ticks))))
     offsets = ticks - step * np.arange(len(ticks))  # from a line with this slope
 
-    # A time that is too high is followed by an offset that falls. So only the times around such falls need to
-    # be compared with their neighbours.
+    # Behind a time that is too high, or at one that is too low, the offset falls. So only the times around
+    # such falls need to be compared with their neighbours, which is slow.
     is_fall = np.diff(offsets) < 0
     suspects = np.unique(_positions_around(np.flatnonzero(is_fall), len(ticks)))
 
@@ -368,7 +381,8 @@ def _correct_stretch(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     n_blocks = 1 + len(suspects) // MAX_AT_ONCE
     for block in np.array_split(suspects, n_blocks):
         wrong_by = offsets[block] - _median_offsets_around(offsets, block)
-        may_be_corrected = abs(wrong_by) <= MAX_STEPS_OFF * step  # larger deviations have other causes
+        # An estimate is wrong by a few steps at most: larger deviations have other causes.
+        may_be_corrected = abs(wrong_by) <= MAX_STEPS_OFF * step
         corrected[block] -= np.where(may_be_corrected, wrong_by, 0)
     return corrected
 

@@ -274,10 +274,15 @@ def test_a_rate_that_is_not_a_positive_number_is_refused(save_frames, rate):
     assert exit_code == 2
 
 
-def test_a_rate_is_refused_where_the_files_hold_times(tmp_path):
-    """Both might say different times."""
+def test_a_rate_of_frames_is_refused_if_the_file_of_a_clip_has_times(tmp_path):
+    """The file a.npz has seven frames of a clip, and in `time_s` a time for each: one a second.
+
+    The user also states a rate of 8 frames a second (--rate), by which frames would have other times. The
+    import is refused, and names the file and the option.
+    """
     frames_with_times = {"frames": EXPECTED_ARRAYS["a"], "time_s": np.arange(float(N_FRAMES))}
     items = {"a": ImportItem("a.npz", lambda: frames_with_times)}
+
     with pytest.raises(StoreError, match=r"a\.npz.*--rate"):
         import_store(tmp_path, items, "frames", clips=[PlannedClip("a", "m")], per_second=8)
 

@@ -43,7 +43,10 @@ def citation():
 
 
 def test_a_citation_that_the_makers_state_stands_in_full_in_both_texts(citation):
-    """They state two lines of plain text, which become one. In BibTeX an & has a backslash before it."""
+    """The makers of a store state how to cite them, in two lines of plain text, which become one line.
+
+    It ends the sentence in APA style, and the note of the BibTeX entry, where an & needs a backslash.
+    """
     stated = replace(citation, stated="Doe and Roe,\nFilms & looks, 2026")
 
     assert stated.apa().endswith("Doe and Roe, Films & looks, 2026")
@@ -51,7 +54,10 @@ def test_a_citation_that_the_makers_state_stands_in_full_in_both_texts(citation)
 
 
 def test_an_entry_of_bibtex_that_the_makers_state_stays_an_entry_of_its_own(citation):
-    """It stands after the entry of the store, with an empty line between, and is no part of the sentence."""
+    """The makers of a store state how to cite them as an entry of BibTeX.
+
+    It comes after the entry of the store, with an empty line between, and is no part of the APA sentence.
+    """
     entry = "@article{doe, title={Films}}"
     stated = replace(citation, stated=entry)
 

@@ -58,7 +58,10 @@ def test_an_export_to_hdf5_names_its_store_and_has_the_provenance_of_the_feature
 
 @pytest.mark.parametrize("export", [export_hdf5, export_anndata])
 def test_the_same_store_is_exported_to_the_same_bytes(store, tmp_path, export):
-    """So no file holds the time at which it was written, and digests of two exports can be compared."""
+    """A store is exported twice, to HDF5 or AnnData: both files have the same bytes.
+
+    So neither holds the time at which it was written, and digests of exports can be compared.
+    """
     export(store, "toy", tmp_path / "first")
     export(store, "toy", tmp_path / "second")
 

@@ -139,7 +139,12 @@ def import_times(folder, time_s, frame_index):
 
 
 def test_times_of_frames_may_be_of_another_float_type(tmp_path):
-    store = import_times(tmp_path, np.arange(100, 103, dtype=np.float32), np.arange(3, dtype=np.int32))
+    """Stores keep times as float64. The file of clip a has those of three frames as float32."""
+    times_s = np.arange(100, 103, dtype=np.float32)
+    frame_index = np.arange(3, dtype=np.int32)
+
+    store = import_times(tmp_path, times_s, frame_index)
+
     assert store["lab"].read("a", "time_s").tolist() == [100, 101, 102]
 
 
@@ -232,8 +237,11 @@ def test_a_clip_without_features_is_refused_until_it_is_allowed(tmp_path):
 
 
 def test_an_import_without_any_features_is_refused_even_where_clips_may_be_missing(tmp_path):
+    """With --allow-missing, clips without features make no error; a store in which all are missing does."""
+    no_features: dict[str, ImportItem] = {}
+
     with pytest.raises(StoreError):
-        import_store(tmp_path, {}, allow_missing=True)
+        import_store(tmp_path, no_features, allow_missing=True)
 
 
 def test_an_import_does_not_replace_a_store(tmp_path):
@@ -382,7 +390,7 @@ def test_a_damaged_npy_file_is_refused_by_name(tmp_path, damage):
 
 
 def test_two_files_that_differ_in_their_suffix_alone_are_refused(tmp_path):
-    """Both would be the features of clip a."""
+    """A folder has a.pth and a.pt, whose names without suffix are both that of clip a."""
     for name in ("a.pth", "a.pt"):
         (tmp_path / name).touch()
     with pytest.raises(StoreError, match=r"a\.pt.*a\.pth"):

@@ -112,16 +112,20 @@ def test_times_are_found_under_the_names_that_others_give_them_in_seconds_or_mil
     check_frames(folder_with_manifest, times=TIMES_OF_TWO_A_SECOND, truth=EXPECTED_ARRAYS)
 
 
-def test_times_after_two_hours_keep_their_hundredths_of_a_second(folder_with_manifest):
-    """Single precision would round 7200.04 s to steps of half a millisecond."""
-    late_s = 7200.04
-    table = frame_table(time_s=lambda numbers: late_s + numbers / 2)
+def test_times_of_frames_after_two_hours_are_imported_in_double_precision(folder_with_manifest):
+    """A table has a row for each frame, two a second, of which the first of each clip is at 7200.04 s.
+
+    In single precision this would be rounded to steps of half a millisecond, and become 7200.0401. The times
+    in the store must be equal to those in the table (`check_frames` compares them, and the features).
+    """
+    start_s = 7200.04
+    table = frame_table(time_s=lambda numbers: start_s + numbers / 2)
     table.to_csv(folder_with_manifest / "all.csv", index=False)
 
     assert import_frames(folder_with_manifest, "all.csv") == 0
 
-    late_times_s = {clip: late_s + times_s for clip, times_s in TIMES_OF_TWO_A_SECOND.items()}
-    check_frames(folder_with_manifest, late_times_s, EXPECTED_ARRAYS)
+    late_times_s = {clip: start_s + times_s for clip, times_s in TIMES_OF_TWO_A_SECOND.items()}
+    check_frames(folder_with_manifest, times=late_times_s, truth=EXPECTED_ARRAYS)
 
 
 def test_rows_are_ordered_by_frame_index_which_is_kept(folder_with_manifest):

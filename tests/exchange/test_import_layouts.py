@@ -353,18 +353,21 @@ LOST_OR_WRONG = {
     "HDF5 with a filter of others": (filter_of_others, "hdf5", "", str(FILTER_OF_OTHERS)),
     "AnnData without X": (anndata_without_x, "hdf5", "a.h5", "AnnData"),
 }
-"""What is lost or wrong -> what makes the files in a folder, --from, the file that is read, the refusal."""
+"""What is lost or wrong -> a function that writes such files into a folder; the kind of files, as for --from;
+the name of the file that is read, "" for the whole folder; and what the refusal says."""
 
 
-@pytest.mark.parametrize(("make", "kind", "name", "reason"), LOST_OR_WRONG.values(), ids=LOST_OR_WRONG)
+@pytest.mark.parametrize(("write_files", "kind", "name", "reason"), LOST_OR_WRONG.values(), ids=LOST_OR_WRONG)
 def test_files_whose_features_would_be_read_in_part_or_wrongly_are_refused(
-    tmp_path, make, kind, name, reason
+    tmp_path, write_files, kind, name, reason
 ):
-    """In each of these files, a plain reader would find some values and miss that others are lost.
+    """A folder gets a file from which a plain reader would get some values, and miss that others are lost.
 
-    `make` writes the file `name`, or a folder; it is read as for --from KIND.
+    For example, a tar has a link in place of a clip's file; or two arrays were saved to one file, one after
+    the other, of which only the first would be read; or a chunk of an HDF5 file was never written, so that
+    its values would be read as zeros. Reading the features of clip a is refused with this reason.
     """
-    make(tmp_path)
+    write_files(tmp_path)
 
     with pytest.raises((StoreError, OSError), match=reason):
         load(kind, tmp_path / name)
@@ -406,7 +409,7 @@ def test_ids_are_read_from_a_parquet_table(tmp_path, columns):
 
 
 def test_a_parquet_table_with_two_columns_that_may_be_ids_is_refused(tmp_path):
-    """Its columns caption and path both have texts, and none is called clip_id."""
+    """A table of two columns, caption and path, is to give ids; both have texts, none is called clip_id."""
     pytest.importorskip("pyarrow")
     table = pytest.importorskip("pandas").DataFrame({"caption": ["b", "a"], "path": ["x", "y"]})
     table.to_parquet(tmp_path / "two.parquet")
@@ -485,7 +488,10 @@ def test_arrays_of_an_npz_with_a_number_for_each_clip_are_columns_of_a_table(tmp
 
 
 def test_an_array_frames_with_one_number_a_clip_is_no_features(tmp_path):
-    """It counts the frames of each clip, here 7, 8 and 9; the features are in the matrix x."""
+    """An archive has an array `frames` of three numbers, 7, 8 and 9, and a matrix x with a row for each clip.
+
+    The first counts the frames of each clip, although its name is that of an array of features: x is read.
+    """
     matrix = np.stack([values_of(clip) for clip in CLIPS])
     np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), x=matrix, frames=np.float32([7, 8, 9]))
 
@@ -615,13 +621,13 @@ def outcome_of_reading(folder):
     return "read"
 
 
-OPTIONS_OF_LABELS = {
-    "a.npz": ("table",),
-    "c.csv": ("table",),
-    "d.h5": ("hdf5",),
-    "e": ("npy",),
+KIND_OF_LABELS = {
+    "a.npz": "table",
+    "c.csv": "table",
+    "d.h5": "hdf5",
+    "e": "npy",
 }
-"""File or folder of `labels_alone` -> what is typed behind --from."""
+"""File or folder of `labels_alone` -> its kind, as for --from."""
 
 
 @pytest.fixture
@@ -660,22 +666,27 @@ def was_imported(films, source, kind, *options):
     return code == 0
 
 
-@pytest.mark.parametrize("name", OPTIONS_OF_LABELS)
-def test_labels_saved_as_real_numbers_are_features_only_where_all_columns_are_asked_for(
+@pytest.mark.parametrize("name", KIND_OF_LABELS)
+def test_labels_are_not_imported_as_features_unless_all_columns_are_asked_for(
     manifest_of_a_b_and_c, labels_alone, name
 ):
-    """They are real numbers, as features are, but are all 0 or 1.
+    """A file, or a folder, has the labels of clips a, b and c, [1, 0] or [0, 1] for each, and no features.
 
-    `name` is a file or folder with the labels of clips a, b and c and no features.
+    They are saved as real numbers, as features are, so that their type does not tell them apart. As all are 0
+    or 1, the import is refused. With --columns "*" the user says that all columns are features.
     """
-    options = OPTIONS_OF_LABELS[name]
+    kind = KIND_OF_LABELS[name]
+    all_columns = ("--columns", "*")
 
-    assert not was_imported(manifest_of_a_b_and_c, labels_alone / name, *options)
-    assert was_imported(manifest_of_a_b_and_c, labels_alone / name, *options, "--columns", "*")
+    assert not was_imported(manifest_of_a_b_and_c, labels_alone / name, kind)
+    assert was_imported(manifest_of_a_b_and_c, labels_alone / name, kind, *all_columns)
 
 
 def test_a_matrix_of_real_numbers_alone_is_imported_as_it_is(manifest_of_a_b_and_c, labels_alone):
-    """It has no names that could tell whether it holds labels. The ids of its rows are in ids.txt."""
+    """A file .npy has a matrix of zeros and ones, which are labels, and ids.txt has the ids of its rows.
+
+    A matrix has no names of columns that could tell labels from features: it is imported.
+    """
     assert was_imported(
         manifest_of_a_b_and_c, labels_alone / "b.npy", "table", "--ids", str(labels_alone / "ids.txt")
     )

@@ -44,12 +44,15 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def import_with(folder, capfd, monkeypatch):
-    """Import a file whose library does something wrong at a moment: "opening", or "clip c".
+    """Import a file of which the library that reads it does something wrong; no file may change by that.
 
-    Gives the exit code and the last line of what was said; no file may have changed.
+    The moment is "opening" the file, or "clip c": while the features of clip c are read. What happens is
+    "die" (with the number of a signal), "flood", or "stop" (with the number of the importing process), as
+    `planted_readers` does them. Gives the exit code and the last line of what was said.
     """
 
     def run(moment, what_happens, *arguments):
+        """Import once."""
         (folder / "x.h5").write_text(":".join([moment, what_happens, *map(str, arguments)]), encoding="utf-8")
         before = {path: path.stat().st_ino for path in folder.rglob("*")}
         with monkeypatch.context() as patch:
@@ -76,7 +79,12 @@ def assert_a_good_file_is_imported(folder):
 @pytest.mark.long
 @pytest.mark.parametrize(("moment", "where"), [("opening", "x.h5"), ("clip c", "x.h5, clip c")])
 def test_a_crash_of_the_library_is_one_line_and_the_next_import_succeeds(folder, import_with, moment, where):
-    """HDF5 runs in a process of its own, so that its crash does not end the import with it."""
+    """HDF5 crashes (signal 11, SIGSEGV) while it opens a file, or while it reads the features of clip c.
+
+    It runs in a process of its own, so that its crash does not end the import with it. The user gets one line
+    that names the file, or the clip in it, and says that the file may be damaged. The next import starts
+    another process, and succeeds.
+    """
     code, line = import_with(moment, "die", int(signal.SIGSEGV))
 
     assert code == 1
@@ -103,21 +111,27 @@ def test_a_library_killed_for_want_of_memory_is_one_line(import_with):
 
 
 @pytest.fixture
-def interrupts():
-    """Have SIGINT interrupt: a shell has its background jobs ignore it, and Python then leaves it so."""
+def ctrl_c_interrupts():
+    """Let the signal of Ctrl-C (SIGINT) interrupt this process, also where a shell has set it to be ignored.
+
+    A shell does so for its background jobs, and Python then leaves it so.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("interrupts")
+@pytest.mark.usefixtures("ctrl_c_interrupts")
 def test_ctrl_c_ends_the_import_and_the_process_that_reads(folder, import_with):
-    """The process that reads sends the importing one what Ctrl-C sends, and locks the file till it ends.
+    """An import, which runs in this process, is interrupted while the features of clip c are read.
 
-    The exit code of a command that Ctrl-C stopped is 130.
+    The features are read by a second process. In place of a user, it sends this process the signal of Ctrl-C.
+    It also locks the file, for as long as it lives. The import ends with exit code 130, as commands do that
+    Ctrl-C stops. Its second process ends too: the lock on the file is free. Then a good file is imported.
     """
-    code, line = import_with("clip c", "stop", os.getpid())
+    this_process = os.getpid()
+    code, line = import_with("clip c", "stop", this_process)
 
     assert code == 130
     assert line == "obygaze: stopped"

@@ -130,18 +130,23 @@ def test_an_exported_store_of_frames_is_imported_again_unchanged(folder_with_man
     assert again.digests("frames") == first.digests("frames")
 
 
-def test_whole_numbers_are_imported_only_as_a_real_type_that_is_asked_for(folder_with_manifest):
-    """YouTube-8M keeps features as whole numbers of a byte; others keep labels so.
+def test_arrays_of_whole_numbers_are_imported_only_if_a_real_data_type_is_named(folder_with_manifest):
+    """Each clip has a file of whole numbers of a byte (int8), in the folder `all`.
 
-    Without --dtype the import is refused.
+    They may be features, which YouTube-8M keeps in this form, or labels. So the import is refused, even if
+    all arrays are asked for (--columns "*"). With --dtype float16 they are imported as real numbers of equal
+    value; times of the frames are not known.
     """
-    features = {clip: (9 * values).astype(np.int8) for clip, values in EXPECTED_ARRAYS.items()}
-    save_clips(folder_with_manifest, features)
+    whole_numbers = {clip: (9 * values).astype(np.int8) for clip, values in EXPECTED_ARRAYS.items()}
+    save_clips(folder_with_manifest, whole_numbers)
+    all_arrays = ("--columns", "*")
 
-    assert import_frames(folder_with_manifest, "all", "npy", "--columns", "*") == 1
-    assert import_frames(folder_with_manifest, "all", "npy", "--columns", "*", "--dtype", "float16") == 0
+    exit_code_without_type = import_frames(folder_with_manifest, "all", "npy", *all_arrays)
+    exit_code_with_type = import_frames(folder_with_manifest, "all", "npy", *all_arrays, "--dtype", "float16")
 
-    as_float16 = {clip: values.astype(np.float16) for clip, values in features.items()}
+    assert exit_code_without_type == 1
+    assert exit_code_with_type == 0
+    as_float16 = {clip: values.astype(np.float16) for clip, values in whole_numbers.items()}
     check_frames(folder_with_manifest, NO_TIMES, as_float16)
 
 
@@ -158,7 +163,9 @@ def test_clips_of_equal_numbers_of_frames_make_a_store_of_format_1_0(folder_with
 def test_clips_are_imported_if_only_the_last_has_another_number_of_frames(folder_with_manifest):
     """In the order of their ids, two clips have 4 frames, and then "v_two" has 6.
 
-    The others are read, and staged as clips of equal length, before that is known.
+    The import reads clip by clip. So it begins a stage for clips of 4 frames each, and must begin again, for
+    clips of any number of frames, when it has read the last one. All frames come into the store, and no
+    folder of the import (*.importing) is left behind.
     """
     lengths = {"v_one": 4, "v_three": 4, "v_two": 6}
     truth = {clip: values_of(clip, (length, N_FEATURES)) for clip, length in lengths.items()}
@@ -268,19 +275,26 @@ def test_frames_of_every_shape_are_read_with_their_values(folder_with_manifest, 
         assert group.read(clip, "frames").tobytes() == values.tobytes()
 
 
-SHAPES_REFUSED = {
+NO_FRAMES = {
     "one number": lambda values: values[0, 0],
     "a dict of Python": lambda values: np.array({"features": values}),
     "complex numbers": lambda values: values.astype(np.complex64),
     "[1, D, 1, 1] without axes": lambda values: values[:1, :, np.newaxis, np.newaxis],
 }
+"""What cannot be the frames of a clip, real numbers [frames, D] -> how it is made from such frames."""
 
 
-@pytest.mark.parametrize("change", SHAPES_REFUSED.values(), ids=SHAPES_REFUSED)
-def test_an_array_that_is_no_frames_of_a_clip_is_refused_in_a_line(folder_with_manifest, capfd, change):
-    """`change` makes something else of the frames of each clip. The first file is named: that of "v_one"."""
-    save_clips(folder_with_manifest, EXPECTED_ARRAYS, change)
-    assert_refused_in_a_line(folder_with_manifest, capfd, "v_one.npy")
+@pytest.mark.parametrize("make_from_frames", NO_FRAMES.values(), ids=NO_FRAMES)
+def test_files_whose_arrays_cannot_be_frames_are_refused_in_a_line(
+    folder_with_manifest, capfd, make_from_frames
+):
+    """Each of three clips has a file, with something that is not an array of real numbers [frames, D].
+
+    The import ends with one line that names the first of the files, that of "v_one", and writes no store.
+    """
+    save_clips(folder_with_manifest, EXPECTED_ARRAYS, change=make_from_frames)
+
+    assert_refused_in_a_line(folder_with_manifest, capfd, file="v_one.npy")
 
 
 def test_axes_of_equal_length_are_imported_with_a_note(folder_with_manifest, capfd):
@@ -292,8 +306,14 @@ def test_axes_of_equal_length_are_imported_with_a_note(folder_with_manifest, cap
     assert "--axes DT" in capfd.readouterr().err
 
 
-def test_arrays_time_s_and_frame_index_are_times_and_indices(folder_with_manifest):
-    """They are the names of a store's own arrays. Frames are two a second; clip "v_two" has seven of them."""
+def test_arrays_named_time_s_and_frame_index_are_imported_as_times_and_numbers_of_frames(
+    folder_with_manifest,
+):
+    """The file of a clip has its frames, two a second, and beside them the arrays `time_s` and `frame_index`.
+
+    A store has arrays of these names, so that no option need say what they are: the times in the store are
+    0, .5, 1 s and so on, and the seven frames of clip "v_two" have the numbers 0 to 6.
+    """
     save_clips(
         folder_with_manifest,
         EXPECTED_ARRAYS,
@@ -351,7 +371,10 @@ def test_whole_numbers_beside_times_may_still_be_labels(folder_with_manifest, ca
 
 
 def test_a_file_of_torch_that_holds_more_than_tensors_is_refused_and_not_run(folder_with_manifest, capfd):
-    """Such a file can hold code that runs when it is loaded; here it would make a file "ran"."""
+    """A file of PyTorch can hold code that runs when it is loaded; here it would make a file "ran".
+
+    The import is refused with the name of the file, and there is no file "ran".
+    """
     torch = pytest.importorskip("torch")
 
     class Runs:

@@ -247,9 +247,10 @@ CROPPED = group(preset={**group().provenance["preset"], "crop": 8})
     ids=["cropped", "imported", "a common clip with another frame", "another backbone", "ragged frames"],
 )
 def test_stores_that_do_not_fit_are_not_merged(tmp_path, rows, other, message):
-    """They differ in settings that change numbers, or a clip that both have is not the same in both.
+    """Two stores differ in settings that change numbers, or a clip that both have is not the same in both.
 
     The first store has clips 0 to 7 of 20; `rows` are those of the second, `other` how it is made otherwise.
+    The message names what differs.
     """
     first = seal_part(tmp_path, "a", range(8))
     second = seal_part(tmp_path, "b", rows, **other)
@@ -364,7 +365,10 @@ def test_stores_of_the_same_clips_at_two_places_are_merged(two_stores, tmp_path)
 
 
 def test_a_store_that_is_given_twice_is_not_merged_with_itself(tmp_path):
-    """It is a slip: the result would be a copy, and lack the store that was meant."""
+    """The same path stands twice in the list of stores to merge, which must be a slip.
+
+    The result would be a copy of the store, and lack the one that was meant.
+    """
     store = make_sealed_store(tmp_path / "a")
 
     assert_not_merged([store, store], tmp_path, "this store is given twice")

@@ -177,7 +177,11 @@ def test_a_web_page_in_place_of_a_missing_file_is_named_as_such(server_of_stores
 
 
 def test_a_server_that_always_breaks_off_in_the_middle_is_given_up(big_file, tmp_path, monkeypatch):
-    """It gives no ranges, so that every attempt begins again at the first byte."""
+    """A server breaks off each time in the middle of a large file, and gives no ranges of bytes.
+
+    So every attempt begins again at the first byte, and none gets farther. After less than 50 attempts,
+    without a wait between them here, the client gives up.
+    """
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
     with serving(tmp_path) as server:
         server.answers_ranges = False
@@ -629,29 +633,46 @@ def test_a_partial_copy_is_neither_packed_nor_pushed(pooled_copy, tmp_path):
         push(files, "s3://bucket/toy")
 
 
-def test_a_partial_copy_of_an_oddly_named_store_can_be_completed_and_tells_no_path(served_folder, tmp_path):
-    """The store lies in the folder of a person: blanks, an umlaut, an apostrophe and percents in its path.
-
-    fetch.txt has a URL, a length and a name in each line, parted by blanks (RFC 8493), so that blanks and
-    percents in URLs must be escaped. An umlaut may be written in several ways.
-    """
+@pytest.fixture
+def store_of_ann_mueller(served_folder, tmp_path):
+    """A store in a person's folder: its path has blanks, an umlaut, an apostrophe and percents."""
     store = tmp_path / "Ann Müller's 100% films" / "f 50% ü - data-1.0.0"
-    shutil.copytree(served_folder / "toy-1.0.0", store)
+    return shutil.copytree(served_folder / "toy-1.0.0", store)
+
+
+def test_a_partial_copy_lists_its_other_files_by_the_name_of_the_store_and_tells_no_folder(
+    store_of_ann_mueller, tmp_path
+):
+    """The pooled vectors alone are pulled. The file fetch.txt of the copy lists the files that it lacks.
+
+    A line of it has a URL, a length and the name of a file, parted by blanks (RFC 8493), so that blanks and
+    percents in the URL are escaped. The URL has the name of the store's folder. No file of the copy may tell
+    whose folder that is in: "Müller" is in none. (As an umlaut may be written in several ways, "ller" is
+    looked for.)
+    """
     copy = tmp_path / "copy of it"
 
-    pull(store, copy, arrays=["pooled"])
+    pull(store_of_ann_mueller, copy, arrays=["pooled"])
 
     assert verify(copy, "full").ok
     for line in (copy / "fetch.txt").read_text(encoding="ascii").splitlines():
         url, _, name = line.split()
-        assert unquote(url) == f"file:{store.name}/{name}"
+        assert unquote(url) == f"file:{store_of_ann_mueller.name}/{name}"
     name_behind_umlaut = b"ller"
     for data in bytes_of_files(copy).values():
         assert name_behind_umlaut not in data
         assert str(tmp_path).encode() not in data
 
-    pull(store, copy)
+
+def test_a_partial_copy_of_a_store_with_an_odd_path_can_be_completed(store_of_ann_mueller, tmp_path):
+    """Pooled vectors are pulled from a path with blanks, an umlaut and percents, and then the rest."""
+    copy = tmp_path / "copy of it"
+    pull(store_of_ann_mueller, copy, arrays=["pooled"])
+
+    pull(store_of_ann_mueller, copy)
+
     assert verify(copy, "full").ok
+    assert bytes_of_files(copy) == bytes_of_files(store_of_ann_mueller)
 
 
 # --- pushing to a folder

@@ -254,6 +254,7 @@ def test_diff_names_the_clips_absent_in_one_store_and_compares_the_others(store,
 
 
 def test_a_store_with_absent_clips_does_not_differ_from_itself(store):
+    """Values of absent clips are NaN, which differs from itself; rows without features are not compared."""
     assert diff(store, store).equal
 
 

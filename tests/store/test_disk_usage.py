@@ -77,7 +77,10 @@ def test_the_estimate_of_a_stage_and_its_store_is_within_ten_percent(
 
 
 def test_free_space_is_known_for_a_folder_that_does_not_exist_yet(tmp_path):
-    """It is the free space of the disk on which the folder will be made."""
+    """What is free on the disk on which the folder not/there will be made: some bytes, and some files.
+
+    Not every file system counts how many files are free: then this is None.
+    """
     free = free_space(tmp_path / "not" / "there")
     assert free.bytes > 0
     assert free.files is None or free.files > 0  # not every file system counts files
@@ -99,7 +102,7 @@ def test_all_finite_agrees_with_numpy(values, shape):
 
 
 def test_whole_numbers_are_all_finite():
-    """Their type has neither NaN nor infinite numbers."""
+    """The check for NaN and infinity is asked about an array of whole numbers, whose type has neither."""
     assert all_finite(np.array([0, 1, 2]))
 
 

@@ -76,32 +76,42 @@ def test_a_smaller_store_in_the_folder_is_refused_and_named(folder, tmp_path, re
         read(group)
 
 
-def test_opened_again_the_other_store_is_read(two_folders, folder):
-    """What the error advises works."""
+def test_a_folder_that_is_opened_again_gives_the_numbers_of_the_store_that_is_there_now(two_folders, folder):
+    """`folder` has a copy of the first store, which is opened and read; then the second takes its place.
+
+    The error of a read advises to open the folder again: whoever does so reads the numbers of the second.
+    """
     open_store(folder)["toy"].pooled()
     rename_into_place(two_folders.second / NAME_OF_STORE, folder)
 
-    pooled = open_store(folder)["toy"].pooled()
+    pooled_now = open_store(folder)["toy"].pooled()
 
-    assert np.array_equal(
-        pooled, open_store(two_folders.second / NAME_OF_STORE)["toy"].pooled(), equal_nan=True
-    )
+    pooled_of_second = open_store(two_folders.second / NAME_OF_STORE)["toy"].pooled()
+    assert np.array_equal(pooled_now, pooled_of_second, equal_nan=True)
 
 
-def test_a_store_that_was_copied_over_itself_is_the_same(two_folders, folder):
-    """A backup was restored, or git-annex unlocked its files: their times are others, the content is not."""
-    group = open_store(folder)["toy"]
+def test_an_open_store_is_still_read_after_a_copy_of_the_same_store_was_written_over_it(two_folders, folder):
+    """`folder` has a copy of the first store, which is opened; then the same files are written over it.
+
+    So does a backup that is restored, or git-annex when it unlocks files: the files' dates change, but not
+    their bytes. An open store must not be taken for another one: every kind of read succeeds.
+    """
+    open_group = open_store(folder)["toy"]
     copy_over(two_folders.first / NAME_OF_STORE, folder)
-    for path in folder.rglob("*.txt"):
+    for path in folder.rglob("*.txt"):  # the lists of digests, by which an exchange would be noticed
         os.utime(path, ns=(0, 0))
 
-    for read in READS.values():
-        read(group)
+    for read_something in READS.values():
+        read_something(open_group)  # would raise StoreError if the store were taken for another one
 
 
-def test_a_sibling_or_a_new_version_beside_it_changes_nothing(two_folders, folder):
-    """A store grows by a new folder: the open one stays."""
-    group = open_store(folder)["toy"]
+def test_an_open_store_is_still_read_when_another_version_is_put_beside_its_folder(two_folders, folder):
+    """The store in folder toy-1.0.0 is opened; then a store comes into toy-1.1.0, as if it had grown.
+
+    A store grows by a new folder. The open store's own folder is unchanged: every kind of read succeeds.
+    """
+    open_group = open_store(folder)["toy"]
     shutil.copytree(two_folders.second / NAME_OF_STORE, folder.with_name("toy-1.1.0"))
-    for read in READS.values():
-        read(group)
+
+    for read_something in READS.values():
+        read_something(open_group)  # would raise StoreError if the store were taken for another one

@@ -95,9 +95,10 @@ def server_of_first_store(two_folders, client):  # noqa: ARG001
 @pytest.mark.parametrize("place", [NAME_OF_STORE, f"{NAME_OF_STORE}.zip"])
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 def test_another_store_at_the_address_is_refused_and_named(server_of_first_store, two_folders, place, read):
-    """The second store has the same shapes: its numbers would come silently under the first one's ids.
+    """A store is opened at a server, and then the server has a second store of the same name at the address.
 
-    The message is one line, names the address, and says what to do.
+    It has the same shapes, so that its numbers would come silently under the ids of the first. Whatever is
+    read (READS), from a folder or a zip, the message is one line, names the address, and says what to do.
     """
     url = f"{server_of_first_store.url}/{place}"
     group = open_store(url)["toy"]
@@ -132,7 +133,11 @@ def test_a_store_that_is_opened_again_is_read_as_it_is_now(server_of_first_store
 def test_another_store_whose_metadata_differ_is_refused_before_any_group_is_read(
     server_of_first_store, tmp_path
 ):
-    """The list of digests that is read with the first array does not name the metadata that were opened."""
+    """A store of 40 clips is opened, which reads its metadata; then the server has one of 41 clips.
+
+    To open the group, the list of digests is read, which is that of the new store. The digest of the metadata
+    that were read is not in it, so that the exchange is noticed before any number is read.
+    """
     store = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")
     make_sealed_store(tmp_path, N_CLIPS + 1)
     server_of_first_store.root = tmp_path
@@ -162,7 +167,7 @@ def test_a_smaller_store_at_the_address_is_refused_and_named(server_of_first_sto
 
 
 def test_a_store_that_is_gone_is_an_error_that_names_the_address(server_of_first_store, tmp_path):
-    """No file of it is there any more."""
+    """A store is opened at a server, whose folder then is an empty one. Reading names the address."""
     url = f"{server_of_first_store.url}/{NAME_OF_STORE}"
     group = open_store(url)["toy"]
     server_of_first_store.root = tmp_path
@@ -171,19 +176,22 @@ def test_a_store_that_is_gone_is_an_error_that_names_the_address(server_of_first
         group.pooled()
 
 
-def test_a_store_that_is_exchanged_file_by_file_is_refused_before_the_lists_come(
+def test_a_store_whose_numbers_are_exchanged_before_its_lists_of_digests_is_refused(
     server_of_first_store, two_folders, tmp_path
 ):
-    """A copy over the old files may bring the chunks first; the lists are still those of the first store.
+    """The first store is opened; then a slow copy of the second one over it has brought the numbers alone.
 
-    A whole chunk must have its digest in the list that was kept, so the chunk counts as damaged.
+    The lists of digests are still those of the first store, so that the store seems to be the same. But the
+    digest of a chunk of the second is not the one in the list: the chunk is refused as damaged.
     """
-    shutil.copytree(two_folders.first / NAME_OF_STORE, tmp_path / NAME_OF_STORE)
+    served_store = tmp_path / NAME_OF_STORE
+    shutil.copytree(two_folders.first / NAME_OF_STORE, served_store)
     server_of_first_store.root = tmp_path
     group = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")["toy"]
+    folder_of_numbers = "data/features.zarr/toy/pooled"
     shutil.copytree(
-        two_folders.second / NAME_OF_STORE / "data/features.zarr/toy/pooled",
-        tmp_path / NAME_OF_STORE / "data/features.zarr/toy/pooled",
+        two_folders.second / NAME_OF_STORE / folder_of_numbers,
+        served_store / folder_of_numbers,
         dirs_exist_ok=True,
     )
 
@@ -204,9 +212,16 @@ class ExchangesAfterIndex(Handler):
 
 
 def test_a_store_that_is_exchanged_between_two_requests_of_a_read_is_refused(two_folders):
-    """A clip's tokens take two requests, of the shard's index and of the row: a look before is too early."""
-    exchanging = type("Exchanging", (ExchangesAfterIndex,), {"second": two_folders.second})
-    with serving(two_folders.first, exchanging) as server:
+    """A clip's tokens take two requests: for the index of a shard, and for the clip's row in the shard.
+
+    The server exchanges the first store for the second between them. So it isn't enough to compare the store
+    before a read begins: it must be compared once the last byte is there.
+    """
+
+    class ExchangesForSecond(ExchangesAfterIndex):
+        second = two_folders.second
+
+    with serving(two_folders.first, ExchangesForSecond) as server:
         group = open_store(f"{server.url}/{NAME_OF_STORE}")["toy"]
 
         with pytest.raises(StoreError, match="another than the one that was opened"):
@@ -214,19 +229,28 @@ def test_a_store_that_is_exchanged_between_two_requests_of_a_read_is_refused(two
 
 
 @pytest.mark.parametrize("array", ["pooled", "tokens"])
-def test_zarr_python_is_refused_the_other_store_too(server_of_first_store, two_folders, array):
-    """Libraries such as dask read through `to_zarr`."""
-    view = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}").to_zarr()
-    before = view[f"toy/{array}"][:]
-    assert len(before)
+def test_another_store_at_the_address_is_refused_to_whoever_reads_through_zarr_python(
+    server_of_first_store, two_folders, array
+):
+    """`to_zarr` gives libraries such as dask an open store as Zarr arrays; then the server has another store.
+
+    Reading the same array again must not give the other store's numbers.
+    """
+    zarr_root = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}").to_zarr()
+    numbers_of_first = zarr_root[f"toy/{array}"][:]
+    assert len(numbers_of_first)
     server_of_first_store.root = two_folders.second
 
     with pytest.raises(StoreError, match="another than the one that was opened"):
-        view[f"toy/{array}"][:]
+        zarr_root[f"toy/{array}"][:]
 
 
 def test_an_open_store_keeps_its_fingerprint(server_of_first_store, two_folders):
-    """Runs are recorded under the fingerprint: it must be that of the numbers that were read."""
+    """A store is opened at a server and read; then the server has a second store at the address.
+
+    Results are recorded under the fingerprint of the open store, which must be that of the numbers that were
+    read: the fingerprint of the first store.
+    """
     store = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")
     store["toy"].pooled()
     server_of_first_store.root = two_folders.second
@@ -234,8 +258,14 @@ def test_an_open_store_keeps_its_fingerprint(server_of_first_store, two_folders)
     assert store.fingerprint == open_store(two_folders.first / NAME_OF_STORE).fingerprint
 
 
-def test_the_version_of_the_other_store_is_refused(server_of_first_store, two_folders):
-    """What is written of the numbers that were read must not name the version of others."""
+def test_the_version_of_an_open_store_is_refused_if_another_store_is_at_its_address(
+    server_of_first_store, two_folders
+):
+    """A store is opened and read; then the server has another store, and the open one's version is asked for.
+
+    The version is read from the server when it is asked for. Results of the numbers that were read are
+    recorded under it: they must not get the version of another store.
+    """
     store = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")
     store["toy"].pooled()
     server_of_first_store.root = two_folders.second
@@ -257,16 +287,30 @@ def test_the_list_of_digests_is_requested_once(server_of_first_store):
     assert paths_requested(server_of_first_store).count("manifest-sha256.txt") == 1
 
 
-def test_whole_chunks_take_no_further_request_and_tokens_one_a_read(server_of_first_store):
-    """A part of a shard has no digest, so the small list of lists is asked for after the last part."""
-    group = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")["toy"]
+def test_checking_a_whole_chunk_against_an_exchange_of_the_store_takes_no_request(server_of_first_store):
+    """The array `pooled` is one chunk, read whole: its digest is compared with the list that is kept.
 
+    So the chunk itself is the only file that is asked for.
+    """
+    group = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")["toy"]
     server_of_first_store.requests.clear()
+
     group.pooled()
+
     assert paths_requested(server_of_first_store) == ["data/features.zarr/toy/pooled/c/0/0"]
 
+
+def test_checking_all_tokens_against_an_exchange_of_the_store_takes_one_request(server_of_first_store):
+    """Tokens are read as parts of several shards, and a part has no digest in the list of digests.
+
+    So after the last part the server is asked once for tagmanifest-sha256.txt, which names the lists of
+    digests: if it is unchanged, the store is the same. It isn't asked for after each shard.
+    """
+    group = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")["toy"]
     server_of_first_store.requests.clear()
+
     group.tokens()
+
     n_shards = len({path for path in paths_requested(server_of_first_store) if "/tokens/" in path})
     assert n_shards > 1
     assert paths_requested(server_of_first_store).count("tagmanifest-sha256.txt") == 1

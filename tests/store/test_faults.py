@@ -122,6 +122,8 @@ def commit_until_the_disk_fails(stage, clips, monkeypatch, *, call, error_number
     assert str(stage.path) in failure.value.filename
 
 
+# Numbers of the system call that is the first to fail while ten clips are committed. They are written in two
+# pieces, each in several writes and fsyncs, so that the disk fails at every moment of the first piece.
 WRITES_OF_FIRST_PIECE = range(1, 12)
 TWO_LATER_WRITES = (30, 40)
 ALL_FSYNCS = range(1, 9)
@@ -135,14 +137,17 @@ ALL_FSYNCS = range(1, 9)
 def test_clips_committed_before_a_disk_fails_are_kept(
     tmp_path, monkeypatch, fixed_or_ragged_group, undisturbed_files, call, error_number, first_failure
 ):
-    """Ten of 20 clips are committed, then the disk fails while the other ten are.
+    """Every second of 20 clips is committed, then the disk fails while the other ten are.
 
     It fails from a certain write on because it is full (ENOSPC), or from a certain fsync on because it is
-    broken (EIO). The first ten stay done, and a second run makes the bytes of an undisturbed one.
+    broken (EIO). The first ten stay done, but for those of them that had failed, which are tried again. A
+    second run first removes what the first one left unfinished (`sweep`), and does the rest. Then the store
+    has the same bytes as one that was made without disturbance.
     """
     # Given a stage with every second clip,
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [fixed_or_ragged_group], CORPUS)
-    committed_before = stage.missing()[::2]
+    every_second_clip = stage.missing()[::2]
+    committed_before = every_second_clip
     commit_clips(stage, committed_before)
 
     # when the disk fails while the others are committed,

@@ -88,21 +88,29 @@ def test_the_store_of_format_1_1_reads_as_it_was_written():
 
 
 def test_the_store_of_format_1_2_reads_as_it_was_written():
-    """Format 1.2 added clips that are absent in one group: b and d have no features in "wave"."""
+    """Format 1.2 added clips that are absent in one group: b and d have no features in "wave".
+
+    The store has the groups "toy" and "wave", and five clips, in this order: a is ok, b is partial, c failed,
+    d is ok, and ä was never done. Arrays have the status of a clip as a number. Features are those that
+    `planted_features` makes for a clip and a group.
+    """
     store = open_store(FROZEN / "format-1.2")
+    toy_group = store["toy"]
+    wave_group = store["wave"]
+    assert toy_group.clip_ids == ("a", "b", "c", "d", "ä")
     absent = {clip.clip_id: clip.absent for clip in store.clips if clip.absent}
     assert absent == {"b": {"wave": "the sound track is damaged"}, "d": {"wave": "no sound track"}}
-    missing, ok, partial, failed, absent_here = range(5)
-    assert store["toy"].status.tolist() == [ok, partial, failed, ok, missing]
-    assert store["wave"].status.tolist() == [ok, absent_here, failed, absent_here, missing]
+    missing, ok, partial, failed, absent_here = 0, 1, 2, 3, 4
+    assert toy_group.status.tolist() == [ok, partial, failed, ok, missing]
+    assert wave_group.status.tolist() == [ok, absent_here, failed, absent_here, missing]
 
     for clip in ("a", "b", "d"):
         planted = planted_features(clip, group("toy", ("pooled", "frames", "tokens")))
         for array, values in planted.arrays.items():
-            assert np.array_equal(store["toy"].read(clip, array), values)
+            assert np.array_equal(toy_group.read(clip, array), values)
     planted = planted_features("a", group("wave", ("pooled", "frames")))
     for array, values in planted.arrays.items():
-        assert np.array_equal(store["wave"].read("a", array), values)
+        assert np.array_equal(wave_group.read("a", array), values)
 
 
 def test_the_store_of_format_1_3_reads_as_it_was_written():
@@ -189,16 +197,19 @@ def content(root):
 
 
 WRITTEN_TODAY = [("1.2", 3, group), ("1.3", 4, ragged_group)]
-"""Versions of the format of stores, each with the layout of its stage and what makes its groups."""
+"""Versions of the format of stores, each with the layout of its stage and the function that makes its groups:
+with as many frames of each clip, or any number of each."""
 
 
-@pytest.mark.parametrize(("version", "layout", "kind"), WRITTEN_TODAY)
-def test_clips_staged_today_seal_as_the_frozen_store(tmp_path, version, layout, kind):
-    """The lowest version that can hold the clips is written, with the bytes that this version always had.
+@pytest.mark.parametrize(("version", "layout", "make_group"), WRITTEN_TODAY)
+def test_clips_staged_today_seal_to_the_bytes_of_the_frozen_store(tmp_path, version, layout, make_group):
+    """Stores of the formats 1.2 and 1.3 are kept in the repository as they were when these were new.
 
-    That is 1.2 for fixed numbers of frames, and 1.3 for others. Nobody did clip "ä" in the frozen stores.
+    Their clips are staged again; clip "ä" is left out, as nobody did it there. A store has the lowest version
+    of the format that can hold its clips: 1.2 if all clips have as many frames, else 1.3. So today's store
+    has the same version, and must have the same bytes.
     """
-    stage = stage_frozen_clips(tmp_path / "toy.staging", kind)
+    stage = stage_frozen_clips(tmp_path / "toy.staging", make_group)
     assert json.loads((stage.path / "stage.json").read_bytes())["layout"] == layout
     assert stage.missing() == ["ä"]
 

@@ -244,14 +244,19 @@ def flip_a_bit(file, place):
 
 BYTES_OF_ROW = {"pooled": 16, "tokens": 60 + 4}
 """Array of the toy store -> bytes of a clip's row in its files; in a shard each has a checksum of 4 bytes."""
+CLIPS_OF_SHARD = 16
+"""Clips whose tokens are in one file (shard); a file of pooled vectors has those of all clips here."""
 
 
 @pytest.mark.parametrize(
     ("chunk", "damaged_byte", "damaged_clip"),
     [
-        pytest.param("pooled/c/0/0", 40 * BYTES_OF_ROW["pooled"], "a0040", id="row 40 of the vectors"),
+        pytest.param("pooled/c/0/0", 40 * BYTES_OF_ROW["pooled"], "a0040", id="the vector of clip 40"),
         pytest.param(
-            "tokens/c/2/0/0", 10 * BYTES_OF_ROW["tokens"], "a0042", id="the tokens of row 42 = 2 * 16 + 10"
+            "tokens/c/2/0/0",
+            (42 - 2 * CLIPS_OF_SHARD) * BYTES_OF_ROW["tokens"],
+            "a0042",
+            id="the tokens of clip 42, in the shard of clips 32 to 47",
         ),
     ],
 )
@@ -268,10 +273,12 @@ BYTES_OF_ROW = {"pooled": 16, "tokens": 60 + 4}
 def test_sealing_names_a_damaged_parent_and_keeps_the_staged_clips(
     tmp_path, parent, fixed_or_ragged_group, chunk, damaged_byte, damaged_clip, clips
 ):
-    """A store of 80 clips, a0000 to a0079, is the parent of one that has new clips too; a bit of it is wrong.
+    """A store of 80 clips, a0000 to a0079, is to grow by new clips, which are staged. Then a bit of it flips.
 
-    Rows of the old clips are taken from the parent, and compared with its digests: sealing names the clip
-    and the array, and makes no store. What was extracted for the new clips stays.
+    Sealing takes the rows of the old clips from the old store (the parent), and compares them with its
+    digests. So it names the clip and the array whose bit is wrong, and makes no store. Whole files of the
+    parent are linked if the new clips come behind the old ones by their ids; rows are copied if a new clip
+    comes between. What was extracted for the new clips stays in the stage.
     """
     path = shutil.copytree(parent, tmp_path / parent.name)
     stage = begin_growth(tmp_path, path, clips, fixed_or_ragged_group)

@@ -27,18 +27,26 @@ def path_of_store(tmp_path):
     return make_sealed_store(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["data/clips.csv", "data/features.zarr/zarr.json"])
-def test_a_digest_manifest_must_list_what_every_store_has(path_of_store, tmp_path, name):
-    """A list of digests that leaves out a file would let a copy lack that file unnoticed."""
+@pytest.mark.parametrize("file_of_every_store", ["data/clips.csv", "data/features.zarr/zarr.json"])
+def test_a_store_whose_list_of_digests_lacks_a_file_that_every_store_has_is_not_pulled(
+    path_of_store, tmp_path, file_of_every_store
+):
+    """A pull fetches the files that the list of digests names. One is left out of the list.
+
+    The store would be copied without this file, and nobody would notice. (The list of the lists, which has
+    the digest of this one, is made to fit by `retag`.) The pull is refused with the name of the list, and
+    leaves no folder of unfinished files behind.
+    """
     digests, _ = parse_digests((path_of_store / MANIFEST).read_bytes())
-    del digests[name]
+    del digests[file_of_every_store]
     (path_of_store / MANIFEST).write_bytes(digests_bytes(digests))
     retag(path_of_store)
 
-    with pytest.raises(StoreError, match=f"{MANIFEST}"):
+    with pytest.raises(StoreError, match=MANIFEST):
         download(FolderFiles(path_of_store), tmp_path / "copy")
 
-    assert not (tmp_path / "copy.pulling").exists()
+    folder_of_unfinished_files = tmp_path / "copy.pulling"
+    assert not folder_of_unfinished_files.exists()
 
 
 def test_a_damaged_chunk_is_named_by_row_if_the_table_is_damaged_too(path_of_store):
@@ -67,8 +75,12 @@ def test_a_store_without_a_required_attribute_is_refused(path_of_store, name):
 # --- a few bytes that ask for much memory
 
 
-def test_a_chunk_smaller_than_its_metadata_state_is_refused(path_of_store):
-    """A reader advises to run `obygaze store verify`, which does not advise to run itself."""
+def test_a_chunk_that_lacks_bytes_is_refused_as_damaged(path_of_store):
+    """The metadata of a store say how large a chunk of an array is; that of pooled vectors lacks 5 bytes.
+
+    Whoever reads it is told that it is damaged, and to run `obygaze store verify`. Verifying finds the same
+    damage, and does not advise to verify.
+    """
     chunk = path_of_store / "data/features.zarr/toy/pooled/c/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-5])
 

@@ -26,9 +26,13 @@ from .toy_stores import CORPUS, group, plan, seal_stage_of
 pytestmark = pytest.mark.usefixtures("no_slurm")
 
 
-FIRST = [f"tt0-{i:02}" for i in range(16)]
-SECOND = [f"tt1-{i:02}" for i in range(16, 32)]
+CLIPS_OF_TT0 = [f"tt0-{i:02}" for i in range(16)]
+CLIPS_OF_TT1 = [f"tt1-{i:02}" for i in range(16, 32)]
 """The ids of the clips in each of the two folders of `corpus`."""
+
+SHARE_OF_TT0 = (0, 2)
+SHARE_OF_TT1 = (1, 2)
+"""The first and the second half of the work: the clips of one folder each."""
 
 
 @pytest.fixture
@@ -52,7 +56,7 @@ def corpus(tmp_path) -> Manifest:
     return Manifest(tuple(clips), tmp_path / "films")
 
 
-class Node:
+class Machine:
     """A machine that extracts a corpus, without decoding videos.
 
     It fails every clip: for the reason NO_SUCH_FILE if its video is absent, and else as one that cannot be
@@ -107,12 +111,12 @@ class Node:
 
 
 @pytest.fixture
-def nodes(corpus, tmp_path, monkeypatch):
-    return lambda name: Node(name, corpus, tmp_path / "store", monkeypatch)
+def machine_named(corpus, tmp_path, monkeypatch):
+    return lambda name: Machine(name, corpus, tmp_path / "store", monkeypatch)
 
 
-def seal_store_of_nodes(tmp_path, **options):
-    """Make a finished store of what the machines (`nodes`) have written, and return its path.
+def seal_what_machines_wrote(tmp_path, **options):
+    """Make a finished store of what the machines have written, and return its path.
 
     They wrote it into the staging folder beside the store, where it is looked for without a path.
     """
@@ -127,87 +131,87 @@ def show(corpus: Manifest, movie: str = "tt1") -> None:
     (corpus.root / "away").rename(corpus.root / movie)
 
 
-def test_a_machine_without_its_videos_stops_and_fails_no_clip(nodes, corpus):
+def test_a_machine_without_its_videos_stops_and_fails_no_clip(machine_named, corpus):
     """Two machines share the work: n1 does the clips of folder tt0, and notes that it sees tt1 as well.
 
     Where n2 does not see tt1, a disk is not mounted: its clips are not recorded as failed, and n2 does them
     once the folder is there.
     """
-    share_of_n1, share_of_n2 = (0, 2), (1, 2)
-    nodes("n1").run(share_of_n1)
+    machine_named("n1").run(SHARE_OF_TT0)
 
     hide(corpus, "tt1")
-    blind = nodes("n2")
+    blind = machine_named("n2")
     with pytest.raises(StoreError):
-        blind.run(share_of_n2)
+        blind.run(SHARE_OF_TT1)
     assert blind.done == []
 
     show(corpus, "tt1")
-    stage = nodes("n2").run(share_of_n2)
+    stage = machine_named("n2").run(SHARE_OF_TT1)
     assert stage.missing() == []
 
 
 @pytest.mark.long
-def test_clips_are_done_again_if_another_machine_finds_their_videos(nodes, corpus, monkeypatch):
+def test_clips_are_done_again_if_another_machine_finds_their_videos(machine_named, corpus, monkeypatch):
     """Machine n2 has the share of the folder tt1, which it does not see, so that these clips fail.
 
     Meanwhile n1 runs, sees tt1, and notes that it does: so n2 ends with an error, as its disk is not mounted.
     Once it is, n2 does the same clips again, because they failed for this reason alone.
+
+    Both machines are played by this process. What one sees is set by moving the folder away (`hide`) and back
+    (`show`); its name is an environment variable.
     """
-    share_of_n1, share_of_n2 = (0, 2), (1, 2)  # the first and the second half of the clips
-    clips_of_tt1 = SECOND
     hide(corpus, "tt1")
-    blind_n2 = nodes("n2")
+    blind_n2 = machine_named("n2")
 
     def run_n1_which_sees_tt1() -> None:
+        """Do the clips of tt0 as n1, in the middle of the run of n2; then go on as n2."""
         show(corpus, "tt1")
-        nodes("n1").run(share_of_n1)
+        machine_named("n1").run(SHARE_OF_TT0)
         hide(corpus, "tt1")
-        monkeypatch.setenv("SLURMD_NODENAME", "n2")  # both run in this process
+        monkeypatch.setenv("SLURMD_NODENAME", "n2")
 
     with pytest.raises(StoreError):
-        blind_n2.run(share_of_n2, during=run_n1_which_sees_tt1)
-    assert blind_n2.done == clips_of_tt1
+        blind_n2.run(SHARE_OF_TT1, during=run_n1_which_sees_tt1)
+    assert blind_n2.done == CLIPS_OF_TT1
 
     show(corpus, "tt1")
-    seeing_n2 = nodes("n2")
-    seeing_n2.run(share_of_n2)
-    assert seeing_n2.done == clips_of_tt1
+    seeing_n2 = machine_named("n2")
+    seeing_n2.run(SHARE_OF_TT1)
+    assert seeing_n2.done == CLIPS_OF_TT1
 
 
-def test_clips_that_one_machine_alone_did_not_find_forbid_sealing_until_another_does_them(
-    nodes, corpus, tmp_path
+def test_sealing_waits_for_clips_that_failed_on_a_machine_without_a_folder_that_another_machine_sees(
+    machine_named, corpus, tmp_path
 ):
-    """n2 does all clips and does not see the folder tt1: those of it fail. n1 sees it, and notes that.
+    """Machine n2 does all clips, but does not see the folder tt1: the clips of tt1 fail.
 
-    They could still be done, so sealing without them must be allowed explicitly, until n1 does all clips.
+    Machine n1 sees tt1. It is given the share of tt0, of which nothing is left to do, and notes what it sees.
+    So the clips of tt1 could still be done, and a store without them is sealed only if that is allowed
+    explicitly. Once n1 was given all clips, and has done those of tt1, the store is sealed as usual.
     """
     hide(corpus, "tt1")
-    nodes("n2").run()
+    machine_named("n2").run()
     show(corpus, "tt1")
-    seeing = nodes("n1")
-    share_without_clips_of_tt1 = (0, 2)
-    seeing.run(share_without_clips_of_tt1)
-    assert seeing.done == []
+    seeing_n1 = machine_named("n1")
+    seeing_n1.run(SHARE_OF_TT0)
+    assert seeing_n1.done == []
 
-    with pytest.raises(StoreError, match="tt1-16"):
-        seal_store_of_nodes(tmp_path)
-    allowed = {"allow_missing": True, "version": "0.9.0"}
-    assert seal_store_of_nodes(tmp_path, **allowed).exists()
+    first_clip_of_tt1 = "tt1-16"
+    with pytest.raises(StoreError, match=first_clip_of_tt1):
+        seal_what_machines_wrote(tmp_path)
+    assert seal_what_machines_wrote(tmp_path, allow_missing=True, version="0.9.0").exists()
 
-    seeing.run()
-    clips_of_tt1 = SECOND
-    assert seeing.done == clips_of_tt1
-    assert seal_store_of_nodes(tmp_path).exists()
+    seeing_n1.run()
+    assert seeing_n1.done == CLIPS_OF_TT1
+    assert seal_what_machines_wrote(tmp_path).exists()
 
 
-def test_a_run_stops_when_its_videos_go_away(nodes, corpus):
+def test_a_run_stops_when_its_videos_go_away(machine_named, corpus):
     """A machine does 32 clips; tt0-00 to tt0-15 have their videos in folder tt0, the others in tt1.
 
     Folder tt0 disappears at the second clip, and the run stops. The next run begins with that clip again.
     """
-    clips_of_tt0, clips_of_tt1 = FIRST, SECOND
-    machine = nodes("n1")
+    machine = machine_named("n1")
     clips_begun = []
 
     def unmount_tt0_at_the_second_clip() -> None:
@@ -221,14 +225,14 @@ def test_a_run_stops_when_its_videos_go_away(nodes, corpus):
 
     show(corpus, "tt0")
     machine.run()
-    assert machine.done == [*clips_of_tt0[1:], *clips_of_tt1]
+    assert machine.done == [*CLIPS_OF_TT0[1:], *CLIPS_OF_TT1]
 
 
-def test_a_machine_that_finds_no_video_at_all_does_nothing(nodes, corpus, tmp_path):
+def test_a_machine_that_finds_no_video_at_all_does_nothing(machine_named, corpus, tmp_path):
     """All videos are in the folders tt0 and tt1, which are moved away. No clip is recorded as failed."""
     for movie in ("tt0", "tt1"):
         (corpus.root / movie).rename(tmp_path / movie)
-    node = nodes("n1")
+    node = machine_named("n1")
 
     with pytest.raises(StoreError):
         node.run()
@@ -236,38 +240,38 @@ def test_a_machine_that_finds_no_video_at_all_does_nothing(nodes, corpus, tmp_pa
     assert node.done == []
 
 
-def test_a_video_that_no_machine_finds_is_a_failed_clip(nodes, corpus, tmp_path):
+def test_a_video_that_no_machine_finds_is_a_failed_clip(machine_named, corpus, tmp_path):
     """Two machines see all other videos: the file is really not there, and its clip is not tried again.
 
     The first machine does all 32 clips, and the second finds nothing left to do.
     """
     (corpus.root / "tt1" / "clip-31.mp4").unlink()
-    first = nodes("n1")
-    second = nodes("n2")
+    first = machine_named("n1")
+    second = machine_named("n2")
 
     first.run()
     second.run()
 
-    all_clips = [*FIRST, *SECOND]
+    all_clips = [*CLIPS_OF_TT0, *CLIPS_OF_TT1]
     assert first.done == all_clips
     assert second.done == []
-    assert seal_store_of_nodes(tmp_path).exists()
+    assert seal_what_machines_wrote(tmp_path).exists()
 
 
-def test_a_store_with_more_failed_clips_than_wanted_is_not_sealed(nodes, tmp_path):
+def test_a_store_with_more_failed_clips_than_wanted_is_not_sealed(machine_named, tmp_path):
     """A machine has tried all 32 clips, and all failed, as the files are no videos.
 
     A finished store is made of them (`seal`) only if no more failed than the caller allows: not if 3 may
     fail, and well if 32 may.
     """
-    machine = nodes("n1")
+    machine = machine_named("n1")
     machine.run()
     assert len(machine.done) == 32
 
     with pytest.raises(StoreError):
-        seal_store_of_nodes(tmp_path, max_failed=3)
+        seal_what_machines_wrote(tmp_path, max_failed=3)
 
-    assert seal_store_of_nodes(tmp_path, max_failed=32).exists()
+    assert seal_what_machines_wrote(tmp_path, max_failed=32).exists()
 
 
 # --- four clips and their videos
@@ -275,6 +279,8 @@ def test_a_store_with_more_failed_clips_than_wanted_is_not_sealed(nodes, tmp_pat
 CLIPS = [clip.clip_id for clip in plan(4)]
 LOST = f"the file cannot be read: {os.strerror(errno.ESTALE)}"
 """The reason of a clip whose file system went away."""
+DAMAGED = "garbage"
+"""The reason of a clip whose video is there, and cannot be decoded."""
 
 
 @pytest.fixture
@@ -297,11 +303,10 @@ def noted_as_absent(stage):
     return {path.stem: json.loads(path.read_text()) for path in (stage.path / ABSENT_FOLDER).glob("*")}
 
 
-def fail(stage, **reasons):
-    """Let clips fail; `c0="garbage"` is the first one with this reason."""
-    clips = [CLIPS[int(name[1:])] for name in reasons]
-    with stage.writer(clips) as writer:
-        for clip, reason in zip(clips, reasons.values(), strict=True):
+def fail(stage, reason_of_clip):
+    """Let clips of a stage fail: id of a clip -> the reason with which it fails."""
+    with stage.writer(list(reason_of_clip)) as writer:
+        for clip, reason in reason_of_clip.items():
             writer.commit([ClipResult(clip, "failed", reason)])
 
 
@@ -310,7 +315,11 @@ def fail(stage, **reasons):
 def test_a_machine_that_finds_none_of_its_videos_is_refused_if_it_has_work(
     stage, tmp_path, n_there, has_work
 ):
-    """What it does not find is noted for other machines in any case. One video that is there is enough."""
+    """Of the videos of four clips, a machine ("this one") finds none, one or all when a run begins.
+
+    If it finds none, and there are clips to do, its disks are probably not mounted: the run is refused. One
+    video that is there is enough to go on. In any case it notes for other machines what it does not find.
+    """
     videos = videos_in(tmp_path, *CLIPS[:n_there])
 
     if n_there == 0 and has_work:
@@ -323,23 +332,30 @@ def test_a_machine_that_finds_none_of_its_videos_is_refused_if_it_has_work(
 
 
 @pytest.mark.parametrize("videos", [{}, dict.fromkeys(CLIPS)], ids=["texts", "no clip has a video"])
-def test_clips_without_videos_miss_none(stage, videos):
-    """There is nothing to look for, and nothing to note."""
+def test_a_run_of_clips_without_videos_looks_for_none(stage, videos):
+    """The rows are texts, or the manifest names no video of any clip: nothing is noted as absent."""
     assert not MissingVideoCheck(stage, videos).failed
     assert noted_as_absent(stage) == {}
 
 
-def test_a_clip_outside_of_the_manifest_that_failed_as_absent_is_absent_here_too(stage, tmp_path):
-    """The last clip is of a parent store, and its path is not known: it forbids no sealing.
+def test_a_clip_that_failed_for_an_absent_video_and_is_not_in_the_manifest_does_not_forbid_sealing(
+    stage, tmp_path
+):
+    """A stage has four clips; a run has a manifest of the first two, whose videos are there.
 
-    The third failed for another reason, and is none of the manifest's either.
+    The last clip, of a parent store, failed before because its video was absent. Its path is not known, so
+    that nobody can look for the video: it is noted as absent on this machine ("this one"), as if it had been
+    looked for. Then no machine has found it, and the stage may be sealed without it. The third clip failed as
+    its video is damaged, and is not noted.
     """
-    fail(stage, c2="garbage", c3=LOST)
+    in_manifest = CLIPS[:2]
+    _, _, damaged_clip, absent_clip = CLIPS
+    fail(stage, {damaged_clip: DAMAGED, absent_clip: LOST})
 
-    MissingVideoCheck(stage, videos_in(tmp_path, *CLIPS[:2], clips=CLIPS[:2]))
+    MissingVideoCheck(stage, videos_in(tmp_path, *in_manifest, clips=in_manifest))  # a run that begins
 
-    assert noted_as_absent(stage) == {"this_one": [CLIPS[3]]}
-    refuse_missing_videos(stage)
+    assert noted_as_absent(stage) == {"this_one": [absent_clip]}
+    refuse_missing_videos(stage)  # raises no error
 
 
 def outcome(clip, status, reason):
@@ -349,14 +365,15 @@ def outcome(clip, status, reason):
 
 @pytest.mark.parametrize("reason", [NO_SUCH_FILE, LOST], ids=["gone", "unmounted"])
 def test_a_run_stops_at_a_video_that_was_there_when_it_began(stage, tmp_path, reason):
-    """Of four videos the first three are there. The first can then not be found any more, later the third.
+    """When a run begins, the videos of the first three of four clips are there.
 
-    The run is refused with the first clip that was lost so: it must not be stored as failed for good. A
-    damaged video, as of the second clip, stops nothing.
+    Then the second clip fails as its video is damaged, which stops nothing. The first fails as its video
+    cannot be found any more: from then on the check says that the run must stop (`failed`). The same happens
+    to the third clip later. The run is refused with the name of the clip that was lost first.
     """
     check = MissingVideoCheck(stage, videos_in(tmp_path, *CLIPS[:3]))
     lost = outcome(CLIPS[0], "failed", reason)
-    damaged = outcome(CLIPS[1], "failed", "garbage")
+    damaged = outcome(CLIPS[1], "failed", DAMAGED)
     lost_later = outcome(CLIPS[2], "failed", NO_SUCH_FILE)
 
     check.check([damaged, lost])
@@ -370,16 +387,20 @@ def test_a_run_stops_at_a_video_that_was_there_when_it_began(stage, tmp_path, re
 @pytest.mark.parametrize(
     ("clip", "status", "reason"),
     [
-        pytest.param(CLIPS[0], "failed", "garbage", id="damaged"),
+        pytest.param(CLIPS[0], "failed", DAMAGED, id="damaged"),
         pytest.param(CLIPS[0], "partial", NO_SUCH_FILE, id="partial"),
         pytest.param(CLIPS[3], "failed", NO_SUCH_FILE, id="never there"),
         pytest.param("unknown", "failed", NO_SUCH_FILE, id="a clip without a video"),
     ],
 )
-def test_a_run_goes_on_after_a_clip_that_failed_for_another_reason(stage, tmp_path, clip, status, reason):
-    """Of four videos the first three are there when the run begins; no such video is lost later."""
+def test_a_run_goes_on_if_no_clip_failed_because_a_video_went_away(stage, tmp_path, clip, status, reason):
+    """When a run begins, the videos of the first three of four clips are there, and they stay there.
+
+    A clip may fail as its video is damaged, or as it was absent from the beginning; or it is partial, so that
+    its video was read; or it has no video. None of this says that a file system went away.
+    """
     check = MissingVideoCheck(stage, videos_in(tmp_path, *CLIPS[:3]))
-    damaged = outcome(CLIPS[1], "failed", "garbage")
+    damaged = outcome(CLIPS[1], "failed", DAMAGED)
 
     check.check([damaged, outcome(clip, status, reason)])
 
@@ -397,14 +418,15 @@ def note_of_another_machine(stage, absent):
 @pytest.mark.parametrize(
     ("absent_there", "n_found_there_alone"),
     [([], 2), (CLIPS[2:3], 1)],
-    ids=["it finds all", "it finds one more"],
+    ids=["the other machine finds all four", "the other machine finds one more"],
 )
-def test_videos_that_another_machine_finds_are_mounted_before_clips_fail(
+def test_a_run_is_refused_before_it_begins_if_another_machine_finds_videos_that_are_absent_here(
     stage, tmp_path, absent_there, n_found_there_alone
 ):
-    """Of four videos the last two are absent here; another machine noted that it finds more of them.
+    """Of four videos, this machine finds the first two; a machine called "other" finds all, or three.
 
-    A disk is then not mounted here: the run is refused before it begins.
+    It has noted in the stage which ones it does not find (`absent_there`). So a disk is not mounted here, and
+    clips would fail for it. The error says how many videos only the other machine finds.
     """
     note_of_another_machine(stage, absent_there)
     videos = videos_in(tmp_path, *CLIPS[:2])
@@ -415,13 +437,16 @@ def test_videos_that_another_machine_finds_are_mounted_before_clips_fail(
 
 @pytest.mark.parametrize(
     ("absent_there", "has_work"),
-    [([], False), (CLIPS[2:], True), (CLIPS, True)],
-    ids=["no work", "it finds the same", "it finds none"],
+    [(CLIPS[2:], True), (CLIPS, True), ([], False)],
+    ids=["the other machine finds the same two", "the other machine finds none", "a run without work"],
 )
-def test_videos_that_no_other_machine_finds_either_stop_no_run(stage, tmp_path, absent_there, has_work):
-    """Of four videos the last two are absent here, and another machine noted which ones it does not find.
+def test_absent_videos_stop_no_run_if_no_other_machine_finds_them_or_the_run_has_no_work(
+    stage, tmp_path, absent_there, has_work
+):
+    """Of four videos, this machine finds the first two; a machine "other" noted which it does not find.
 
-    If it finds no more than this one, the videos are just not there. A run without clips to do needs none.
+    If that one finds no more than this one, the videos do not exist, and their clips fail rightly. If it
+    finds all four, a disk is not mounted here; but a run that has no clips to do needs no video.
     """
     note_of_another_machine(stage, absent_there)
     videos = videos_in(tmp_path, *CLIPS[:2])
@@ -434,16 +459,27 @@ def test_clips_are_tried_again_where_their_video_is_back(stage, tmp_path):
 
     The third is absent still, and the manifest names no video of the fourth any more.
     """
-    fail(stage, c0=LOST, c1="garbage", c2=NO_SUCH_FILE, c3=NO_SUCH_FILE)
+    reasons = [LOST, DAMAGED, NO_SUCH_FILE, NO_SUCH_FILE]
+    fail(stage, dict(zip(CLIPS, reasons, strict=True)))
     videos = videos_in(tmp_path, *CLIPS[:2]) | {CLIPS[3]: None}
     entries = stage.best_entries().values()
 
     assert clips_with_returned_video(entries, videos) == {CLIPS[0]}
 
 
-def test_a_clip_that_failed_as_absent_and_is_found_here_forbids_sealing(stage, tmp_path):
-    """The first clip failed on a machine without its mount; here it can still be done."""
-    fail(stage, c0=LOST)
-    MissingVideoCheck(stage, videos_in(tmp_path, *CLIPS[:2]))
-    with pytest.raises(StoreError, match=CLIPS[0]):
+def test_a_clip_that_failed_for_a_lost_mount_forbids_sealing_once_a_machine_has_found_its_video(
+    stage, tmp_path
+):
+    """The first of four clips failed on a machine that had lost its mount; this machine finds its video.
+
+    A run that begins here looks for all videos, and notes in the stage which ones it does not find; that of
+    the first clip is not among these. So the clip can still be done, and the stage must not be sealed without
+    it.
+    """
+    clip_with_video = CLIPS[0]
+    fail(stage, {clip_with_video: LOST})
+
+    MissingVideoCheck(stage, videos_in(tmp_path, *CLIPS[:2]))  # a run that begins: looks for videos and notes
+
+    with pytest.raises(StoreError, match=clip_with_video):
         refuse_missing_videos(stage)

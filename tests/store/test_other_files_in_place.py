@@ -1,4 +1,4 @@
-"""What stands in the place of a store's lists and metadata is named: a page to log in is no damage."""
+"""Other files in the place of a store's lists and metadata are named: a page to log in is no damage."""
 
 import gzip
 import shutil
@@ -17,11 +17,12 @@ LISTS = ["tagmanifest-sha256.txt", "manifest-sha256.txt"]
 PAGE = b"<!DOCTYPE html><html><body><form>Your name</form></body></html>"
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 300\n"
 
-IN_PLACE = [
+OTHER_FILES_AND_THEIR_NAMES = [
     pytest.param(PAGE, "a web page", id="page"),
     pytest.param(gzip.compress(PAGE), "a gzip archive", id="compressed"),
     pytest.param(POINTER, "git lfs pull", id="pointer"),
 ]
+"""Bytes that a download or git may leave in place of a file, and how messages call them."""
 
 
 @pytest.fixture(scope="module")
@@ -36,23 +37,35 @@ def store(whole, tmp_path):
     return shutil.copytree(whole, tmp_path / "toy-1.0.0")
 
 
-@pytest.mark.parametrize(("content", "named"), IN_PLACE)
-def test_opening_a_store_names_what_is_there_for_its_metadata(store, content, named):
-    """Verifying, which is advised for damage, would find every file changed, and not why."""
-    (store / METADATA).write_bytes(content)
+@pytest.mark.parametrize(("other_content", "name_of_content"), OTHER_FILES_AND_THEIR_NAMES)
+def test_opening_a_store_whose_metadata_are_another_file_says_what_kind_of_file_that_is(
+    store, other_content, name_of_content
+):
+    """In the place of the metadata, zarr.json, is a web page, a compressed page, or a pointer of git lfs.
 
-    with pytest.raises(StoreError, match=named) as refusal:
+    The message names the file and what it is. It does not call the store damaged, for which the advice is to
+    verify it: that would find every file changed, and not say why.
+    """
+    (store / METADATA).write_bytes(other_content)
+
+    with pytest.raises(StoreError, match=name_of_content) as refusal:
         open_store(store)
 
     assert "zarr.json: " in str(refusal.value)
     assert "damaged (" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("name", LISTS)
-@pytest.mark.parametrize(("content", "named"), IN_PLACE)
-def test_pulling_a_store_names_what_is_there_for_its_lists(store, tmp_path, name, content, named):
-    """It was said not to list bag-info.txt."""
-    (store / name).write_bytes(content)
+@pytest.mark.parametrize("name_of_list", LISTS)
+@pytest.mark.parametrize(("other_content", "name_of_content"), OTHER_FILES_AND_THEIR_NAMES)
+def test_pulling_a_store_whose_list_of_files_is_another_file_says_what_kind_of_file_that_is(
+    store, tmp_path, name_of_list, other_content, name_of_content
+):
+    """In the place of one of the two lists of a store's files is a web page, or something else.
 
-    with pytest.raises(StoreError, match=f"{name}: .*{named}"):
+    A pull reads the lists first. The message names the list and what it is, instead of complaining that a
+    file of the store is missing in it.
+    """
+    (store / name_of_list).write_bytes(other_content)
+
+    with pytest.raises(StoreError, match=f"{name_of_list}: .*{name_of_content}"):
         download(locate(store), tmp_path / "copy")

@@ -91,22 +91,36 @@ def test_a_store_and_its_journal_that_are_written_today_obey_the_schema(tmp_path
             check_against_schema("journal", json.loads(line))
 
 
-def test_stores_that_are_merged_or_imported_today_obey_the_schema(tmp_path):
-    """One of two merged stores has a failed clip alone, whose row of the table has empty cells.
+def test_a_merged_store_obeys_the_schema(tmp_path):
+    """Of two stores of a clip each, one has a clip that failed, whose row of the table has empty cells.
 
-    The import is of one vector, in a file a.npy.
+    `check_store` compares the documents and the table of their merged store with the schema of the format.
     """
     vectors = np.ones((1, 4), np.float32)
     whole = seal_arrays(tmp_path / "a", {"a": "m"}, {"toy": {"pooled": vectors}})
-    failed = {"b": "no such file"}
-    of_a_failed_clip = seal_arrays(tmp_path / "b", {"b": "m"}, {"toy": {"pooled": vectors}}, failed=failed)
+    reason_of_failed_clip = {"b": "no such file"}
+    of_a_failed_clip = seal_arrays(
+        tmp_path / "b", {"b": "m"}, {"toy": {"pooled": vectors}}, failed=reason_of_failed_clip
+    )
+
     merged = merge([open_store(whole), open_store(of_a_failed_clip)], tmp_path / "merged")
+
     check_store(merged)
 
-    items = {"a": ImportItem("a.npy", lambda: {"": vectors})}
-    declared = Declared("lab", "pooled", {})
+
+def test_an_imported_store_obeys_the_schema(tmp_path):
+    """One vector of a clip is imported from a file a.npy, as pooled features of a group "lab".
+
+    Nothing was declared of how it was made, so that most fields of its provenance are unknown. `check_store`
+    compares the documents and the table of the store with the schema of the format.
+    """
+    unnamed_array = {"": np.ones((1, 4), np.float32)}
+    items = {"a": ImportItem("a.npy", lambda: unnamed_array)}
+    declared = Declared(backbone="lab", array="pooled", provenance={})
     about = {"corpus": {"name": "Toy"}, "licence": "MIT"}
+
     imported = import_features(items, [PlannedClip("a", "m")], declared, tmp_path / "in", **about)
+
     check_store(imported)
 
 

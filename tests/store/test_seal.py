@@ -116,11 +116,12 @@ def assert_holds_what_was_committed(row_size, values, clip, kind):
         assert np.array_equal(array, expected[name])
 
 
-def test_a_store_has_its_groups_by_name_and_its_clips_by_id(store_of_72_clips):
+def test_groups_of_a_store_are_in_the_order_of_their_names_and_clips_in_that_of_their_ids(store_of_72_clips):
+    """A store was sealed with the groups toy, alone, theirs and times, and 72 clips in no order (`plan`)."""
     assert store_of_72_clips.names == ("alone", "theirs", "times", "toy")
-    ids = sorted(clip.clip_id for clip in plan(72))
+    sorted_ids = sorted(clip.clip_id for clip in plan(72))
     for name in store_of_72_clips.names:
-        assert list(store_of_72_clips[name].clip_ids) == ids
+        assert list(store_of_72_clips[name].clip_ids) == sorted_ids
 
 
 @pytest.mark.parametrize("kind", SEALED_KINDS, ids=lambda kind: kind.name)
@@ -366,11 +367,14 @@ def test_sealing_refuses_a_clip_whose_record_changed(
 ):
     """The file `rows` of a piece has a record of each clip: times, status and pooled vector.
 
-    That of the second clip is changed. The journal has a digest of each, so that clip alone is done again.
+    That of the second clip is changed. The journal has a digest of each, so that clip alone is refused and
+    done again; the store is then the same as without the change. A damaged clip is not a missing one, so that
+    it is refused also if clips may be missing.
     """
     stage = make_stage(tmp_path, groups=[fixed_or_ragged_group])
-    (file,) = (stage.path / "pieces").glob("0.*.rows")
-    change_second_clip(file, stage.layout.small_row_bytes, harm)
+    (file_of_records,) = (stage.path / "pieces").glob("0.*.rows")  # of the first piece
+    bytes_of_a_record = stage.layout.small_row_bytes
+    change_second_clip(file_of_records, bytes_of_a_record, harm)
     assert_second_clip_is_refused_and_can_be_done_again(
         stage, tmp_path / "toy", undisturbed_files, allow_missing=allow_missing
     )
@@ -512,16 +516,20 @@ def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(
 ):
     """Two writers each do all 20 clips; the first fails at clips 0 to 4, and the second at 9 to 19.
 
-    A clip that one of them has done is done. The store has the same bytes as one made by one writer.
+    Each clip was done by one of them at least, and counts as done: the failure of the other does not. So the
+    store has the same bytes (`undisturbed_files`) as one made by a single writer, in which a clip has the
+    status that is planted for it (`status_of`).
     """
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [fixed_or_ragged_group], CORPUS)
     clips = stage.missing()
 
     def results_with_failures(failed_clips):
-        return [
-            result(clip, [fixed_or_ragged_group], "failed" if clip in failed_clips else status_of(clip))
-            for clip in clips
-        ]
+        """Return the results of all clips, of which these failed by mistake."""
+        results = []
+        for clip in clips:
+            status = "failed" if clip in failed_clips else status_of(clip)
+            results.append(result(clip, [fixed_or_ragged_group], status))
+        return results
 
     with stage.writer() as first, stage.writer() as second:
         first.commit(results_with_failures(clips[:5]))
@@ -546,12 +554,14 @@ def stage_and_two_failed(tmp_path, fixed_or_ragged_group):
 # old files. Of two such runs at once, the second finds files gone: before it copies rows, or while it does.
 
 
-def test_two_runs_that_retry_failed_clips_in_turn_lose_nothing(
+def test_two_runs_that_retry_the_same_failed_clips_and_commit_them_by_turns_lose_nothing(
     tmp_path, fixed_or_ragged_group, undisturbed_files, stage_and_two_failed
 ):
-    """Of 20 clips of a stage the first two had failed; two runs do them again, and commit by turns.
+    """Of 20 clips of a stage the first two had failed; two runs were both told to try failed clips again.
 
-    The store has the same bytes as one in which the two never failed.
+    So both do the same two clips, and commit each by turns. A run that has done its last clip of a piece (16
+    clips) writes the piece anew, and removes its old files: the other run then finds them gone. No clip must
+    be lost by this: the store has the same bytes as one in which the two clips never failed.
     """
     stage, failed = stage_and_two_failed
     first_clip, second_clip = (result(clip, [fixed_or_ragged_group], status_of(clip)) for clip in failed)
@@ -577,13 +587,14 @@ def before_closing_a_piece(monkeypatch, run, action):
     monkeypatch.setattr(run, "_close_piece", close_piece_after_the_action)
 
 
-def test_two_runs_that_retry_failed_clips_at_once_lose_nothing(
+def test_two_runs_that_retry_the_same_failed_clips_and_close_their_piece_at_once_lose_nothing(
     tmp_path, fixed_or_ragged_group, undisturbed_files, stage_and_two_failed, monkeypatch
 ):
-    """Of 20 clips of a stage the first two had failed, and two runs do them again at the same time.
+    """Of 20 clips of a stage the first two had failed; two runs were both told to try failed clips again.
 
-    A piece of clips is closed with its last clip: here by the first run, just as the second is about to. The
-    store has the same bytes as one in which the two clips never failed.
+    So both do the same two clips of a piece (16 clips). A run that has done its last clip of a piece closes
+    the piece: it writes it anew, and removes its old files. Here the first run does so at the very moment at
+    which the second is about to. The store has the same bytes as one in which the clips never failed.
     """
     stage, failed = stage_and_two_failed
     first_clip, last_clip = (result(clip, [fixed_or_ragged_group], status_of(clip)) for clip in failed)
@@ -591,8 +602,12 @@ def test_two_runs_that_retry_failed_clips_at_once_lose_nothing(
     with stage.writer(failed) as first_run, stage.writer(failed) as second_run:
         first_run.commit([first_clip])
         second_run.commit([first_clip])
-        before_closing_a_piece(monkeypatch, second_run, lambda: first_run.commit([last_clip]))
-        second_run.commit([last_clip])
+
+        def close_piece_by_first_run():
+            first_run.commit([last_clip])
+
+        before_closing_a_piece(monkeypatch, second_run, close_piece_by_first_run)
+        second_run.commit([last_clip])  # which closes the piece, and before that lets the first run do so
 
     sealed = seal_stage_of(tmp_path / "toy", **LICENSED)
     assert bytes_of_files(sealed) == undisturbed_files
@@ -614,12 +629,14 @@ def test_shards_are_links_to_files_of_the_stage(tmp_path, fixed_or_ragged_group,
     assert files_shared_by(stage, store) == files_of_tokens
 
 
-def test_what_is_committed_after_sealing_does_not_change_files_that_store_and_stage_share(
+def test_a_sealed_store_does_not_change_when_clips_of_its_stage_are_done_again(
     tmp_path, fixed_or_ragged_group, undisturbed_files
 ):
-    """Files of tokens in the store are hard links to files of its stage: one that is written to changes both.
+    """Files of tokens in the store are hard links to files of its stage: to write into one changes both.
 
-    After sealing, the clips that had failed are done again, and the stage is sealed as another version.
+    After the store is sealed, the clips that had failed are done again, and the stage is sealed as another
+    version. The tokens of the piece of these clips must be written into new files for that: every file of the
+    first store has the bytes that it had.
     """
     stage = make_stage(tmp_path, groups=[fixed_or_ragged_group])
     store = seal_stage_of(tmp_path / "toy", **LICENSED)

@@ -16,6 +16,7 @@ from obygaze_features.store.shares import (
     shown_shares,
 )
 
+# Two machines of a cluster "alpha", one of a cluster "beta", and one outside of any cluster.
 ALPHA, ALPHA_TOO, BETA = Machine("alpha", "n1"), Machine("alpha", "n2"), Machine("beta", "n1")
 OF_NO_CLUSTER = Machine("", "desk")
 
@@ -96,7 +97,12 @@ def test_shares_are_written_as_slurm_reads_them(shares, shown):
 
 @pytest.mark.parametrize(("file", "content"), [("number", b"two"), ("0", b"{")])
 def test_a_damaged_note_of_shares_is_named(tmp_path, file, content):
-    """In the folder `shares`, the file `number` says how many shares there are, and `0` who began share 0."""
+    """Work is divided into 2 shares; a machine of cluster alpha begins share 0, which notes two things.
+
+    In the folder `shares` of the stage, the file `number` says how many shares there are, and the file `0`
+    who began share 0. One of the two is damaged. A machine of cluster beta then asks whether it may begin
+    share 1. This cannot be answered, and the error names the damaged file.
+    """
     begin_share(tmp_path, (0, 2), ALPHA)
     (tmp_path / "shares" / file).write_bytes(content)
 
@@ -161,8 +167,13 @@ def test_deleting_the_note_of_a_share_lets_another_cluster_take_it(tmp_path):
     begin_share(tmp_path, (1, 2), BETA)  # raises no error
 
 
-def test_of_two_clusters_that_begin_a_share_at_once_one_is_refused(tmp_path):
-    """Eight threads begin share 3 sixteen times, for clusters alpha and beta in turn; one cluster gets it."""
+def test_if_two_clusters_begin_the_same_share_at_once_one_of_them_is_refused(tmp_path):
+    """Eight threads begin share 3 of 4 sixteen times, for the clusters alpha and beta in turn.
+
+    A share belongs to the cluster that begins it first: all attempts of one cluster succeed, and all of the
+    other are refused. Which cluster it is, is open. Share 0 was begun before, so that the number of shares is
+    known, and the threads compete for share 3 alone.
+    """
     begin_share(tmp_path, (0, 4), OF_NO_CLUSTER)
     clusters_that_began = set()
 

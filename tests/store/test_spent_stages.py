@@ -34,21 +34,25 @@ def test_a_stage_whose_clips_are_all_in_its_store_is_not_needed(tmp_path):
     assert why_needed(stage.path) == ""
 
 
-def test_a_stage_with_other_features_than_its_store_is_needed(tmp_path):
-    """The same four clips are extracted anew under the store's name, and their vectors are zeros now."""
-    stage = sealed_with_its_stage(tmp_path)
-    shutil.rmtree(stage.path)
+def test_a_stage_with_other_features_than_its_store_must_stay(tmp_path):
+    """A store of four clips is sealed, and its stage removed. Then the four clips are extracted anew.
 
-    anew = begun(tmp_path)
-    clips = anew.missing()
-    with anew.writer(clips) as writer:
+    The new stage has the place of the old one beside the store, and the same clips; but their vectors are
+    zeros, which the store does not have. So `why_needed` gives a reason why this stage must stay.
+    """
+    stage_of_store = sealed_with_its_stage(tmp_path)
+    shutil.rmtree(stage_of_store.path)
+
+    new_stage = begun(tmp_path)
+    clips = new_stage.missing()
+    with new_stage.writer(clips) as writer:
         for clip in clips:
-            sealed_before = planted_features(clip, FIXED_GROUP)
-            zeros = {name: np.zeros_like(array) for name, array in sealed_before.arrays.items()}
-            other_features = replace(sealed_before, arrays=zeros)
+            features_in_store = planted_features(clip, FIXED_GROUP)
+            zeros = {name: np.zeros_like(array) for name, array in features_in_store.arrays.items()}
+            other_features = replace(features_in_store, arrays=zeros)
             writer.commit([ClipResult(clip, "ok", groups={"toy": other_features})])
 
-    assert why_needed(anew.path) == "no sealed store has all of its clips"
+    assert why_needed(new_stage.path) == "no sealed store has all of its clips"
 
 
 def test_a_stage_beside_a_partial_copy_of_its_store_is_needed(tmp_path):

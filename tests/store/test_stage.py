@@ -105,26 +105,32 @@ def test_two_shards_divide_the_pieces_of_a_stage(stage_of_40_clips, sorted_ids):
 
 
 def test_a_piece_is_recorded_once_all_its_announced_clips_are_committed(stage_of_40_clips, sorted_ids):
-    """Clips 2 and 7 are in piece 0, and 20 in piece 1.
+    """A stage of 40 clips has pieces of 16. A writer announces clips 2 and 7 of piece 0, and 20 of piece 1.
 
-    A line of the journal is of a whole piece, or of as much of it as the writer said that it would do.
+    It commits clip 7, of which the journal says nothing yet, as a line of it is about a whole piece. It
+    commits clip 2: now all that was announced of piece 0 is done, and both clips are recorded. A clip that is
+    recorded cannot be committed again.
     """
-    of_first_piece, of_second_piece = [sorted_ids[2], sorted_ids[7]], sorted_ids[20]
-    with stage_of_40_clips.writer([*of_first_piece, of_second_piece]) as writer:
-        writer.commit([result(sorted_ids[7], [FIXED_GROUP])])
+    clip_2, clip_7, clip_20 = sorted_ids[2], sorted_ids[7], sorted_ids[20]
+    with stage_of_40_clips.writer([clip_2, clip_7, clip_20]) as writer:
+        writer.commit([result(clip_7, [FIXED_GROUP])])
         recorded_clips = list(stage_of_40_clips.status())
         assert recorded_clips == []
 
-        writer.commit([result(sorted_ids[2], [FIXED_GROUP])])
+        writer.commit([result(clip_2, [FIXED_GROUP])])
         recorded_clips = list(stage_of_40_clips.status())
-        assert recorded_clips == of_first_piece
+        assert recorded_clips == [clip_2, clip_7]
 
         with pytest.raises(StoreError, match="already done"):
-            writer.commit([result(sorted_ids[2], [FIXED_GROUP])])
+            writer.commit([result(clip_2, [FIXED_GROUP])])
 
 
 def test_closing_a_writer_records_the_piece_it_has_begun(stage_of_40_clips, sorted_ids):
-    """It announced two clips of a piece, and is closed after the first. `status` has the recorded clips."""
+    """A writer announces two clips of a piece, commits the first, and is closed.
+
+    The journal records clips in pieces, so that nothing is recorded before; closing records what is done of
+    the piece. `status` has the recorded clips. A closed writer takes no further clip.
+    """
     with stage_of_40_clips.writer([sorted_ids[20], sorted_ids[21]]) as writer:
         writer.commit([result(sorted_ids[20], [FIXED_GROUP])])
         assert list(stage_of_40_clips.status()) == []
@@ -335,7 +341,7 @@ def test_a_stage_is_not_opened_for_another_corpus(tmp_path, other_corpus, messag
     ("clips", "groups"), [([], [FIXED_GROUP]), (plan(8), [])], ids=["no clips", "no groups"]
 )
 def test_a_stage_of_no_clips_or_no_groups_is_not_begun(tmp_path, clips, groups):
-    """There would be nothing to do: the stage is refused, and its folder is not made."""
+    """A stage is opened for no clips, or for no group of features: it is refused, and its folder not made."""
     folder = tmp_path / "toy.staging"
 
     with pytest.raises(StoreError):
@@ -353,50 +359,66 @@ def test_a_stage_of_two_groups_of_one_name_is_not_begun(tmp_path):
 
 # --- earlier attempts
 def test_retrying_a_failed_clip_rewrites_its_piece_with_the_old_rows(stage_of_40_clips, sorted_ids):
-    """Clip 3 of a piece of 16 fails and is tried again: new files hold its row and copies of the other 15."""
+    """Of a piece of 16 clips, clip 3 fails. It is tried again, as the second attempt at this piece.
+
+    The files of an attempt are never written to again. So new files hold the row of clip 3, and copies of the
+    other 15 rows, whose digests are the same as before; the old files are removed.
+    """
     first_piece = sorted_ids[:16]
-    commit_clips(stage_of_40_clips, first_piece, lambda clip: "failed" if clip == sorted_ids[3] else "ok")
+    clip_3 = sorted_ids[3]
+    commit_clips(stage_of_40_clips, first_piece, lambda clip: "failed" if clip == clip_3 else "ok")
     old_files = names_of_feature_files(stage_of_40_clips)
     old_digests = {clip: entry.sha256 for clip, entry in stage_of_40_clips.status().items()}
 
-    commit_clips(stage_of_40_clips, [sorted_ids[3]], ok)
+    commit_clips(stage_of_40_clips, [clip_3], ok)
 
-    assert not old_files & names_of_feature_files(stage_of_40_clips)
-
-    status = stage_of_40_clips.status()
+    new_files = names_of_feature_files(stage_of_40_clips)
+    assert old_files.isdisjoint(new_files)
+    entries = stage_of_40_clips.status()
     reader = stage_of_40_clips.reader()
     for clip in first_piece:
-        assert status[clip].attempt == 2
-        assert reader.small_rows(status[clip]) is not None  # which would say that the row is damaged
-        if clip != sorted_ids[3]:
-            assert status[clip].sha256 == old_digests[clip]
+        assert entries[clip].attempt == 2
+        is_damaged = reader.small_rows(entries[clip]) is None
+        assert not is_damaged
+        if clip != clip_3:
+            assert entries[clip].sha256 == old_digests[clip]
 
 
 def test_a_damaged_row_is_not_copied_and_its_file_is_kept(stage_of_40_clips, sorted_ids):
     """15 of the 16 clips of a piece are done, and a bit is flipped in the row of the first.
 
-    Committing the last would copy them all into a new file. But the damaged row stays in the old file, as of
-    attempt 1, and sealing finds the damage there.
+    Then the last clip is committed, as attempt 2. This writes the piece into new files, into which the rows
+    of attempt 1 are copied, and the old files are removed. But a damaged row must not get a place among right
+    ones: it stays in the old files, which are kept, and its clip stays one of attempt 1. Sealing finds the
+    damage there.
     """
+    damaged_clip, last_clip = sorted_ids[0], sorted_ids[15]
     commit_clips(stage_of_40_clips, sorted_ids[:15], ok)
     (rows,) = (stage_of_40_clips.path / "pieces").glob("*.rows")
     data = bytearray(rows.read_bytes())
     data[0] ^= 1
     rows.write_bytes(bytes(data))
-    files_before = names_of_feature_files(stage_of_40_clips)
+    old_files = names_of_feature_files(stage_of_40_clips)
 
-    commit_clips(stage_of_40_clips, sorted_ids[15:16], ok)
+    commit_clips(stage_of_40_clips, [last_clip], ok)
 
-    assert files_before < names_of_feature_files(stage_of_40_clips)
-    assert stage_of_40_clips.status()[sorted_ids[0]].attempt == 1
+    files_now = names_of_feature_files(stage_of_40_clips)
+    new_files = files_now - old_files
+    assert old_files <= files_now
+    assert new_files
+    assert stage_of_40_clips.status()[damaged_clip].attempt == 1
     assert stage_of_40_clips.missing() == sorted_ids[16:]
 
 
-def test_sweeping_removes_only_the_open_piece_of_a_killed_writer(stage_of_40_clips, sorted_ids):
+def test_sweeping_removes_only_files_of_a_piece_that_a_killed_writer_had_not_finished(
+    stage_of_40_clips, sorted_ids
+):
     """Clips are written in pieces of 16, in files whose names begin with the number of the piece.
 
     Piece 0 is done. One writer is killed after the first clip of piece 1, while another has done the first
-    clip of piece 2 and goes on.
+    clip of piece 2 and goes on. Sweeping removes the files of piece 1 alone, and returns how many clips may
+    have been written in what it removed: up to 16. When the other writer has ended too, there is nothing left
+    to remove. The clips of piece 1 are to be done again, and those of piece 2 but the first.
     """
     piece_0, piece_1, piece_2 = sorted_ids[:16], sorted_ids[16:32], sorted_ids[32:]
     commit_clips(stage_of_40_clips, piece_0, ok)
@@ -404,7 +426,7 @@ def test_sweeping_removes_only_the_open_piece_of_a_killed_writer(stage_of_40_cli
     alive = stage_of_40_clips.writer(piece_2)
     killed.commit([result(piece_1[0], [FIXED_GROUP])])
     alive.commit([result(piece_2[0], [FIXED_GROUP])])
-    killed._journal.close()  # its lock ends, as with its process
+    killed._journal.close()  # so that its lock ends, as it does when a process is killed
 
     n_clips_that_may_be_lost = stage_of_40_clips.sweep()
     assert n_clips_that_may_be_lost == len(piece_1)  # which of them were written is not known
@@ -466,24 +488,30 @@ def test_a_damaged_line_in_the_middle_is_reported_and_its_clips_done_again(
     assert stage_of_40_clips.missing() == sorted_ids[32:]
 
 
-def rewrite_with_another_attempt_in_the_first_line(journal):
-    """Its digest is made to fit: all other rows of the line name attempt 1."""
+def name_another_attempt_for_one_clip_of_the_first_line(journal):
+    """Let the fourth clip of a journal's first line name attempt 2**31; the others name attempt 1.
+
+    The digest of the line is made to fit, so that the line does not count as damaged for that.
+    """
     first_line, second_line = journal.read_bytes().splitlines(keepends=True)
     entry = json.loads(checked_entry(first_line.removesuffix(b"\n")))
     entry["rows"][3]["attempt"] = 2**31
     journal.write_bytes(encode_line(entry) + second_line)
 
 
-def test_clips_of_a_journal_line_with_two_attempts_are_done_again_and_sealed(
+def test_clips_of_a_journal_line_that_names_two_attempts_are_done_again_and_sealed(
     stage_of_40_clips, sorted_ids, journal
 ):
-    """The journal has a line for each of two pieces of 16 clips that are done, of 40 clips.
+    """Of 40 clips, two pieces of 16 are done, each of which has a line in the journal.
 
-    Clips of a line are committed in the same attempt, whose number is in the names of their files. In the
-    first line a clip names another one, so that no file of this line can be relied on.
+    A line is about one attempt to do clips of a piece. The number of the attempt, here 1, is in the names of
+    the files that hold their features. Now one clip of the first line names another attempt than the others:
+    it is not known which files the line means. So the line counts as damaged, and its 16 clips are done
+    again, after which the stage is sealed as usual.
     """
-    clips_of_first_line, not_committed = sorted_ids[:16], sorted_ids[32:]
-    rewrite_with_another_attempt_in_the_first_line(journal)
+    clips_of_first_line = sorted_ids[:16]
+    not_committed = sorted_ids[32:]
+    name_another_attempt_for_one_clip_of_the_first_line(journal)
 
     assert len(stage_of_40_clips.damage()) == 1
     assert stage_of_40_clips.missing() == clips_of_first_line + not_committed

@@ -117,7 +117,11 @@ def test_the_card_of_a_store_of_texts_speaks_of_texts_and_not_of_videos(tmp_path
 
 @pytest.mark.parametrize("odd", ["x\ry", "\rz", 'say "a\r\nb"', "a,b\nc", " a ", "a\u2028\tb", "'"])
 def test_texts_with_line_breaks_quotes_and_spaces_are_read_as_they_were_sealed(odd, tmp_path):
-    """Such signs have a meaning in CSV, and must be quoted there."""
+    """A store has two texts, one of which has a line break, a quote, a comma, or blanks at its ends.
+
+    In the table clips.csv such signs have a meaning, and must be quoted. The text comes back as it was, from
+    the store and from the table.
+    """
     path = make_sealed_store(tmp_path / "texts", {"odd": odd, "plain": "a man"})
 
     assert open_store(path)["toy"].text == (odd, "a man")

@@ -14,7 +14,7 @@ from .toy_stores import CORPUS
 
 VECTORS = {"net": {"pooled": np.ones((1, 3), np.float32)}}
 
-ONE_FILM = [
+TWO_SPELLINGS_OF_A_FILM = [
     pytest.param("Casablanca", "CASABLANCA", id="case"),
     pytest.param("Casablanca", "\u0421asablanca", id="Cyrillic letter"),
     pytest.param("The Birds", "Birds, The", id="article"),
@@ -27,9 +27,14 @@ def make_sealed_store(folder, name, movie):
     return open_store(seal_arrays(folder / name, {f"{name}-clip": movie}, VECTORS))
 
 
-@pytest.mark.parametrize(("film", "other_spelling"), ONE_FILM)
+@pytest.mark.parametrize(("film", "other_spelling"), TWO_SPELLINGS_OF_A_FILM)
 def test_a_store_does_not_grow_by_another_spelling_of_one_of_its_films(tmp_path, film, other_spelling):
-    """The manifest of the new clips spells a film of the store otherwise, which the manifest cannot show."""
+    """A store has a clip of a film, and is to grow by a clip of the same film, whose name is spelt otherwise.
+
+    In the store these would be two films, so that one could be used for training and the other for testing.
+    The manifest of the new clips has one spelling alone, so that only the growing store shows both: it is
+    refused, with the name of the store that has the other spelling.
+    """
     parent = make_sealed_store(tmp_path, "films", film)
     groups = [spec_of(parent["net"])]
     new_clips = [PlannedClip("new-clip", other_spelling, start_s=0.0, end_s=1.5)]
@@ -40,8 +45,12 @@ def test_a_store_does_not_grow_by_another_spelling_of_one_of_its_films(tmp_path,
     assert "films-1.0.0 has it" in str(refusal.value)
 
 
-def test_a_store_that_has_both_spellings_already_grows_by_another_film(tmp_path):
-    """It was made when both were taken for films, and no name in the manifest would mend it."""
+def test_a_store_with_two_spellings_of_a_film_still_grows_by_another_film(tmp_path):
+    """An old store has clips of "The Birds" and of "Birds, The", which are one film.
+
+    New clips are refused if they add a second spelling of a film of the store. These do not: they are of
+    another film, Casablanca. The old names can't be mended by the new clips, so they are no reason to refuse.
+    """
     movies = {"a": "The Birds", "b": "Birds, The"}
     two_vectors = {"net": {"pooled": np.ones((2, 3), np.float32)}}
     parent = open_store(seal_arrays(tmp_path / "films", movies, two_vectors))
@@ -53,7 +62,11 @@ def test_a_store_that_has_both_spellings_already_grows_by_another_film(tmp_path)
 
 
 def test_a_store_grows_by_more_clips_of_its_film_and_by_another_film(tmp_path):
-    """Names that are equal, and names of different films, are no two spellings."""
+    """A store of a clip of Casablanca grows by a clip of Casablanca and one of The Birds.
+
+    New clips are refused if they spell the name of a film of the store otherwise. A name that is spelt as
+    before, and the name of another film, must not be taken for that.
+    """
     parent = make_sealed_store(tmp_path, "films", "Casablanca")
     new_clips = [
         PlannedClip("b", "Casablanca", start_s=0.0, end_s=1.5),
@@ -65,9 +78,9 @@ def test_a_store_grows_by_more_clips_of_its_film_and_by_another_film(tmp_path):
     assert [clip.movie for clip in plan.clips] == ["Casablanca", "Casablanca", "The Birds"]
 
 
-@pytest.mark.parametrize(("film", "other_spelling"), ONE_FILM)
+@pytest.mark.parametrize(("film", "other_spelling"), TWO_SPELLINGS_OF_A_FILM)
 def test_stores_with_two_spellings_of_a_film_are_not_merged(tmp_path, film, other_spelling):
-    """Each store names the film in its own way."""
+    """Two stores have a clip of the same film each, and spell its name in two ways: one film would be two."""
     stores = [make_sealed_store(tmp_path, "a", film), make_sealed_store(tmp_path, "b", other_spelling)]
 
     with pytest.raises(StoreError, match="are one name: one film would be two"):

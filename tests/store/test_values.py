@@ -164,6 +164,7 @@ def test_a_group_that_the_format_cannot_hold_is_refused_at_once(name, arrays, n_
     ],
 )
 def test_a_clip_that_the_format_cannot_hold_is_refused_when_it_is_planned(fields, named_in_message):
+    """A clip has no id, an id of two lines, or a start that is no number: nothing is extracted of it."""
     with pytest.raises(StoreError, match=named_in_message):
         PlannedClip(movie="m", **fields)
 

@@ -22,26 +22,38 @@ def parent(tmp_path_factory):
     return open_store(seal_arrays(tmp_path_factory.mktemp("stores") / "films", {"a": "m"}, vectors))
 
 
+def plan_version(parent, version, clips):
+    """Plan a version of the store that has these clips too, with features of its group `net`."""
+    return plan_growth(parent, version, clips, [spec_of(parent["net"])], CORPUS)
+
+
 @pytest.mark.parametrize("version", ["1.0.1", "1.0.10"])
 def test_a_patch_adds_no_clip(parent, version):
-    """Whoever has 1.0.0 takes the rows of 1.0.1 for the same; the message names the version to choose."""
+    """A store of version 1.0.0 has clip a, and is to grow by clip b under the number of a patch.
+
+    A patch is a version of which only the third number is higher; its rows must be those of 1.0.0. So this is
+    refused, and the message names the next version that may have more clips.
+    """
     with pytest.raises(StoreError, match=r"1 clip is added; choose 1\.1\.0"):
-        plan_growth(parent, version, [NEW_CLIP], [spec_of(parent["net"])], CORPUS)
+        plan_version(parent, version, [NEW_CLIP])
 
 
 @pytest.mark.parametrize("version", ["1.1.0", "1.1.3", "1.10.0", "2.0.0"])
 def test_a_minor_or_major_version_adds_clips(parent, version):
-    """Also where the number of the patch is not 0."""
-    plan = plan_growth(parent, version, [NEW_CLIP], [spec_of(parent["net"])], CORPUS)
+    """A store of version 1.0.0 has clip a, and grows by clip b.
+
+    It may do so under any version whose first or second number is higher, whatever the third number is.
+    """
+    plan = plan_version(parent, version, [NEW_CLIP])
 
     assert [clip.clip_id for clip in plan.clips] == ["a", "b"]
 
 
 def test_a_patch_without_a_new_clip_is_planned(parent):
-    """The manifest has the clips of the store alone."""
-    clips = [clip.planned for clip in parent.clips]
+    """A store of version 1.0.0 has clip a. Version 1.0.1, a patch, is planned for clip a alone."""
+    clips_of_parent = [clip.planned for clip in parent.clips]
 
-    plan = plan_growth(parent, "1.0.1", clips, [spec_of(parent["net"])], CORPUS)
+    plan = plan_version(parent, "1.0.1", clips_of_parent)
 
     assert [clip.clip_id for clip in plan.clips] == ["a"]
 
@@ -55,7 +67,10 @@ def two_stores(tmp_path):
 
 @pytest.mark.parametrize("version", ["0.9.0", "1.0.1"])
 def test_a_merge_under_the_name_of_its_first_store_is_the_next_version_of_it(two_stores, tmp_path, version):
-    """An older number, or a patch, would be no version that has more clips."""
+    """The stores films-1.0.0 and more-1.0.0 are merged under the name "films": a next version of the first.
+
+    It has more clips, so that its number must be higher than 1.0.0, and not only in the third place.
+    """
     with pytest.raises(StoreError, match="--store-version"):
         merge(two_stores, tmp_path / "films", version=version)
 
@@ -63,5 +78,5 @@ def test_a_merge_under_the_name_of_its_first_store_is_the_next_version_of_it(two
 
 
 def test_a_merge_under_a_name_of_its_own_has_any_version(two_stores, tmp_path):
-    """It is the version of no store that is there."""
+    """The stores films-1.0.0 and more-1.0.0 are merged as "all", of which there is no version yet."""
     assert merge(two_stores, tmp_path / "all", version="0.1.0").name == "all-0.1.0"

@@ -82,7 +82,10 @@ def test_a_store_is_read_with_its_stretches_without_pictures(path_of_store):
 
 
 def test_a_store_of_whole_clips_has_no_column_for_stretches(tmp_path):
-    """It is of version 1.0 of the format, so that older readers can read it."""
+    """A store whose clips have no stretches without pictures is of version 1.0 of the format.
+
+    So older readers can read it, which do not know the column for stretches.
+    """
     plain = make_sealed_store(tmp_path, stretches=())
 
     assert b"without_pictures_s" not in (plain / TABLE).read_bytes()
@@ -188,6 +191,8 @@ def test_exported_stretches_come_back_by_import(path_of_store, tmp_path, export,
     assert stretches_of(imported) == {"a": (), "b": STRETCHES, "c": ()}
 
 
+# What is wrong -> stretches without pictures (start and end in seconds) of clip b, which lasts from 1 to 7 s;
+# and what the message says of them.
 WRONG = {
     "before the clip": (((0.5, 2.0),), "outside of the clip"),
     "behind the clip": (((6.0, 7.5),), "outside of the clip"),
@@ -201,14 +206,21 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("stretches", "reason"), WRONG.values(), ids=WRONG)
-def test_impossible_stretches_are_neither_sealed_nor_read(tmp_path, stretches, reason):
-    """The clip lasts from 1 s to 7 s: stretches lie in it, in order, and do not overlap."""
+def test_impossible_stretches_without_pictures_are_neither_sealed_nor_read(tmp_path, stretches, reason):
+    """A clip may have stretches without pictures. They must lie in it, in order, and must not overlap.
+
+    Clip b lasts from 1 s to 7 s, and has stretches of which this is not true, such as one from 0.5 s on. A
+    store with it cannot be sealed. If a stranger has written a table with it, whose line 2 is clip b, the
+    table cannot be read.
+    """
     with pytest.raises(StoreError, match=f"clip b: .*{reason}"):
         make_sealed_store(tmp_path, stretches=stretches)
 
-    clip = StoredClip("b", "partial", "cut", "m", *SPAN, without_pictures_s=stretches)
+    start_s, end_s = SPAN
+    clip_b = StoredClip("b", "partial", "cut", "m", start_s, end_s, without_pictures_s=stretches)
+    table_of_a_stranger = clips_csv_bytes([clip_b], [])
     with pytest.raises(StoreError, match=f"here, line 2: .*{reason}"):
-        parse_clips_csv([clips_csv_bytes([clip], [])], "here")
+        parse_clips_csv([table_of_a_stranger], "here")
 
 
 @pytest.mark.parametrize("status", ["ok", "failed", "missing"])

@@ -93,8 +93,12 @@ def test_tokens_of_another_clip_are_refused_though_they_are_whole(served_folder)
             group.read(second_clip, "tokens")
 
 
-def test_a_part_that_is_not_named_is_refused(served_folder):
-    """Without the header nobody can tell whether it is the right one."""
+def test_tokens_are_refused_if_the_server_does_not_say_which_bytes_of_the_file_it_sent(served_folder):
+    """A clip's tokens are asked for as a range of bytes of a file.
+
+    The server sends the right bytes, but without the header Content-Range, which says which bytes these are.
+    They might be another clip's, and nobody could tell.
+    """
     with serving(served_folder, Unclear) as server:
         group = open_store(f"{server.url}/toy-1.0.0")["toy"]
 
@@ -102,8 +106,11 @@ def test_a_part_that_is_not_named_is_refused(served_folder):
             group.read(group.clip_ids[0], "tokens")
 
 
-def test_a_file_that_ends_within_the_part_is_called_cut_short(served_folder):
-    """It may be another file now, which whoever reads the store finds out by the list of digests."""
+def test_a_file_that_ends_before_the_last_byte_that_is_asked_for_is_refused(served_folder):
+    """1000 bytes from byte 500 on are asked for, and the server's file now ends at byte 900.
+
+    The 400 bytes that it sends are not handed on: the error says that the file ends too early.
+    """
     with serving(served_folder, CutShort) as server:
         files = locate(f"{server.url}/toy-1.0.0")
 

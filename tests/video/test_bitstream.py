@@ -1,5 +1,6 @@
 """What packets say of themselves, on bits written by hand."""
 
+import av
 import numpy as np
 import pytest
 from hypothesis import given
@@ -84,10 +85,18 @@ def test_decoding_of_h264_starts_at_a_recovery_point_of_zero_frames():
 @pytest.mark.parametrize(
     "units",
     [[recovery_sei(frames=5), H264_SLICE], [H264_SPS, H264_SLICE], [H264_SPS]],
-    ids=["right 5 frames later alone", "settings and a picture that refers to others", "settings alone"],
+    ids=[
+        "a message that pictures are right 5 frames later",
+        "settings and a picture that refers to others",
+        "settings alone",
+    ],
 )
-def test_decoding_of_h264_does_not_start_at_other_packets(units):
-    """A picture that refers to others cannot be decoded without them, unless a message says that it can."""
+def test_decoding_of_h264_starts_neither_at_a_picture_that_refers_to_others_nor_at_settings(units):
+    """`H264_SLICE` refers to other pictures, so that it cannot be decoded without them.
+
+    It could if a message before it said that pictures are right at once, after 0 frames. Here the message
+    says after 5 frames, or there is none, or the packet has settings (SPS) and no picture.
+    """
     for header in headers_in_mp4_and_in_a_transport_stream(*units):
         assert header == NO_HEADER
 
@@ -97,15 +106,16 @@ def test_a_recovery_point_is_found_behind_another_message_of_any_length(n_frames
     """H.264 has messages about pictures, each with its length before it, here a text and a recovery point.
 
     The recovery point says that pictures are right after some frames; decoding can start there if it is 0 of
-    them. The text before it is so long that its length takes `n_full_bytes` bytes of 255 and one more.
+    them. To find it, the reader must pass the text, whose length is coded in several bytes: 255 each, and a
+    last one of less. Five bytes of 255 and a 3 are a length of 1278.
     """
     unit_of_recovery_point = recovery_sei(n_frames_until_right)
     recovery_message = unit_of_recovery_point[1:]  # behind the byte that begins a unit
 
-    is_start, is_turned = read_sei(message_of_text(n_full_bytes) + recovery_message)
+    messages = read_sei(message_of_text(n_full_bytes) + recovery_message)
 
-    assert is_start == (n_frames_until_right == 0)
-    assert not is_turned
+    assert messages.recovers == (n_frames_until_right == 0)
+    assert not messages.turns
 
 
 def message_of_text(n_full_bytes: int) -> bytes:
@@ -156,15 +166,19 @@ def test_a_display_orientation_turns_a_picture_unless_it_is_none(orientation, is
 
 
 @given(st.binary(min_size=1, max_size=200), st.sampled_from([0, 1, 2, 4]))
-def test_no_bytes_raise_an_error_in_the_parsers(data, length_size):
-    """Packets of damaged films hold any bytes: a parser then says that it knows nothing.
+def test_readers_of_pictures_headers_raise_no_error_for_any_bytes(data, length_size):
+    """Packets of damaged films hold any bytes; an error would end the reading of the whole film.
 
-    Packets are given to the readers of all codecs, to that of GIF, and to that of H.264's pairs of fields.
+    Packets of up to 200 bytes are given to the readers of all codecs, and to that of GIF. The bytes are also
+    given to the reader of H.264's pairs of fields, as settings (SPS) of a sequence. `length_size` says how
+    many bytes state the length of a unit in a packet; 0 if units have start codes. What is read of such bytes
+    is of no matter.
     """
     for read_header in READERS.values():
         read_header(memoryview(data), length_size)
     gif(data)
-    FieldReader(with_start_codes(b"\x67" + data), length_size=0)
+    first_byte_of_settings = H264_SPS[:1]
+    FieldReader(with_start_codes(first_byte_of_settings + data), length_size=0)
 
 
 MPEG4_PICTURE = b"\x00\x00\x01\xb6"
@@ -231,13 +245,18 @@ IDR_OF_LAYER_1 = hevc_unit(IDR_N_LP, layer=1)
         ),
         ([hevc_unit(DELIMITER)], NO_HEADER),
     ],
-    ids=["start of the base layer", "start of layer 1", "temporal layer", "parameter sets", "no picture"],
+    ids=["start in layer 0", "start in layer 1 alone", "temporal layer 2", "settings", "no picture"],
 )
-def test_the_header_of_an_hevc_packet_is_that_of_the_base_layer(units, header):
-    """A packet of HEVC has units of layers; the base layer, 0, says whether decoding starts at its picture.
+def test_the_header_of_an_hevc_packet_is_that_of_its_picture_in_layer_0(units, header):
+    """A packet of HEVC is made of units, each of a type and a layer; only layer 0 is decoded.
 
-    It does at the types CRA and IDR_N_LP, and not at TRAILING, a picture to which here no other refers. Layer
-    1, such as the other view of a stereoscopic film, is passed over; a temporal layer is no such layer.
+    - Decoding can start (`start`) at pictures of the types CRA and IDR_N_LP, if they are in layer 0. Those of
+      layer 1, such as the other view of a stereoscopic film, are passed over.
+    - TRAILING is a picture at which decoding cannot start, and to which no other refers (`unreferenced`).
+    - A temporal layer is something else: it says which frames may be left out to show fewer a second. It is
+      handed on as `layer`.
+    - The settings before a start (HEVC_SPS) are handed on as `sets`.
+    - A DELIMITER is no picture.
     """
     packet = with_lengths(*units)
 
@@ -293,12 +312,14 @@ def mpeg_picture(kind: int, structure: int | None = WHOLE_FRAME) -> bytes:
         (mpeg_picture(I_PICTURE, TOP_FIELD), ""),
         (mpeg_picture(I_PICTURE, TOP_FIELD) * 3, ""),
     ],
-    ids=["I", "P", "B", "P of MPEG-1", "two fields", "a picture for search", "one field", "three fields"],
+    ids=["I", "P", "B", "P of MPEG-1", "two fields", "D, for fast search", "one field", "three fields"],
 )
 def test_the_kind_of_an_mpeg_packet_is_that_of_its_one_frame(packet, kind):
-    """Of two fields it is the kind of the first: an I-field, to which the other one refers, is a start.
+    """A packet of MPEG-1 or MPEG-2 should hold one frame, whose kind is I, P or B.
 
-    A packet that holds no whole frame, or more than one, has no kind.
+    The frame may also be two fields with a header each: then the kind of the first counts, as the second may
+    refer to it. D-pictures, coarse ones for fast search, are no film's frames. They have no kind here, nor
+    has a packet that holds one field, or more than two.
     """
     assert read_mpeg12(packet).kind == kind
 
@@ -324,7 +345,7 @@ def test_decoding_of_mpeg_starts_at_an_i_picture_behind_a_sequence_header(packet
     ids=["shown key", "shown inter", "hidden key", "hidden inter"],
 )
 def test_the_first_byte_of_vp8_says_whether_a_frame_is_a_key_and_shown(first_byte, is_key, is_hidden):
-    """Its lowest bit is 0 for a key frame; the bit of 16 says that the frame is shown."""
+    """The lowest bit of the byte is 0 for a key frame; the fifth, of 16, is 1 if the frame is shown."""
     header = read_vp8(first_byte)
 
     assert header.start == is_key
@@ -453,11 +474,13 @@ def order_by_offsets(*offsets: str) -> str:
         "a list of scales that rise and fall",
     ],
 )
-def test_the_length_of_frame_numbers_is_found_behind_any_fields_of_a_sequence(fields):
-    """Settings of a film in H.264 say how many bits the numbers of its frames have, here 7.
+def test_the_length_of_frame_numbers_is_found_behind_other_settings_of_any_length(fields):
+    """Settings of a film in H.264 (a sequence parameter set) say how many bits frame numbers have, here 7.
 
-    To find that, a reader must pass other fields, whose bits are more or fewer by what they say; `sequence`
-    writes settings with these fields and the usual others.
+    They are a string of bits without marks between them. Before the bits that say 7 stand other settings,
+    which take more or fewer bits depending on what they say: on the format of chroma (`chroma`), and on how
+    the order of pictures is coded (`order`). The reader must pass exactly these. `sequence` writes settings
+    with the given ones and the usual others.
     """
     settings_with_7_bits = sequence(**fields)
 
@@ -483,30 +506,48 @@ def assert_rows_of_fields(images, greys):
         assert image[:2, 0, 0].tolist() == pytest.approx(rows_of_fields(grey), abs=2)
 
 
-def test_a_sequence_that_states_millions_of_offsets_is_refused():
-    """A reader of bits reads the first bytes of a unit alone, and fails where it wants more.
+def settings_with_millions_of_offsets() -> bytes:
+    """Make settings of H.264 that code the order of pictures by 4 million offsets; no film has as many.
 
-    What is asked is a substring behind the end, or a number (a "literal") of no bits.
+    Whoever reads all of them would be busy for long. The settings are so long that what comes behind the
+    offsets is not among the first bytes of a unit.
     """
     four_million_offsets_of_zero = [exp_golomb(0)] * 2**22
-    settings = sequence(order=order_by_offsets(*four_million_offsets_of_zero))
+    return sequence(order=order_by_offsets(*four_million_offsets_of_zero))
+
+
+def test_h264_settings_that_state_millions_of_offsets_are_refused():
+    """The length of frame numbers is read from the first bytes of the settings alone, to save time.
+
+    These bytes end within the offsets, so that the next bits are not there. Python then says that there is no
+    substring "1", or that no bits are no number (no "literal").
+    """
+    settings = settings_with_millions_of_offsets()
 
     with pytest.raises(ValueError, match=r"substring|literal"):
         frame_number_bits(settings)
 
 
-def test_a_film_whose_sequence_states_millions_of_offsets_can_be_examined_for_fields():
-    """The reader of pairs of fields takes it for a film without them, and raises no error."""
-    four_million_offsets_of_zero = [exp_golomb(0)] * 2**22
-    settings = sequence(order=order_by_offsets(*four_million_offsets_of_zero))
+def test_a_film_whose_h264_settings_state_millions_of_offsets_is_taken_for_one_without_fields():
+    """Settings that end within 4 million offsets are damaged: the length of frame numbers is not known.
 
-    FieldReader(with_start_codes(settings), length_size=0)
+    By these numbers the two fields of a picture are paired. So the reader of pairs of fields raises no error,
+    and finds no field in a packet.
+    """
+    settings = settings_with_millions_of_offsets()
+
+    reader = FieldReader(with_start_codes(settings), length_size=0)
+
+    packet = av.Packet(with_start_codes(H264_IDR))
+    assert reader.read(packet) == ()
 
 
 def test_fields_are_read_where_films_of_frames_and_of_fields_are_joined(tmp_path):
-    """A film of three pictures of two fields each lies between two copies of a film of 20 frames.
+    """A film of three pictures, each stored as two fields, lies between two copies of a film of 20 frames.
 
-    The length of the numbers of frames differs between the two films.
+    Which two fields are one picture is told by the numbers of frames. How many bits these have is a setting
+    of each film, and differs between the two, so that it must be read again where the next film begins. The
+    joined film has 20 + 3 + 20 pictures, and those of fields have the greys that were written.
     """
     greys = [40, 90, 140]
     film_of_fields = write_fields(tmp_path / "fields.h264", greys)

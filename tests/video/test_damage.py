@@ -66,15 +66,18 @@ def test_the_first_half_of_a_film_whose_index_is_at_its_end_is_refused(numbered_
 
 @pytest.mark.parametrize(("name", "n_bytes"), [("b2.mkv", 700), ("asp.avi", 2048), ("flash.flv", 300)])
 def test_the_first_bytes_of_a_film_without_any_picture_are_refused(numbered_films, tmp_path, name, n_bytes):
-    """So few bytes of a film hold its container's header, in part or whole, and not the first picture."""
+    """Of a film, only the first 300 to 2048 bytes are there: its container's header, or a part of it.
+
+    The first picture comes behind them. The refusal says so, or that there is no whole header.
+    """
     first_bytes = numbered_films[name].read_bytes()[:n_bytes]
     path = written(tmp_path, name, first_bytes)
 
     assert re.search("header|picture", reason_of_refusal(path))
 
 
-def test_what_is_no_file_of_pictures_is_refused_by_what_it_is(tmp_path, sound):
-    """There are four such things: no file, a folder, a pipe, and a file that has sound alone."""
+def test_refusing_a_path_without_a_video_says_what_is_there_instead(tmp_path, sound):
+    """At the path there is no file, a folder, a pipe, or a file that has sound alone."""
     absent = tmp_path / "none.mp4"
     folder = tmp_path
     pipe = tmp_path / "pipe.mp4"
@@ -361,15 +364,24 @@ def test_packets_that_the_container_flags_as_damaged_are_noted(numbered_films, t
     assert not any("flags" in note for note in notes_of_whole)
 
 
+FLAGGED_PACKETS = [0, 17, 18, 19, 20, 30]
+
+
 @pytest.mark.parametrize(
-    ("first_of_parts", "n_damaged"), [([0], 6), ([0, 20], 2), ([0, 20, 31], 1)], ids=["one", "two", "three"]
+    ("first_of_parts", "damaged_packets"),
+    [([0], [0, 17, 18, 19, 20, 30]), ([0, 20], [17, 30]), ([0, 20, 31], [17])],
+    ids=["one part", "two parts", "three parts"],
 )
-def test_packets_flagged_where_parts_of_a_file_join_are_not_damaged(first_of_parts, n_damaged):
-    """Packets 0, 17, 18, 19, 20 and 30 are flagged. Counters jump at a join: at it, and at the two before.
+def test_packets_flagged_where_parts_of_a_file_join_are_not_damaged(first_of_parts, damaged_packets):
+    """Of a file of 40 packets, the container flags the packets 0, 17, 18, 19, 20 and 30 as damaged.
 
-    A joined film would else be noted as damaged in every clip, and a damaged one that is not joined as whole.
+    If the file was joined from parts, counters of its packets jump where a part begins, and FFmpeg flags
+    undamaged packets for it: the first of the part, or one of the two before. So these are not counted; if
+    parts begin at 0 and 20, they are 0, 18, 19 and 20. Otherwise every joined film would be called damaged.
+    If the file is one part, all flagged packets are counted.
     """
-    flags = np.zeros(40, np.bool_)
-    flags[[0, 17, 18, 19, 20, 30]] = True
+    are_flagged = np.zeros(40, np.bool_)
+    are_flagged[FLAGGED_PACKETS] = True
+    packets = SimpleNamespace(corrupt=are_flagged)
 
-    assert _count_damaged_packets(SimpleNamespace(corrupt=flags), first_of_parts) == n_damaged
+    assert _count_damaged_packets(packets, first_of_parts) == len(damaged_packets)

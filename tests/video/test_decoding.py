@@ -301,10 +301,12 @@ def test_a_picture_shown_before_the_start_of_its_open_group_needs_the_group_befo
     assert packets_needed_for(table, packet_behind)[0] == start_of_first_group
 
 
-def test_pictures_that_need_nothing_before_the_first_start_of_decoding_are_read(beginless):
-    """A film of HEVC lacks its first group, so that its numbered pictures are some of the last of 100.
+def test_pictures_that_are_shown_before_the_first_key_picture_and_need_no_other_are_read(beginless):
+    """A film of HEVC of 100 numbered pictures lacks its first group: it begins with a later key picture.
 
-    Its radl pictures are shown before the picture at which decoding starts, and refer to this one alone.
+    Some pictures behind the key picture in the file are shown before it. In HEVC they may be of a kind
+    ("RADL") that refers to the key picture alone. So nothing that is left of the film refers to what was cut
+    off, and every picture is read: the last ones of the 100, as many as are left.
     """
     film_without_first_group = beginless("hevc_radl.mp4")
     n_left = probe(film_without_first_group).frames
@@ -313,15 +315,20 @@ def test_pictures_that_need_nothing_before_the_first_start_of_decoding_are_read(
 
     assert frames.method == "sparse"
     assert frames.status == "ok"
-    n_cut_off = 100 - n_left
-    assert read_drawn_numbers(frames.images) == list(range(n_cut_off, 100))
+    assert 0 < n_left < 100
+    assert read_drawn_numbers(frames.images) == list(range(100 - n_left, 100))
 
 
 @pytest.mark.parametrize("name", ["hevc_cra.mp4", "mpeg2.mkv"])
 def test_pictures_that_need_a_group_that_was_cut_off_are_left_out(beginless, name):
-    """The film lacks its first group, to which the first pictures of the next open group refer.
+    """The film lacks its first group. The next one is open: its first pictures refer to the lost group, too.
 
-    These pictures have numbers, but cannot be decoded; PyAV leaves them out too.
+    The file still lists these pictures, so that they have the numbers 0, 1 and so on; but they cannot be
+    decoded, and PyAV leaves them out too. Eight pictures are asked for, spread over the film. The first of
+    all is missing: so all pictures are decoded in order, and eight are chosen among those that exist, which
+    have the pixels of PyAV's. The first note says how many of all pictures exist.
+
+    If only pictures that exist are asked for, nothing is missing, and they are decoded sparsely.
     """
     film_without_first_group = beginless(name)
     decodable_pictures = decoded_by_pyav(film_without_first_group)
@@ -330,8 +337,9 @@ def test_pictures_that_need_a_group_that_was_cut_off_are_left_out(beginless, nam
 
     assert frames.method == "sequential"
     assert frames.status == "partial"
-    assert frames.notes[0].startswith(f"{len(decodable_pictures)} of ")
-    first_decodable = int(frames.index[0])
+    note_on_decodable_pictures = frames.notes[0]
+    assert note_on_decodable_pictures.startswith(f"{len(decodable_pictures)} of ")
+    first_decodable = int(frames.index[0])  # number of the first picture that exists, PyAV's picture 0
     assert first_decodable > 0
     assert np.array_equal(frames.images, decodable_pictures[frames.index - first_decodable])
 

@@ -139,23 +139,29 @@ def test_pictures_reordered_later_on_are_in_the_order_of_display(recording, monk
 
 @pytest.mark.usefixtures("beginning_seems_in_order")
 @pytest.mark.parametrize("start_s", [0.0, 1.6], ids=["from the beginning", "behind the error"])
-def test_an_undecodable_picture_shifts_no_numbers_without_a_note(recording, tmp_path, monkeypatch, start_s):
-    """Picture 31 of a film of 60 numbered pictures, 25 a second, is damaged; pictures are decoded one by one.
+def test_if_an_undecodable_picture_makes_later_pictures_get_too_low_a_number_a_note_says_so(
+    recording, tmp_path, monkeypatch, start_s
+):
+    """Picture 31 of a film of 60 pictures, 25 a second, is damaged. Each picture has its number drawn on it.
 
-    Before it, drawn numbers are those by which pictures are counted. From picture 42 on, where the damage has
-    passed, they are one more if picture 31 was lost, and then a note says it.
+    The film's time stamps are useless, so that all pictures are decoded and counted (`frames.index`). Before
+    picture 31, the drawn number of a picture is the counted one. Behind it, up to picture 41, pictures may be
+    torn. From 42 on, they are whole again. If no picture came out of the decoder for the damaged one, drawn
+    numbers are one more than the counted ones there, and a note says that 59 of 60 can be decoded.
     """
+    damaged_picture = 31
+    first_whole_again = 42
     decode_one_by_one(monkeypatch)
-    film = spoiled(recording("h264", ".mkv"), tmp_path / "film.mkv", [31])
+    film = spoiled(recording("h264", ".mkv"), tmp_path / "film.mkv", [damaged_picture])
 
     frames = read_frames(film, uniform(20), start_s=start_s)
 
     drawn_numbers = np.array(read_drawn_numbers(frames.images))
     assert drawn_numbers.tolist() == sorted(drawn_numbers)
-    is_before_damage = frames.index < 31
+    is_before_damage = frames.index < damaged_picture
     assert np.array_equal(drawn_numbers[is_before_damage], frames.index[is_before_damage])
-    is_behind_damage = drawn_numbers >= 42
-    (n_lost,) = set((drawn_numbers - frames.index)[is_behind_damage].tolist())
+    is_behind_damage = drawn_numbers >= first_whole_again
+    (n_lost,) = set((drawn_numbers - frames.index)[is_behind_damage].tolist())  # the same for all of them
     assert n_lost in (0, 1)
     if n_lost == 1:
         assert frames.status == "partial"

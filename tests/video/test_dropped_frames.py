@@ -10,8 +10,9 @@ from tests.video.conftest import draw_number, pack, read_drawn_numbers, remux
 from tests.video.encoding import encode
 
 PAUSE = [*range(10), *range(25, 75)]
-"""Frames that were not dropped: the pause goes from frame 10 to frame 24."""
+"""Numbers of the frames of a film that were not dropped: there is a pause from frame 10 to frame 24."""
 SECOND_FRAME_LATE = [0, *range(10, 70)]
+"""The same for a film whose pause comes at once, behind its first frame."""
 
 CODECS = {
     "no B-pictures": ("mpeg4", {"qscale": "2"}),
@@ -22,35 +23,41 @@ CODECS = {
 }
 
 
-def film_of(path, numbers, codec, options):
-    """Encode a film at 25 frames a second; each frame has its number drawn in it, and some were dropped."""
-    return encode(path, map(draw_number, numbers), codec, times=numbers, options=options)
+def encode_with_dropped_frames(path, numbers_left, codec_name):
+    """Encode an AVI film at 25 frames a second, of which only some frames are left.
+
+    Frame n, shown at n / 25 s, has the number n drawn in it. The file has an empty entry for each frame
+    between those that are left. `codec_name` is a key of `CODECS`.
+    """
+    codec, options = CODECS[codec_name]
+    return encode(path, map(draw_number, numbers_left), codec, times=numbers_left, options=options)
 
 
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("numbers", [PAUSE, SECOND_FRAME_LATE], ids=["pause", "late"])
-def test_a_pause_of_dropped_frames_comes_where_a_player_shows_it(tmp_path, codec, numbers):
+@pytest.mark.parametrize("codec_name", CODECS)
+@pytest.mark.parametrize("numbers_left", [PAUSE, SECOND_FRAME_LATE], ids=["pause", "late"])
+def test_a_pause_of_dropped_frames_comes_where_a_player_shows_it(tmp_path, codec_name, numbers_left):
     """An AVI has an entry for each 1/25 s, in the order of decoding, and an empty one for a dropped frame.
 
-    A decoder that reorders pictures holds some back, so that empty entries come that many pictures later than
-    the pause for which they stand: frame n is shown at n / 25 s all the same.
+    A decoder that reorders pictures holds some back: it gives a picture out when it gets one or more further
+    entries. An encoder therefore writes the empty entries of a pause so many pictures too late. All the same,
+    frame n is read at n / 25 s.
     """
-    film = film_of(tmp_path / "a.avi", numbers, *CODECS[codec])
+    film = encode_with_dropped_frames(tmp_path / "a.avi", numbers_left, codec_name)
 
-    frames = read_frames(film, uniform(len(numbers)))
+    frames = read_frames(film, uniform(len(numbers_left)))
 
-    assert read_drawn_numbers(frames.images) == numbers
-    np.testing.assert_allclose(frames.time_s, np.array(numbers) / 25, atol=1e-6)
+    assert read_drawn_numbers(frames.images) == numbers_left
+    np.testing.assert_allclose(frames.time_s, np.array(numbers_left) / 25, atol=1e-6)
 
 
-@pytest.mark.parametrize("codec", ["MPEG-4", "MPEG-2"])
-def test_frames_that_were_dropped_regularly_have_their_times(tmp_path, codec):
+@pytest.mark.parametrize("codec_name", ["MPEG-4", "MPEG-2"])
+def test_frames_have_their_times_if_every_third_frame_was_dropped(tmp_path, codec_name):
     """A film of 90 numbered frames, 25 a second, has an empty entry in place of every third.
 
     Frame n is still shown at n / 25 s.
     """
     numbers_left = [number for number in range(90) if number % 3 != 2]
-    film = film_of(tmp_path / "a.avi", numbers_left, *CODECS[codec])
+    film = encode_with_dropped_frames(tmp_path / "a.avi", numbers_left, codec_name)
 
     frames = read_frames(film, uniform(60))
 
@@ -79,12 +86,12 @@ def test_the_last_picture_comes_the_usual_step_behind_the_one_before(tmp_path):
     np.testing.assert_allclose(frames.time_s, np.array(numbers) / 25, atol=1e-6)
 
 
-def test_a_span_behind_the_pause_has_the_frames_of_its_time(tmp_path):
-    """A film of 25 frames a second has lost the frames 10 to 24; frame 25 begins at 1 s.
+def test_a_span_that_begins_in_a_pause_of_dropped_frames_has_the_frames_behind_the_pause(tmp_path):
+    """A film of 25 frames a second has lost the frames 10 to 24; frame 25 is shown at 1 s.
 
-    So five frames from 0.9 to 1.2 s are those from frame 25 on.
+    Between 0.9 and 1.2 s, the frames 25 to 29 are shown, five in all, and five are asked for.
     """
-    film = film_of(tmp_path / "a.avi", PAUSE, *CODECS["MPEG-4"])
+    film = encode_with_dropped_frames(tmp_path / "a.avi", PAUSE, "MPEG-4")
 
     frames = read_frames(film, uniform(5), start_s=0.9, end_s=1.2)
 
@@ -113,7 +120,10 @@ def without_last_pictures(data, n_left):
 
 
 def test_a_film_whose_last_frames_were_dropped_is_whole(tmp_path):
-    """Its header counts 60 frames, and 45 have a picture: 15 were dropped at its end."""
+    """The header of an AVI film counts 60 frames. Behind 45 pictures are 15 empty entries of dropped frames.
+
+    It has 45 frames, and is not damaged.
+    """
     film = encode(tmp_path / "a.avi", map(draw_number, range(60)), "mpeg4", options={"qscale": "2"})
     film.write_bytes(without_last_pictures(film.read_bytes(), n_left=45))
 
@@ -121,27 +131,33 @@ def test_a_film_whose_last_frames_were_dropped_is_whole(tmp_path):
     assert probe(film).damage == ""
 
 
-def test_a_film_that_lost_its_last_pictures_is_cut_off(tmp_path):
-    """Of a film of 60 frames, 15 at the end were dropped; then the file was cut through behind the others.
+def test_a_film_that_lacks_the_empty_entries_of_its_last_frames_is_cut_off(tmp_path):
+    """Of a film of 60 frames, the last 15 were dropped: the file should have an empty entry for each.
 
-    It lacks the empty entries of the dropped frames, and is shorter than it states.
+    The file was cut off behind the 45th picture, before the first empty entry. Nobody can tell whether these
+    frames were dropped or lost, and the file is shorter than its header states: it counts as cut off.
     """
     film = encode(tmp_path / "a.avi", map(draw_number, range(60)), "mpeg4", options={"qscale": "2"})
     data = without_last_pictures(film.read_bytes(), n_left=45)
-    first_empty_entry = data.index(b"00dc" + bytes(4), data.index(b"movi"))
+    empty_entry = b"00dc" + bytes(4)  # the name of an entry with pictures, and 0 as its length
+    start_of_pictures = data.index(b"movi")
+    first_empty_entry = data.index(empty_entry, start_of_pictures)
     film.write_bytes(data[:first_empty_entry])
 
     assert "cut off" in probe(film).damage
 
 
-def test_a_pause_in_a_packed_stream_comes_where_its_entries_have_it(tmp_path):
-    """An AVI file has an entry for each 1/25 s. XviD packs a picture that is needed early with one before it.
+def test_a_pause_in_a_film_of_xvid_comes_where_the_empty_entries_are(tmp_path):
+    """An AVI file has an entry for each 1/25 s; this one has 25 with pictures, 15 empty ones, and 35 more.
 
-    So entries are in the order of display: 25 pictures, then 15 empty entries, then the other 35 pictures.
+    XviD writes a picture that is decoded early, because others need it, into one entry with the picture
+    before it ("packed"). So a decoder need hold nothing back: entry n is shown at n / 25 s. This holds for
+    the pause, too, which must not be moved as for other codecs.
     """
     plain = encode(tmp_path / "plain.avi", map(draw_number, range(60)), "mpeg4", options={"bf": "2"})
 
     def pack_with_pause(packets):
+        """Pack pictures as XviD does, and leave 15 entries empty behind the first 25."""
         packed = pack(packets)
         for packet in packed[25:]:
             packet.pts = packet.dts = packet.pts + 15

@@ -58,8 +58,13 @@ def hertz_between(film, start_s, end_s):
 
 
 @pytest.mark.parametrize("codec", ["aac", "pcm_s16le", "alac"])
-def test_sound_of_another_rate_in_a_joined_film_is_refused_there(tmp_path, codec):
-    """A tone of 880 Hz would be heard at 957 Hz, without an error, and with pictures that are right."""
+def test_sound_of_a_later_part_of_a_joined_film_that_has_another_rate_is_refused(tmp_path, codec):
+    """Two films of 4 s are joined: a tone of 440 Hz at 48,000 samples a second, and one of 880 Hz at 44,100.
+
+    FFmpeg would play the second at the rate of the first: 880 * 48,000 / 44,100 = 957 Hz, without an error,
+    and with pictures that are right. So sound from 5 to 7 s, in the second film, is refused; from 1 to 3 s,
+    in the first, it is read.
+    """
     first = film_with_tone(tmp_path / "a.mkv", codec, rate=48_000, hertz=440)
     second = film_with_tone(tmp_path / "b.mkv", codec, rate=44_100, hertz=880)
 
@@ -70,11 +75,21 @@ def test_sound_of_another_rate_in_a_joined_film_is_refused_there(tmp_path, codec
         hertz_between(film, start_s=5.0, end_s=7.0)
 
 
-@pytest.mark.parametrize(("codec", "rate"), [("aac", 48_000), ("pcm_s16le", 48_000), ("flac", 44_100)])
-def test_sound_that_is_decoded_rightly_in_a_joined_film_is_read(tmp_path, codec, rate):
-    """The settings are the same; and packets of FLAC state their own rate."""
+@pytest.mark.parametrize(
+    ("codec", "rate_of_second"),
+    [("aac", 48_000), ("pcm_s16le", 48_000), ("flac", 44_100)],
+    ids=["AAC of one rate", "PCM of one rate", "FLAC of two rates"],
+)
+def test_sound_of_a_joined_film_is_read_if_the_settings_of_its_first_part_fit_the_others(
+    tmp_path, codec, rate_of_second
+):
+    """Two films of 4 s are joined: a tone of 440 Hz at 48,000 samples a second, and one of 880 Hz.
+
+    FFmpeg decodes the second with the settings of the first, which fit if both have the same rate. They also
+    fit for FLAC of two rates, whose packets state their own. So both tones are heard at their pitch.
+    """
     first = film_with_tone(tmp_path / "a.mkv", codec, rate=48_000, hertz=440)
-    second = film_with_tone(tmp_path / "b.mkv", codec, rate, hertz=880)
+    second = film_with_tone(tmp_path / "b.mkv", codec, rate_of_second, hertz=880)
 
     film = joined(tmp_path / "ab.mkv", first, second)
 

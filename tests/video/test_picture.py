@@ -63,18 +63,22 @@ def test_a_matrix_that_turns_by_half_a_quarter_is_oblique():
     assert not is_mirrored
 
 
-@pytest.mark.parametrize(("height", "width", "percentage"), [(10, 40, "97"), (8, 8, ">99")])
-def test_black_around_the_text_of_credits_is_remarked_and_not_called_bars(height, width, percentage):
-    """Bars are black edges with a picture between them.
+@pytest.mark.parametrize(
+    ("text_height", "text_width", "percentage"),
+    [(10, 40, "97"), (8, 8, ">99")],
+    ids=["1 - 400 / 14400 = 97.2 %", "1 - 64 / 14400 = 99.6 %, which is not all"],
+)
+def test_black_around_the_text_of_credits_is_remarked_and_not_called_bars(
+    text_height, text_width, percentage
+):
+    """A page of credits of 160 x 90 = 14,400 pixels is black but for a white field, which stands for text.
 
-    Here a page of 160 x 90 pixels has a few white ones. Of 40 x 10, 97 % of it are black; of 8 x 8, 99.6 %,
-    which is not all of it.
+    A remark on the pictures of a window says how much of them is black at the edges. It must not speak of
+    bars, which are black edges of a picture of another shape: pixels alone do not tell which these are.
     """
     page_of_credits = np.zeros((90, 160, 3), np.uint8)
-    page_of_credits[40 : 40 + height, 60 : 60 + width] = 255
-    as_stored = Shown(
-        rotation=0, mirrored=False, matrix="bt709", full_range=False
-    )  # neither turned nor mirrored, of limited range
+    page_of_credits[40 : 40 + text_height, 60 : 60 + text_width] = 255
+    as_stored = Shown(rotation=0, mirrored=False, matrix="bt709", full_range=False)
     collected = CollectedFrames()
     collected.note(0, RgbPicture(page_of_credits, as_stored, corrupt=False, remarks=()))
 

@@ -31,7 +31,10 @@ needs_ffmpeg = pytest.mark.skipif(
 
 
 def list_as_public_film(path: Path, folder: Path) -> PublicFilm:
-    """Return a file of the repository lab/films, in a folder, as the list of public films would name it."""
+    """Return a file of the repository lab/films, in a folder, as the list of public films would name it.
+
+    The benchmark looks for a public film at FOLDER/OWNER/REPOSITORY/PATH.
+    """
     return PublicFilm("lab/films", "HEAD", path.relative_to(folder / "lab/films").as_posix(), digest(path))
 
 
@@ -100,8 +103,13 @@ def test_files_are_brought_by_git_and_checked(repository_of_two_files, tmp_path)
 
 @needs_ffmpeg
 @pytest.mark.parametrize("name", ["pyramid.mp4", "b2.mkv", "mpeg2.ts", "vp9.webm", "sp.avi"])
-def test_a_film_that_is_read_right_is_judged_equal(numbered_films, tmp_path, name):
-    """Our frames are compared with those of FFmpeg's command, or, if it is of another version, of PyAV."""
+def test_the_benchmark_judges_a_film_that_is_read_right_equal(numbered_films, tmp_path, name):
+    """The benchmark reads a film with our code, and compares the frames with those of FFmpeg's command.
+
+    That command may be of another version than the FFmpeg in PyAV, which we use. So frames that differ from
+    its own are also compared with those of a plain loop of PyAV. If they equal these, the verdict is "as
+    PyAV".
+    """
     (tmp_path / "lab/films").mkdir(parents=True)
     path = Path(shutil.copy(numbered_films[name], tmp_path / "lab/films"))
 
@@ -124,14 +132,22 @@ def test_a_film_that_is_refused_has_a_verdict(tmp_path):
 
 
 @needs_ffmpeg
-def test_frames_read_wrong_in_silence_are_an_unknown_difference(numbered_films, tmp_path, monkeypatch):
-    """A film that is said to be partial may differ from what FFmpeg gives; a whole one may not.
+def test_wrong_frames_of_a_film_that_is_called_whole_are_an_unknown_difference(
+    numbered_films, tmp_path, monkeypatch
+):
+    """A film that is said to be partial may differ from what FFmpeg gives; one that is called whole may not.
 
-    The comparison is made to find that frame 3, decoded sparsely, is wrong.
+    The benchmark also compares frames that are decoded sparsely with the same frames decoded in order. Here
+    it is made to find that frame 3 differs: the outcome is "sparse". Of three verdicts, this one alone is an
+    unknown difference, and not those of a film that is read right or is said to be damaged.
     """
     (tmp_path / "lab/films").mkdir(parents=True)
     path = Path(shutil.copy(numbered_films["pyramid.mp4"], tmp_path / "lab/films"))
-    monkeypatch.setattr("benchmarks.public_films.sparse_difference", lambda *_: "frames [3]")
+
+    def find_that_frame_3_differs(*_):
+        return "frames [3]"
+
+    monkeypatch.setattr("benchmarks.public_films.sparse_difference", find_that_frame_3_differs)
 
     wrong = compared(list_as_public_film(path, tmp_path), tmp_path)
     read_right = wrong._replace(outcome="equal")
@@ -171,7 +187,12 @@ def test_what_differs_first_is_named(digests, time_s, outcome):
 @pytest.mark.nightly
 @pytest.mark.skipif(not FOLDER, reason="OBYGAZE_PUBLIC_FILMS names no folder of public films")
 def test_public_films_differ_from_ffmpeg_in_known_ways_alone():
-    """The films lie in the folder that OBYGAZE_PUBLIC_FILMS names."""
+    """Several hundred public films are read by our code and by FFmpeg's command, and their frames compared.
+
+    The films lie in the folder that OBYGAZE_PUBLIC_FILMS names. Each gets a verdict, such as equal, refused,
+    or what differs first. A difference is known if the benchmark's table lists the film with a reason; there
+    must be no other.
+    """
     films = listed()
     n_workers = os.cpu_count() or 1
 

@@ -12,7 +12,7 @@ from tests.video.conftest import draw_number, remux
 from tests.video.encoding import encode
 
 PRIMING_OF_AAC_S = Fraction(1024, 48_000)
-"""Sound that starts so much before the pictures moves their times by it."""
+"""Seconds by which pictures begin late where sound of AAC comes before them: 21.33 ms, no whole number."""
 
 
 def frames_at(times_s):
@@ -20,30 +20,41 @@ def frames_at(times_s):
 
 
 @pytest.mark.parametrize(
-    ("pictures_a_second", "rate"), [(25, 2), (30, 4), (50, 4), (60, 8), (15, 10), (10, 4)]
+    ("pictures_a_second", "samples_a_second"), [(25, 2), (30, 4), (50, 4), (60, 8), (15, 10), (10, 4)]
 )
-@pytest.mark.parametrize("start_s", [Fraction(0), Fraction(21, 1000), PRIMING_OF_AAC_S])
-def test_of_two_frames_that_are_equally_near_the_earlier_one_is_taken(pictures_a_second, rate, start_s):
-    """Of a film of 300 pictures, `rate` are taken a second: of 25 a second, sample 1 of 2 is at frame 12.5.
+@pytest.mark.parametrize(
+    "start_s",
+    [Fraction(0), Fraction(21, 1000), PRIMING_OF_AAC_S],
+    ids=["at zero", "at whole milliseconds", "between two milliseconds"],
+)
+def test_of_two_frames_that_are_equally_near_the_earlier_one_is_taken(
+    pictures_a_second, samples_a_second, start_s
+):
+    """A film of 300 pictures begins at `start_s`, and is sampled at a rate that does not divide its own.
 
-    So many samples lie in the middle of two frames, and errors of floats must not decide. Exactly computed,
-    the nearest frame to x is x - 1/2, rounded up, which of two equally near is the earlier one.
+    For example, of 25 pictures a second 2 are taken: a sample every 12.5 pictures. The samples lie at the
+    places 0, 12.5, 25, 37.5 and so on, of which every other one is in the middle of two pictures. The earlier
+    picture is to be taken: 0, 12, 25, 37. Times are floats, whose errors must not decide. So what is expected
+    is computed with fractions, and must not depend on when the film begins.
     """
     exact_times_s = [start_s + Fraction(number, pictures_a_second) for number in range(300)]
 
-    chosen = choose(fps(rate), frames_at([float(time_s) for time_s in exact_times_s]))
+    chosen = choose(fps(samples_a_second), frames_at([float(time_s) for time_s in exact_times_s]))
 
-    frames_a_sample = Fraction(pictures_a_second, rate)
-    nearest = [math.ceil(sample * frames_a_sample - Fraction(1, 2)) for sample in range(len(chosen))]
+    pictures_a_sample = Fraction(pictures_a_second, samples_a_second)
+    places = [sample * pictures_a_sample for sample in range(len(chosen))]
+    # Rounding up place - 1/2 gives the nearest number, and the smaller one of two: 12.5 becomes 12.
+    nearest = [math.ceil(place - Fraction(1, 2)) for place in places]
     assert chosen.tolist() == nearest
 
 
 @pytest.mark.parametrize("suffix", [".mkv", ".ts", ".flv"])
-def test_a_film_copied_into_another_container_gives_the_same_samples(tmp_path, suffix):
-    """A film of 100 pictures, 25 a second, begins 21.33 ms after its start, as sound of AAC comes before it.
+def test_the_same_pictures_of_a_film_are_sampled_from_its_copy_in_another_container(tmp_path, suffix):
+    """An MP4 of 100 pictures, 25 a second, is copied into another container; 2 pictures a second are taken.
 
-    Matroska and FLV round such times to milliseconds. Of two samples a second every other one lies in the
-    middle of two pictures, as of 12 and 13, and the earlier one is taken in every container.
+    Every other sample lies in the middle of two pictures, such as 12 and 13; the earlier one is taken. The
+    pictures begin at 21.33 ms, as if sound of AAC came before them. Matroska and FLV round such times to
+    milliseconds, by which one of two pictures becomes the nearer one. This must not change what is taken.
     """
     ticks_a_second = 48_000
     times = [1024 + number * ticks_a_second // 25 for number in range(100)]

@@ -29,8 +29,13 @@ def show_twice(film):
 
 @pytest.mark.parametrize(("n_b_pictures", "is_noted"), [("2", True), ("0", False)])
 def test_a_film_of_several_edits_has_a_note_if_its_pictures_are_reordered(tmp_path, n_b_pictures, is_noted):
-    """FFmpeg gives the pictures of the second part up to two frames late if B-pictures are at its start."""
-    options = {"bf": n_b_pictures, "g": "12"}
+    """An MP4 of 24 pictures has an edit list that shows the film twice: players show 48 pictures.
+
+    All are read, so that the status is "ok". But if pictures are reordered, because the film has B-pictures
+    (`bf`, two between others), FFmpeg may give pictures of the second showing up to two frames too late. A
+    note says so; without B-pictures there is none.
+    """
+    options = {"bf": n_b_pictures, "g": "12"}  # a key picture every 12
     film = encode(tmp_path / "a.mp4", map(draw_number, range(24)), options=options)
     show_twice(film)
 
@@ -41,7 +46,13 @@ def test_a_film_of_several_edits_has_a_note_if_its_pictures_are_reordered(tmp_pa
     assert frames.status == "ok"
 
 
-def test_a_film_of_one_edit_has_no_such_note(tmp_path):
+def test_a_film_whose_edit_list_shows_it_once_has_no_note_on_the_edit_list(tmp_path):
+    """An MP4 of 24 pictures, two B-pictures between others, has an edit list of one part: the whole film.
+
+    Every encoder writes such a list, which moves no picture.
+    """
     film = encode(tmp_path / "a.mp4", map(draw_number, range(24)), options={"bf": "2", "g": "12"})
 
-    assert not any("edit list" in note for note in read_frames(film, uniform(4)).notes)
+    notes = read_frames(film, uniform(4)).notes
+
+    assert not any("edit list" in note for note in notes)

@@ -326,7 +326,7 @@ def test_credits_that_roll_and_credits_on_cards_are_found(tmp_path, draw_credits
     assert sum(shot.end_s - shot.start_s for shot in shots_of_credits) > 11
 
 
-def photograph(shared_data: Path) -> list[np.ndarray]:
+def dark_telescope(shared_data: Path) -> list[np.ndarray]:
     """A slow zoom on a dark photograph of a telescope, with a man on a lift, three times."""
     with av.open(str(shared_data / "videos" / "nasa_13013.mp4")) as container:
         frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
@@ -341,25 +341,26 @@ def with_subtitles(room: Image.Image, seed: int) -> list[np.ndarray]:
     return pictures
 
 
-def subtitled(_: Path) -> list[np.ndarray]:
+def dark_room_with_subtitles(_: Path) -> list[np.ndarray]:
     """A dark room and a face half lit, with subtitles."""
     room = Image.new("RGB", SIZE, (12, 12, 16))
     ImageDraw.Draw(room).ellipse((130, 50, 175, 110), (120, 95, 80))
     return with_subtitles(room.filter(ImageFilter.GaussianBlur(4)), seed=4)
 
 
-def one_gpu(_: Path) -> list[np.ndarray]:
-    """A card that stays: a place and a year."""
+def title_card(_: Path) -> list[np.ndarray]:
+    """White lines on black that stay for 13 s: a place and a year."""
     lines = ["Somewhere in the mountains", "in the year before"]
     return [page(Image.new("RGB", SIZE), lines, top=75)] * (13 * RATE)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("draw_dark_shots", [photograph, subtitled, one_gpu])
-def test_dark_pictures_are_no_credits(tmp_path, shared_data, draw_dark_shots):
-    """Light on black is also a telescope at night, a dark room with subtitles, and a single card.
+@pytest.mark.parametrize("draw_dark_shots", [dark_telescope, dark_room_with_subtitles, title_card])
+def test_dark_pictures_that_are_no_credits_are_not_flagged_as_credits(tmp_path, shared_data, draw_dark_shots):
+    """A film begins with dark pictures, and goes on with 3 s of an ordinary scene; it has no credits.
 
-    They stand before 3 s of an ordinary scene.
+    Credits are found as light lines on black that roll, or change from card to card. Light on black is also a
+    telescope at night, a dark room with subtitles, and a single card with a place and a year.
     """
     dark_pictures = draw_dark_shots(shared_data)
     scene_pictures = scene(np.random.default_rng(2), seconds=3)
@@ -371,7 +372,7 @@ def test_dark_pictures_are_no_credits(tmp_path, shared_data, draw_dark_shots):
 
 
 def test_a_film_of_one_frame_is_one_shot(tmp_path):
-    """It begins at 0 s, and is neither black nor credits."""
+    """A film of one picture, of a random pattern, has one shot from 0 s on: neither black nor credits."""
     film = write_pictures(tmp_path / "a.mp4", repeat_picture(count=1))
 
     (shot,) = find_shots(film)
@@ -381,7 +382,7 @@ def test_a_film_of_one_frame_is_one_shot(tmp_path):
 
 
 def test_a_detector_that_got_no_frames_finds_no_cuts():
-    """It compares frames with those before them; a film may have none."""
+    """A detector compares each frame with those before it. Of a film without frames it must give no error."""
     detector = DifferenceDetector()
 
     assert detector.cuts() == []
@@ -389,7 +390,11 @@ def test_a_detector_that_got_no_frames_finds_no_cuts():
 
 @pytest.mark.long
 def test_pyscenedetect_finds_at_least_half_of_58_cuts_each_on_the_right_picture(planted_film):
-    """It is fed by our decoder, and finds fewer cuts than our detector."""
+    """A film has 58 planted cuts. PySceneDetect's detector gets its pictures from our decoder.
+
+    It finds fewer cuts than our own detector, at least 29, and none where there is no cut: so the numbers of
+    the pictures that it gets are right.
+    """
     pytest.importorskip("scenedetect")
 
     cuts = set(cuts_found(planted_film.path, "scenedetect"))
@@ -418,12 +423,17 @@ class NotesPictures:
 
 
 def test_a_detector_gets_pictures_without_what_the_container_crops(tmp_path, monkeypatch):
-    """The film is dark but for 16 light columns on its left, which the container says to leave out."""
+    """The pictures of a film are dark, but for 16 light columns on their left.
+
+    The container says to show only 64 x 40 of their 96 x 64 pixels, and not the light columns. A detector of
+    cuts, which notes what it gets, must get pictures of this size without light at their left edge.
+    """
     dark, light = 30, 250
     picture = np.full((64, 96, 3), dark, np.uint8)
     picture[:, :16] = light
     film = encode(tmp_path / "a.mp4", [picture] * 4, options={"crf": "4"})
-    # The columns from (96 - 64) / 2 + 4 = 20 on remain.
+    # The box states a size, and how far its middle is from that of the picture. So the columns that are shown
+    # begin with (96 - 64) / 2 + 4 = 20, right of the light ones.
     crop = clean_aperture_box(width=64, height=40, right=4, down=-6)
     cropped = with_box(film, tmp_path / "cropped.mp4", b"avc1", crop)
 

@@ -52,9 +52,11 @@ def test_an_mp4_without_times_of_display_is_in_the_decoders_order(tmp_path, kind
 
 @pytest.mark.parametrize("name", ["asp.avi", "h264.avi"])
 def test_times_of_avi_with_b_frames_begin_at_zero_and_that_is_noted(numbered_films, name):
-    """A decoder gives pictures out one or two frames behind the file's entries, whose times begin at 0.
+    """AVI states no times; its entries, one for each 1/25 s, are numbered from 0 on.
 
-    The film has 25 pictures a second.
+    In a film with B-pictures, a decoder gives the first picture out when it has got one or two more entries.
+    Taken by these, the first picture would be shown at 0.04 or 0.08 s. Players begin with it, so it is read
+    at 0 s, the next at 0.04 s, and so on; a note says that times are those of the entries.
     """
     frames = read_frames(numbered_films[name], at(range(10)))
 
@@ -275,7 +277,12 @@ def matroska_chapters(*, is_ordered: bool) -> bytes:
 
 @pytest.mark.parametrize("is_ordered", [False, True], ids=["marks alone", "an order"])
 def test_chapters_that_players_show_in_an_order_of_their_own_are_noted(tmp_path, is_ordered):
-    """Matroska can list chapters as marks, or as the order in which players show parts of the film."""
+    """Matroska can list chapters as mere marks in a film, or as parts that players show in the listed order.
+
+    We read the film from its start to its end in any case. Only if players show it in another order, a note
+    says so.
+    """
+    # Written as a live stream, the file states no length of its own, so that chapters may follow at its end.
     live = encode(tmp_path / "live.mkv", map(draw_number, range(30)), container_options={"live": "1"})
     film_with_chapters = tmp_path / "a.mkv"
     film_with_chapters.write_bytes(live.read_bytes() + matroska_chapters(is_ordered=is_ordered))
@@ -452,11 +459,12 @@ def test_pictures_without_a_time_get_the_times_left_by_the_others(tmp_path, kind
 
 
 def test_a_picture_without_a_time_makes_all_times_unknown_where_a_film_pauses(tmp_path):
-    """Without a steady rate it isn't known which of the times between the others is its.
+    """Of 24 pictures, 25 a second, picture 5 states no time; behind picture 10 is a pause of 40/25 s.
 
-    Picture 5 of 24 lacks its time; there is a pause of 40 pictures behind picture 10.
+    At a steady rate, the only time between the others that is left would be that of picture 5. But with the
+    pause, 41 times are left between the stated ones, and nobody knows which of them it is.
     """
-    times_with_pause = [*range(11), *range(51, 64)]
+    times_with_pause = [*range(11), *range(51, 64)]  # in 1/25 s
     film = encode(
         tmp_path / "a.ts",
         map(draw_number, range(24)),

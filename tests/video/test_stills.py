@@ -341,10 +341,11 @@ def test_a_file_that_is_no_image_is_refused_by_what_it_is(numbered_films, tmp_pa
     [("a.heic", "avif"), ("a.mp4", "heic"), ("a.heic", "mif2"), ("a.hif", "heis")],
     ids=["by its suffix", "by its brand", "of a new brand", "of several layers"],
 )
-def test_a_picture_of_heif_is_no_film(drawing, tmp_path, name, brand):
-    """It is refused by its suffix or its brand: of a picture made of tiles, FFmpeg would give one tile.
+def test_a_heif_picture_is_not_read_as_a_film(drawing, tmp_path, name, brand):
+    """FFmpeg would read a HEIF picture as a film, and give one tile of a picture that is made of tiles.
 
-    AVIF is a kind of HEIF; the brand stands in the file's first box, ftyp.
+    So such a file is refused: by its suffix, or by its brand, which says in the first box (ftyp) what the
+    file is. The pictures here are AVIF, a kind of HEIF, under other brands.
     """
     path = tmp_path / name
     drawing.save(path, "AVIF")

@@ -289,7 +289,11 @@ def ten_bit_hevc(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("profile", [5, 10])
 def test_dolby_vision_without_a_base_layer_of_its_own_is_refused(ten_bit_hevc, tmp_path, profile):
-    """Its pictures are in colours that only Dolby's own decoder can show."""
+    """The film is HEVC of ten bits whose container says that it is Dolby Vision of profile 5 or 10.
+
+    With a base layer, an ordinary decoder shows usual colours. Here there is none: the pictures are in
+    colours that only Dolby's own decoder can show.
+    """
     no_base_layer = dolby_vision_box(profile, base_layer=0)
     film = with_box(ten_bit_hevc, tmp_path / "dv.mp4", b"hvc1", no_base_layer)
 
@@ -378,15 +382,15 @@ def test_a_scrambled_transport_stream_is_refused_as_encrypted(tmp_path, bytes_be
 def test_a_recording_scrambled_from_its_middle_on_is_partial(tmp_path):
     """Broadcasters scramble (encrypt) recordings, here one from the middle of the file on.
 
-    Decoding ends there, and encryption is named as the damage. The file has more than the 3 MiB that would be
-    searched for the mark of scrambling as a whole.
+    Decoding ends there, and encryption is named as the damage. Small files are searched for the mark of
+    scrambling as a whole; this one has more than 3 MiB, so that the mark must be found behind the pictures.
     """
     noise = np.random.default_rng(0).integers(0, 255, (60, 192, 256, 3), np.uint8)
     film = encode(tmp_path / "a.ts", noise, options=X264_OPTIONS | {"crf": "4"})
-    clear = film.read_bytes()
-    assert len(clear) > 3 * 2**20
-    n_packets = len(clear) // TRANSPORT_PACKET
-    film.write_bytes(with_scrambled_pictures(clear, first_packet=n_packets // 2))
+    unscrambled = film.read_bytes()
+    assert len(unscrambled) > 3 * 2**20
+    n_packets = len(unscrambled) // TRANSPORT_PACKET
+    film.write_bytes(with_scrambled_pictures(unscrambled, first_packet=n_packets // 2))
 
     assert read_frames(film, uniform(2)).status == "partial"
     assert "encrypted" in probe(film).damage
@@ -821,7 +825,7 @@ def test_colours_of_no_ordinary_screen_are_noted(tmp_path, tags, words_of_note):
 
 
 def test_colours_of_an_ordinary_screen_have_no_note(tmp_path):
-    """They are those of BT.709."""
+    """A film states the primaries and the transfer function of BT.709, which ordinary screens have."""
     film = encode_with_tags_of_colours(tmp_path / "film.mkv", first=0, color_primaries=BT709, color_trc=BT709)
 
     notes = read_frames(film, uniform(2)).notes
@@ -890,8 +894,9 @@ def test_a_container_that_states_another_matrix_than_the_pictures_is_noted(
 ):
     """A film states in its pictures by which matrix colours become RGB; its container may state it too.
 
-    These pictures state BT.601 by its number for PAL, which the encoder calls bt470bg; its number for NTSC is
-    of the same matrix. Where the two differ, the pictures are believed.
+    These pictures state BT.601. If the container states BT.709, the pictures are believed, and a note says
+    that the two differ. The matrix of BT.601 has two numbers: one for PAL, which the encoder calls bt470bg
+    and these pictures state, and one for NTSC. If the container states the other number, nothing differs.
     """
     bt601_by_its_number_for_pal = {
         "preset": "ultrafast",
@@ -914,19 +919,21 @@ def test_a_container_that_states_another_matrix_than_the_pictures_is_noted(
     assert has_note == is_noted
 
 
-def test_a_matrix_that_the_container_alone_names_makes_the_colours(tmp_path):
+def test_colours_are_read_by_the_matrix_that_the_container_names_if_the_pictures_name_none(tmp_path):
     """A matrix says how RGB becomes the colours of a film, and back; red is encoded by that of BT.709.
 
-    The container names it, and the pictures name none. Red comes back to within 5 of 255 levels; by the usual
-    matrix, BT.601, its green would be off by more.
+    The pictures do not say so, but the container does. Red, (200, 30, 30), comes back to within 5 of 255
+    levels. By BT.601, which is used where no matrix is named, its green would be off by more.
     """
     fine_and_quiet = {"preset": "ultrafast", "crf": "1", "x265-params": "log-level=none:pools=none"}
     red = np.full((64, 96, 3), (200, 30, 30), np.uint8)
     frame = av.VideoFrame.from_ndarray(red, format="rgb24").reformat(format="yuv420p", dst_colorspace=BT709)
     frame.colorspace = UNSPECIFIED  # so that the encoder states no matrix
-    film = encode(tmp_path / "a.mp4", [frame] * 3, "libx265", options=fine_and_quiet, codec_tag="hvc1")
+    film_without_matrix = encode(
+        tmp_path / "a.mp4", [frame] * 3, "libx265", options=fine_and_quiet, codec_tag="hvc1"
+    )
     colours_of_container = colour_box(primaries=BT709, transfer=BT709, matrix=BT709)
-    film = with_box(film, tmp_path / "b.mp4", b"hvc1", colours_of_container)
+    film = with_box(film_without_matrix, tmp_path / "b.mp4", b"hvc1", colours_of_container)
 
     (picture,) = read_frames(film, uniform(1)).images
 

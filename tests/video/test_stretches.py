@@ -144,18 +144,32 @@ def test_cuts_found_in_parts_of_a_film_join_to_those_of_the_whole():
         assert joined.cuts() == detector_of_whole.cuts()
 
 
-def test_a_film_without_times_is_not_decoded_in_stretches(numbered_films):
-    """Stretches are spans of time, and a bare H.264 stream has no times. An MP4 file has them."""
+def test_why_a_film_is_not_decoded_in_stretches_is_said_of_a_film_without_times_alone(numbered_films):
+    """Stretches are spans of time. A bare H.264 stream has no times, and an MP4 file has them.
+
+    `why_not_in_stretches` gives a reason for the first, and an empty text for the second.
+    """
     film_without_times = numbered_films["raw.h264"]
     film_with_times = numbered_films["no_b.mp4"]
 
     assert "time" in why_not_in_stretches(film_without_times)
     assert why_not_in_stretches(film_with_times) == ""
 
-    whole_film = (-np.inf, np.inf)
-    whole_window = (None, None)
-    five_frames = (uniform(5), lambda frame: frame)
-    items = read_stretch(film_without_times, whole_film, [whole_window], [], [five_frames])
+
+def test_nothing_is_read_of_a_stretch_of_a_film_without_times(numbered_films):
+    """A bare H.264 stream has no times. Five frames of a window that is all of it are asked for.
+
+    The stretch is all of the film, too. Nothing comes, not even a `Rest`: so the caller reads the window in
+    the usual way.
+    """
+    items = read_stretch(
+        numbered_films["raw.h264"],
+        stretch=(-np.inf, np.inf),
+        windows=[(None, None)],
+        others=[],
+        requests=[(uniform(5), lambda frame: frame)],
+    )
+
     assert list(items) == []
 
 

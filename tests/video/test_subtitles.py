@@ -123,10 +123,15 @@ def copied_packets(stream, copy):
     ],
 )
 def test_a_text_track_has_the_words_of_its_file(shared_data, tmp_path, kind, text, expected):
-    """A file of one subtitle is read by itself, and as the text track of a film.
+    r"""A file of one subtitle is read by itself, and as the text track of a film: both give the same words.
 
-    In both its marks of style, such as <i>, are left out; what only looks like a mark in its format (`kind`)
-    stays.
+    Marks of style are left out, which each format (`kind`) writes in its own way:
+
+    - In .ass they are in braces, as are notes; between {\p1} and {\p0} are drawings; \N ends a line.
+    - In .srt they are <i>, <b> and such, and {\an8} for a place on the screen; <laughs> is a word.
+    - In .vtt all in angle brackets is a mark; &lt; stands for <, and &#39; for an apostrophe.
+
+    What looks like a mark of another format stays. So does the sign in the Persian word, which has no width.
     """
     file = tmp_path / f"a.{kind}"
     file.write_text(FILES[kind].format(text), "utf-8")
@@ -180,11 +185,15 @@ def make_first_track_ttml(film):
 
 
 def test_a_text_track_is_read_beside_one_of_an_unreadable_kind(shared_data, tmp_path):
-    """The first of two tracks is of TTML, which is not read. The second has the four lines of a real film."""
+    """A film has two text tracks, each with the four lines of a real film of NASA.
+
+    The first is made one of TTML, which is not read. So the lines are those of the second, and a note says
+    that one of two tracks was read.
+    """
     nasa = shared_data / "videos" / "nasa_13013.mp4"
-    copy_of_nasa = Path(shutil.copy(nasa, tmp_path / "copy.mp4"))
+    copy_of_nasa = Path(shutil.copy(nasa, tmp_path / "copy.mp4"))  # a file gives one track
     film = tmp_path / "film.mp4"
-    write_film_with_text_tracks(film, nasa, {nasa: None, copy_of_nasa: None})
+    write_film_with_text_tracks(film, nasa, mark_of_file={nasa: None, copy_of_nasa: None})  # without marks
     make_first_track_ttml(film)
 
     lines, note = read_subtitle_lines(film)
@@ -194,7 +203,7 @@ def test_a_text_track_is_read_beside_one_of_an_unreadable_kind(shared_data, tmp_
 
 
 def test_a_film_whose_only_text_track_is_of_an_unreadable_kind_is_refused(shared_data, tmp_path):
-    """Its only track is of TTML, which is not read."""
+    """The text track of a film is made one of TTML, which is not read; the refusal names this kind."""
     nasa = shared_data / "videos" / "nasa_13013.mp4"
     film = tmp_path / "film.mp4"
     write_film_with_text_tracks(film, nasa, {nasa: None})

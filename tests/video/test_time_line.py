@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import av
 import numpy as np
@@ -109,10 +110,11 @@ def test_joined_files_are_still_decoded_sparsely_and_bit_equal(halves, tmp_path,
     assert np.array_equal(frames.images, all_pictures[frames.index])
 
 
-def test_a_transport_stream_whose_times_step_back_is_as_long_as_its_parts(tmp_path):
-    """The clock of a transport stream starts again after 26 hours: a step back might be taken for that.
+def test_a_step_back_of_times_in_a_transport_stream_is_not_taken_for_its_clock_that_starts_again(tmp_path):
+    """Two parts of 30 pictures, numbered from 0 and from 100 on, state times from 100 s and from 10 s on.
 
-    Two parts of 30 pictures, numbered from 0 and from 100 on, begin at 100 s and at 10 s.
+    The clock of a transport stream starts again at 0 after 26 hours. If the step back from 101 to 10 s were
+    taken for that, the film would last 26 hours. It lasts as long as its parts: 60 pictures, 25 a second.
     """
     late = encode_part(tmp_path / "a-h264.ts", first=0, count=30, start_s=100.0)
     early = encode_part(tmp_path / "b-h264.ts", first=100, count=30, start_s=10.0)
@@ -142,9 +144,16 @@ READ_RATE = 16_000
 """Samples of a second, as films of clicks are written and read."""
 
 
+class FilmWithClicks(NamedTuple):
+    """A film with clicks in its sound, and by how many seconds its sound codec delays all of them."""
+
+    path: Path
+    delay_s: float
+
+
 @pytest.fixture(scope="module", params=[("mkv", "flac"), ("ts", "ac3"), ("vob", "ac3")], ids="-".join)
-def film_with_clicks(request, tmp_path_factory):
-    """A film joined of two with clicks, of 35.2 s, and by how many seconds its codec delays sound.
+def film_with_clicks(request, tmp_path_factory) -> FilmWithClicks:
+    """A film of 35.2 s that was joined from two films with clicks.
 
     The first part has 1.2 s and a click at 0.5 s; the second one 34 s, and clicks at 0.3 and 31 s.
     """
@@ -158,28 +167,29 @@ def film_with_clicks(request, tmp_path_factory):
 
     first = write_part("first", [0.5], 1.2)
     second = write_part("second", [0.3, 31.0], 34.0)
-    delay_s = 0 if codec == "flac" else 256 / WRITTEN_RATE  # of AC-3
-    return joined_byte_by_byte(folder / f"film.{suffix}", [first, second]), delay_s
+    delay_s = 0.0 if codec == "flac" else 256 / WRITTEN_RATE  # AC-3 puts sound out 256 samples later
+    return FilmWithClicks(joined_byte_by_byte(folder / f"film.{suffix}", [first, second]), delay_s)
 
 
-def test_sound_of_both_parts_is_read_at_its_times(film_with_clicks):
+def test_sound_of_both_parts_of_a_joined_film_is_read_at_its_times(film_with_clicks):
     """The first part has 1.2 s and a click at 0.5 s; the second one 34 s, and clicks at 0.3 and 31 s.
 
-    Clicks of the second part are heard later by the length of the first: at 1.5 and 32.2 s.
+    Clicks of the second part are heard later by the length of the first: at 1.5 and 32.2 s. All clicks are
+    heard later still by the delay of the sound codec, which is 0 or 5 ms.
     """
-    film, delay_s = film_with_clicks
+    sound = SoundTrack(film_with_clicks.path)
 
-    (samples,), missing_s = SoundTrack(film).parts(start_s=0.0, end_s=35.2, edges_s=(), rate=READ_RATE)
+    (samples,), missing_s = sound.parts(start_s=0.0, end_s=35.2, edges_s=(), rate=READ_RATE)
 
     assert missing_s < 0.2
     for click_s in (0.5, 1.5, 32.2):
         heard_s = time_of_click(samples, READ_RATE, click_s)
-        assert heard_s == pytest.approx(click_s + delay_s, abs=0.001)
+        assert heard_s == pytest.approx(click_s + film_with_clicks.delay_s, abs=0.001)
 
 
 def test_sound_of_a_span_in_the_second_part_is_that_of_the_whole_film(film_with_clicks):
     """The film is joined of parts of 1.2 and 34 s; the span is from 31 to 33 s."""
-    film, _delay_s = film_with_clicks
+    film = film_with_clicks.path
 
     (whole,), _ = SoundTrack(film).parts(start_s=0.0, end_s=35.2, edges_s=(), rate=READ_RATE)
     (span,), _ = SoundTrack(film).parts(start_s=31.0, end_s=33.0, edges_s=(), rate=READ_RATE)
@@ -187,12 +197,13 @@ def test_sound_of_a_span_in_the_second_part_is_that_of_the_whole_film(film_with_
     assert np.array_equal(span, whole[31 * READ_RATE : 33 * READ_RATE])
 
 
-def test_pictures_and_sound_are_played_on_one_line(film_with_clicks):
-    """The film is joined of parts of 1.2 and 34 s: sound reaches to 35.2 s.
+def test_pictures_and_sound_of_a_joined_film_are_played_at_times_that_go_on_rising(film_with_clicks):
+    """The film is joined of parts of 1.2 and 34 s, and the times of both in the file begin at 0.
 
-    Pictures are 1/25 = 0.04 s apart, also where the second part begins.
+    `played` yields the pictures (arrays) and the sound (frames of PyAV), each with its time. Pictures are
+    1/25 = 0.04 s apart, also where the second part begins, and sound reaches to 1.2 + 34 = 35.2 s.
     """
-    film, _delay_s = film_with_clicks
+    film = film_with_clicks.path
 
     pictures_and_sound = list(played(film))
     sound_alone = list(played(film, pictures=False))
@@ -299,22 +310,29 @@ def test_a_second_file_of_another_format_is_damage(tmp_path, kinds):
     assert "second file" in probe(film).damage
 
 
-@pytest.mark.parametrize("n_before", [11, 17], ids=["a key picture is near", "in a group"])
-@pytest.mark.parametrize("kind", ["h264.mkv", "hevc.mkv", "mpeg4.mkv", "vp8.webm", "vp9.webm"])
-def test_a_picture_cut_through_at_a_joint_is_left_out_and_noted(halves, tmp_path, kind, n_before):
-    """A film that ends in the middle of a packet, behind `n_before` whole ones, is joined with a second film.
+def cut_through_a_picture(film: Path, n_whole_packets: int) -> bytes:
+    """Return the bytes of a film up to the middle of the packet that follows so many whole ones."""
+    cut_packet = bytes(packets_of(film)[n_whole_packets])
+    data = film.read_bytes()
+    return data[: data.index(cut_packet) + len(cut_packet) // 2]
 
-    A packet holds one picture, in the order of decoding. Pictures are numbered from 0 on, 25 a second, in the
-    first film, and from 100 to 130 in the second.
+
+@pytest.mark.parametrize("n_whole_packets", [11, 17], ids=["just behind a key picture", "far behind one"])
+@pytest.mark.parametrize("kind", ["h264.mkv", "hevc.mkv", "mpeg4.mkv", "vp8.webm", "vp9.webm"])
+def test_a_picture_cut_through_where_films_are_joined_is_left_out_and_noted(
+    halves, tmp_path, kind, n_whole_packets
+):
+    """The first film is cut off in the middle of a packet, and the second film is appended there.
+
+    The first has a key picture every ten, and shows its pictures, numbered from 0 on, 25 a second. A packet
+    holds one picture, in the order of decoding: so the numbers of the whole pictures follow from the times
+    of the packets before the cut. Pictures of the second film are numbered from 100 to 130.
     """
     first, second = halves[kind]
-    packets = packets_of(first)
-    cut_packet = bytes(packets[n_before])
-    data = first.read_bytes()
-    middle_of_cut_packet = data.index(cut_packet) + len(cut_packet) // 2
     film = tmp_path / f"cut-{kind}"
-    film.write_bytes(data[:middle_of_cut_packet] + second.read_bytes())
-    numbers_before_cut = sorted(round(25 * packet.pts * packet.time_base) for packet in packets[:n_before])
+    film.write_bytes(cut_through_a_picture(first, n_whole_packets) + second.read_bytes())
+    times_before_cut = [packet.pts * packet.time_base for packet in packets_of(first)[:n_whole_packets]]
+    numbers_before_cut = sorted(round(25 * time_s) for time_s in times_before_cut)
 
     frames = read_frames(film, at(range(probe(film).frames)))
 
@@ -323,10 +341,11 @@ def test_a_picture_cut_through_at_a_joint_is_left_out_and_noted(halves, tmp_path
     assert any("1 picture cut through" in note for note in frames.notes)
 
 
-def test_a_fragmented_mp4_that_loses_pictures_where_it_was_joined_is_partial(halves, tmp_path):
-    """Its second part begins at time 0 again, and FFmpeg leaves out fragments whose times step back.
+def test_joined_mp4s_in_fragments_of_which_ffmpeg_leaves_pictures_out_are_a_partial_film(halves, tmp_path):
+    """Two MP4s, written in fragments as streams are, are joined; the first has 24 pictures, to 0.96 s.
 
-    A span within the first part, of 0.96 s, is whole.
+    The times of the second begin at 0 again, and FFmpeg leaves out fragments whose times step back. So the
+    film is partial. A span of half a second, within the first MP4, lacks nothing.
     """
     film = joined_byte_by_byte(tmp_path / "ab.mp4", halves["fragments.mp4"])
 
@@ -360,7 +379,10 @@ def test_an_mp4_whose_fragments_all_begin_at_zero_is_partial(halves, tmp_path):
 
 
 def test_joined_fragments_of_smooth_streaming_are_read_whole(tmp_path):
-    """Both parts have pictures 0 to 23, at 25 a second."""
+    """Two films of pictures 0 to 23, 25 a second, in fragments as Microsoft's servers send them, are joined.
+
+    FFmpeg reads on behind the first film, so that all 48 pictures follow each other 1/25 s apart.
+    """
     first = encode(tmp_path / "0.ismv", map(draw_number, range(24)), options=X264_OPTIONS)
     second = encode(tmp_path / "1.ismv", map(draw_number, range(24)), options=X264_OPTIONS)
     film = joined_byte_by_byte(tmp_path / "ab.ismv", [first, second])
@@ -453,17 +475,20 @@ def test_matroska_that_begins_late_is_not_cut_off(tmp_path):
 
 
 def test_times_that_start_again_very_often_are_refused():
-    """A file has one part more than are read, each of forty pictures whose times are 0 to 39.
+    """A file has 1,001 parts, each of forty pictures whose times are 0 to 39; up to 1,000 are read.
 
-    All pictures are key pictures and shown, and a pause of any length is allowed.
+    All pictures are key pictures and shown. No step forward begins a part, as all are of one tick, far below
+    the longest pause of 90,000 ticks.
     """
     times_of_a_part = np.arange(40)
     times = np.tile(times_of_a_part, MAX_PARTS + 1)
-    of_all_pictures = np.ones(len(times), np.bool_)
-    any_pause = np.full(len(times), 90_000)
+    true_of_all_pictures = np.ones(len(times), np.bool_)
+    longest_pause = np.full(len(times), 90_000)
 
     with pytest.raises(VideoError, match="times start again"):
-        time_line(times, step=1, longest_pause=any_pause, key=of_all_pictures, shown=of_all_pictures)
+        time_line(
+            times, step=1, longest_pause=longest_pause, key=true_of_all_pictures, shown=true_of_all_pictures
+        )
 
 
 def test_vp9_whose_size_changes_gives_all_pictures_and_a_note(tmp_path):
@@ -482,6 +507,7 @@ def test_vp9_whose_size_changes_gives_all_pictures_and_a_note(tmp_path):
     np.testing.assert_allclose(frames.time_s, np.arange(24) / 25, atol=0.0015)
 
 
+# A group of pictures is *open* if pictures that are shown before its key picture also need the group before.
 OPEN_GROUPS = X264_OPTIONS | {
     "g": "12",
     "bf": "3",
@@ -491,44 +517,44 @@ OPEN_GROUPS = X264_OPTIONS | {
 
 
 @pytest.mark.parametrize(
-    ("kind", "codec", "options", "first_decodable"),
+    ("kind", "codec", "options", "n_torn", "first_whole"),
     [
-        ("ts", "libx264", OPEN_GROUPS, 112),
-        ("mkv", "libx264", OPEN_GROUPS, 112),
-        ("vob", "mpeg2video", MPEG_2_OPTIONS, 109),
+        ("ts", "libx264", OPEN_GROUPS, 3, 112),
+        ("mkv", "libx264", OPEN_GROUPS, 3, 112),
+        ("vob", "mpeg2video", MPEG_2_OPTIONS, 2, 109),
     ],
     ids=["ts", "mkv", "vob"],
 )
-def test_pictures_whose_references_were_cut_off_are_counted_in_a_note(
-    tmp_path, kind, codec, options, first_decodable
+def test_pictures_of_a_later_part_that_need_a_group_that_was_cut_off_are_counted_in_a_note(
+    tmp_path, kind, codec, options, n_torn, first_whole
 ):
     """A film of pictures 0 to 29 is joined with one of 100 to 139, of which the first group was cut off.
 
-    Its second group begins with `first_decodable`, the first picture that needs no other. A few pictures are
-    shown before that one and made from the lost group: they come out torn, and are counted.
+    So the second part begins with a key picture, number `first_whole`. But some pictures behind it in the
+    file are shown before it, and made from pictures of the lost group, too. They come out torn. As many as
+    there are of them, `n_torn`, are noted; all others are whole.
     """
     first = encode(tmp_path / f"a.{kind}", map(draw_number, range(30)), codec, options=options)
     second = encode(tmp_path / f"b.{kind}", map(draw_number, range(100, 140)), codec, options=options)
-    cut = remux(second, tmp_path / f"cut.{kind}", cut_first_group)
-    film = joined_byte_by_byte(tmp_path / f"film.{kind}", [first, cut])
+    second_without_group = remux(second, tmp_path / f"cut.{kind}", cut_first_group)
+    film = joined_byte_by_byte(tmp_path / f"film.{kind}", [first, second_without_group])
 
     frames = read_frames(film, at(range(probe(film).frames)))
 
     numbers = read_drawn_numbers(frames.images)
-    numbers_of_first_part = numbers[:30]
-    numbers_of_second_part = numbers[30:]
-    n_decodable = 140 - first_decodable
-    n_torn = len(numbers_of_second_part) - n_decodable
-    assert numbers_of_first_part == list(range(30))
-    assert numbers_of_second_part[n_torn:] == list(range(first_decodable, 140))
+    whole_numbers_of_second_part = numbers[30 + n_torn :]
+    assert numbers[:30] == list(range(30))
+    assert whole_numbers_of_second_part == list(range(first_whole, 140))
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(len(numbers)) / 25, atol=0.0015)
     assert any(f"at the start of parts {n_torn} picture" in note for note in frames.notes)
 
 
 def test_pictures_too_small_to_have_times_of_their_own_begin_no_part(tmp_path):
-    """A packet of a program stream then holds several, and FFmpeg's estimates step back in the middle.
+    """An MPEG program stream has 600 equal grey pictures, 25 a second, of a few bytes each.
 
-    The film has 600 equal grey pictures, 25 a second, of a few bytes each.
+    A packet of the stream holds several such pictures and states the time of one. FFmpeg estimates the times
+    of the others, and some estimates are earlier than the picture before. A step back of times otherwise
+    shows that another film was appended; here it must not.
     """
     grey = np.full((48, 96, 3), 90, np.uint8)
     film = encode(tmp_path / "still.mpg", [grey] * 600, codec="mpeg2video", options=MPEG_2_OPTIONS)
@@ -655,19 +681,25 @@ def test_a_time_of_a_program_stream_is_corrected_that_is_wrong_by_four_steps_at_
     assert np.array_equal(corrected_times, expected_times)
 
 
-@pytest.mark.parametrize(("step", "parts_begin_at"), [(1, [0]), (2, [0, 1])])
-def test_a_recording_of_one_picture_before_another_is_a_part_unless_pictures_share_times(
-    step, parts_begin_at
+@pytest.mark.parametrize(
+    ("ticks_per_picture", "parts_begin_at"),
+    [(1, [0]), (2, [0, 1])],
+    ids=["one tick a picture", "two ticks a picture"],
+)
+def test_two_key_pictures_of_the_same_time_are_two_parts_unless_ticks_are_as_long_as_pictures(
+    ticks_per_picture, parts_begin_at
 ):
-    """Two key pictures state the time 0. Where ticks are as coarse as pictures, they may be of one recording.
+    """Two key pictures state the time 0, and three other pictures follow at their rate.
 
-    Else the second would lie on the first: a picture of the film would have no time of its own.
+    With two ticks a picture, a recording of one picture was joined with one of four: the second begins at
+    packet 1. With one tick a picture, times are so coarse that two pictures of one recording may state the
+    same time: then there is one part.
     """
-    times = np.array([0, 0, step, 2 * step, 3 * step])
+    times = np.array([0, 0, ticks_per_picture, 2 * ticks_per_picture, 3 * ticks_per_picture])
     is_key = np.array([True, True, False, False, False])
     are_shown = np.ones(5, np.bool_)
-    any_pause = np.full(5, 90_000)
+    longest_pause = np.full(5, 90_000)  # in ticks: no step here is as long
 
-    line = time_line(times, step=step, longest_pause=any_pause, key=is_key, shown=are_shown)
+    line = time_line(times, step=ticks_per_picture, longest_pause=longest_pause, key=is_key, shown=are_shown)
 
-    assert line.first.tolist() == parts_begin_at
+    assert line.first_packets.tolist() == parts_begin_at

@@ -36,8 +36,9 @@ FILMS = [
     "mpeg2.vob",
     "h264.avi",
 ]
-SOUGHT = [name for name in SPARSE if name.endswith(("mp4", "mkv", "webm", "flv", "mov"))]
-SOUGHT.remove("refresh.mkv")  # in which decoding can start at few places
+FILMS_WITH_SEEKS = [name for name in SPARSE if name.endswith(("mp4", "mkv", "webm", "flv", "mov"))]
+FILMS_WITH_SEEKS.remove("refresh.mkv")  # in which decoding can start at few places
+"""Films of 100 pictures whose containers find a packet by its time stamp."""
 WINDOWS = [(2.0, 3.2), (0.0, 1.6), (0.8, 2.4), (0.8, 2.4), (3.9, 4.0), (None, 0.5), (3.0, 9.0), (50.0, 60.0)]
 """Starts and ends in films of four seconds, in no order: two are the same, and two go over the end."""
 
@@ -142,8 +143,8 @@ def test_a_window_comes_as_soon_as_its_last_frame_does(numbered_films):
 
 
 @pytest.fixture
-def packets_sought(monkeypatch):
-    """The packets at which a decoder landed after a seek; it seeks to frames five packets ahead or more."""
+def packets_reached_by_seeks(monkeypatch):
+    """Let a decoder seek to frames five packets ahead; give a list that each seek adds its packet to."""
     monkeypatch.setattr(sparse_room, "SEEK_AHEAD", 5)
     landed_at: list[int] = []
     seek = sparse_room.Decoder._seek_before
@@ -157,9 +158,13 @@ def packets_sought(monkeypatch):
     return landed_at
 
 
-@pytest.mark.parametrize("name", SOUGHT)
-def test_frames_after_seeks_are_bit_equal(numbered_films, packets_sought, name):
-    """A seek jumps to a key frame ahead without decoding what lies between. PyAV decodes every picture."""
+@pytest.mark.parametrize("name", FILMS_WITH_SEEKS)
+def test_frames_after_seeks_are_bit_equal(numbered_films, packets_reached_by_seeks, name):
+    """Far frames of a film of 100 pictures are read: 75; or 2, 30, 55 and 97; or 60, 61 and 99.
+
+    The decoder seeks to a key frame before such a frame, without decoding what lies between. The frames have
+    the same bits as those of PyAV, which decodes every picture in order.
+    """
     all_pictures = decoded_by_pyav(numbered_films[name])
     for numbers in ([75], [2, 30, 55, 97], [60, 61, 99]):
         frames = read_frames(numbered_films[name], at(numbers))
@@ -168,14 +173,17 @@ def test_frames_after_seeks_are_bit_equal(numbered_films, packets_sought, name):
         assert frames.status == "ok"
         assert np.array_equal(frames.images, all_pictures[numbers])
 
-    assert packets_sought
+    has_sought = len(packets_reached_by_seeks) > 0
+    assert has_sought
 
 
-@pytest.mark.usefixtures("packets_sought")
+@pytest.mark.usefixtures("packets_reached_by_seeks")
 def test_frames_are_right_where_a_seek_lands_at_a_packet_that_is_not_known(numbered_films, monkeypatch):
-    """No packet at which a seek lands is found in the table: decoding begins again at the start.
+    """The decoder seeks to frames five packets ahead, and looks up in its table where it has landed.
 
-    Eight overlapping windows of the film (WINDOWS) are right too.
+    Here no packet is found in the table. So it begins again at the start of the file, and reads on without
+    seeks; still only the packets that the frames need are decoded ("sparse"). Frames 10 and 80 are right, and
+    so are eight overlapping windows of the film (WINDOWS).
     """
     monkeypatch.setattr(PacketTable, "find_packet", lambda *_: -1)  # not found
     film = numbered_films["pyramid.mp4"]
@@ -234,14 +242,18 @@ def test_processes_share_the_table_and_digest_of_a_large_file(film_of_any_index,
     assert digest_in_second_process == digest_in_first_process
 
 
-def test_shared_facts_of_another_version_are_not_used(numbered_films, folder_of_shared_facts):
-    """The files that a process shares with others, named by digests of 64 characters, are overwritten.
+def test_a_process_reads_a_film_itself_if_what_another_process_shares_of_it_cannot_be_read(
+    numbered_films, folder_of_shared_facts
+):
+    """A process shares the table of a film's packets with others, in a file named by a digest.
 
-    The next process must read the film itself.
+    The file is overwritten by bytes that are no such table, as if another version of the program had written
+    it. The next process must read the film itself, and gets the same table.
     """
     film = numbered_films["asp.avi"]
     table_in_first_process = asdict(index_packets(film))
-    shared_files = list(folder_of_shared_facts.glob("?" * 64))
+    names_of_digests = "?" * 64
+    shared_files = list(folder_of_shared_facts.glob(names_of_digests))
     assert shared_files
     for file in shared_files:
         file.write_bytes(b"of another version")
