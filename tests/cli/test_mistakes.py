@@ -75,6 +75,8 @@ MISTAKES = f"""
     no annotator is known as a machine: name one with --machine
 1 manifest alttest in/segments.csv --machine zoe
     no annotator 'zoe': there are ann, bea
+1 manifest alttest in/films.csv --machine zoe
+    no annotator 'zoe': there are none
 1 manifest alttest in/answered.csv --machine ann --machine bea
     ann is compared with two annotators or more
 2 film score in/m --out out/x

@@ -128,6 +128,8 @@ def test_a_perceptron_that_knows_films_alone_equals_the_movie_prior():
     assert known["difference"].abs().max() < 0.15
     text = markdown(table2.strict_report([results]))
     assert text.count("NOT told apart") == 4  # cells of Table 2
+    # Signs of 5 films flipped give p of 1/16 at least, which is not below .05.
+    assert text.count("too few movies to tell; NOT told apart") == 4
     assert "PCBM-LR left out" in text
 
 
