@@ -276,9 +276,15 @@ MISTAKES = f"""
 1 folds in/marked.csv
     expected one of en_s, hn_s, enhn_s, concept:NAME, levels
 2 evaluate in/films-1.0.0 in/films.csv --task calm_violent
-    the order is MANIFEST STORE
+    the order is MANIFEST STORE: in/films-1.0.0 is no manifest
 2 evaluate in/films in/films.csv --task calm_violent
-    the order is MANIFEST STORE
+    the order is MANIFEST STORE: in/films is no manifest
+2 evaluate https://example.org/films-1.0.0 in/films.csv --task calm_violent
+    example.org/films-1.0.0 is no manifest
+2 evaluate in/films.csv in/films.csv --task calm_violent
+    the order is MANIFEST STORE: in/films.csv is no store
+1 evaluate nothing.csv in/marked --task hn_s --out in/marked.csv
+    in/marked.csv
 1 evaluate in/marked.csv in/marked --task en_hn
     en_hn
 1 evaluate nothing.csv in/marked --task hn_s

@@ -67,6 +67,25 @@ def test_reading_one_clip_fetches_a_part_of_its_shard(server_of_stores):
     assert server_of_stores.n_bytes_sent < (server_of_stores.root / shard).stat().st_size
 
 
+def test_clips_that_failed_are_not_looked_for_in_a_shard(server_of_stores):
+    """Of the clips 2, 3 and 4, in one shard of 16, clip 3 failed: the shard has no tokens of it.
+
+    The tokens of the others are asked for in one request, which ends before the shard does.
+    """
+    shard = server_of_stores.root / "toy-1.0.0/data/features.zarr/toy/tokens/c/0/0/0"
+    group = open_store(f"{server_of_stores.url}/toy-1.0.0")["toy"]
+    assert group.usable[2:5].tolist() == [True, False, True]
+    server_of_stores.requests.clear()
+
+    tokens = group.rows("tokens", slice(2, 5))
+
+    assert np.isnan(tokens[1]).all()
+    asked_for = [asked_range for _, path, asked_range in server_of_stores.requests if "tokens" in path]
+    _index, span = asked_for
+    last_byte = int(span.partition("-")[2])
+    assert last_byte < shard.stat().st_size // 2
+
+
 def test_clips_of_one_chunk_cost_one_request(server_of_stores):
     """The vectors of all clips lie in one chunk. It is fetched once, also where clips are read one by one."""
     group = open_store(f"{server_of_stores.url}/toy-1.0.0")["toy"]
