@@ -7,7 +7,9 @@ from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store, verify
 from obygaze_features.store.files_hub import HubFiles, parse_hub_url
 
-from .toy_stores import read_all
+from .hostile_stores import with_checksum
+from .serving import serving
+from .toy_stores import make_sealed_store, read_all
 
 pytest.importorskip("obstore")
 
@@ -67,23 +69,31 @@ def test_reading_one_clip_fetches_a_part_of_its_shard(server_of_stores):
     assert server_of_stores.n_bytes_sent < (server_of_stores.root / shard).stat().st_size
 
 
-def test_clips_that_failed_are_not_looked_for_in_a_shard(server_of_stores):
-    """Of the clips 2, 3 and 4, in one shard of 16, clip 3 failed: the shard has no tokens of it.
+def test_a_row_that_a_shard_lacks_is_not_looked_for(tmp_path):
+    """Zarr lets a shard lack rows, whose offset and size have all bits set in the index at its end.
 
-    The tokens of the others are asked for in one request, which ends before the shard does.
+    Here the shard of 16 clips lacks the tokens of clip 3. Those of the clips 2, 3 and 4 are asked for in one
+    request, which ends where those of clip 4 do: far before the shard.
     """
-    shard = server_of_stores.root / "toy-1.0.0/data/features.zarr/toy/tokens/c/0/0/0"
-    group = open_store(f"{server_of_stores.url}/toy-1.0.0")["toy"]
-    assert group.usable[2:5].tolist() == [True, False, True]
-    server_of_stores.requests.clear()
+    folder = make_sealed_store(tmp_path, 20)
+    shard = folder / "data/features.zarr/toy/tokens/c/0/0/0"
+    data = shard.read_bytes()
+    index = bytearray(data[-(16 * 16 + 4) : -4])
+    index[3 * 16 : 4 * 16] = b"\xff" * 16
+    shard.write_bytes(data[: -(16 * 16 + 4)] + with_checksum(bytes(index)))
 
-    tokens = group.rows("tokens", slice(2, 5))
+    with serving(tmp_path) as server:
+        group = open_store(f"{server.url}/{folder.name}")["toy"]
+        server.requests.clear()
+        tokens = group.rows("tokens", slice(2, 5))
 
     assert np.isnan(tokens[1]).all()
-    asked_for = [asked_range for _, path, asked_range in server_of_stores.requests if "tokens" in path]
+    assert not np.isnan(tokens[[0, 2]]).any()
+    assert np.array_equal(tokens, open_store(folder)["toy"].rows("tokens", slice(2, 5)), equal_nan=True)
+    asked_for = [asked_range for _, path, asked_range in server.requests if "tokens" in path]
     _index, span = asked_for
     last_byte = int(span.partition("-")[2])
-    assert last_byte < shard.stat().st_size // 2
+    assert last_byte < len(data) // 2
 
 
 def test_clips_of_one_chunk_cost_one_request(server_of_stores):
