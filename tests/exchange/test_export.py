@@ -50,7 +50,8 @@ def test_an_export_to_hdf5_has_a_group_for_each_clip_with_features(store, tmp_pa
             assert group_of_clip.attrs["clip"] == clip
 
 
-def test_a_full_disk_ends_an_export_at_once(tmp_path, monkeypatch):
+@pytest.mark.parametrize("export_store", [export_hdf5, export_anndata])
+def test_a_full_disk_ends_an_export_at_once(tmp_path, monkeypatch, export_store):
     """The disk is full from the first byte on: of 200 clips in a store no more than the first is read.
 
     HDF5 is not told of it, since it might crash; it would go on for all clips of a large store.
@@ -71,10 +72,10 @@ def test_a_full_disk_ends_an_export_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(export, "rows_of", counted_rows)
 
     with pytest.raises(OSError, match="No space left on device"):
-        export_hdf5(store, "toy", tmp_path / "x.h5")
+        export_store(store, "toy", tmp_path / "x.h5")
 
     n_arrays_of_a_clip = len([*store["toy"].arrays, *TIME_ARRAYS])
-    assert n_rows_read == n_arrays_of_a_clip
+    assert n_rows_read <= n_arrays_of_a_clip
     assert not (tmp_path / "x.h5").exists()
 
 
