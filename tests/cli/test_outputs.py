@@ -60,8 +60,6 @@ def greys(workdir):
     write_video(workdir / "in/greys.mp4", pictures, rate=10)
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("greys")
 def test_predictions_that_are_written_are_not_printed_too_unless_as_json(run_expecting_code, workdir):
     """Of a store of 100,000 clips the table would be as many lines."""
     predict = "predict in/models/linear.model in/more"
@@ -73,6 +71,8 @@ def test_predictions_that_are_written_are_not_printed_too_unless_as_json(run_exp
     assert json.loads(run_expecting_code(f"{predict} --out out/again.csv --json")) != {}
 
 
+@pytest.mark.long
+@pytest.mark.usefixtures("greys")
 def test_saved_frames_are_of_full_size_with_their_numbers_and_times(run_expecting_code, workdir):
     """The film has ten pictures a second of 64 x 32 pixels, and picture n has the grey 10 n.
 
