@@ -11,11 +11,14 @@ import obygaze_models as om
 from obygaze.safe_output import safe_streams
 from obygaze_features import screen
 from obygaze_features.screen import progress_bar
+from obygaze_features.store import verify
 from obygaze_film.claims import Words
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models import linear_probe
+from tests.command import obygaze
 from tests.conftest import planted
 from tests.process import python
+from tests.store.toy_stores import make_sealed_store
 
 
 def test_a_probability_is_rounded_as_in_the_sentences_on_films():
@@ -124,6 +127,19 @@ def shows_a_bar(capsys):
 def test_evaluating_shows_no_bar_in_a_script(shows_a_bar):
     """The tests run in no notebook, and their output is no terminal: so it is with a script in a log."""
     assert not shows_a_bar()
+
+
+def test_verifying_shows_a_bar_in_a_terminal_by_the_command_but_not_by_the_function(
+    tmp_path, capsys, monkeypatch
+):
+    """Who verifies a large store by the command waits for hours at a terminal."""
+    pretend_that_stderr_is_a_terminal(monkeypatch)
+    path = make_sealed_store(tmp_path, 3)
+
+    assert verify(path).ok
+    assert "verify" not in capsys.readouterr().err
+    assert obygaze("store", "verify", path) == 0
+    assert "verify" in capsys.readouterr().err
 
 
 @pytest.mark.long

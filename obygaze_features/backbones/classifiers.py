@@ -47,6 +47,19 @@ def is_of_a_classifier(weights: Weights, model_type: str) -> bool:
 
     Transformers writes the name of the class that was saved. It is compared with the classes that classify
     pictures or videos with networks of this type.
+
+    Examples
+    --------
+    Networks of timm with and without a classifier, and one with random weights, which has no configuration.
+
+    >>> from types import SimpleNamespace
+    >>> saved = SimpleNamespace(seed=None, config=lambda: {"num_classes": 1000})
+    >>> is_of_a_classifier(saved, TIMM)
+    True
+    >>> is_of_a_classifier(SimpleNamespace(seed=None, config=lambda: {"num_classes": 0}), TIMM)
+    False
+    >>> is_of_a_classifier(SimpleNamespace(seed=0), TIMM)
+    False
     """
     if model_type == TIMM and weights.seed is None:
         # timm's own configurations name no class; a network without a classifier has 0 classes there.

@@ -127,7 +127,19 @@ class ClipActivations(NamedTuple):
 
 
 def activations_of_clip(dictionary: Dictionary, clip: Any) -> ClipActivations:
-    """Encode the present tokens of a clip [T, D]; a token of NaN is absent."""
+    """Encode the present tokens of a clip [T, D]; a token of NaN is absent.
+
+    Examples
+    --------
+    A dictionary of one unit, of tokens of one feature. The first token of the clip is absent.
+
+    >>> one = np.ones((1, 1), np.float32)
+    >>> bias = np.zeros(1, np.float32)
+    >>> dictionary = Dictionary(n_active=1, centre=bias, scale=1.0, encoder=one, decoder=one, bias=bias)
+    >>> tokens, values = activations_of_clip(dictionary, [[np.nan], [3.0]])
+    >>> tokens.tolist(), values.tolist()
+    ([1], [[3.0]])
+    """
     tokens = np.asarray(clip, np.float32)
     present = np.flatnonzero(~np.isnan(tokens[:, 0]))
     with one_blas_thread():

@@ -92,6 +92,19 @@ def centre_frames(frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
         Standardised; NaN where absent. To save memory it is overwritten with the centred frames.
     movies : ndarray of int, shape [N]
         The film of each clip, numbered from 0.
+
+    Examples
+    --------
+    Two clips of a film, of one feature. The second frame of the first clip is absent.
+
+    >>> frames = np.array([[[1.0], [np.nan]], [[2.0], [6.0]]], np.float32)
+    >>> centred = centre_frames(frames, np.array([0, 0]))
+    >>> centred.frames.tolist(), centred.film_means.tolist()
+    ([[[-2.0], [-0.0]], [[-1.0], [3.0]]], [[3.0]])
+    >>> centred.is_present.tolist()
+    [[True, False], [True, True]]
+    >>> centred.fold_scatters.ravel().tolist()[0]  # 4 + 1 + 9, of the first fold
+    14.0
     """
     is_present = ~np.isnan(frames[..., 0])  # all features of an absent frame are NaN
     frames[~is_present] = 0

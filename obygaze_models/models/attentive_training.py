@@ -322,6 +322,19 @@ def _sum_tokens(
 
     Labels y and folds `fold_of` are one per clip, [N]; `dtype` is the type that clips are read in. A feature
     that is not finite raises ValueError, since stored clips are read here for the first time.
+
+    Examples
+    --------
+    Three clips of one token, of which two are positive. Squares of numbers so large have no digits left for a
+    variance of 2.
+
+    >>> clips = 2.0**40 + np.array([[[1.0]], [[3.0]], [[5.0]]])
+    >>> sums = _sum_tokens(clips, np.array([0, 1, 1]), np.array([0, 1, 1]), 2, np.dtype(np.float64))
+    >>> sums.counts.tolist()  # of the folds 0 and 1, of label 0 and 1
+    [[1.0, 0.0], [0.0, 2.0]]
+    >>> mean, scale = sums.mean_and_scale(np.array([True, True]), np.dtype(np.float64))
+    >>> (mean - 2.0**40).round(6).tolist(), (scale**2).round(6).tolist()
+    ([3.0], [2.666667])
     """
     sums: _TokenSums | None = None
     for rows in token_blocks(len(y), clips.shape[1]):

@@ -145,6 +145,16 @@ def _column_sums(
     X is of shape [N, D], `centre` [D]. The result is the same to the bit as that of ``np.add.reduce`` on the
     whole array, which adds one row after the other. To sum each block by itself, and then to add the sums of
     the blocks, would round differently. Here the sum of the blocks before is the first row of each block.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).random((2 * N_ROWS_AT_ONCE + 1, 3))
+    >>> sums = _column_sums(X, np.zeros(3), power=1)
+    >>> bool((sums == np.add.reduce(X, axis=0)).all())
+    True
+    >>> sums_of_squares = _column_sums(X, np.ones(3), power=2)
+    >>> bool((sums_of_squares == np.add.reduce((X - 1) ** 2, axis=0)).all())
+    True
     """
     sums_and_block = np.zeros((1 + N_ROWS_AT_ONCE, X.shape[1]))
     sums = sums_and_block[0]  # a view of the first row

@@ -75,6 +75,8 @@ MISTAKES = f"""
     no annotator is known as a machine: name one with --machine
 1 manifest alttest in/segments.csv --machine zoe
     no annotator 'zoe': there are ann, bea
+1 manifest alttest in/films.csv --machine zoe
+    no annotator 'zoe': there are none
 1 manifest alttest in/answered.csv --machine ann --machine bea
     ann is compared with two annotators or more
 2 film score in/m --out out/x
@@ -274,9 +276,15 @@ MISTAKES = f"""
 1 folds in/marked.csv
     expected one of en_s, hn_s, enhn_s, concept:NAME, levels
 2 evaluate in/films-1.0.0 in/films.csv --task calm_violent
-    the order is MANIFEST STORE
+    the order is MANIFEST STORE: in/films-1.0.0 is no manifest
 2 evaluate in/films in/films.csv --task calm_violent
-    the order is MANIFEST STORE
+    the order is MANIFEST STORE: in/films is no manifest
+2 evaluate https://example.org/films-1.0.0 in/films.csv --task calm_violent
+    example.org/films-1.0.0 is no manifest
+2 evaluate in/films.csv in/films.csv --task calm_violent
+    the order is MANIFEST STORE: in/films.csv is no store
+1 evaluate nothing.csv in/marked --task hn_s --out in/marked.csv
+    in/marked.csv
 1 evaluate in/marked.csv in/marked --task en_hn
     en_hn
 1 evaluate nothing.csv in/marked --task hn_s

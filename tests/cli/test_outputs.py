@@ -60,6 +60,17 @@ def greys(workdir):
     write_video(workdir / "in/greys.mp4", pictures, rate=10)
 
 
+def test_predictions_that_are_written_are_not_printed_too_unless_as_json(run_expecting_code, workdir):
+    """Of a store of 100,000 clips the table would be as many lines."""
+    predict = "predict in/models/linear.model in/more"
+    table = run_expecting_code(predict)
+    assert table.startswith("clip_id")
+
+    assert run_expecting_code(f"{predict} --out out/predictions.csv") == ""
+    assert rows_of(workdir / "out/predictions.csv") != []
+    assert json.loads(run_expecting_code(f"{predict} --out out/again.csv --json")) != {}
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("greys")
 def test_saved_frames_are_of_full_size_with_their_numbers_and_times(run_expecting_code, workdir):

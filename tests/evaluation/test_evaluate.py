@@ -292,6 +292,11 @@ def test_the_record_says_what_was_done_on_what(run_of_linear_and_mlp, learnable_
     assert record["store"] == learnable_clips.store
     assert record["clips"]["tested"] == 240
     assert [fold["tested"] for fold in record["folds"]] == [{"enhn_s": 40}] * 6
+    for fold in record["folds"]:
+        is_learnt_from = learnable_clips.movies != fold["movie"]
+        levels = learnable_clips.levels[is_learnt_from]
+        assert fold["train_clips"] == np.isin(levels, ["HN", "S"]).sum()
+        assert fold["train_positives"] == (levels == "S").sum()
     assert record["prevalence"] == {"enhn_s": np.mean(learnable_clips.levels == "S")}
     assert list(record["models"]) == ["linear", "mlp", *BASELINES]
     assert record["models"]["mlp"]["n_hidden"] == "128"

@@ -296,6 +296,19 @@ def test_clips_are_found_by_their_names_in_any_accents_and_repeated_comparisons_
     assert "2 rows repeat a worker's judgement of two clips" in output
 
 
+@pytest.mark.long
+def test_clips_whose_whole_interval_is_in_one_level_are_counted(rank_clips, capsys):
+    """Above 0 the level is high, below it low. 40 workers chose b before c, and half of them b before é.
+
+    So c is certainly low, and both others are certainly high.
+    """
+    rows = ["W{0},b,c,b\nW{0},é,c,é\nW{0},b,é,{1}\n".format(worker, "bé"[worker % 2]) for worker in range(40)]
+
+    assert rank_clips("".join(rows)) == 0
+
+    assert "3 of 4 clips ranked; of 3 the whole interval is in one level" in "".join(capsys.readouterr())
+
+
 @pytest.mark.parametrize(
     ("rows", "messages"),
     [

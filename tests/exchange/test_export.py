@@ -1,14 +1,18 @@
 """What leaves a store is what was in it, and other programs can read it."""
 
+import errno
 import json
 
 import h5py
 import numpy as np
 import pytest
 
+from obygaze_features.exchange import export
 from obygaze_features.exchange.export import export_anndata, export_hdf5
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
+from obygaze_features.store.format import TIME_ARRAYS
+from obygaze_features.store.group import rows_of
 from obygaze_features.store.testing import seal_arrays
 from tests.command import obygaze
 
@@ -44,6 +48,35 @@ def test_an_export_to_hdf5_has_a_group_for_each_clip_with_features(store, tmp_pa
                 assert group_of_clip[name].dtype == values.dtype
             assert group_of_clip.attrs["status"] == status_of(clip)
             assert group_of_clip.attrs["clip"] == clip
+
+
+@pytest.mark.parametrize("export_store", [export_hdf5, export_anndata])
+def test_a_full_disk_ends_an_export_at_once(tmp_path, monkeypatch, export_store):
+    """The disk is full from the first byte on: of 200 clips in a store no more than the first is read.
+
+    HDF5 is not told of it, since it might crash; it would go on for all clips of a large store.
+    """
+    n_rows_read = 0
+
+    def counted_rows(*arguments):
+        nonlocal n_rows_read
+        for row in rows_of(*arguments):
+            n_rows_read += 1
+            yield row
+
+    def fail_as_on_a_full_disk(_file, _data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = open_store(make_sealed_store(tmp_path, 200))
+    monkeypatch.setattr(export, "write_all", fail_as_on_a_full_disk)
+    monkeypatch.setattr(export, "rows_of", counted_rows)
+
+    with pytest.raises(OSError, match="No space left on device"):
+        export_store(store, "toy", tmp_path / "x.h5")
+
+    n_arrays_of_a_clip = len([*store["toy"].arrays, *TIME_ARRAYS])
+    assert n_rows_read <= n_arrays_of_a_clip
+    assert not (tmp_path / "x.h5").exists()
 
 
 def test_an_export_to_hdf5_names_its_store_and_has_the_provenance_of_the_features(store, tmp_path):

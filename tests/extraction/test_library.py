@@ -9,8 +9,11 @@ import pytest
 import obygaze_features as of
 from obygaze.demo_corpus import write_video
 from obygaze_features.errors import ExtractError, StoreError
-from obygaze_features.extraction import estimate
+from obygaze_features.extraction import estimate, trial_weights
+from obygaze_features.extraction.job import Recipe
 from tests.process import python
+
+extraction = import_module("obygaze_features.extraction.extract")  # the package has a function of this name
 
 SETTINGS = {"n_frames": 2, "workers": 1, "licence": "CC0-1.0"}
 
@@ -260,6 +263,42 @@ def test_an_estimate_writes_nothing_and_counts_what_is_left(folder_of_two_videos
     assert cost.files == 3
     assert cost.absent == 0
     assert list(folder_of_two_videos.glob("mine*")) == []
+
+
+def test_an_estimate_of_a_network_needs_no_weights_unless_it_is_built_already(
+    folder_of_two_videos, monkeypatch
+):
+    """Weights that are not here are replaced by random ones, of backbones by name and by recipe.
+
+    A stand-in for what replaces them notes the backbones that it gets.
+    """
+    asked_for = []
+
+    def note_and_leave(recipes, _note):
+        asked_for.extend(recipes)
+        return tuple(recipes)
+
+    monkeypatch.setattr(trial_weights, "with_untrained_networks", note_and_leave)
+    manifest, out = folder_of_two_videos / "films.csv", folder_of_two_videos / "mine"
+    recipe = Recipe("descriptors", n_frames=2)
+
+    assert estimate(manifest, out, ["descriptors"], n_frames=2).clips == 3
+    assert estimate(manifest, out, [recipe], n_frames=2).clips == 3
+    assert asked_for == [Recipe("descriptors"), recipe]
+
+    assert estimate(manifest, out, [recipe.build()], n_frames=2).clips == 3
+    assert len(asked_for) == 2
+
+
+@pytest.mark.parametrize("why", ["descriptors on cpu: no GPU is here", None])
+def test_that_networks_run_on_the_cpu_for_lack_of_a_gpu_is_noted(folder_of_two_videos, monkeypatch, why):
+    """A stand-in for what looks for a GPU finds none, or has nothing to say."""
+    monkeypatch.setattr(extraction, "cpu_fallback_note", lambda _backbones: why)
+    notes = []
+
+    estimate(folder_of_two_videos / "films.csv", folder_of_two_videos / "mine", n_frames=2, note=notes.append)
+
+    assert notes == [why] * (why is not None)
 
 
 @pytest.mark.long

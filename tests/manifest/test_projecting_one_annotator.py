@@ -41,6 +41,18 @@ def test_a_film_that_the_annotator_did_not_annotate_keeps_its_clips_without_a_le
     rows = [(clip.clip_id, clip.level, clip.annotator) for clip in read_manifest("out.csv")]
     assert rows == [("one", "S", "AB"), ("two", "EN", "AB"), ("three", None, "")]
     assert "AB did not annotate g: no level for their clips" in printed
+    assert "marked nothing there" not in printed  # who marks S alone answers for what is not marked
+
+
+def test_clips_where_nothing_is_marked_by_who_marks_the_lowest_level_too_are_named(run_projection, tmp_path):
+    """AB marks S and EN in film f, up to 10 s: the second clip, from there on, has no answer of AB."""
+    rows = "a,f,,0,5,S,,AB\nb,f,,5,10,EN,,AB\n"
+    (tmp_path / "segments.csv").write_text(HEADER + rows)
+
+    _code, printed = run_projection(merge="AB")
+
+    assert "no level for 1 clip (two)" in printed
+    assert "marked nothing there" in printed
 
 
 def test_an_unknown_annotator_is_told_the_nearest_name(run_projection):

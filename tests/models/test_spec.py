@@ -444,6 +444,26 @@ class Drawing(ClassifierMixin, BaseEstimator):
         return np.zeros(len(rows))
 
 
+class ThresholdOfItsOwn(Drawing):
+    """Drawing, with a threshold that the training sets."""
+
+    threshold_ = 1.5
+
+
+@pytest.mark.parametrize(("estimator", "threshold"), [(Drawing, 0.0), (ThresholdOfItsOwn, 1.5)])
+def test_scores_are_logits_unless_the_estimator_sets_a_threshold(estimator, threshold):
+    """A clip is called positive above the threshold: a logit of 0 stands for a probability of one half.
+
+    The model's folds of movies choose nothing, not even a threshold.
+    """
+    spec = ModelSpec("drawing", "Drawing", lambda seed: estimator(seed=seed), choose=None)
+    movies = np.array(["a", "a", "b", "b"])
+
+    model = fit(spec, seed=0, X=np.zeros((4, 3)), y=np.array([0, 1, 0, 1]), movies=movies)
+
+    assert model.threshold == threshold
+
+
 @pytest.mark.parametrize(
     "factory",
     [

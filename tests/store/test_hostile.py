@@ -9,7 +9,7 @@ from numcodecs.zstd import Zstd
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.transfer import download
-from obygaze_features.store import open_store, verify
+from obygaze_features.store import Stage, open_store, staging_path, verify
 from obygaze_features.store.arrays import _zstd_size
 from obygaze_features.store.store import STATED
 from obygaze_features.store.store_files import FolderFiles, digests_bytes, parse_digests
@@ -17,7 +17,7 @@ from obygaze_features.store.testing import seal_arrays
 from tests.process import python
 
 from .hostile_stores import STRING_BOMBS, change_attributes, compress_otherwise, resealed, retag
-from .toy_stores import make_sealed_store
+from .toy_stores import CORPUS, LICENSED, commit_clips, make_sealed_store, plan, ragged_group, seal_stage_of
 
 MANIFEST = "manifest-sha256.txt"
 
@@ -109,6 +109,33 @@ def test_metadata_that_state_10_to_the_12_clips_are_refused_unread(path_of_store
 
     with pytest.raises(StoreError):
         open_store(path_of_store)["toy"]
+
+
+@pytest.mark.parametrize(
+    ("array", "shape"),
+    [
+        ("frames", [0, 0]),
+        ("frames", [-1, 4]),
+        ("frames", [0]),
+        ("frames", [4, 0]),
+        ("status", [0]),
+    ],
+    ids=["rows of no number", "fewer rows than none", "too few axes", "vectors of no number", "no clip"],
+)
+def test_an_array_without_numbers_is_refused_unless_all_clips_failed(tmp_path, array, shape):
+    """All clips failed, so that the ragged array of their frames, [0, 4], has no row; all else has one."""
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(3), [ragged_group(arrays=["frames"])], CORPUS)
+    commit_clips(stage, stage.missing(), status=lambda _: "failed")
+    path = seal_stage_of(tmp_path / "toy", **LICENSED)
+    assert open_store(path)["toy"].frames().shape == (0, 4)
+
+    root = path / "data/features.zarr/zarr.json"
+    document = json.loads(root.read_bytes())
+    document["consolidated_metadata"]["metadata"][f"toy/{array}"]["shape"] = shape
+    root.write_text(json.dumps(document), encoding="utf-8")
+
+    with pytest.raises(StoreError, match=f"toy/{array}: .* does not fit the format"):
+        open_store(path)["toy"].frames()
 
 
 def test_a_chunk_file_of_a_terabyte_is_refused_unread(path_of_store):

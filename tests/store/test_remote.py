@@ -7,7 +7,9 @@ from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store, verify
 from obygaze_features.store.files_hub import HubFiles, parse_hub_url
 
-from .toy_stores import read_all
+from .hostile_stores import with_checksum
+from .serving import serving
+from .toy_stores import make_sealed_store, read_all
 
 pytest.importorskip("obstore")
 
@@ -65,6 +67,33 @@ def test_reading_one_clip_fetches_a_part_of_its_shard(server_of_stores):
     requested_paths = [path for _, path, _ in server_of_stores.requests]
     assert requested_paths == [f"/{shard}", f"/{shard}", "/toy-1.0.0/tagmanifest-sha256.txt"]
     assert server_of_stores.n_bytes_sent < (server_of_stores.root / shard).stat().st_size
+
+
+def test_a_row_that_a_shard_lacks_is_not_looked_for(tmp_path):
+    """Zarr lets a shard lack rows, whose offset and size have all bits set in the index at its end.
+
+    Here the shard of 16 clips lacks the tokens of clip 3. Those of the clips 2, 3 and 4 are asked for in one
+    request, which ends where those of clip 4 do: far before the shard.
+    """
+    folder = make_sealed_store(tmp_path, 20)
+    shard = folder / "data/features.zarr/toy/tokens/c/0/0/0"
+    data = shard.read_bytes()
+    index = bytearray(data[-(16 * 16 + 4) : -4])
+    index[3 * 16 : 4 * 16] = b"\xff" * 16
+    shard.write_bytes(data[: -(16 * 16 + 4)] + with_checksum(bytes(index)))
+
+    with serving(tmp_path) as server:
+        group = open_store(f"{server.url}/{folder.name}")["toy"]
+        server.requests.clear()
+        tokens = group.rows("tokens", slice(2, 5))
+
+    assert np.isnan(tokens[1]).all()
+    assert not np.isnan(tokens[[0, 2]]).any()
+    assert np.array_equal(tokens, open_store(folder)["toy"].rows("tokens", slice(2, 5)), equal_nan=True)
+    asked_for = [asked_range for _, path, asked_range in server.requests if "tokens" in path]
+    _index, span = asked_for
+    last_byte = int(span.partition("-")[2])
+    assert last_byte < len(data) // 2
 
 
 def test_clips_of_one_chunk_cost_one_request(server_of_stores):

@@ -158,6 +158,7 @@ def test_senseless_samplings_are_refused(sampling, value):
     [
         pytest.param([0.0, 0.5], 2, 1, "2 to 1 s", id="ends before it begins"),
         pytest.param([0.0, 0.5], 3, 4, r"3 and 4 s.*0\.000 to 0\.500 s", id="without frames"),
+        pytest.param([0.0, 0.5], 3, None, r"no frame from 3 s on.*0\.000 to 0\.500 s", id="behind the last"),
         pytest.param([np.nan, np.nan], 0, 1, "no times", id="of a film without times"),
     ],
 )

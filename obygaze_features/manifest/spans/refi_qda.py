@@ -178,11 +178,12 @@ def _take_document(file: SpanFile) -> None:
     name = names[0]
     try:
         with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
-            if archive.getinfo(name).file_size > MAX_BYTES:
-                raise file.error(f"{name} in it is larger than {MAX_BYTES >> 20} MB")
-            document = archive.read(name)
+            is_too_large = archive.getinfo(name).file_size > MAX_BYTES
+            document = b"" if is_too_large else archive.read(name)
     except (zipfile.BadZipFile, zlib.error, ValueError, OSError, NotImplementedError, EOFError, RuntimeError):
         raise file.error(DAMAGED) from None
+    if is_too_large:
+        raise file.error(f"{name} in it is larger than {MAX_BYTES >> 20} MB")
     file.close()  # forgets what was computed from the archive's bytes
     file.content = document
 

@@ -18,8 +18,8 @@ from PIL import Image
 
 from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_film.claims import LANGUAGES, Words
-from obygaze_film.claims.kinds import ClaimTime
-from obygaze_film.claims.of_film import passage_reasons
+from obygaze_film.claims.kinds import NO_SKILL, UNDEFINED, UNTESTED, ClaimTime
+from obygaze_film.claims.of_film import model_evidence, passage_reasons
 from obygaze_film.claims.phrases import reasons_sentence
 from obygaze_film.claims.words import clock
 from obygaze_film.commands.film_lines import lines_of_film
@@ -263,6 +263,18 @@ def test_the_models_evidence_stands_above_the_timeline(language):
     assert {Words(language).number(0.67), "7", "4"} <= set(numbers)
     place_of_timeline = page.index('class="d-desk"')
     assert page.index(line) < place_of_timeline
+
+
+@pytest.mark.parametrize("no_skill", [True, False])
+def test_an_auc_that_no_film_gives_is_undefined_and_the_model_tested(no_skill):
+    """The model was tested on 7 clips of 4 films, none of which has both classes: no film has an AUC."""
+    undefined = EvidenceRecord(n_clips=7, n_movies=4, auc=None, auc_low=None, auc_high=None, p_skilled=None)
+    film = with_model(ten_minute_film(), no_skill=no_skill, evidence=undefined)
+    untested = with_model(ten_minute_film(), no_skill=no_skill, evidence=None, metrics=[])
+
+    expected = (NO_SKILL, UNDEFINED) if no_skill else (UNDEFINED,)
+    assert model_evidence(film.model()).conditions == expected
+    assert model_evidence(untested.model()).conditions == (UNTESTED,)
 
 
 @pytest.mark.parametrize(("window_s", "n_warnings"), [(10.0, 0), (11.0, 0), (11.5, 1), (8.5, 1)])

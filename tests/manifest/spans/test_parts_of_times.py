@@ -86,6 +86,18 @@ def test_ids_and_counts_of_a_crowd_are_no_times(import_files):
     assert "2 rows taken as whole films" in notices
 
 
+@pytest.mark.parametrize(
+    ("first", "second"), [("0:00:10,0:00:15", "0:01:00,0:01:05"), ("0:00:10,15", "0:01:00,65")]
+)
+def test_clocks_and_seconds_are_compared_as_seconds(refusal_of, first, second):
+    """Starts are clocks, ends clocks or numbers of seconds: the first span is from 10 to 15 s.
+
+    The heading of neither column means a time, but each end is 5 s later than its start.
+    """
+    refusal = refusal_of({"t.csv": f"movie,aa,bb,level\nf,{first},S\nf,{second},EN\n"})
+    assert refusal.options == ("--column start_s=aa", "--column end_s=bb")
+
+
 def test_columns_that_are_times_by_their_numbers_alone_are_said_to_be_so(refusal_of):
     """A table has the columns aa and bb, whose headings mean no time, and aa is always below bb.
 

@@ -7,6 +7,7 @@ import zipfile
 import pytest
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans import refi_qda
 from obygaze_features.manifest.spans.refi_qda import CodedSpan, refi_qda_archive, refi_qda_project
 
 CODEBOOK = (
@@ -239,6 +240,26 @@ def test_a_damaged_or_strange_archive_is_refused_by_its_name(import_files, conte
     """An archive of a project, a.qdpx, is a zip file with a document in XML. This one is none, or damaged."""
     with pytest.raises(ManifestError, match=r"a\.qdpx"):
         import_files({"a.qdpx": content})
+
+
+@pytest.mark.parametrize("bytes_too_many", [0, 1])
+def test_a_document_that_is_larger_than_what_is_held_in_memory_is_refused_unread(
+    import_files, monkeypatch, bytes_too_many
+):
+    """An archive of few bytes may hold a document of many. Here documents of up to 1 MB are read.
+
+    Ann gave a span of a film the level S; blanks behind it make the document so long.
+    """
+    monkeypatch.setattr(refi_qda, "MAX_BYTES", 1 << 20)
+    film = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("S"))}</VideoSource>'
+    content = archive(project(film).ljust((1 << 20) + bytes_too_many))
+
+    if bytes_too_many:
+        with pytest.raises(ManifestError, match=r"a\.qdpx: project\.qde in it is larger than 1 MB"):
+            import_files({"a.qdpx": content})
+    else:
+        clips, _notices = import_files({"a.qdpx": content})
+        assert [clip.level for clip in clips] == ["S"]
 
 
 def project_with_s_below(n_codes):

@@ -144,6 +144,8 @@ def test_a_perceptron_that_knows_films_alone_equals_the_movie_prior():
     assert not perceptron_less_prior["told_apart"].any()
     assert perceptron_less_prior["difference"].abs().max() < 0.15
     assert text.count("NOT told apart") == len(CELLS_OF_TABLE_2)
+    # Signs of 5 films flipped give p of 1/16 at least, which is not below .05.
+    assert text.count("too few movies to tell; NOT told apart") == len(CELLS_OF_TABLE_2)
     assert "PCBM-LR left out" in text
 
 
