@@ -277,10 +277,19 @@ def test_windows_near_the_threshold_are_refused_of_a_film_unlike_training(
         choose_next([film_unlike_training], 12, judged=list(judged))
 
 
-def test_a_notice_names_the_film_that_has_only_blind_windows(planted_timeline, film_unlike_training):
-    """Windows of two films are asked for, one of which is called unlike, and is unlike training."""
+def test_a_notice_names_a_film_without_windows_to_be_judged_in_sight_of_its_scores(
+    planted_timeline, film_unlike_training
+):
+    """Windows of two films are asked for, to be judged in sight of the model's scores.
+
+    The second film, called "unlike", is unlike training all over, so that no score of it counts. A notice
+    names it, with the number of its windows, all of which can be judged blindly.
+    """
     n_windows = len(choose_next([film_unlike_training], 100, blind=True))
+    assert n_windows < 100  # so that these are all
+
     (notice,) = unknown_notices([planted_timeline, film_unlike_training])
+
     assert notice.startswith(f"unlike: no window is left to judge in sight of its score: {n_windows} windows")
 
 
@@ -848,17 +857,20 @@ def judged_to_the_25th(planted_timeline, tmp_path):
     return with_level_at(forty, range(26, 41), level=None)
 
 
-def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(planted_timeline, judged_to_the_25th):
-    """The list has 40 windows. The first of a draw are a draw themselves.
+def test_a_list_of_40_drawn_windows_judged_to_the_25th_gives_the_rate_of_a_list_of_25(
+    planted_timeline, judged_to_the_25th
+):
+    """A list has 40 windows in the order in which they were drawn, and AB judged the first 25.
 
-    The 15 that were not judged are counted in a notice.
+    The first 25 windows of a draw are a draw of 25, so that nothing is wrong with the rate. The 15 that were
+    not judged are counted in a notice.
     """
-    first_25 = judged_to_the_25th.with_clips(judged_to_the_25th.clips[:25])
-    expected, _notices = correct_rate(planted_timeline, first_25)
+    list_of_25 = judged_to_the_25th.with_clips(judged_to_the_25th.clips[:25])
+    rate_by_list_of_25, _notices = correct_rate(planted_timeline, list_of_25)
 
     rate, notices = correct_rate(planted_timeline, judged_to_the_25th)
 
-    assert rate == expected
+    assert rate == rate_by_list_of_25
     assert notices == ["left out 15 judgements without a level"]
 
 
@@ -1036,12 +1048,20 @@ def test_labels_without_an_annotator_are_called_labels(planted_timeline, sixty_b
     assert rate.is_of_labels
 
 
-def test_rows_without_a_label_are_of_no_second_annotator(planted_timeline, sixty_by_ab, machine_labels):
-    """The table of the machine's labels has a row that nobody filled in, and it is the first one."""
+def test_an_empty_first_row_does_not_hide_who_made_the_labels(planted_timeline, sixty_by_ab, machine_labels):
+    """Labels of a machine, vlm, help to estimate the rate in place of the model's scores.
+
+    The first row of their table has neither label nor annotator. It must not be taken for a second annotator
+    beside vlm, whose labels would then be refused, nor for the one whom the rate names as its help.
+    """
     first, *others = machine_labels
-    with_an_empty_row = machine_labels.with_clips([replace(first, level=None, annotator=""), *others])
+    empty_row = replace(first, level=None, annotator="")
+    with_an_empty_row = machine_labels.with_clips([empty_row, *others])
+
     rate, _notices = correct_rate(planted_timeline, sixty_by_ab, labels=with_an_empty_row)
-    assert rate.model == "vlm"
+
+    helped_by = rate.model
+    assert helped_by == "vlm"
 
 
 def test_a_comparison_of_films_calls_labels_without_an_annotator_as_a_rate_does(

@@ -1203,13 +1203,15 @@ def test_the_share_of_a_group_counts_sure_windows(comparison_of_ten_films):
     assert share.time.part == "sure"
 
 
-def test_the_worth_of_a_groups_share_is_more_windows_than_were_judged(comparison_of_ten_films):
-    """AB judged 13 windows surely of each of ten films, which have a share together.
+def test_the_worth_of_a_groups_share_is_none_or_more_windows_than_were_judged(comparison_of_ten_films):
+    """AB was sure of 13 windows of each of ten films, which are one group and have one share.
 
-    `worth` is how many windows would be needed without the model, or None where the model is no help.
+    Its worth is how many windows would have to be judged without the model for as narrow an interval. That is
+    more than were judged; where it is not, the model is no help, and None is said instead of a number.
     """
     (share,) = group_shares(comparison_of_ten_films)
-    assert share.worth is None or round(share.worth) > share.n_windows
+    model_is_no_help = share.worth is None
+    assert model_is_no_help or round(share.worth) > share.n_windows
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -1595,13 +1597,18 @@ def test_worth_is_explained_where_a_group_has_a_share(comparison_of_ten_films):
     assert "note_group_interval" in keys
 
 
-def test_worth_is_not_explained_where_a_group_has_no_share(ten_films_and_judgements):
-    """Three films are too few for a share of their group, though each has a share of its own."""
+def test_a_report_has_no_notes_on_the_share_of_a_group_if_no_group_has_one(ten_films_and_judgements):
+    """Three films are too few for a share of their group, though each has a share of its own.
+
+    Notes explain the numbers of a report: those on the interval and the worth of a group's share are left
+    out, as there is none. That on the intervals of single films stands.
+    """
     films, judgements = ten_films_and_judgements
-    keys = text_keys_of(comparison_report(compare_films(films[:3], judgements)).notes)
-    assert "note_worth" not in keys
-    assert "note_group_interval" not in keys
-    assert "note_film_interval" in keys
+    three_films = films[:3]
+    keys_of_notes = text_keys_of(comparison_report(compare_films(three_films, judgements)).notes)
+    assert "note_worth" not in keys_of_notes
+    assert "note_group_interval" not in keys_of_notes
+    assert "note_film_interval" in keys_of_notes
 
 
 def test_worth_is_that_of_labels_where_they_take_the_place_of_the_model(compared_with_labels):

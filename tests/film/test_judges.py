@@ -227,17 +227,21 @@ def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(
     assert "5 windows that each of its judges judged, after the first gap" in " ".join(compared.notes)
 
 
-def test_windows_after_another_judges_gap_count_in_a_judges_own_share(
+def test_a_share_by_one_judge_counts_windows_after_the_one_that_another_judge_skipped(
     planted_timeline, judged_by_ab_and_but_the_tenth_by_cd
 ):
-    """CD skipped the tenth of 15 windows. The film's share is AB's alone, and so counts all 15.
+    """AB judged 15 windows of a draw. CD skipped the tenth, so that of CD only the first nine count.
 
-    So does that of its group.
+    These are too few for a share by CD or by both, and the film has one by AB alone. What CD skipped does not
+    matter to that: all 15 windows count, in the film's share and in that of its group of films.
     """
     compared = compare_films([planted_timeline], judged_by_ab_and_but_the_tenth_by_cd)
+
     (film,) = compared.films
-    assert compared_share(film, compared).n == 15
-    assert film.windows_of_group.n == 15
+    n_in_share_of_film = compared_share(film, compared).n
+    n_in_share_of_group = film.windows_of_group.n
+    assert n_in_share_of_film == 15
+    assert n_in_share_of_group == 15
 
 
 @pytest.mark.parametrize(
@@ -711,10 +715,14 @@ def test_judges_who_are_each_alone_under_a_definition_have_no_alpha(planted_time
     assert rates.alpha is None
 
 
-def test_without_judgements_of_an_unknown_definition_none_are_said_to_be_left_out(
+def test_no_notice_says_left_out_if_all_judgements_say_under_which_definition_they_were_made(
     planted_timeline, under_two_definitions
 ):
-    """AB and CD say under which definition they judged."""
+    """AB judged under one definition of a level, and CD under another one: there is a rate under each.
+
+    Judgements of which the definition is unknown would be left out, and a notice would count them. EF's are
+    such, and are taken away first.
+    """
     known = [clip for clip in under_two_definitions if clip.annotator != "EF"]
     rates = rates_by_definition(planted_timeline, under_two_definitions.with_clips(known))
     assert len(rates.rates) == 2
