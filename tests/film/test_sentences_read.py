@@ -159,10 +159,13 @@ def test_the_number_of_windows_is_given_if_it_widens_the_bracket(trained_models,
 
 
 @pytest.mark.parametrize("page", ["film.md", "film-programmers.md"])
-def test_the_docs_give_the_widening_that_is_explained(page):
-    """The pages say from which widening of a bracket (`MIN_ADDED_WIDTH`) the number of windows is named."""
+def test_the_docs_say_how_much_wider_a_bracket_must_be_for_a_sentence_to_blame_few_windows(page):
+    """A film of few windows has a wider bracket. If it is wider by .005, a sentence names few windows as why.
+
+    Two pages of the docs give this number (`MIN_ADDED_WIDTH`), as ".005".
+    """
     text = (DOCS / page).read_text(encoding="utf-8")
-    number = f"{MIN_ADDED_WIDTH:g}".removeprefix("0")  # the docs write .02, not 0.02
+    number = f"{MIN_ADDED_WIDTH:g}".removeprefix("0")
     assert f"by {number} or more" in text
 
 
@@ -478,24 +481,34 @@ def test_no_gap_within_a_window_has_a_probability(trained_models, tmp_path):
     assert film.time().unread_s == pytest.approx(4.5)
 
 
-def test_wholly_read_rows_are_not_called_partly_read(trained_models, tmp_path):
-    """The window from 60 to 68 s has no pictures from 60 to 61.5 s.
+def test_only_the_missing_seconds_are_flagged_if_it_is_known_which_are_missing(trained_models, tmp_path):
+    """A film has windows of 8 s, and its file is known to have no pictures from 60 to 61.5 s.
 
-    It is known which, so that the rest is not doubted.
+    These seconds are a row of their own, "missing". The rest of the window from 60 to 68 s could be read, and
+    so no row is flagged "partial", as one would be in which some unknown part is missing.
     """
     store = film_store(tmp_path, "m", end_s=120.0, holes=((60.0, 61.5),))
-    flags = score_film(store, [trained_models.paths["linear"]]).rows().set_index("start_s")["flags"]
-    assert flags[60.0] == "missing"
-    assert not flags.str.contains("partial").any()
+    rows = score_film(store, [trained_models.paths["linear"]]).rows()
+
+    missing = rows[rows["flags"] == "missing"]
+    assert missing["start_s"].tolist() == [60.0]
+    assert missing["end_s"].tolist() == [61.5]
+    assert not rows["flags"].str.contains("partial").any()
 
 
-def test_rows_are_called_partly_read_if_the_loss_is_unknown(trained_models, tmp_path):
-    """Some picture of the window m-0016, from 60 to 68 s, is missing, and nobody knows which."""
+def test_all_rows_of_a_window_are_flagged_partial_if_it_is_unknown_what_is_missing_in_it(
+    trained_models, tmp_path
+):
+    """A film's windows of 8 s begin every 4 s. Some pictures of the 16th are missing, and nobody knows which.
+
+    That window is from 60 to 68 s, and any second of it may be affected: both its rows of 4 s are flagged.
+    """
     store = film_store(tmp_path, "m", end_s=120.0, damaged=("m-0016",))
     rows = score_film(store, [trained_models.paths["linear"]]).rows()
+
     partial = rows[rows["flags"].str.contains("partial")]
-    assert partial["start_s"].min() == 60.0
-    assert partial["end_s"].max() == 68.0
+    assert partial["start_s"].tolist() == [60.0, 64.0]
+    assert partial["end_s"].tolist() == [64.0, 68.0]
 
 
 class CutOff(NamedTuple):
@@ -904,10 +917,14 @@ def test_a_threshold_that_rounds_to_0_is_written_alike_everywhere(language):
         assert written in sentence
 
 
-def test_two_rows_of_four_seconds_are_long_enough_for_a_passage():
-    """A passage is 5 s long at least."""
+def test_two_likely_rows_of_4_s_are_long_enough_for_a_passage():
+    """A passage is 5 s long at least. The rows 30 and 31 of a film reach the threshold: 8 s together.
+
+    They are one passage, and no time that reaches the threshold is left out as too short (`short_s`).
+    """
     claim = claim_of(with_likely_rows(30, 31), claim_kinds.MarkedPassages)
-    assert claim.number == 1
+    n_passages = claim.number
+    assert n_passages == 1
     assert claim.short_s == 0.0
 
 
@@ -1210,14 +1227,16 @@ def test_sentences_say_found_to_be_credits_if_a_detector_flagged_them_and_not_if
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_each_text_on_black_has_another_one_for_what_a_detector_found(language):
-    """Black and credits may be found by a detector or flagged by a person, and sentences differ in that.
+def test_texts_on_black_and_credits_are_worded_otherwise_if_a_detector_found_them(language):
+    """What a person flagged "is black or credits"; what a detector flagged "was found to be" so.
 
-    Texts have names, as "time_parts"; that on what a detector found ends with `_found`.
+    Four texts speak of it. Each has a second wording for detectors, whose key ends with `_found`.
     """
     words = Words(language)
     for key in ("sentence_rest", "sure_nothing", "caveat_nothing", "time_parts"):
-        assert words[f"{key}_found"] != words[key]
+        text_if_a_person_flagged_it = words[key]
+        text_if_a_detector_found_it = words[f"{key}_found"]
+        assert text_if_a_detector_found_it != text_if_a_person_flagged_it
 
 
 def test_detectors_of_shots_are_those_of_the_command():

@@ -116,11 +116,20 @@ def test_the_media_type_of_a_stream_names_sound_only_if_the_film_has_some(film, 
     assert stream_type(silent_film) == TYPE_WITHOUT_SOUND
 
 
-@pytest.mark.parametrize("name", ["arm_wrestling.mp4", "rotated_90.mov"])
-def test_a_film_that_browsers_play_or_whose_file_says_that_it_is_turned_is_not_encoded(shared_data, name):
-    """The type of what the desk would send while it plays is empty: the file is sent itself, or a copy."""
-    not_encoded = ""
-    assert stream_type(shared_data / "videos" / name) == not_encoded
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("arm_wrestling.mp4", id="browsers play it: the file itself is sent"),
+        pytest.param("rotated_90.mov", id="its pictures are to be turned: a copy is made first"),
+    ],
+)
+def test_some_films_are_not_encoded_while_they_play(shared_data, name):
+    """The desk can encode a film while a browser plays it. Such a stream has a media type, "video/mp4; ...".
+
+    An empty type says that the film is not sent so.
+    """
+    no_stream = ""
+    assert stream_type(shared_data / "videos" / name) == no_stream
 
 
 def ask_for_stream(film, time):
