@@ -205,10 +205,9 @@ def test_groups_of_scored_films_have_a_difference_and_a_trend(compared_by_decade
 
 @pytest.mark.long
 def test_compared_films_are_in_the_order_of_their_years(compared_by_decade):
-    """14 films of 1995 to 2008 are compared."""
-    assert [film.facts["year"] for film in compared_by_decade.films] == [
-        str(year) for year in range(1995, 2009)
-    ]
+    """14 films are compared, one of each year from 1995 to 2008."""
+    years_of_films = [film.facts["year"] for film in compared_by_decade.films]
+    assert years_of_films == [str(year) for year in range(1995, 2009)]
 
 
 @pytest.mark.long
@@ -270,7 +269,10 @@ def test_a_report_says_by_what_films_are_grouped(compared_by_decade, compared_as
 
 @pytest.mark.long
 def test_a_report_has_no_empty_columns_of_reasons_and_notes(compared_by_decade):
-    """No change is refused, so that there is neither a reason ("none") nor a note."""
+    """The table of changes has columns for why there is no number ("none") and for notes on a number.
+
+    Of these films each change has a number and none a note: both columns would be empty, and are left out.
+    """
     headings = headings_of(compared_by_decade)["Changes"]
     assert "none" not in headings
     assert "note" not in headings
@@ -328,8 +330,11 @@ def test_a_group_with_one_positive_film_has_a_note_on_it(
     assert "rests on 1 film" in str(report.blocks[0])
 
 
-def test_changes_are_explained_where_there_are_any(with_one_positive_film_of_the_nineties):
-    """Two decades have a difference, and their years a trend."""
+def test_a_note_explains_changes_if_the_comparison_shows_some(with_one_positive_film_of_the_nineties):
+    """Films are compared by decade. The difference of two decades' shares and the trend are changes.
+
+    A note ("note_changes") explains how they are estimated.
+    """
     compared = with_one_positive_film_of_the_nineties
     assert compared.changes["value"].notna().any()
     assert "note_changes" in {note.key for note in notes_of_shares(compared)}
@@ -376,7 +381,7 @@ def test_a_group_of_too_few_judged_films_names_films_to_judge(fourteen_films, ju
 
 
 def test_a_trend_of_too_few_judged_films_is_refused(fourteen_films, judgements_of_eleven_films):
-    """Eight films are judged, and a trend needs ten."""
+    """Eight of fourteen films are judged, tt00 to tt07. A trend needs ten: it has a reason, and no value."""
     eight_judged = judgements_of_eleven_films.with_clips(
         clip for clip in judgements_of_eleven_films if clip.movie < "tt08"
     )
@@ -988,7 +993,10 @@ def test_groups_of_different_judges_keep_their_shares_and_name_their_judges(
 
 @pytest.mark.long
 def test_groups_of_one_judge_have_a_difference_and_a_trend(compared_by_decade):
-    """AB judged both decades."""
+    """AB judged the films of both decades, so that their shares can be compared.
+
+    Neither the difference of the decades nor the trend is refused: no change has a reason.
+    """
     assert compared_by_decade.groups["judges"].tolist() == ["AB", "AB"]
     assert compared_by_decade.changes["reason"].tolist() == ["", ""]
     assert sentence_on_groups(compared_by_decade).startswith("AB ")
@@ -1011,7 +1019,10 @@ def test_the_page_has_the_share_and_the_interval_of_every_group(compared_by_deca
 
 @pytest.mark.long
 def test_the_french_page_of_decades_has_no_english_words(compared_by_decade):
-    """English words to look for: "minus", "model", and decades as "1990s"."""
+    """English words that the page might have are "minus", "model", and decades as "1990s".
+
+    The difference of two decades is called "les années 1990 moins les années 2000".
+    """
     page = side_by_side.comparison_page(compared_by_decade, language="fr")
     _head, body = page.split("<body", 1)
     text = re.sub("<[^>]*>", " ", body)
@@ -1022,8 +1033,9 @@ def test_the_french_page_of_decades_has_no_english_words(compared_by_decade):
 
 @pytest.mark.long
 def test_the_french_page_of_one_group_has_no_english_name_for_it(compared_as_one_group):
-    """In English it is called "all films"."""
-    assert "all films" not in side_by_side.comparison_page(compared_as_one_group, language="fr")
+    """Films are compared as one group, whose name in English is "all films"."""
+    page = side_by_side.comparison_page(compared_as_one_group, language="fr")
+    assert "all films" not in page
 
 
 @pytest.mark.long
@@ -1038,7 +1050,10 @@ def test_the_french_page_of_one_group_has_no_english_name_for_it(compared_as_one
 def test_the_heading_names_the_column_that_films_are_grouped_by(
     compared_by_decade, language, column, heading
 ):
-    """The column may itself be called group, which is not named twice."""
+    """Films are grouped by a column of the user's table, and the heading is "Groups by COLUMN".
+
+    A column may itself be called "group", or "Groupes" in a French table: then the word stands once.
+    """
     comparison = replace(compared_by_decade, by=column)
     assert f"<h2>{heading}</h2>" in side_by_side.comparison_page(comparison, language=language)
 
@@ -1180,12 +1195,22 @@ def test_a_year_in_a_row_counts_if_a_film_can_be_of_it(text, year):
 
 
 @pytest.mark.parametrize(
-    ("values", "step"),
-    [([], 1), ([5.0], 1), ([5.0, 5.0], 1), ([0.0, 0.02], 0.01), ([1.0, 10.9], 1), ([0.0, 10.0], 10)],
+    ("values_of_films", "step"),
+    [
+        pytest.param([], 1, id="no film"),
+        pytest.param([5.0], 1, id="one film"),
+        pytest.param([5.0, 5.0], 1, id="all films have one value"),
+        pytest.param([0.0, 0.02], 0.01, id="a range of .02"),
+        pytest.param([1.0, 10.9], 1, id="a range of 9.9"),
+        pytest.param([0.0, 10.0], 10, id="a range of 10"),
+    ],
 )
-def test_the_step_of_a_trend_is_the_largest_power_of_ten_within_the_range(values, step):
-    """Of films that all have one value, or of none, there is no range: the step is 1."""
-    assert _step(np.array(values)) == pytest.approx(step)
+def test_the_step_of_a_trend_is_the_largest_power_of_ten_within_the_range(values_of_films, step):
+    """A trend says by how much the share changes in a step of a number that each film has, such as its votes.
+
+    The step fits the number's range: .01, .1, 1, 10, ... Without a range it is 1.
+    """
+    assert _step(np.array(values_of_films)) == pytest.approx(step)
 
 
 @pytest.mark.parametrize(

@@ -267,14 +267,20 @@ def test_a_difference_is_refused_if_the_films_of_one_group_are_all_alike():
 
 
 def test_a_difference_is_refused_if_the_films_of_each_group_are_all_alike():
-    """Twelve films are in groups 0 and 1 in turn, and none has positives."""
+    """Twelve films are in groups 0 and 1 in turn, and none has a positive window.
+
+    Where nothing varies nothing can be said of how uncertain a difference is: a reason stands in its place.
+    """
     difference = estimate_contrast(films_of_which_none_is_positive(), alternating(12))
     assert "of each group" in difference.reason
 
 
 @pytest.mark.parametrize("rarer", ["positive", "negative"])
 def test_a_trend_says_on_how_few_films_it_rests(rarer):
-    """One film has positive windows and eleven have none, or the other way round."""
+    """One film of twelve has positive windows, and the others have none; or one has negatives alone.
+
+    A trend is estimated, but what it says hangs on that one film, and the number of such films is kept.
+    """
     films = films_of_which_one_has_positives()
     if rarer == "negative":
         films = [replace(film, judged=1 - film.judged) for film in films]

@@ -440,7 +440,10 @@ def test_a_rate_of_a_short_film_needs_a_sure_judgement_of_each_window_with_conte
 
 
 def test_a_cell_is_known_where_more_than_half_of_its_time_counts():
-    """Three cells of 10 s, of which 4, 5 and 6 s count."""
+    """A film has three cells of 10 s. 4, 5 and 6 s of them have a probability that counts.
+
+    The model says enough of a cell, so that it is "known", only where that is more than a half: of the third.
+    """
     cells = Cells(
         spans=np.array([[0.0, 10.0], [10.0, 20.0], [20.0, 30.0]]),
         content_s=np.full(3, 10.0),
@@ -523,7 +526,11 @@ def test_the_interval_is_exact_if_windows_of_a_successive_draw_were_judged_all_a
 @pytest.mark.parametrize("sampling", [SUCCESSIVE, SEQUENTIAL_POISSON])
 @pytest.mark.parametrize("n_positive", [0, 1, 2, 3])
 def test_the_interval_is_of_the_difference_from_the_model_wherever_a_model_is_used(sampling, n_positive):
-    """AB judged three of five windows, alike or not, of a draw of either kind."""
+    """AB judged three of five windows, drawn in one of two ways, and called none to all of them positive.
+
+    Without a model the kind of interval would depend on both. With one it is always "difference": that of the
+    rate as the model's share, corrected by how much it is wrong in the judged windows.
+    """
     windows = three_of_five_windows_judged(n_positive=n_positive, sampling=sampling)
     assert _method(windows, votes(windows.by_cell).positive_shares, uses_model=True) == "difference"
 
@@ -703,27 +710,33 @@ def test_alpha_is_over_the_windows_that_two_judges_or_more_were_sure_of():
 
 
 def test_three_judges_who_share_nine_windows_have_no_alpha():
-    """Ten windows that two judges or more were sure of are needed."""
+    """Nine windows were judged surely by two of three judges or more: an alpha needs ten of them."""
     assert alpha_of_judges([film_with_windows_shared_by_three(n_shared=9)]) is None
 
 
 def test_two_judges_have_no_alpha():
-    """Two who share windows have a kappa."""
+    """AB and CD judged the same twelve windows. How far two agree is said by a kappa, and not by an alpha."""
     of_two = film_judged(AB=SURE * 12, CD=SURE * 12)
     assert alpha_of_judges([of_two]) is None
 
 
-def test_three_judges_who_always_say_one_thing_have_no_alpha():
-    """Where three call nothing positive, chance alone would let them agree."""
-    of_three = film_judged(AB=SURE * 12, CD=SURE * 12, EF=SURE * 12)
-    never = dict.fromkeys(range(1, 13), False)
-    who_say_no = replace(of_three, answers=dict.fromkeys(of_three.answers, never))
-    assert alpha_of_judges([of_three]).value == 1.0
+def test_three_judges_who_call_nothing_positive_have_no_alpha():
+    """Three judged twelve windows, and agree on all. If they call some positive and some not, alpha is 1.
+
+    If they call none positive, they would agree as well if they did not look: nothing can be said.
+    """
+    who_alternate = film_judged(AB=SURE * 12, CD=SURE * 12, EF=SURE * 12)
+    no_to_all_windows = dict.fromkeys(range(1, 13), False)
+    who_say_no = replace(who_alternate, answers=dict.fromkeys(who_alternate.answers, no_to_all_windows))
+    assert alpha_of_judges([who_alternate]).value == 1.0
     assert alpha_of_judges([who_say_no]) is None
 
 
 def test_a_judge_of_another_film_is_not_counted_for_an_alpha():
-    """GH judged another film than AB, CD and EF: nothing says how far GH agrees with anybody."""
+    """GH judged another film than AB, CD and EF: nothing says how far GH agrees with anybody.
+
+    So two judges of a film stay two, who have no alpha, and the alpha of three is of these three.
+    """
     of_two = film_judged(AB=SURE * 12, CD=SURE * 12)
     of_three = film_judged(AB=SURE * 12, CD=SURE * 12, EF=SURE * 12)
     another_film = film_judged(GH=SURE * 12)
@@ -763,8 +776,11 @@ def rate_of(*judges, n=20, low=0.0, value=0.5, high=1.0):
     ],
     ids=["most windows", "most windows, first", "as many: the first", "the panel"],
 )
-def test_a_film_is_known_by_its_panels_rate_else_by_that_of_most_windows(rates, chosen):
-    """Comparisons of films take one rate of each."""
+def test_the_main_rate_of_a_film_is_its_panels_or_else_that_of_the_judge_of_most_windows(rates, chosen):
+    """Each judge of a film may have a rate, and all of them together, the panel, one more.
+
+    Where films are compared, one rate stands for each.
+    """
     assert main_rate(rates).annotators == chosen
 
 

@@ -352,8 +352,8 @@ def test_a_comparison_takes_the_windows_of_all_judges_as_one_draw(planted_timeli
     assert len(judged_film(planted_timeline, half_by_each).together().by_cell) == 40
 
 
-def test_without_ten_windows_of_a_judge_no_number_is_given(planted_timeline, tmp_path, drawn_windows):
-    """AB judged six windows and CD five, and a share needs ten."""
+def test_a_share_is_refused_if_no_judge_judged_ten_windows(planted_timeline, tmp_path, drawn_windows):
+    """AB judged six windows and CD five. A share needs ten: the refusal counts AB's, which are most."""
     judgements = judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 6, CD=[CALM] * 5)
     with pytest.raises(FilmError, match="6 windows"):
         correct_rates(planted_timeline, judgements)
@@ -593,7 +593,10 @@ def test_the_sentence_on_a_share_calls_its_definition_by_the_codebooks_name_and_
 def test_a_definition_without_a_name_is_called_by_its_digest(
     planted_timeline, first_by_cd_and_three_of_second_by_ab
 ):
-    """CD judged by a definition whose digest begins with twelve times 1."""
+    """CD judged by a definition whose digest begins with twelve times 1, and of which no name is known.
+
+    A sentence on CD's share calls the definition by these twelve digits.
+    """
     rates = rates_by_definition(planted_timeline, first_by_cd_and_three_of_second_by_ab)
     (sentence,) = sentences(rate_claims(rates))
     assert sentence.startswith("under definition 111111111111: CD would mark")
@@ -765,8 +768,13 @@ def test_a_judge_who_is_asked_for_and_was_sure_of_nothing_has_no_share(
         correct_rate(planted_timeline, judgements, judge=judge)
 
 
-def test_a_judge_who_is_asked_for_has_a_share_of_one_window(planted_timeline, tmp_path, drawn_windows):
-    """CD was sure of one window: the interval says how little that is."""
+def test_a_judge_who_is_asked_for_by_name_has_a_share_even_of_one_window(
+    planted_timeline, tmp_path, drawn_windows
+):
+    """CD judged one window. A share by whoever judged most needs ten, but this one is asked for as CD's.
+
+    It is given, with an interval wider than .5, which says how little one window tells.
+    """
     judgements = judged_by(tmp_path, drawn_windows, AB=[CALM] * 40, CD=[VIOLENT])
 
     rate, _ = correct_rate(planted_timeline, judgements, judge="CD")

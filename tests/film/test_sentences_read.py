@@ -250,13 +250,16 @@ def test_a_sentence_on_nearly_equal_probabilities_has_the_lowest_and_the_highest
         assert number in sentence
 
 
-def test_numbers_two_hundredths_apart_tell_things_apart():
-    """A model gives .3 to all rows of a film but one, which gets .32."""
+def test_a_model_is_not_said_to_tell_nothing_apart_if_its_numbers_are_two_hundredths_apart():
+    """A model gives .3 to all rows of a film but one, which gets .32: that one is told apart from the others.
+
+    So it is not claimed that the model gives the film one probability throughout.
+    """
     assert same_probability_claims(with_one_other_probability(difference=0.02)) == []
 
 
-def test_a_model_with_many_numbers_tells_things_apart():
-    """The probabilities of the film rise where passages are planted."""
+def test_a_model_is_not_said_to_tell_nothing_apart_if_its_numbers_rise_in_passages():
+    """The probabilities of a film rise where passages are planted, and are low elsewhere."""
     assert same_probability_claims(fake_scored_film(**SIXTY_ROWS)) == []
 
 
@@ -423,10 +426,13 @@ def test_a_file_with_a_hole_is_not_said_to_be_cut_off(film_with_a_hole):
 
 
 def test_no_passage_reaches_into_what_has_no_pictures(film_with_a_hole):
-    """A gun is seen from 50 to 125 s, and the film has no pictures from 60.08 to 114.54 s."""
-    marked = film_with_a_hole.segments().query("reaches == 1")
-    assert len(marked) > 0
-    reaches_into_hole = (marked["end_s"] > 60.08 + 0.1) & (marked["start_s"] < 114.54 - 0.1)
+    """A gun is seen from 50 to 125 s, and the film has no pictures from 60.08 to 114.54 s.
+
+    The passages with the gun end and begin at this hole, with a tenth of a second for rounding.
+    """
+    passages = film_with_a_hole.segments().query("reaches == 1")
+    assert len(passages) > 0
+    reaches_into_hole = (passages["end_s"] > 60.08 + 0.1) & (passages["start_s"] < 114.54 - 0.1)
     assert not reaches_into_hole.any()
 
 
@@ -602,8 +608,11 @@ def with_plain_blanks(text: str) -> str:
     return text.replace("\u202f", " ").replace("\xa0", " ")
 
 
-def test_the_terminal_names_no_drawing():
-    """A terminal has no drawings: "hatched" and "dotted" are of the page's."""
+def test_sentences_in_a_terminal_do_not_say_how_time_is_drawn():
+    """Half of a film is unlike training. On its page this time is drawn "hatched", and credits "dotted".
+
+    Sentences on the page say so; in a terminal nothing is drawn.
+    """
     film = fake_scored_film(unlike_parts=((0.0, 0.5),), **SIXTY_ROWS)
     assert not re.search("hatched|dotted", " ".join(lines_of_film(film, ENGLISH)))
 
@@ -933,7 +942,11 @@ def test_two_likely_rows_of_4_s_are_long_enough_for_a_passage():
     [("csv", True), ("vtt", False), ("srt", False), ("eaf", False), ("jsonld", False)],
 )
 def test_only_an_export_with_contributions_explains_them(export_format, has_contributions):
-    """Of these formats only the table has a column of contributions."""
+    """What concepts contribute to a score is a column of the table (csv). Other formats have none.
+
+    Its caveats say what the numbers are: "Contributions are shares ...". The others must not, as their
+    readers would look for them.
+    """
     text = export(fake_scored_film(**SIXTY_ROWS), export_format)
     assert ("Contributions are shares" in text) == has_contributions
 
@@ -1189,7 +1202,10 @@ def test_the_last_window_of_a_short_film_is_moved_back(trained_models, tmp_path,
 
 
 def test_a_page_on_two_windows_gives_no_distance_of_windows(trained_models, tmp_path):
-    """Windows of 8 s of a film of 9 s begin at 0 and 1 s, not 4 s apart as in other films."""
+    """A film of 9 s has two windows of 8 s, which begin at 0 and 1 s, and not 4 s apart as in other films.
+
+    So its page says "windows of 8 s", and not "every 4 s".
+    """
     store = film_store(tmp_path, "short", end_s=9.0, planted=((3.0, 9.0),))
     film = score_film(store, [trained_models.paths["pcbm_lr"]])
     assert film.record.windows.n == 2
@@ -1239,10 +1255,14 @@ def test_texts_on_black_and_credits_are_worded_otherwise_if_a_detector_found_the
         assert text_if_a_detector_found_it != text_if_a_person_flagged_it
 
 
-def test_detectors_of_shots_are_those_of_the_command():
-    """The package of films may not import the command of the core, and has its own list."""
-    detectors_of_films = schema.DETECTORS
-    assert detectors_of_films == DETECTORS
+def test_the_record_of_a_film_allows_the_detectors_of_shots_that_the_command_offers():
+    """`manifest import film` offers detectors of shots, and a scored film's tables name the one it used.
+
+    The package of films may not import that command of the core, and has a list of its own: both are equal.
+    """
+    detectors_in_records = schema.DETECTORS
+    detectors_of_command = DETECTORS
+    assert detectors_in_records == detectors_of_command
 
 
 def with_an_unlike_row_in_the_first_passage(film):
@@ -1271,8 +1291,11 @@ def test_a_passage_that_is_unlike_in_part_says_so():
     assert "in part unlike training" in film_page([film])
 
 
-def test_one_concept_is_no_plural():
-    """The caveat names the concepts that the model does not find better than by chance."""
+def test_the_caveat_on_concepts_found_by_chance_has_the_singular_of_one_concept():
+    """The caveat names the concepts that the model does not find better than by chance: Look, or two.
+
+    The French legend on one such concept has the singular, too ("reconnu").
+    """
     on_one = phrases.near_chance_caveat(["Look"], ENGLISH)
     on_two = phrases.near_chance_caveat(["Look", "Body"], ENGLISH)
     legend_in_french = Words("fr").counted("legend_unfound", 1)
@@ -1309,7 +1332,10 @@ def test_a_french_page_keeps_the_title_of_a_model_of_somebodys_own(film_by_a_bui
 
 
 def test_every_built_in_model_has_a_title_in_each_language():
-    """But for baselines, which do not look at features and score no film."""
+    """A page calls a built-in model by its title: in English that of its spec, in French a translation.
+
+    Baselines, which do not look at features, score no film and need none.
+    """
     for name, spec in BUILTIN_MODELS.items():
         if spec.looks_at_features:
             assert ENGLISH[f"title_of_{name}"] == spec.title

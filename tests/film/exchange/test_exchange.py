@@ -545,7 +545,10 @@ def test_lines_that_overlap_are_on_tiers_of_their_own_in_elan(film_of_ten_minute
 
 
 def test_web_annotations_name_the_model_as_their_creator(film_of_ten_minutes):
-    """A model is known by the digest of its file (SHA-256)."""
+    """A collection of web annotations says who made them: a program, whose id has a digest of the model.
+
+    The digest (SHA-256, of the model's file) tells which model it was, whatever the file is called.
+    """
     collection = json.loads(export(film_of_ten_minutes, "jsonld"))
     assert collection["type"] == "AnnotationCollection"
     assert collection["creator"]["type"] == "Software"

@@ -577,7 +577,7 @@ def test_a_sentence_on_reasons_says_how_much_and_to_what_effect(concept_reasons,
 
 
 def test_numbers_are_rounded_half_up():
-    """.125 is 0.13, and not 0.12, the even one."""
+    """.125 is halfway between two numbers of two decimals: it is written 0.13, and not 0.12, the even one."""
     assert Words("en").number(0.125) == "0.13"
 
 
@@ -614,13 +614,13 @@ def test_a_signed_number_has_a_sign_unless_it_rounds_to_zero(value, text):
     ("seconds", "text"), [(3661.4, "1:01:01"), (3661.5, "1:01:02"), (3661.9999, "1:01:02")]
 )
 def test_clocks_are_rounded_to_the_nearest_second(seconds, text):
-    """3661 s are 1 hour, 1 minute and 1 second."""
+    """3661 s are 1 hour, 1 minute and 1 second: 1:01:01. From half a second more on it is 1:01:02."""
     assert clock(seconds) == text
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(599.0, "599 s"), (600.0, "10 minutes")])
 def test_lengths_are_in_seconds_below_ten_minutes(seconds, text):
-    """Ten minutes are 600 s."""
+    """Ten minutes are 600 s: from there on a length is written in minutes."""
     assert Words("en").duration(seconds) == text
 
 
@@ -705,11 +705,12 @@ def test_a_figure_has_the_concepts_that_are_found_by_name():
             assert f">{concept.name}</text>" in figure
 
 
-def test_a_figure_is_well_formed_and_asks_for_nothing():
-    """The only address in it is the name of SVG's own format."""
+def test_a_figure_is_well_formed_xml_and_needs_nothing_from_the_network():
+    """A figure is an SVG file by itself. The only address in it is its format's name, which nobody opens."""
     figure = str(film_figure(view_of(ten_minute_film()), start_s=100.0, end_s=400.0))
+    name_of_format = "http://www.w3.org/2000/svg"
     minidom.parseString(figure)  # noqa: S318 - ours
-    assert "http" not in figure.replace("http://www.w3.org/2000/svg", "")
+    assert "http" not in figure.replace(name_of_format, "")
 
 
 @pytest.mark.parametrize(
@@ -930,7 +931,7 @@ def test_a_figure_has_a_strip_of_stills_in_the_order_of_time():
 
 
 def test_the_last_still_of_a_figure_is_not_cut():
-    """A figure is 760 pixels wide."""
+    """Pictures of the film stand side by side in a figure of 760 pixels. The last one ends within it."""
     svg = film_figure(view_of(ten_minute_film()), start_s=100.0, end_s=160.0, stills=GreyStills())
     *_, last = minidom.parseString(svg).getElementsByTagName("image")  # noqa: S318 - ours
     right_edge = float(last.getAttribute("x")) + float(last.getAttribute("width"))
@@ -1065,7 +1066,10 @@ def test_concepts_have_numbers_in_minutes_in_which_the_level_is_not_judged():
 
 
 def test_a_last_minute_of_less_than_ten_seconds_has_no_number():
-    """The film lasts 60.9 s: its second minute is .9 s."""
+    """A film lasts 60.9 s, and all of it is judged with p .5. Its second minute has .9 s.
+
+    Less than ten judged seconds say too little of a minute: neither level nor concepts have a number.
+    """
     film = fake_scored_film(n_rows=61, duration_s=60.9, unlike_parts=())
     film = with_columns(film, flags="", p=0.5, p_low=0.4, p_high=0.6)
     first, last = view_of(film).minutes

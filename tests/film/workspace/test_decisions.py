@@ -274,7 +274,10 @@ def test_undo_and_redo_lead_through_every_earlier_state(decisions):
 
 
 def test_a_new_decision_ends_what_redo_could_bring_back(decisions):
-    """As in any editor, redo is possible only right after undo."""
+    """AB judges a span, takes that back, and judges another one: nothing is left that redo could restore.
+
+    As in any editor, redo is possible only right after undo.
+    """
     judge(decisions, start=10, end=20, annotator="AB")
     decisions.undo("AB")
     judge(decisions, start=1, end=2, annotator="AB")

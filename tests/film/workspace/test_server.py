@@ -445,9 +445,10 @@ def desk_by_director(serve, scored_films_and_codebook, tmp_path):
 
 
 def test_the_terminal_names_each_film_as_it_is_read(desk_by_director):
-    """The lines end in the folder of a film, tt1 and tt2."""
+    """A desk opens films from the folders tt1 and tt2, and prints "reading FOLDER" for each, in order."""
     lines_of_reading = [line for line in desk_by_director.said.splitlines() if line.startswith("reading ")]
-    assert [line[-3:] for line in lines_of_reading] == ["tt1", "tt2"]
+    names_of_folders = [line[-3:] for line in lines_of_reading]
+    assert names_of_folders == ["tt1", "tt2"]
 
 
 def test_several_films_are_listed_and_compared_by_a_column(desk_by_director):

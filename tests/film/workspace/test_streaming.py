@@ -96,8 +96,8 @@ def test_sound_goes_on_to_the_films_end(film):
     assert last_piece_of_sound.time == pytest.approx(12 - 4, abs=0.1)
 
 
-def test_after_the_end_of_a_film_there_is_nothing_to_send(film):
-    """The film lasts 12 s, and is asked for from 99 s on."""
+def test_a_stream_that_would_begin_after_the_end_of_the_film_is_refused(film):
+    """The film lasts 12 s, and a browser asks for it from 99 s on."""
     with pytest.raises(VideoError, match="no picture from 99 s on"):
         FilmStream(film, start_s=99.0)
 
