@@ -766,25 +766,36 @@ def test_the_guess_by_other_films_leaves_out_films_without_a_rate():
     assert values[PRIOR, "rate", "f1"] == 0.2
 
 
-@pytest.mark.parametrize(("duration_s", "n_seconds"), [(74.25, 74), (74.5, 75), (75.0, 75), (0.2, 1)])
-def test_a_second_is_of_a_film_if_its_middle_lies_in_it(duration_s, n_seconds):
-    """Seconds are counted from 0: a film of 74.25 s ends before the middle of second 74, one of 74.5 at it.
+@pytest.mark.parametrize(
+    ("duration_s", "n_seconds"),
+    [
+        pytest.param(74.25, 74, id="second 74 is cut before its middle and does not count"),
+        pytest.param(74.5, 75, id="second 74 is cut at its middle and counts"),
+        pytest.param(75.0, 75, id="second 74 is whole"),
+        pytest.param(0.2, 1, id="a film has at least one second"),
+    ],
+)
+def test_the_last_second_of_a_film_counts_if_the_film_reaches_its_middle(duration_s, n_seconds):
+    """A model and people are compared second by second, and a film seldom ends with a whole second.
 
-    A film has at least one second.
+    Second 74, counted from 0, is the time from 74 to 75 s, and its middle is at 74.5 s.
     """
     film = fake_scored_film(duration_s=duration_s, n_rows=5)
-    _marks, clock = marks_of(film, key=None)
-    assert len(clock.is_judged) == n_seconds
+    the_only_model = None
+    _marks, clock = marks_of(film, the_only_model)
+
+    seconds_of_film = clock.is_judged  # one entry a second, whether the model can judge it or not
+    assert len(seconds_of_film) == n_seconds
 
 
-def test_marks_that_the_model_cannot_judge_are_counted(half_judged):
+def test_marks_that_the_model_cannot_judge_are_counted(film_with_an_unjudged_half):
     """Ann marked the first 100 s of a film, of which the model can judge the second half alone.
 
     The note says how many seconds are left out.
     """
     first_100_s = MARKED_IN_FILM_M
 
-    measured = evaluate_marks([half_judged], first_100_s)
+    measured = evaluate_marks([film_with_an_unjudged_half], first_100_s)
 
     (unjudged_s,) = measured.record["unjudged_marks_s"].values()
     assert unjudged_s > 1
@@ -792,18 +803,21 @@ def test_marks_that_the_model_cannot_judge_are_counted(half_judged):
     assert f"{unjudged_s:.0f} s marked as S lie where pcbm_lr cannot judge" in notes
 
 
-def test_seconds_are_marked_by_the_probability_as_passages_are():
-    """Of a model without skill the slopes of the calibration may be below 0: p falls as the logit rises.
+def test_the_comparison_with_people_depends_on_a_models_probabilities_and_not_on_its_logits():
+    """Each row of a film has a logit, a probability p, and `called`, 1 if the logit reaches the threshold.
 
-    Passages, and what is claimed of them, go by p. So do the seconds, whatever a row's logit is `called`.
+    The p of a model without skill may fall as its logit rises. Passages go by p, and so must the seconds that
+    a model marks: if all logits change their sign, and all calls are reversed, while p stays, no number of
+    the comparison with ann changes.
     """
     film = fake_scored_film("m", duration_s=1000.0, n_rows=100)
-    falling = film.table.assign(logit=-film.table["logit"], called=1 - film.table["called"])
+    reversed_rows = film.table.assign(logit=-film.table["logit"], called=1 - film.table["called"])
+    film_with_reversed_logits = replace(film, table=reversed_rows)
 
-    measured = evaluate_marks([film], MARKED_IN_FILM_M)
-    of_falling = evaluate_marks([replace(film, table=falling)], MARKED_IN_FILM_M)
+    by_rising_logit = evaluate_marks([film], MARKED_IN_FILM_M)
+    by_falling_logit = evaluate_marks([film_with_reversed_logits], MARKED_IN_FILM_M)
 
-    pd.testing.assert_frame_equal(of_falling.by_film, measured.by_film)
+    pd.testing.assert_frame_equal(by_falling_logit.by_film, by_rising_logit.by_film)
 
 
 def test_rows_that_are_not_filled_in_are_counted_in_the_films_that_are_evaluated(films_m_and_n):
@@ -854,9 +868,14 @@ def test_a_film_labelled_only_in_sight_of_the_score_is_left_out_as_without_an_an
     assert "without an annotation that counts, left out: n" in evaluation_report(measured).notes
 
 
-def test_half_a_second_that_the_model_cannot_judge_is_not_said_to_be_none(half_judged):
-    """Half a second is the least that is said, and is written rounded up, as in all sentences."""
-    measured = evaluate_marks([half_judged], replace(MARKED_IN_FILM_M, end_s=0.5))
+def test_a_note_says_1_s_if_half_a_second_of_marks_cannot_be_judged(film_with_an_unjudged_half):
+    """Ann marked the first half second of a film, of which the model can judge the second half alone.
+
+    A note says how many seconds of marks are left out so, if it is half a second or more. All sentences write
+    whole seconds, halves rounded up: .5 s is "1 s", and not "0 s", which would say that nothing is left out.
+    """
+    first_half_second = replace(MARKED_IN_FILM_M, end_s=0.5)
+    measured = evaluate_marks([film_with_an_unjudged_half], first_half_second)
     notes = "\n".join(evaluation_report(measured).notes)
     assert "ann: 1 s marked as S lie where pcbm_lr cannot judge" in notes
 
@@ -924,18 +943,19 @@ def kappa_by_column(table):
     return dict(zip(table.headers, row, strict=True))
 
 
-def test_a_mean_over_fewer_films_than_the_table_says_over_how_many(films_marked_by_two):
-    """Ann's marks of four films are compared with those of bob and of a model, pcbm_lr.
+def test_a_mean_that_is_undefined_in_some_films_is_followed_by_the_number_of_the_others(films_marked_by_two):
+    """A table is of four films: ann's marks are compared with those of bob and of a model, pcbm_lr.
 
-    Bob and ann marked the same in two, and nothing in the other two, where their kappa is undefined: the mean
-    is of two films, "(2)". The model marks something in all four films, so that its kappa with ann is defined
-    in all.
+    Bob and ann marked the same in two films, and nothing in the other two, where their kappa is undefined. So
+    their mean kappa is over two films, and "(2)" stands after it; a note below the table explains such
+    numbers. The model marks something in all four films: its kappa with ann is defined in all, and none is
+    needed.
     """
     table_of_ann, *_ = evaluation_report(films_marked_by_two).blocks
 
-    kappa_of = kappa_by_column(table_of_ann)
-    assert kappa_of["human: bob"].endswith("(2)")
-    assert not kappa_of["pcbm_lr"].endswith(")")
+    mean_kappa_with = kappa_by_column(table_of_ann)
+    assert mean_kappa_with["human: bob"].endswith("(2)")
+    assert not mean_kappa_with["pcbm_lr"].endswith(")")
     assert "(n): over n of these 4 films" in "\n".join(table_of_ann.notes)
 
 
@@ -1060,8 +1080,16 @@ def test_the_notes_say_that_one_annotator_has_nobody_to_be_measured_against(film
 
 
 def test_the_notes_say_that_annotators_of_different_films_cannot_be_compared(films_m_and_n):
-    """Ann marked film m, and bob film n."""
-    notes = notes_on(films_m_and_n, MARKED_IN_FILM_M, replace(MARKED_IN_FILM_N, annotator="bob"))
+    """Ann marked film m alone, and bob film n alone: how far they agree with each other is unknown.
+
+    Where people marked the same film, their agreement is called the yardstick for the model's. Here the notes
+    must speak of none.
+    """
+    by_ann_in_m = MARKED_IN_FILM_M
+    by_bob_in_n = replace(MARKED_IN_FILM_N, annotator="bob")
+
+    notes = notes_on(films_m_and_n, by_ann_in_m, by_bob_in_n)
+
     assert "No film has two annotators" in notes
     assert "yardstick" not in notes
 
@@ -1079,7 +1107,12 @@ def test_ends_may_differ_by_a_fifth_of_a_long_span_and_starts_by_the_collar_alon
 
 
 def test_the_notes_say_how_far_starts_and_ends_may_differ(films_m_and_n):
-    """Marks of people are taken as they are: notes may not say that both are measured in the same way."""
+    """Spans of a model and of people are called the same if their starts and ends differ by little.
+
+    The notes say by how much: starts by 5 or 15 s, ends by a fifth of the length too. The model's segments
+    are joined across gaps of up to 5 s, and people's marks are not, but taken as they are: so the notes may
+    not claim that one is "measured as" the other.
+    """
     notes = notes_on(films_m_and_n, MARKED_IN_FILM_M)
     assert "starts differ by at most 5 or 15 s" in notes
     assert "20% of the length" in notes
@@ -1092,7 +1125,7 @@ def test_the_notes_say_how_far_starts_and_ends_may_differ(films_m_and_n):
 
 
 @pytest.fixture
-def half_judged():
+def film_with_an_unjudged_half():
     """A film m of ten minutes: nothing of its first half can be judged; its last half minute is credits."""
     return ten_minute_film("m", unlike_parts=((0.0, 0.5),))
 
@@ -1110,7 +1143,7 @@ def numbers_of(films, *clips):
     return by_film.set_index(["truth", "who", "movie", "metric"])["value"]
 
 
-def test_marks_that_the_model_cannot_judge_change_no_number(half_judged):
+def test_marks_that_the_model_cannot_judge_change_no_number(film_with_an_unjudged_half):
     """Only seconds that the model can judge are compared: not the first half of this film, nor its credits.
 
     Two annotators mark passages of the judged half; then ann marks all of the other half, and credits.
@@ -1123,8 +1156,8 @@ def test_marks_that_the_model_cannot_judge_change_no_number(half_judged):
     in_first_half = [mark(start_s=0.0, end_s=200.0), mark(start_s=220.0, end_s=240.0)]
     in_credits = mark(start_s=590.0, end_s=600.0)
 
-    expected = numbers_of([half_judged], *in_judged_time)
-    with_others = numbers_of([half_judged], *in_judged_time, *in_first_half, in_credits)
+    expected = numbers_of([film_with_an_unjudged_half], *in_judged_time)
+    with_others = numbers_of([film_with_an_unjudged_half], *in_judged_time, *in_first_half, in_credits)
 
     pd.testing.assert_series_equal(with_others, expected)
 
@@ -1177,7 +1210,9 @@ def test_marks_on_the_clock_of_judged_time_cover_the_same_seconds(pairs, is_judg
     assert is_marked_by_the_clock.tolist() == is_marked[is_judged].tolist()
 
 
-def test_a_model_is_not_better_than_baselines_if_a_person_marks_all_time_that_it_judges(half_judged):
+def test_a_model_is_not_better_than_baselines_if_a_person_marks_all_time_that_it_judges(
+    film_with_an_unjudged_half,
+):
     """A person marks all of a film. Half of it is unlike training, and the model judges the other half.
 
     If all seconds are positive, every ranking of them has the average precision 1: that of the model, those
@@ -1185,7 +1220,7 @@ def test_a_model_is_not_better_than_baselines_if_a_person_marks_all_time_that_it
     model's agreement is small. As half of the film is unlike training, no film counts in the model's rate.
     """
     everything = mark(start_s=0.0, end_s=600.0)
-    summary = evaluate_marks([half_judged], everything).summary
+    summary = evaluate_marks([film_with_an_unjudged_half], everything).summary
 
     by_rater_and_metric = summary.set_index(["who", "metric"])
     for rater in ("pcbm_lr", ALL, NONE, SHIFTED):
@@ -1244,14 +1279,16 @@ def test_rates_of_model_and_annotator_are_of_the_same_time():
     assert error_of_marking_all == pytest.approx(0.5, abs=0.005)
 
 
-def test_mean_rates_of_model_and_people_are_over_the_films_of_which_the_model_has_a_rate(half_judged):
+def test_mean_rates_of_model_and_people_are_over_the_films_of_which_the_model_has_a_rate(
+    film_with_an_unjudged_half,
+):
     """Ann marked films m and n. Half of m is unlike training, so that the model has no rate of it.
 
     Mean rates can only be compared if all are over the same films: the model's, ann's and those of baselines
     are of n alone, and a note names m with the reason. The baseline `PRIOR` has no rate at all: it guesses
     ann's rate in n from ann's rates in other films, and no other film has a rate.
     """
-    half_judged_m = half_judged
+    half_judged_m = film_with_an_unjudged_half
     wholly_judged_n = ten_minute_film("n", unlike_parts=())
 
     evaluated = evaluate_marks([half_judged_m, wholly_judged_n], MARKED_IN_FILM_M, MARKED_IN_FILM_N)
@@ -1265,56 +1302,65 @@ def test_mean_rates_of_model_and_people_are_over_the_films_of_which_the_model_ha
     assert "(more than 20 % of the time is unlike training): m" in notes
 
 
-def test_the_reachable_top_precision_is_0_if_no_mark_can_be_judged(half_judged):
+def test_the_reachable_top_precision_is_0_if_no_mark_can_be_judged(film_with_an_unjudged_half):
     """All marks of ann lie in the first half of the film, where the model can judge and list nothing.
 
     Top precision within reach is the most that a list of the model's could get: none of it can be right.
     """
-    numbers = numbers_of([half_judged], mark(start_s=10.0, end_s=60.0), mark(start_s=100.0, end_s=140.0))
+    numbers = numbers_of(
+        [film_with_an_unjudged_half], mark(start_s=10.0, end_s=60.0), mark(start_s=100.0, end_s=140.0)
+    )
     assert numbers["ann", "pcbm_lr", "m", "top10_within_reach"] == 0
 
 
-def test_a_mark_shorter_than_half_a_passage_cannot_be_listed():
-    """Passages last 5 s or more, and one is right if half of it or more is marked.
+def test_a_mark_shorter_than_half_of_the_shortest_passage_adds_nothing_to_the_reachable_precision():
+    """A list's precision is the share of its passages that are right: of which half or more is marked.
 
-    One around the mark of 2 s cannot be right, one around that of 3 s can: of a list of four, two can be.
+    Ann marked 2, 3 and 20 s of a film. The model lists four passages, all of them elsewhere. The precision
+    within reach is what another list of four would have, with one passage around each mark. As a passage
+    lasts 5 s or more, one around the mark of 2 s would be wrong; those around the other two would be right.
     """
-    marked = [spans([(0, 2), (20, 23), (40, 60)])]
-    listed = spans([(100, 110), (120, 130), (140, 150), (160, 170)])
-    assert reachable_top_precision(marked, listed, 4, min_s=5.0) == pytest.approx(2 / 4)
+    marks_of_2_3_and_20_s = spans([(0, 2), (20, 23), (40, 60)])
+    passages_elsewhere = spans([(100, 110), (120, 130), (140, 150), (160, 170)])
+
+    within_reach = reachable_top_precision([marks_of_2_3_and_20_s], passages_elsewhere, k=4, min_s=5.0)
+
+    assert within_reach == pytest.approx(2 / 4)
 
 
 @pytest.fixture
-def half_and_whole(half_judged):
-    """Ann's marks in two films of 600 s, m and n, compared with a model that can judge half of m."""
-    whole = ten_minute_film("n", unlike_parts=())
-    return evaluate_marks([half_judged, whole], mark(start_s=310.0, end_s=350.0), MARKED_IN_FILM_N)
+def evaluation_of_m_and_n(film_with_an_unjudged_half):
+    """An evaluation of a model in two films of 600 s, m and n: it can judge half of m, and n but its credits.
 
-
-def test_the_record_has_the_seconds_of_each_film_that_the_model_can_judge(half_and_whole, half_judged):
-    """An evaluation is of two films of 600 s: of m the model can judge a half, and of n nearly all.
-
-    The record counts whole seconds, so that it may differ by 2 from the films' time.
+    Ann marked a passage in either film.
     """
-    film_m = half_judged
-    film_n = ten_minute_film("n", unlike_parts=())
-
-    seconds = half_and_whole.record["seconds"]
-
-    assert seconds["m"] == {"judged": pytest.approx(film_m.time().judged_s, abs=2), "film": 600}
-    assert seconds["n"] == {"judged": pytest.approx(film_n.time().judged_s, abs=2), "film": 600}
+    whole = ten_minute_film("n", unlike_parts=())
+    return evaluate_marks(
+        [film_with_an_unjudged_half, whole], mark(start_s=310.0, end_s=350.0), MARKED_IN_FILM_N
+    )
 
 
-def test_the_report_says_of_how_many_seconds_its_numbers_are(half_and_whole):
+def test_the_record_has_the_seconds_of_each_film_that_the_model_can_judge(evaluation_of_m_and_n):
+    """An evaluation is of two films of 600 s, m and n, both with credits from second 587 on.
+
+    The model cannot judge credits, nor in film m what comes before second 298, as it is unlike training.
+    """
+    seconds = evaluation_of_m_and_n.record["seconds"]
+
+    assert seconds["m"] == {"judged": 587 - 298, "film": 600}
+    assert seconds["n"] == {"judged": 587, "film": 600}
+
+
+def test_the_report_says_of_how_many_seconds_its_numbers_are(evaluation_of_m_and_n):
     """Two films of 600 s each are compared, m and n, of which the model can judge less.
 
     Its judged seconds stand in the note above the tables, in the answer, and film by film.
     """
-    m_judged_s = half_and_whole.record["seconds"]["m"]["judged"]
-    n_judged_s = half_and_whole.record["seconds"]["n"]["judged"]
+    m_judged_s = evaluation_of_m_and_n.record["seconds"]["m"]["judged"]
+    n_judged_s = evaluation_of_m_and_n.record["seconds"]["n"]["judged"]
     judged_s = m_judged_s + n_judged_s
 
-    report = evaluation_report(half_and_whole)
+    report = evaluation_report(evaluation_of_m_and_n)
 
     assert f"judge: {judged_s:.0f} of the 1200 s of 2 films" in "\n".join(report.notes)
     (answer,) = report.answers

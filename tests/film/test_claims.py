@@ -244,12 +244,14 @@ CALL_OF_NUMBER_METHOD = rf"w\.({NUMBER_METHODS}|seconds)\("
     ids=["filled into a text", "joined after a text", "joined before a text", "formatted with decimals"],
 )
 def test_no_template_writes_the_number_of_a_claim_into_a_text(breach):
-    """A cell may hold `w.share(p)` alone; `w.say("x", share=w.share(p))` may not stand anywhere.
+    """Sentences with numbers come from claims alone, which say when, of whom and under which conditions.
 
-    `~` joins texts in Jinja.
+    So a page's template may have a number in a cell by itself, as `w.share(p)` writes it, but may make no
+    text around it. A breach is a pattern of how a template would: `w.say("x", share=w.share(p))` fills the
+    number into a text, `~` joins it to one, and "%.2f" formats it.
     """
-    for path in (ROOM / "page" / "assets").glob("*.j2"):
-        assert not re.search(breach, path.read_text(encoding="utf-8")), path.name
+    for template in (ROOM / "page" / "assets").glob("*.j2"):
+        assert not re.search(breach, template.read_text(encoding="utf-8")), template.name
 
 
 def concrete_kinds():
@@ -647,18 +649,21 @@ def test_a_passage_has_the_numbers_of_its_judged_rows(film, language):
 
 @given(films())
 def test_a_reason_of_a_passage_has_what_its_concept_adds_in_the_judged_rows(film):
-    """A reason is a concept, with the mean of what it adds to the logit of the passage's judged rows.
+    """A claim on a passage has reasons: concepts, each with two numbers, kept to four decimals.
 
-    Its number is how much the passage's probability would change without the concept. The test computes both
-    from the film's rows; the claim keeps them to four decimals.
+    `contribution` is what the concept adds to the logit, on average over the passage's judged rows. `number`
+    is by how much the passage's probability would change if the concept added nothing. The test computes both
+    again from the rows.
     """
     kept_to = 1e-4
     for passage_by_hand in passages_by_hand(film):
-        for reason in passage_by_hand.claim.reasons:
+        claim = passage_by_hand.claim
+        for reason in claim.reasons:
             concept = reason.what
-            added_to_logit = passage_by_hand.mean_over_time(passage_by_hand.rows[f"{concept}_contribution"])
+            contribution_in_rows = passage_by_hand.rows[f"{concept}_contribution"]
+            mean_contribution = passage_by_hand.mean_over_time(contribution_in_rows)
             change_of_p = passage_by_hand.change_of_p_by(concept)
-            assert reason.contribution == pytest.approx(added_to_logit, abs=kept_to)
+            assert reason.contribution == pytest.approx(mean_contribution, abs=kept_to)
             assert reason.number == pytest.approx(change_of_p, abs=kept_to)
 
 
@@ -1351,13 +1356,14 @@ def test_the_sentence_on_groups_has_their_shares_and_says_that_unsure_windows_ar
     assert Words("en")["unsure_left_out"] in sentence
 
 
-def test_a_share_of_several_judges_is_the_mean_of_those_who_were_sure():
-    """AB and CD judged films of three decades. A window of which AB is sure and CD is not counts as AB's.
+def test_the_sentence_on_groups_says_that_several_judges_are_averaged_over_those_who_were_sure():
+    """AB and CD judged films of three decades. In each window those of them count who were sure of it.
 
-    One of which none is sure is left out, as some of the 1960s are.
+    A window of which only AB was sure counts as AB judged it. One of which neither was sure is left out; that
+    is said, as the films of the 1960s have such windows (`has_unsure`).
     """
-    groups = GROUPS_OF_DECADES.assign(judge_names=[("AB", "CD")] * 3)
-    sentence = phrases.groups_sentence(claims_of_groups(groups), Words("en"))
+    judged_by_two = GROUPS_OF_DECADES.assign(judge_names=[("AB", "CD")] * 3)
+    sentence = phrases.groups_sentence(claims_of_groups(judged_by_two), Words("en"))
     assert "without windows of which none of its judges was sure" in sentence
     assert "window by window, over those who were sure of it" in sentence
 

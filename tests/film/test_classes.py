@@ -122,9 +122,10 @@ def p_by_class_of_span(start_s, end_s):
 
 
 def test_only_a_class_likelier_in_a_span_than_in_the_film_is_named():
-    """A stage has .8 in the window of 0 to 4 s and .2 in that of 4 to 8 s: .5 in both, and .1 in the film.
+    """A classifier of pictures has the classes "stage" and "stove". A span has two windows, to 4 and to 8 s.
 
-    A stove has 0 and .6: .3 in both, as in the whole film.
+    "stage" has .8 and .2 in these, .5 on average, and .1 in the whole film: it is named. "stove" has 0 and
+    .6: .3 on average, no more than in the film.
     """
     assert p_by_class_of_span(start_s=0.0, end_s=8.0) == pytest.approx({"stage": 0.5})
 

@@ -205,10 +205,9 @@ def test_groups_of_scored_films_have_a_difference_and_a_trend(compared_by_decade
 
 @pytest.mark.long
 def test_compared_films_are_in_the_order_of_their_years(compared_by_decade):
-    """14 films of 1995 to 2008 are compared."""
-    assert [film.facts["year"] for film in compared_by_decade.films] == [
-        str(year) for year in range(1995, 2009)
-    ]
+    """14 films are compared, one of each year from 1995 to 2008."""
+    years_of_films = [film.facts["year"] for film in compared_by_decade.films]
+    assert years_of_films == [str(year) for year in range(1995, 2009)]
 
 
 @pytest.mark.long
@@ -270,7 +269,10 @@ def test_a_report_says_by_what_films_are_grouped(compared_by_decade, compared_as
 
 @pytest.mark.long
 def test_a_report_has_no_empty_columns_of_reasons_and_notes(compared_by_decade):
-    """No change is refused, so that there is neither a reason ("none") nor a note."""
+    """The table of changes has columns for why there is no number ("none") and for notes on a number.
+
+    Of these films each change has a number and none a note: both columns would be empty, and are left out.
+    """
     headings = headings_of(compared_by_decade)["Changes"]
     assert "none" not in headings
     assert "note" not in headings
@@ -328,8 +330,11 @@ def test_a_group_with_one_positive_film_has_a_note_on_it(
     assert "rests on 1 film" in str(report.blocks[0])
 
 
-def test_changes_are_explained_where_there_are_any(with_one_positive_film_of_the_nineties):
-    """Two decades have a difference, and their years a trend."""
+def test_a_note_explains_changes_if_the_comparison_shows_some(with_one_positive_film_of_the_nineties):
+    """Films are compared by decade. The difference of two decades' shares and the trend are changes.
+
+    A note ("note_changes") explains how they are estimated.
+    """
     compared = with_one_positive_film_of_the_nineties
     assert compared.changes["value"].notna().any()
     assert "note_changes" in {note.key for note in notes_of_shares(compared)}
@@ -376,7 +381,7 @@ def test_a_group_of_too_few_judged_films_names_films_to_judge(fourteen_films, ju
 
 
 def test_a_trend_of_too_few_judged_films_is_refused(fourteen_films, judgements_of_eleven_films):
-    """Eight films are judged, and a trend needs ten."""
+    """Eight of fourteen films are judged, tt00 to tt07. A trend needs ten: it has a reason, and no value."""
     eight_judged = judgements_of_eleven_films.with_clips(
         clip for clip in judgements_of_eleven_films if clip.movie < "tt08"
     )
@@ -570,17 +575,18 @@ def test_a_film_without_the_number_of_a_trend_is_named_and_counts_in_its_group(c
     assert not any("tt02" in note for note in compared_along_budgets.notes)
 
 
-def test_the_desk_counts_the_years_that_films_have_in_comparisons(fourteen_films):
-    """A trend is asked for if films are of three years. One year is that of the table, one of the record.
+def test_the_same_year_in_a_record_and_in_the_users_table_is_one_year(fourteen_films):
+    """The desk counts the years of films, as it offers a trend only if there are three different ones.
 
-    Both films are of 1996, however it is written; that of 1997 is not in the table, and not compared.
+    The table has no year of a film whose record says 1996 (a number), and 1996 (a text) for a film whose
+    record has none: they are of one year.
     """
-    _, of_1996, of_1997, *_ = fourteen_films
-    copy = replace(of_1996, record=structs.replace(of_1996.record, movie="other", year=None))
-    facts = {of_1996.movie: {"title": "Film 1"}, "other": {"title": "Other", "year": "1996"}}
+    of_1996 = fourteen_films[1]
+    of_no_year = replace(of_1996, record=structs.replace(of_1996.record, movie="other", year=None))
+    table = {of_1996.movie: {"title": "Film 1"}, "other": {"title": "Other", "year": "1996"}}
 
-    assert years_of([of_1996, copy, of_1997], facts) == {"1996"}
-    assert years_of([of_1996, copy, of_1997], facts=None) == {"1996", "1997"}
+    assert years_of([of_1996, of_no_year], facts=table) == {"1996"}
+    assert years_of([of_1996, of_no_year], facts=None) == {"1996"}
 
 
 def test_a_film_with_an_unreadable_year_has_no_decade(fourteen_films, judgements_of_eleven_films):
@@ -726,10 +732,11 @@ def test_a_row_of_another_film_is_not_matched_but_named(psycho, tmp_path, text, 
     assert note in notes
 
 
-def test_rows_of_missing_films_are_named_once(psycho, tmp_path):
+def test_two_rows_of_a_film_that_is_not_scored_are_no_mistake_and_both_are_noted(psycho, tmp_path):
     """The table has a film called 2, and twice Déjà vu: with whole letters, and with letters and accents.
 
-    The only scored film is Psycho, so that no row is matched. A note names the films 2 and Déjà vu.
+    The only scored film is Psycho, of which two rows would be refused. Here no row is matched, and a note
+    counts and names all three.
     """
     whole_letters = "D\u00e9j\u00e0 vu"
     letters_and_accents = "De\u0301ja\u0300 vu"
@@ -737,7 +744,8 @@ def test_rows_of_missing_films_are_named_once(psycho, tmp_path):
     facts, notes = read_table(tmp_path, f"title\n2\n{whole_letters}\n{letters_and_accents}\n", psycho)
 
     assert facts == {}
-    assert "2, " in notes
+    assert "films of films.csv not scored: 3 (2, " in notes
+    assert notes.count(" vu") == 2
 
 
 @pytest.mark.parametrize(
@@ -919,15 +927,22 @@ def options_of_judgements(scored_and_judged, fourteen_films):
 
 
 @pytest.mark.long
-def test_the_command_reads_judgements_from_other_files(options_of_judgements, capsys):
-    """The options name the files; these are read only, so that tt00.csv still has its ten judgements."""
-    assert obygaze("film", "compare", "scored", "--json") == 3  # no judgement is found
+def test_the_command_reads_the_files_of_judgements_that_options_name(options_of_judgements, capsys):
+    """Judgements of eleven films are in files of their own, tt00.csv to tt10.csv, and not beside the films.
+
+    Without the options the command finds no judgement, and so has nothing to compare: exit code 3. With
+    `--judged FILE` for each of them it writes the page, into folders that it makes, and says where. It only
+    reads the files: tt00.csv still has its ten judgements.
+    """
+    nothing_to_compare = 3
+    assert obygaze("film", "compare", "scored", "--json") == nothing_to_compare
 
     page = Path("new/folder/page.html")
     assert obygaze(*BY_GENRE_AND_YEAR, *options_of_judgements, "--html", str(page)) == 0
     assert page.is_file()
     assert str(page) in capsys.readouterr().err
-    assert len(read_manifest(Path("tt00.csv")).clips) == 10  # ten judged windows of tt00
+    judgements_of_tt00 = read_manifest(Path("tt00.csv")).clips
+    assert len(judgements_of_tt00) == 10
 
 
 def by_nobody_in_the_nineties_and_cd_later(judgements_of_eleven_films):
@@ -978,7 +993,10 @@ def test_groups_of_different_judges_keep_their_shares_and_name_their_judges(
 
 @pytest.mark.long
 def test_groups_of_one_judge_have_a_difference_and_a_trend(compared_by_decade):
-    """AB judged both decades."""
+    """AB judged the films of both decades, so that their shares can be compared.
+
+    Neither the difference of the decades nor the trend is refused: no change has a reason.
+    """
     assert compared_by_decade.groups["judges"].tolist() == ["AB", "AB"]
     assert compared_by_decade.changes["reason"].tolist() == ["", ""]
     assert sentence_on_groups(compared_by_decade).startswith("AB ")
@@ -1001,7 +1019,10 @@ def test_the_page_has_the_share_and_the_interval_of_every_group(compared_by_deca
 
 @pytest.mark.long
 def test_the_french_page_of_decades_has_no_english_words(compared_by_decade):
-    """English words to look for: "minus", "model", and decades as "1990s"."""
+    """English words that the page might have are "minus", "model", and decades as "1990s".
+
+    The difference of two decades is called "les années 1990 moins les années 2000".
+    """
     page = side_by_side.comparison_page(compared_by_decade, language="fr")
     _head, body = page.split("<body", 1)
     text = re.sub("<[^>]*>", " ", body)
@@ -1012,8 +1033,9 @@ def test_the_french_page_of_decades_has_no_english_words(compared_by_decade):
 
 @pytest.mark.long
 def test_the_french_page_of_one_group_has_no_english_name_for_it(compared_as_one_group):
-    """In English it is called "all films"."""
-    assert "all films" not in side_by_side.comparison_page(compared_as_one_group, language="fr")
+    """Films are compared as one group, whose name in English is "all films"."""
+    page = side_by_side.comparison_page(compared_as_one_group, language="fr")
+    assert "all films" not in page
 
 
 @pytest.mark.long
@@ -1028,7 +1050,10 @@ def test_the_french_page_of_one_group_has_no_english_name_for_it(compared_as_one
 def test_the_heading_names_the_column_that_films_are_grouped_by(
     compared_by_decade, language, column, heading
 ):
-    """The column may itself be called group, which is not named twice."""
+    """Films are grouped by a column of the user's table, and the heading is "Groups by COLUMN".
+
+    A column may itself be called "group", or "Groupes" in a French table: then the word stands once.
+    """
     comparison = replace(compared_by_decade, by=column)
     assert f"<h2>{heading}</h2>" in side_by_side.comparison_page(comparison, language=language)
 
@@ -1170,19 +1195,39 @@ def test_a_year_in_a_row_counts_if_a_film_can_be_of_it(text, year):
 
 
 @pytest.mark.parametrize(
-    ("values", "step"),
-    [([], 1), ([5.0], 1), ([5.0, 5.0], 1), ([0.0, 0.02], 0.01), ([1.0, 10.9], 1), ([0.0, 10.0], 10)],
+    ("values_of_films", "step"),
+    [
+        pytest.param([], 1, id="no film"),
+        pytest.param([5.0], 1, id="one film"),
+        pytest.param([5.0, 5.0], 1, id="all films have one value"),
+        pytest.param([0.0, 0.02], 0.01, id="a range of .02"),
+        pytest.param([1.0, 10.9], 1, id="a range of 9.9"),
+        pytest.param([0.0, 10.0], 10, id="a range of 10"),
+    ],
 )
-def test_the_step_of_a_trend_is_the_largest_power_of_ten_within_the_range(values, step):
-    """Of films that all have one value, or of none, there is no range: the step is 1."""
-    assert _step(np.array(values)) == pytest.approx(step)
+def test_the_step_of_a_trend_is_the_largest_power_of_ten_within_the_range(values_of_films, step):
+    """A trend says by how much the share changes in a step of a number that each film has, such as its votes.
+
+    The step fits the number's range: .01, .1, 1, 10, ... Without a range it is 1.
+    """
+    assert _step(np.array(values_of_films)) == pytest.approx(step)
 
 
 @pytest.mark.parametrize(
-    ("ratio", "n_needed"), [(np.nan, np.nan), (0.9, np.nan), (1.04, np.nan), (1.06, 10.6), (3.0, 30.0)]
+    ("ratio", "n_needed"),
+    [
+        pytest.param(np.nan, np.nan, id="unknown"),
+        pytest.param(0.9, np.nan, id="9, fewer than were judged"),
+        pytest.param(1.04, np.nan, id="10.4, printed as the 10 that were judged"),
+        pytest.param(1.06, 10.6, id="10.6, printed as 11"),
+        pytest.param(3.0, 30.0, id="30"),
+    ],
 )
-def test_judgements_are_worth_more_if_the_model_saves_a_whole_window(ratio, n_needed):
-    """Ten windows were judged. Ten and a half would be printed as ten, which is no gain."""
+def test_a_worth_is_given_if_it_is_printed_as_more_windows_than_were_judged(ratio, n_needed):
+    """Ten windows were judged. Their worth is how many would be needed without the model, `ratio` times ten.
+
+    Where that is not known, or would be printed as ten or less, the model saves nobody a window: NaN.
+    """
     worth = _n_needed_without_model(n_windows=10, estimate=SimpleNamespace(sample_size_ratio=ratio))
     assert worth == pytest.approx(n_needed, nan_ok=True)
 
@@ -1237,16 +1282,18 @@ def test_a_trend_needs_three_different_values_of_judged_films(
     assert (trend["reason"] != "") == is_refused
 
 
-def test_the_desk_counts_the_years_of_the_films_that_it_compares():
-    """The table has the year of one film, an empty one of another, and no row of a third film.
+def test_the_desk_takes_a_films_year_from_the_users_table_or_else_from_its_record():
+    """Films have the years 1990, 1994 and 2003 in their records, made when they were scored.
 
-    The second has that of its record; the third is not compared, so that its year makes no trend.
+    The user's table has 1985 for the first film and an empty year for the second, which keeps 1994. It has no
+    row of the third film: that is not compared, and its year does not count.
     """
-    first, second, third = (
-        fake_scored_film(f"tt0{number}", n_rows=60, duration_s=600.0, year=year)
-        for number, year in ((1, 1990), (2, 1994), (3, 2003))
-    )
-    facts = {"tt01": {"year": "1994"}, "tt02": {"year": ""}}
+    films = [
+        fake_scored_film("tt01", n_rows=60, duration_s=600.0, year=1990),
+        fake_scored_film("tt02", n_rows=60, duration_s=600.0, year=1994),
+        fake_scored_film("tt03", n_rows=60, duration_s=600.0, year=2003),
+    ]
+    table = {"tt01": {"year": "1985"}, "tt02": {"year": ""}}
 
-    assert years_of([first, second, third], facts) == {"1994"}
-    assert years_of([first, second, third], facts=None) == {"1990", "1994", "2003"}
+    assert years_of(films, facts=table) == {"1985", "1994"}
+    assert years_of(films, facts=None) == {"1990", "1994", "2003"}

@@ -32,11 +32,16 @@ def test_a_run_writes_into_a_folder_that_begins_with_a_dash():
     assert format_command(step.words) == "$ obygaze extract ./-out/windows.csv ./-out/features"
 
 
-def test_models_are_named_to_the_step_as_they_were_to_the_run():
-    """A URL has two slashes, ./gaze is a file where gaze is a name in a list, and a name stays one."""
+def test_film_score_gets_models_as_they_were_named_to_film_run():
+    """`film run` runs `film score MODEL MODEL MODEL`. A model may be named by a URL, a path or a name.
+
+    To tidy up these words as paths would change what they mean: "https://..." would lose a slash, and
+    "./gaze", a file, become "gaze", a name in the list of published models.
+    """
     models = ["https://lab.example.org/gaze.model", "./gaze", "gaze@1.0.0"]
     plan = Plan(Path("out"), films=["film.mkv"], models=models, shots="none")
 
-    words = format_command(plan.score_step([]).words).replace("\\\n", "").split()
+    command = format_command(plan.score_step([]).words)
 
-    assert words[2:7] == ["film", "score", *models]
+    words = command.replace("\\\n", "").split()
+    assert words[:7] == ["$", "obygaze", "film", "score", *models]

@@ -265,13 +265,15 @@ def test_concepts_of_another_page_or_day_are_not_named(tmp_path, second_line):
     assert named == []
 
 
-def test_concepts_are_not_named_after_a_blind_judgement(tmp_path):
-    """AB went to the blind page and back, and no concept is ticked on a page that is opened anew.
+def test_the_same_concepts_before_and_after_a_blind_judgement_are_not_taken_for_left_over(tmp_path):
+    """Within nine seconds AB judged in sight of the score, then blindly, then in sight: three times Look.
 
-    All three judgements have the concept Look; none is named as a possible copy of the one before.
+    An import names lines whose concepts may only be left ticked from the judgement just before. Here none may
+    be: blind judgements have a page of their own, and on a page that is opened anew no concept is ticked.
     """
     in_sight = decision_at("10:00:00", clip_id="1", start_s=1)
-    blind = decision_at("10:00:05", clip_id="2", start_s=2, seen_score=0, place=2)
+    second_window_of_draw = 2
+    blind = decision_at("10:00:05", clip_id="2", start_s=2, seen_score=0, place=second_window_of_draw)
     in_sight_again = decision_at("10:00:09", clip_id="3", start_s=3)
     assert lines_that_may_copy_concepts(tmp_path, in_sight, blind, in_sight_again) == []
 
@@ -293,8 +295,12 @@ def test_a_concept_decided_just_after_it_was_decided_in_another_file_of_the_film
     assert notice.endswith(": line 2")
 
 
-def test_concepts_without_a_level_are_labels_of_a_judgement_too(tmp_path):
-    """AB marked concepts alone, in sight of a score: without the column seen_score, both rows are read."""
+def test_rows_of_judgements_are_read_if_they_have_concepts_and_no_level(tmp_path):
+    """A table has a column seen_score, and so is one of judgements. AB named a concept in two spans.
+
+    Look was named in sight of the score (1), and Body blindly (0). Neither row has a level; both are read,
+    and keep what they say of the score.
+    """
     path = tmp_path / "m.csv"
     path.write_text("movie,start_s,end_s,concepts,annotator,seen_score\nm,0,5,Look,AB,1\nm,5,9,Body,AB,0\n")
 

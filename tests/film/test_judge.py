@@ -114,7 +114,10 @@ def test_blind_windows_say_how_they_were_drawn_and_no_score(planted_timeline):
 
 
 def test_a_shorter_blind_list_is_the_beginning_of_a_longer_one(planted_timeline):
-    """One may stop to judge at any window of a list."""
+    """Ten windows of a film are drawn, and then thirty: the first ten of these are the same, and in order.
+
+    So one may stop to judge at any window of a list, and go on later.
+    """
     ten_windows = choose_next([planted_timeline], 10, blind=True)
     thirty_windows = choose_next([planted_timeline], 30, blind=True)
     assert ten_windows == thirty_windows[:10]
@@ -172,7 +175,10 @@ def places_of(windows):
 
 
 def test_windows_that_were_drawn_and_not_judged_are_drawn_again(planted_timeline):
-    """A blind draw must have no gaps, so that an unjudged window stays the next one."""
+    """20 windows were drawn, and handed back without a level. The next 20 that are asked for are the same.
+
+    A blind draw must have no gaps, so that an unjudged window stays the next one.
+    """
     without_levels = choose_next([planted_timeline], 20, blind=True)
     drawn_again = choose_next([planted_timeline], 20, blind=True, judged=without_levels)
     assert drawn_again == without_levels
@@ -277,10 +283,19 @@ def test_windows_near_the_threshold_are_refused_of_a_film_unlike_training(
         choose_next([film_unlike_training], 12, judged=list(judged))
 
 
-def test_a_notice_names_the_film_that_has_only_blind_windows(planted_timeline, film_unlike_training):
-    """Windows of two films are asked for, one of which is called unlike, and is unlike training."""
+def test_a_notice_names_a_film_without_windows_to_be_judged_in_sight_of_its_scores(
+    planted_timeline, film_unlike_training
+):
+    """Windows of two films are asked for, to be judged in sight of the model's scores.
+
+    The second film, called "unlike", is unlike training all over, so that no score of it counts. A notice
+    names it, with the number of its windows, all of which can be judged blindly.
+    """
     n_windows = len(choose_next([film_unlike_training], 100, blind=True))
+    assert n_windows < 100  # so that these are all
+
     (notice,) = unknown_notices([planted_timeline, film_unlike_training])
+
     assert notice.startswith(f"unlike: no window is left to judge in sight of its score: {n_windows} windows")
 
 
@@ -317,7 +332,7 @@ def test_a_rate_is_corrected_by_blind_judgements_alone(planted_timeline, tmp_pat
 
 
 def test_a_rate_does_not_depend_on_how_judgements_spell_the_film(planted_timeline, tmp_path):
-    """TT0000001.mkv is the film tt0000001."""
+    """Judgements may name a film in capitals, and by its file: TT0000001.mkv is the film tt0000001."""
     clips = sixty_blind_and_twelve_in_sight(planted_timeline)
     clips_spelled_otherwise = [replace(clip, movie=clip.movie.upper() + ".mkv") for clip in clips]
 
@@ -386,10 +401,16 @@ def test_good_labels_of_a_machine_are_worth_more_than_the_model(
     assert rate_by_machine.worth > rate_by_model.worth
 
 
-def test_a_rate_corrected_by_labels_holds_the_true_share(planted_timeline, sixty_by_ab, machine_labels):
-    """AB judged 60 windows and calls the first 200 of the film's 600 s violent."""
+def test_the_true_share_lies_in_the_interval_of_a_rate_that_labels_help_to_estimate(
+    planted_timeline, sixty_by_ab, machine_labels
+):
+    """To AB the first 200 of a film's 600 s are violent, and AB judged 60 windows.
+
+    A machine labelled all windows, nine in ten as AB would, and its labels take the model's place.
+    """
     rate, _notices = correct_rate(planted_timeline, sixty_by_ab, labels=machine_labels)
-    assert rate.low < 200 / 600 < rate.high
+    true_share = 200 / 600
+    assert rate.low < true_share < rate.high
 
 
 def test_the_share_that_labels_expect_is_the_share_that_they_call_positive(
@@ -733,14 +754,20 @@ def test_a_window_judged_blindly_outside_the_draw_is_still_to_be_drawn(planted_t
 
 
 def test_a_draw_goes_on_though_content_changed(planted_timeline, first_drawn_with_4_s_of_content):
-    """20 windows were judged, the first of which has other content now."""
+    """20 windows were drawn and judged. When the first was drawn it had other seconds of content than now.
+
+    A film that was scored again may have other black and credits. The next windows are those of place 21 on.
+    """
     next_five = choose_next([planted_timeline], 5, blind=True, judged=first_drawn_with_4_s_of_content)
     assert places_of(next_five) == [21, 22, 23, 24, 25]
 
 
 @pytest.mark.parametrize("content", ["9", "-1", "0", "much", "nan", "1e400"])
 def test_a_window_with_an_impossible_content_is_left_out(planted_timeline, tmp_path, content):
-    """A window lasts 8 s: its content is more than 0 and at most 8."""
+    """A window lasts 8 s, so that its seconds of content are more than 0 and 8 at most.
+
+    A table says something else of the last of 20 windows, and a notice names the column.
+    """
 
     def with_content(clip):
         return replace(clip, extras=clip.extras | {"content_s": content})
@@ -848,17 +875,20 @@ def judged_to_the_25th(planted_timeline, tmp_path):
     return with_level_at(forty, range(26, 41), level=None)
 
 
-def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(planted_timeline, judged_to_the_25th):
-    """The list has 40 windows. The first of a draw are a draw themselves.
+def test_a_list_of_40_drawn_windows_judged_to_the_25th_gives_the_rate_of_a_list_of_25(
+    planted_timeline, judged_to_the_25th
+):
+    """A list has 40 windows in the order in which they were drawn, and AB judged the first 25.
 
-    The 15 that were not judged are counted in a notice.
+    The first 25 windows of a draw are a draw of 25, so that nothing is wrong with the rate. The 15 that were
+    not judged are counted in a notice.
     """
-    first_25 = judged_to_the_25th.with_clips(judged_to_the_25th.clips[:25])
-    expected, _notices = correct_rate(planted_timeline, first_25)
+    list_of_25 = judged_to_the_25th.with_clips(judged_to_the_25th.clips[:25])
+    rate_by_list_of_25, _notices = correct_rate(planted_timeline, list_of_25)
 
     rate, notices = correct_rate(planted_timeline, judged_to_the_25th)
 
-    assert rate == expected
+    assert rate == rate_by_list_of_25
     assert notices == ["left out 15 judgements without a level"]
 
 
@@ -983,15 +1013,18 @@ def test_the_share_of_a_film_of_few_windows_is_counted(film_of_50_s, tmp_path):
     assert rate.worth is None
 
 
-def test_a_film_of_few_windows_must_be_judged_whole(film_of_50_s, tmp_path):
-    """Six windows are too few for an estimate: five of them are not enough."""
+def test_a_film_of_six_windows_must_be_judged_whole(film_of_50_s, tmp_path):
+    """An estimate needs ten judged windows, and the film has six: it can only be judged whole.
+
+    AB judged five of them, which is refused.
+    """
     windows = choose_next([film_of_50_s], 40, blind=True)
     with pytest.raises(FilmError, match="all 6 of the film are needed"):
         correct_rate(film_of_50_s, judged_by_ab(windows[:5], tmp_path))
 
 
 def test_a_model_without_probabilities_expects_a_half_of_every_cell(planted_timeline):
-    """A model that says nothing must favour neither answer."""
+    """No row of the film has a probability. An estimate needs one of each cell: .5 favours neither answer."""
     without_p = replace(
         planted_timeline, table=planted_timeline.table.assign(p=np.nan, p_low=np.nan, p_high=np.nan)
     )
@@ -1036,12 +1069,20 @@ def test_labels_without_an_annotator_are_called_labels(planted_timeline, sixty_b
     assert rate.is_of_labels
 
 
-def test_rows_without_a_label_are_of_no_second_annotator(planted_timeline, sixty_by_ab, machine_labels):
-    """The table of the machine's labels has a row that nobody filled in, and it is the first one."""
+def test_an_empty_first_row_does_not_hide_who_made_the_labels(planted_timeline, sixty_by_ab, machine_labels):
+    """Labels of a machine, vlm, help to estimate the rate in place of the model's scores.
+
+    The first row of their table has neither label nor annotator. It must not be taken for a second annotator
+    beside vlm, whose labels would then be refused, nor for the one whom the rate names as its help.
+    """
     first, *others = machine_labels
-    with_an_empty_row = machine_labels.with_clips([replace(first, level=None, annotator=""), *others])
+    empty_row = replace(first, level=None, annotator="")
+    with_an_empty_row = machine_labels.with_clips([empty_row, *others])
+
     rate, _notices = correct_rate(planted_timeline, sixty_by_ab, labels=with_an_empty_row)
-    assert rate.model == "vlm"
+
+    helped_by = rate.model
+    assert helped_by == "vlm"
 
 
 def test_a_comparison_of_films_calls_labels_without_an_annotator_as_a_rate_does(

@@ -183,25 +183,32 @@ def test_the_gain_of_a_timid_model_is_at_most_1():
 def test_the_estimate_of_four_judgements_by_hand():
     """Two of four judged windows are positive; a fifth window of weight 0 must count for nothing.
 
-    `difference_estimate` defines the rate R, the gain g, D and V:
+    The rate is the share of positives among the judged windows, corrected by how much the model's mean p in
+    the whole film differs from that in the judged windows. The gain says how far this correction is trusted:
 
-    - R = mean(y) + g (film's p - mean(p)) = .5 + g (.5 - .55).
-    - D = mean p of positives - mean p of negatives, to each of which one window of the mean p .55 is added:
-      (.8 + .6 + .55) / 3 - (.3 + .5 + .55) / 3 = .65 - .45 = .2.
-    - g = R (1 - R) D / V = R (1 - R) .2 / .1 = 2 R (1 - R).
+        rate = mean y + gain (mean p of film - mean p of judged windows)
+        gain = rate (1 - rate) (mean p of positives - mean p of negatives) / variance of p in the film
+
+    Each hangs on the other; the test puts the estimated rate into the second equation, and that gain into
+    the first.
     """
     estimates = difference_estimate(
         y=[[1, 0, 1, 0, 0]],
         p=[[0.8, 0.3, 0.6, 0.5, 0.9]],
         weights=[[1, 1, 1, 1, 0]],
-        chances=np.zeros((1, 5)),
+        chances=np.zeros((1, 5)),  # of a window to be drawn: almost 0 in a very long film
         film_p=0.5,
         film_variance=0.1,
     )
     (rate,) = estimates.value
-    gain = 2 * rate * (1 - rate)
 
-    assert rate == pytest.approx(0.5 + gain * (0.5 - 0.55), abs=1e-6)
+    mean_y = (1 + 0 + 1 + 0) / 4
+    mean_p = (0.8 + 0.3 + 0.6 + 0.5) / 4
+    # Either mean has one window more, of the mean p: so a mean of few windows is not taken at its word.
+    mean_p_of_positives = (0.8 + 0.6 + mean_p) / 3
+    mean_p_of_negatives = (0.3 + 0.5 + mean_p) / 3
+    gain = rate * (1 - rate) * (mean_p_of_positives - mean_p_of_negatives) / 0.1
+    assert rate == pytest.approx(mean_y + gain * (0.5 - mean_p), abs=1e-6)
     assert estimates.gain == pytest.approx(gain, abs=1e-6)
 
 
@@ -421,17 +428,22 @@ def test_intervals_hold_the_rate_where_one_window_in_twenty_lasts_two_minutes(n)
     assert simulated.width < 0.3
 
 
-def test_cells_without_content_need_no_judgement():
-    """A rate needs several windows that judges are sure of, or all of a film that has fewer.
+def test_a_rate_of_a_short_film_needs_a_sure_judgement_of_each_window_with_content_and_of_no_other():
+    """A rate is estimated from ten judgements or more, by judges who were sure; of a shorter film from all.
 
-    Of four cells one has no content: three judgements are the whole film.
+    This film has four windows. One has no content, as it is black: nobody need judge it, so that three sure
+    judgements are enough.
     """
     cells = planted_cells(content_s=[5.0, 0.0, 5.0, 5.0])
-    assert least_sure(cells) == 3
+    n_needed = least_sure(cells)
+    assert n_needed == 3
 
 
 def test_a_cell_is_known_where_more_than_half_of_its_time_counts():
-    """Three cells of 10 s, of which 4, 5 and 6 s count."""
+    """A film has three cells of 10 s. 4, 5 and 6 s of them have a probability that counts.
+
+    The model says enough of a cell, so that it is "known", only where that is more than a half: of the third.
+    """
     cells = Cells(
         spans=np.array([[0.0, 10.0], [10.0, 20.0], [20.0, 30.0]]),
         content_s=np.full(3, 10.0),
@@ -514,7 +526,11 @@ def test_the_interval_is_exact_if_windows_of_a_successive_draw_were_judged_all_a
 @pytest.mark.parametrize("sampling", [SUCCESSIVE, SEQUENTIAL_POISSON])
 @pytest.mark.parametrize("n_positive", [0, 1, 2, 3])
 def test_the_interval_is_of_the_difference_from_the_model_wherever_a_model_is_used(sampling, n_positive):
-    """AB judged three of five windows, alike or not, of a draw of either kind."""
+    """AB judged three of five windows, drawn in one of two ways, and called none to all of them positive.
+
+    Without a model the kind of interval would depend on both. With one it is always "difference": that of the
+    rate as the model's share, corrected by how much it is wrong in the judged windows.
+    """
     windows = three_of_five_windows_judged(n_positive=n_positive, sampling=sampling)
     assert _method(windows, votes(windows.by_cell).positive_shares, uses_model=True) == "difference"
 
@@ -537,13 +553,14 @@ def test_a_share_is_counted_and_not_estimated_if_all_windows_of_the_film_were_ju
 # --- what is said of judges together
 # ---------------------------------------------------------------------------
 SURE, NOT_SURE, NOT_JUDGED = "s", "u", "-"
+NAMELESS = "_"
 
 
 def film_judged(**windows_by_judge):
     """Plant a film that was judged: a letter for each window of its draw, from the first on.
 
     `AB="ssu-"`: AB was sure of the first two windows and calls them positive in turns (the first is), was not
-    sure of the third, and did not judge the fourth. The underscore stands for a judge without a name.
+    sure of the third, and did not judge the fourth. `NAMELESS` stands for a judge without a name.
     """
     n_windows = max(len(windows) for windows in windows_by_judge.values())
     answers = {}
@@ -554,7 +571,7 @@ def film_judged(**windows_by_judge):
                 answers_of_judge[place] = None
             elif window == SURE:
                 answers_of_judge[place] = place % 2 == 1
-        answers[judge.replace("_", "")] = answers_of_judge
+        answers["" if judge == NAMELESS else judge] = answers_of_judge
     return JudgedFilm(
         movie="m",
         cells=planted_cells(content_s=np.full(n_windows, 6.0)),
@@ -619,13 +636,15 @@ def test_two_judges_who_call_all_windows_negative_have_no_kappa():
     assert (of_cd_and_ef.kappa, of_cd_and_ef.low, of_cd_and_ef.high) == (None, None, None)
 
 
-def test_judgements_without_a_name_are_in_no_pair():
+def test_a_judge_without_a_name_is_compared_with_nobody():
     """AB, CD and somebody without a name judged twelve windows each: only AB and CD are compared.
 
-    Judgements without a name may be of several people, and agreement with them would be that of nobody.
+    Judgements without a name may be of several people, so that nobody could say who agreed with AB.
     """
-    film = film_judged(_=SURE * 12, AB=SURE * 12, CD=SURE * 12)
-    assert [pair.annotators for pair in agreement_of_judges([film]).agreement] == [["AB", "CD"]]
+    windows_by_judge = {"AB": SURE * 12, "CD": SURE * 12, NAMELESS: SURE * 12}
+    film = film_judged(**windows_by_judge)
+    pairs = [pair.annotators for pair in agreement_of_judges([film]).agreement]
+    assert pairs == [["AB", "CD"]]
 
 
 def films_judged_by(*n_judges):
@@ -691,27 +710,33 @@ def test_alpha_is_over_the_windows_that_two_judges_or_more_were_sure_of():
 
 
 def test_three_judges_who_share_nine_windows_have_no_alpha():
-    """Ten windows that two judges or more were sure of are needed."""
+    """Nine windows were judged surely by two of three judges or more: an alpha needs ten of them."""
     assert alpha_of_judges([film_with_windows_shared_by_three(n_shared=9)]) is None
 
 
 def test_two_judges_have_no_alpha():
-    """Two who share windows have a kappa."""
+    """AB and CD judged the same twelve windows. How far two agree is said by a kappa, and not by an alpha."""
     of_two = film_judged(AB=SURE * 12, CD=SURE * 12)
     assert alpha_of_judges([of_two]) is None
 
 
-def test_three_judges_who_always_say_one_thing_have_no_alpha():
-    """Where three call nothing positive, chance alone would let them agree."""
-    of_three = film_judged(AB=SURE * 12, CD=SURE * 12, EF=SURE * 12)
-    never = dict.fromkeys(range(1, 13), False)
-    who_say_no = replace(of_three, answers=dict.fromkeys(of_three.answers, never))
-    assert alpha_of_judges([of_three]).value == 1.0
+def test_three_judges_who_call_nothing_positive_have_no_alpha():
+    """Three judged twelve windows, and agree on all. If they call some positive and some not, alpha is 1.
+
+    If they call none positive, they would agree as well if they did not look: nothing can be said.
+    """
+    who_alternate = film_judged(AB=SURE * 12, CD=SURE * 12, EF=SURE * 12)
+    no_to_all_windows = dict.fromkeys(range(1, 13), False)
+    who_say_no = replace(who_alternate, answers=dict.fromkeys(who_alternate.answers, no_to_all_windows))
+    assert alpha_of_judges([who_alternate]).value == 1.0
     assert alpha_of_judges([who_say_no]) is None
 
 
 def test_a_judge_of_another_film_is_not_counted_for_an_alpha():
-    """GH judged another film than AB, CD and EF: nothing says how far GH agrees with anybody."""
+    """GH judged another film than AB, CD and EF: nothing says how far GH agrees with anybody.
+
+    So two judges of a film stay two, who have no alpha, and the alpha of three is of these three.
+    """
     of_two = film_judged(AB=SURE * 12, CD=SURE * 12)
     of_three = film_judged(AB=SURE * 12, CD=SURE * 12, EF=SURE * 12)
     another_film = film_judged(GH=SURE * 12)
@@ -751,8 +776,11 @@ def rate_of(*judges, n=20, low=0.0, value=0.5, high=1.0):
     ],
     ids=["most windows", "most windows, first", "as many: the first", "the panel"],
 )
-def test_a_film_is_known_by_its_panels_rate_else_by_that_of_most_windows(rates, chosen):
-    """Comparisons of films take one rate of each."""
+def test_the_main_rate_of_a_film_is_its_panels_or_else_that_of_the_judge_of_most_windows(rates, chosen):
+    """Each judge of a film may have a rate, and all of them together, the panel, one more.
+
+    Where films are compared, one rate stands for each.
+    """
     assert main_rate(rates).annotators == chosen
 
 
@@ -983,11 +1011,11 @@ def test_a_rate_is_of_the_seconds_without_doubtful_and_unread_ones(is_of_labels)
 
 
 @BY_MODEL_AND_BY_LABELS
-def test_a_rate_says_by_what_it_was_estimated(is_of_labels):
-    """The model m, or labels in its place, expect .3 of 64 seconds of a film to be S.
+def test_a_rate_keeps_what_was_expected_before_anybody_judged_and_the_method_of_its_interval(is_of_labels):
+    """AB and CD judged windows of a film. The model m, or labels in its place, expect .3 of 64 s to be S.
 
-    They give all windows the same probability, which is no help: the interval is Wilson's, of the judgements
-    alone.
+    A corrected rate has this expectation beside it, and says of whom it is. As all windows get the same
+    probability, neither model nor labels help, and the interval is Wilson's, of the judgements alone.
     """
     rate = rate_by_ab_and_cd(is_of_labels=is_of_labels)
 
@@ -1002,7 +1030,10 @@ def test_a_rate_says_by_what_it_was_estimated(is_of_labels):
 # --- too few judgements
 # ---------------------------------------------------------------------------
 def numbers_of_refusal(*counts, notices=()):
-    """Return the message of a film with too few judgements, and its numbers in order."""
+    """Return the message that refuses a rate of a film of 60 windows, and the numbers in it, in their order.
+
+    `counts` has the windows that each judge judged, too few for a rate.
+    """
     message = str(_too_few(film_judged(AB=SURE * 60), counts, notices))
     return message, [int(number) for number in re.findall("[0-9]+", message)]
 
@@ -1034,22 +1065,33 @@ def test_who_judged_too_few_windows_for_a_share_is_advised_to_judge_thirty_or_te
     assert "--blind" in message
 
 
-def test_a_refusal_is_of_the_judge_who_was_sure_of_most_windows():
-    """AB judged 20 windows and was sure of 3, CD of 5 of 6, and EF of 5 of 8."""
+def test_a_refusal_has_the_numbers_of_who_was_sure_of_most_windows_and_then_judged_most():
+    """No judge was sure of ten windows, as a rate needs: AB of 3 of 20, CD of 5 of 6, and EF of 5 of 8.
+
+    The refusal tells the numbers of the judge who is nearest to a rate. CD and EF were sure of most windows,
+    5 each, and EF judged more of them: it begins with EF's 8 judged windows and 5 sure ones.
+    """
     by_ab = WindowCounts(judged=20, sure=3, left=40, least=10)
     by_cd = WindowCounts(judged=6, sure=5, left=54, least=10)
     by_ef = WindowCounts(judged=8, sure=5, left=52, least=10)
 
-    _, numbers = numbers_of_refusal(by_ab, by_cd, by_ef)
+    _message, (n_judged, n_sure, *_) = numbers_of_refusal(by_ab, by_cd, by_ef)
 
-    assert numbers[:2] == [8, 5]
+    assert (n_judged, n_sure) == (8, 5)
 
 
-def test_a_refusal_where_nobody_judged_counts_all_windows_and_gives_what_was_left_out():
-    """The film has 60 windows with content: 10 are needed, or all."""
-    message, numbers = numbers_of_refusal(notices=["one of another film", "two that saw the score"])
+def test_a_refusal_where_nobody_judged_says_how_many_of_all_windows_are_needed_and_advised():
+    """Nobody judged a window of a film of 60: ten or all are needed for a rate, and 30 are advised."""
+    by_nobody = ()
+    _message, numbers = numbers_of_refusal(*by_nobody)
 
-    assert numbers == [10, 60, 30]
+    n_needed, n_in_film, n_advised = 10, 60, 30
+    assert numbers == [n_needed, n_in_film, n_advised]
+
+
+def test_a_refusal_lists_what_judgements_were_left_out():
+    """Nobody judged a window that counts: three judgements were left out, as two notices say."""
+    message, _numbers = numbers_of_refusal(notices=["one of another film", "two that saw the score"])
     assert "one of another film; two that saw the score" in message
 
 

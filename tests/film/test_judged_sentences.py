@@ -1171,8 +1171,9 @@ def test_report_and_page_on_compared_films_say_that_a_judge_is_left_out(compared
 
 
 def test_a_report_on_films_that_one_person_judged_has_no_note_on_judges_left_out(compared_by_year):
-    """AB alone judged the ten films."""
-    assert "note_judges" not in text_keys_of(comparison_report(compared_by_year).notes)
+    """AB alone judged the ten films. The note "note_judges" would explain that some judges do not count."""
+    keys_of_notes = text_keys_of(comparison_report(compared_by_year).notes)
+    assert "note_judges" not in keys_of_notes
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -1196,20 +1197,25 @@ def test_only_shares_of_a_level_leave_out_unsure_windows(compared_by_year, langu
 
 
 def test_the_share_of_a_group_counts_sure_windows(comparison_of_ten_films):
-    """AB judged 14 windows of each of ten films, and was not sure of one of each."""
+    """AB judged 14 windows of each of ten films, and was not sure of one of each.
+
+    The share is of the 13 others of each film, and the claim says that unsure windows are left out.
+    """
     (share,) = group_shares(comparison_of_ten_films)
     assert share.n_windows == 10 * 13
     assert share.has(claim_kinds.NOT_SURE)
     assert share.time.part == "sure"
 
 
-def test_the_worth_of_a_groups_share_is_more_windows_than_were_judged(comparison_of_ten_films):
-    """AB judged 13 windows surely of each of ten films, which have a share together.
+def test_the_worth_of_a_groups_share_is_none_or_more_windows_than_were_judged(comparison_of_ten_films):
+    """AB was sure of 13 windows of each of ten films, which are one group and have one share.
 
-    `worth` is how many windows would be needed without the model, or None where the model is no help.
+    Its worth is how many windows would have to be judged without the model for as narrow an interval. That is
+    more than were judged; where it is not, the model is no help, and None is said instead of a number.
     """
     (share,) = group_shares(comparison_of_ten_films)
-    assert share.worth is None or round(share.worth) > share.n_windows
+    model_is_no_help = share.worth is None
+    assert model_is_no_help or round(share.worth) > share.n_windows
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -1580,32 +1586,45 @@ def test_a_figure_that_is_its_own_file_has_the_legend_in_it(request, fixture, na
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_page_of_a_comparison_with_labels_names_them_and_no_model(compared_with_labels, language):
-    """Labels by a machine, vlm, take the place of the model: a column has its name."""
+def test_the_page_of_a_comparison_with_labels_names_their_maker_and_no_model(compared_with_labels, language):
+    """Labels by a machine, vlm, take the place of the model.
+
+    A column of the page, which else is the model's alone, has the name of vlm, and no note speaks of a model.
+    """
     words = Words(language)
     page = comparison_page(compared_with_labels, language=language)
     assert f">{words.say('labels_alone', who='vlm')}</th>" in page
     assert words["note_alone"] not in page
 
 
-def test_worth_is_explained_where_a_group_has_a_share(comparison_of_ten_films):
-    """Worth is how many windows would be needed without the model; ten films have a share together."""
+def test_a_report_has_notes_on_the_share_of_a_group_if_one_has_one(comparison_of_ten_films):
+    """Ten films are one group, and have one share, with an interval and a worth.
+
+    Worth is how many windows would be needed without the model. Two notes explain both.
+    """
     keys = text_keys_of(comparison_report(comparison_of_ten_films).notes)
     assert "note_worth" in keys
     assert "note_group_interval" in keys
 
 
-def test_worth_is_not_explained_where_a_group_has_no_share(ten_films_and_judgements):
-    """Three films are too few for a share of their group, though each has a share of its own."""
+def test_a_report_has_no_notes_on_the_share_of_a_group_if_no_group_has_one(ten_films_and_judgements):
+    """Three films are too few for a share of their group, though each has a share of its own.
+
+    Notes explain the numbers of a report: those on the interval and the worth of a group's share are left
+    out, as there is none. That on the intervals of single films stands.
+    """
     films, judgements = ten_films_and_judgements
-    keys = text_keys_of(comparison_report(compare_films(films[:3], judgements)).notes)
-    assert "note_worth" not in keys
-    assert "note_group_interval" not in keys
-    assert "note_film_interval" in keys
+    three_films = films[:3]
+    keys_of_notes = text_keys_of(comparison_report(compare_films(three_films, judgements)).notes)
+    assert "note_worth" not in keys_of_notes
+    assert "note_group_interval" not in keys_of_notes
+    assert "note_film_interval" in keys_of_notes
 
 
-def test_worth_is_that_of_labels_where_they_take_the_place_of_the_model(compared_with_labels):
-    """The labels are by a machine called vlm."""
+def test_the_note_on_worth_names_who_made_the_labels_where_they_take_the_place_of_the_model(
+    compared_with_labels,
+):
+    """Worth is how many windows would be needed without the help of labels, which a machine, vlm, made."""
     notes = comparison_report(compared_with_labels).notes
     (note_on_worth,) = [note for note in notes if note.startswith("worth")]
     assert "vlm" in note_on_worth
@@ -1639,7 +1658,10 @@ def compared_with_half_unlike():
 
 
 def test_the_report_on_a_judged_film_says_why_the_model_alone_has_no_share(compared_with_half_unlike):
-    """Half of the film is unlike training; AB judged it all the same."""
+    """Half of the film is unlike training, so that the model expects no share of it; AB judged it.
+
+    Beside the share by AB's judgements the report has a reason for which there is none by the model alone.
+    """
     report = plain(comparison_report(compared_with_half_unlike))
     on_one_line = " ".join(report.split())
     assert re.search("model alone: no rate: .* unlike", on_one_line)
@@ -1655,8 +1677,12 @@ def test_the_report_on_a_judged_film_says_why_the_model_alone_has_no_share(compa
 def test_the_page_on_a_judged_film_says_why_the_model_alone_has_no_share(
     compared_with_half_unlike, language, reason
 ):
-    """Half of the film is unlike training; AB judged it all the same."""
-    assert re.search(reason, comparison_page(compared_with_half_unlike, language=language))
+    """Half of the film is unlike training, so that the model expects no share of it; AB judged it.
+
+    The page says in its language why there is no share by the model alone.
+    """
+    page = comparison_page(compared_with_half_unlike, language=language)
+    assert re.search(reason, page)
 
 
 def test_a_french_page_has_no_english_column_and_french_signs(ten_films_and_judgements):

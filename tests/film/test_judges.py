@@ -227,17 +227,21 @@ def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(
     assert "5 windows that each of its judges judged, after the first gap" in " ".join(compared.notes)
 
 
-def test_windows_after_another_judges_gap_count_in_a_judges_own_share(
+def test_a_share_by_one_judge_counts_windows_after_the_one_that_another_judge_skipped(
     planted_timeline, judged_by_ab_and_but_the_tenth_by_cd
 ):
-    """CD skipped the tenth of 15 windows. The film's share is AB's alone, and so counts all 15.
+    """AB judged 15 windows of a draw. CD skipped the tenth, so that of CD only the first nine count.
 
-    So does that of its group.
+    These are too few for a share by CD or by both, and the film has one by AB alone. What CD skipped does not
+    matter to that: all 15 windows count, in the film's share and in that of its group of films.
     """
     compared = compare_films([planted_timeline], judged_by_ab_and_but_the_tenth_by_cd)
+
     (film,) = compared.films
-    assert compared_share(film, compared).n == 15
-    assert film.windows_of_group.n == 15
+    n_in_share_of_film = compared_share(film, compared).n
+    n_in_share_of_group = film.windows_of_group.n
+    assert n_in_share_of_film == 15
+    assert n_in_share_of_group == 15
 
 
 @pytest.mark.parametrize(
@@ -348,8 +352,8 @@ def test_a_comparison_takes_the_windows_of_all_judges_as_one_draw(planted_timeli
     assert len(judged_film(planted_timeline, half_by_each).together().by_cell) == 40
 
 
-def test_without_ten_windows_of_a_judge_no_number_is_given(planted_timeline, tmp_path, drawn_windows):
-    """AB judged six windows and CD five, and a share needs ten."""
+def test_a_share_is_refused_if_no_judge_judged_ten_windows(planted_timeline, tmp_path, drawn_windows):
+    """AB judged six windows and CD five. A share needs ten: the refusal counts AB's, which are most."""
     judgements = judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 6, CD=[CALM] * 5)
     with pytest.raises(FilmError, match="6 windows"):
         correct_rates(planted_timeline, judgements)
@@ -589,7 +593,10 @@ def test_the_sentence_on_a_share_calls_its_definition_by_the_codebooks_name_and_
 def test_a_definition_without_a_name_is_called_by_its_digest(
     planted_timeline, first_by_cd_and_three_of_second_by_ab
 ):
-    """CD judged by a definition whose digest begins with twelve times 1."""
+    """CD judged by a definition whose digest begins with twelve times 1, and of which no name is known.
+
+    A sentence on CD's share calls the definition by these twelve digits.
+    """
     rates = rates_by_definition(planted_timeline, first_by_cd_and_three_of_second_by_ab)
     (sentence,) = sentences(rate_claims(rates))
     assert sentence.startswith("under definition 111111111111: CD would mark")
@@ -711,10 +718,14 @@ def test_judges_who_are_each_alone_under_a_definition_have_no_alpha(planted_time
     assert rates.alpha is None
 
 
-def test_without_judgements_of_an_unknown_definition_none_are_said_to_be_left_out(
+def test_no_notice_says_left_out_if_all_judgements_say_under_which_definition_they_were_made(
     planted_timeline, under_two_definitions
 ):
-    """AB and CD say under which definition they judged."""
+    """AB judged under one definition of a level, and CD under another one: there is a rate under each.
+
+    Judgements of which the definition is unknown would be left out, and a notice would count them. EF's are
+    such, and are taken away first.
+    """
     known = [clip for clip in under_two_definitions if clip.annotator != "EF"]
     rates = rates_by_definition(planted_timeline, under_two_definitions.with_clips(known))
     assert len(rates.rates) == 2
@@ -757,8 +768,13 @@ def test_a_judge_who_is_asked_for_and_was_sure_of_nothing_has_no_share(
         correct_rate(planted_timeline, judgements, judge=judge)
 
 
-def test_a_judge_who_is_asked_for_has_a_share_of_one_window(planted_timeline, tmp_path, drawn_windows):
-    """CD was sure of one window: the interval says how little that is."""
+def test_a_judge_who_is_asked_for_by_name_has_a_share_even_of_one_window(
+    planted_timeline, tmp_path, drawn_windows
+):
+    """CD judged one window. A share by whoever judged most needs ten, but this one is asked for as CD's.
+
+    It is given, with an interval wider than .5, which says how little one window tells.
+    """
     judgements = judged_by(tmp_path, drawn_windows, AB=[CALM] * 40, CD=[VIOLENT])
 
     rate, _ = correct_rate(planted_timeline, judgements, judge="CD")

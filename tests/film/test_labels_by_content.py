@@ -91,8 +91,13 @@ def test_windows_of_equal_content_have_the_hypergeometric_distribution(n):
     assert chance == pytest.approx(hypergeom.cdf(n, 30, 8, 12))
 
 
-def test_more_windows_than_can_be_drawn_are_no_sign_that_labels_are_of_the_draw():
-    """Of 3 windows one has content, and 2 are said to be drawn: whatever the labels are, the chance is 1."""
-    is_marked = np.array([True, False, False])
+def test_a_number_of_drawn_windows_that_cannot_be_drawn_arouses_no_suspicion():
+    """Labels are suspected to be made of the drawn windows if chance would hardly make so few of them marked.
 
-    assert _chance_of_at_most(0, is_marked, np.array([1.0, 0, 0]), n_drawn=2) == 1
+    Of three windows one has content, and only that can be drawn. A table says that two were drawn: that
+    cannot be, so that no chance can be computed, and 1 stands for it, by which nothing is suspected.
+    """
+    is_marked = np.array([True, False, False])
+    chance_to_be_drawn = np.array([1.0, 0.0, 0.0])
+
+    assert _chance_of_at_most(0, is_marked, chance_to_be_drawn, n_drawn=2) == 1

@@ -615,7 +615,6 @@ def test_the_only_judged_film_has_no_gain(learning_result):
     assert len(learning_result.claims) == 1
 
 
-@pytest.mark.long
 def changes_of_auc_in_the_corpus(films):
     """Return by how much the AUC of each film of the corpus changed, those without a judgement."""
     n_judged = films["judged"].fillna(0)
@@ -648,11 +647,18 @@ def test_the_first_sentence_on_learning_has_the_mean_change_of_auc_with_its_sign
 
 @pytest.mark.long
 @pytest.mark.parametrize(("n_films", "is_refused"), [(2, True), (3, False)])
-def test_a_change_needs_three_films(learning_result, n_films, is_refused):
-    """A mean difference of two films has no useful interval. Here so many films of the corpus are tested."""
-    few_films = learning_result.films.assign(judged=0).head(n_films)
-    sentence, *_ = sentences(replace(learning_result, films=few_films).claims)
-    assert ("needs 3" in sentence) == is_refused
+def test_the_mean_change_of_auc_is_told_of_three_films_and_refused_of_two(
+    learning_result, n_films, is_refused
+):
+    """The model was trained on films of a corpus, and has learnt from another film, which people judged.
+
+    By how much its AUC changed is a mean over films of the corpus, of which nobody judged a window. A mean
+    over two has no useful interval, and the sentence says that it needs 3.
+    """
+    films_of_corpus = learning_result.films.assign(judged=0).head(n_films)
+    result_of_few_films = replace(learning_result, films=films_of_corpus)
+    sentence_on_change, *_ = sentences(result_of_few_films.claims)
+    assert ("needs 3" in sentence_on_change) == is_refused
 
 
 NO_MORE, FOUND_NOW = (40.0, 72.0), (220.0, 250.0)

@@ -365,11 +365,16 @@ def test_a_translated_title_stands_beside_the_levels_name(film_read_back):
 
 
 def test_a_text_that_was_changed_in_both_languages_is_shown_in_french():
-    """The level violent meant that a blow lands, and now that blood flows."""
-    with_other_definition = OWN.replace("a blow lands", "blood flows").replace(
-        "un coup porte", "le sang coule"
-    )
-    (text,) = changed_texts(codebook_of_text(OWN), codebook_of_text(with_other_definition), "fr")
+    """A codebook says in English and in French what its level "violent" means; in French it is "brutal".
+
+    It meant that a blow lands (un coup porte), and is changed to mean that blood flows (le sang coule). A
+    French desk shows the French texts, before and now.
+    """
+    redefined = OWN.replace("a blow lands", "blood flows")
+    redefined = redefined.replace("un coup porte", "le sang coule")
+
+    (text,) = changed_texts(codebook_of_text(OWN), codebook_of_text(redefined), "fr")
+
     assert text.name == "brutal"
     assert text.before == "brutal: ceux où un coup porte"
     assert text.now == "brutal: ceux où le sang coule"

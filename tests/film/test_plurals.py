@@ -177,7 +177,11 @@ def test_a_french_note_on_a_decision_of_a_person_elides_de_before_a_vowel(
 
 @FRENCH_NAMES
 def test_a_french_sentence_elides_before_a_concept(name, of_name):
-    """The sentence says that there is more of a concept than usual; concepts may be called as people are."""
+    """French writes "d'Élise" and "d'Hannah" for "de ...", and "de CD", as CD begins with a consonant.
+
+    The sentence says that there is more of a concept than usual, "plus d'Élise que". A concept may have any
+    name of the codebook, and so the same ones are tried as for people.
+    """
     assert f"plus {of_name} que" in Words("fr").say("why_more", concept=name)
 
 

@@ -589,7 +589,7 @@ def named(name, title="", text=""):
 
 
 @pytest.mark.parametrize(
-    ("meanings", "text", "titled"),
+    ("positive_levels", "names", "names_with_titles"),
     [
         ((), "What is there", "What is there"),
         ((named("S"),), "S", "S"),
@@ -599,10 +599,17 @@ def named(name, title="", text=""):
     ],
     ids=["nothing", "no title", "a title that is the name", "a title", "two levels"],
 )
-def test_what_is_positive_is_called_by_all_names_else_by_the_task(meanings, text, titled):
-    """A bank of concepts finds nothing positive: its task's title stands in sentences, and no empty text."""
-    positive = Positive(meanings, is_concept=False, task_title="What is there")
-    assert (positive.text, positive.titled) == (text, titled)
+def test_what_a_model_finds_is_called_by_its_positive_levels_or_else_by_the_title_of_its_task(
+    positive_levels, names, names_with_titles
+):
+    """Sentences name the levels that a model finds, some with the titles that the codebook gives them.
+
+    A bank of concepts has values of concepts and decides nothing, so that no level is its positive one. The
+    title of its task, "What is there", stands in sentences where else would be an empty text.
+    """
+    positive = Positive(positive_levels, is_concept=False, task_title="What is there")
+    assert positive.text == names
+    assert positive.titled == names_with_titles
 
 
 @pytest.mark.parametrize(

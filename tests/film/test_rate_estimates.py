@@ -124,13 +124,15 @@ def test_too_many_sums_are_not_listed():
     assert possible_sums_s(different_lengths) is None
 
 
-def test_as_many_sums_as_may_be_listed_are_listed():
-    """At most `MAX_SUMS` sums of windows are listed. One less windows that are alike have just as many.
+def test_possible_sums_are_listed_up_to_the_limit_inclusively():
+    """How many seconds of a film can be positive is listed, if there are at most `MAX_SUMS` such sums.
 
-    They are the sums of 0, 1, 2, ... of the windows.
+    Of N windows of equal length 0, 1, ... or N can be positive: these are N + 1 sums. With one window less
+    than the limit there are exactly as many as may be listed.
     """
-    equal_lengths = np.full(MAX_SUMS - 1, 46.0)
-    assert len(possible_sums_s(equal_lengths)) == MAX_SUMS
+    seconds_of_windows = np.full(MAX_SUMS - 1, 46.0)
+    sums = possible_sums_s(seconds_of_windows)
+    assert len(sums) == MAX_SUMS
 
 
 @given(

@@ -214,14 +214,16 @@ def best_passage(page_data, strongest_segment):
 
 
 def test_the_page_says_what_speaks_for_a_passage_and_what_against_it(best_passage):
-    """For the passage are Activity (+5) and Body (+.5), against it is Look (-4).
+    """Of the logit of a passage Activity adds +5 and Body +.5, for it, and Look -4, against it.
 
-    Activity's values are above the usual one on average, while its mean probability, .01, is below the usual
-    one, .17: the sentence says both. Look is a concept that the model finds hardly better than by chance.
+    Body has the probability .95, and .17 where its value is the usual one: there is more of it than usual.
+    Activity's values are above the usual one on average as well, but its mean probability is .01, below the
+    usual .17. The sentence says so, that nobody takes the one for the other. Look is a concept that the model
+    finds hardly better than by chance, which is said, too.
     """
     words = Words("en")
-    value_and_probability_differ = words.say("why_parted", p="0.01", usual="0.17")
-    more_activity = f"more Activity than usual ({value_and_probability_differ})"
+    probability_is_lower_than_usual = words.say("why_parted", p="0.01", usual="0.17")
+    more_activity = f"more Activity than usual ({probability_is_lower_than_usual})"
     more_body = "more Body than usual (0.95, 0.17 at its usual value)"
 
     for_it, against_it = best_passage["sentence"].split("Against it: ")
@@ -321,22 +323,24 @@ def test_passages_are_numbered_by_time_and_weaker_ones_apart(film_decided_by_abs
     assert weaker["number"].tolist() == w1_to_last
 
 
-def test_a_passage_has_one_number_however_many_are_listed(film_decided_by_absent_concepts):
-    """People cite passages by their numbers, which must not depend on how many are asked for (`top`).
+def test_a_passages_number_does_not_depend_on_how_many_passages_are_listed(film_decided_by_absent_concepts):
+    """People cite passages by their numbers, as they are in the file that is written of a film.
 
-    A list has all passages that reach the threshold, even if fewer are asked for, and as many of the next
-    ones as are needed. Lists of different lengths are held against that of the written file.
+    A list of another length (`top` is how many are asked for) may have passages that the file has not, or
+    lack some. Those that are in both have the same number in both, and no two passages of a list have one.
     """
-    all_written = film_decided_by_absent_concepts.segments()
-    n_reaching_threshold = int(all_written["reaches"].sum())
-    number_in_file = numbers_by_start(all_written)
+    film = film_decided_by_absent_concepts
+    passages_in_file = film.segments()
+    number_in_file = numbers_by_start(passages_in_file)
     assert len(set(number_in_file.values())) == len(number_in_file)
 
+    n_reaching_threshold = int(passages_in_file["reaches"].sum())
     for top in (0, 20, 25, n_reaching_threshold + 2):
-        numbers = numbers_by_start(film_decided_by_absent_concepts.segments(top=top))
-        for start_s in numbers.keys() & number_in_file.keys():
-            assert numbers[start_s] == number_in_file[start_s]
-        assert len(set(numbers.values())) == len(numbers)
+        number_in_list = numbers_by_start(film.segments(top=top))
+        for start_s, number in number_in_list.items():
+            if start_s in number_in_file:
+                assert number == number_in_file[start_s]
+        assert len(set(number_in_list.values())) == len(number_in_list)
 
 
 def test_a_passage_has_the_same_number_in_the_file_and_on_the_page(

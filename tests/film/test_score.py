@@ -180,11 +180,13 @@ def in_steps(trained_models, film_of_one_minute):
     return score_film(film_of_one_minute, [trained_models.paths["linear"]])
 
 
-def test_without_shots_rows_are_steps_of_the_hop(in_steps):
-    """The windows have 8 s and begin every 4 s, the hop. A last step of half a hop stands alone."""
-    hop_s = 4
+def test_without_shots_rows_are_steps_as_long_as_from_one_window_to_the_next(in_steps):
+    """A film of 60 s is scored in windows of 8 s, which begin every 4 s. No table of its shots is given.
+
+    So its timeline has a row for every 4 s, which are called steps, in the record and on the terminal.
+    """
     assert in_steps.record.rows.kind == "steps"
-    assert durations(in_steps.rows()).max() < 1.5 * hop_s
+    assert durations(in_steps.rows()).tolist() == [4.0] * 15
     assert any("steps" in line for line in lines_of_film(in_steps, Words("en")))
 
 
@@ -245,13 +247,13 @@ def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
 
 
 def test_the_hop_of_windows_is_the_time_between_their_starts():
-    """Windows begin at 0, 4 and 8 s."""
+    """Windows begin at 0, 4 and 8 s: the hop is 4 s. The last one is longer, which does not matter."""
     windows = Windows(("a", "b", "c"), np.array([[0.0, 8.0], [4.0, 12.0], [8.0, 20.0]]))
     assert windows.hop_s == 4
 
 
-def test_the_length_of_windows_is_in_milliseconds():
-    """The only window has 8.12349 s."""
+def test_the_length_of_windows_is_rounded_to_milliseconds():
+    """The only window of a film has 8.12349 s."""
     windows = Windows(("a",), np.array([[0.0, 8.12349]]))
     assert windows.window_s == 8.123
 
@@ -304,7 +306,10 @@ def test_a_film_shorter_than_two_windows_is_flagged(trained_models, tmp_path, en
 
 
 def test_a_film_that_a_model_was_trained_on_says_so(trained_models):
-    """Film f0 is one of the model's training films: its scores are no prediction."""
+    """Film f0 is one of the model's training films: its scores are no prediction.
+
+    The heading says so, a flag of each row, and the reason for which there is no rate.
+    """
     film = score_film(trained_models.store, [trained_models.paths["pcbm_lr"]], movie="f0")
     assert heading_of(film) == "f0 · no prediction: the model was trained on this film"
     assert film.rows()["flags"].str.contains("trained_on").all()
@@ -485,8 +490,10 @@ def test_a_chosen_film_that_is_not_in_the_store_is_refused(trained_models, store
         score_films(store_of_two_films, [trained_models.paths["linear"]], movies={"a", "other"})
 
 
-def test_which_of_two_films_is_meant_must_be_said(trained_models, store_of_two_films):
-    """The store has films a and b, and one is to be scored."""
+def test_to_score_one_film_of_a_store_of_two_is_refused_if_nobody_says_which(
+    trained_models, store_of_two_films
+):
+    """`score_film` scores one film. The store has a and b, which the refusal names."""
     with pytest.raises(FilmError, match="a, b"):
         score_film(store_of_two_films, [trained_models.paths["pcbm_lr"]])
 
@@ -557,7 +564,10 @@ def shots_without_movies(tmp_path):
 
 
 def test_shots_keep_their_detector_and_flags(shots_without_movies):
-    """The first shot has neither: the file's name stands for its detector."""
+    """A table has two shots: the second was found "by hand", and has the flags bars and black.
+
+    The first has neither detector nor flags: the name of the file, shots.csv, stands for its detector.
+    """
     shots = read_shots(shots_without_movies, ["m"])["m"]
     assert shots["detector"].tolist() == ["shots.csv", "by hand"]
     assert shots["flags"].tolist() == ["", "bars;black"]
@@ -757,7 +767,10 @@ def with_and_without_subtitles(trained_models, tmp_path_factory):
 
 
 def test_subtitles_are_written_and_read_back_if_there_are_any(with_and_without_subtitles, tmp_path):
-    """A film without subtitles has no such file."""
+    """A film with two lines of subtitles is written with a file `subtitles.csv`, and read back with them.
+
+    One without subtitles has no such file.
+    """
     spoken, silent = with_and_without_subtitles
     silent.write(tmp_path / "silent")
     assert not (tmp_path / "silent" / "subtitles.csv").exists()
@@ -770,7 +783,10 @@ def test_subtitles_are_written_and_read_back_if_there_are_any(with_and_without_s
 
 
 def test_subtitles_that_were_changed_since_are_refused(with_and_without_subtitles, tmp_path):
-    """In the folder of a scored film somebody changes a line, "No", to "Yes"."""
+    """In the folder of a scored film somebody changes a line of the subtitles, "No", to "Yes".
+
+    Then they are not what the film was scored with, and the film is not read.
+    """
     spoken, _ = with_and_without_subtitles
     spoken.write(tmp_path / "spoken")
     path = tmp_path / "spoken" / "subtitles.csv"
@@ -805,8 +821,11 @@ def test_an_export_has_a_tier_of_subtitles_if_there_are_any(with_and_without_sub
     assert "Give me the" in export(spoken, "vtt", tiers=("subtitles",))
 
 
-def test_subtitles_that_begin_after_the_last_window_are_named(tmp_path):
-    """Of two lines one is said at 60 s, in a film of 30 s."""
+def test_a_message_counts_the_subtitles_that_begin_after_the_end_of_a_film(tmp_path):
+    """A film's last window ends at 30 s, and one of two lines of its subtitles begins at 60 s.
+
+    The subtitles may be of another cut of the film.
+    """
     windows = windows_of(film_store(tmp_path, "tt0000001", end_s=30.0))
     messages = []
     read_subtitles_of([write_subtitles(tmp_path)], ["tt0000001"], "", messages.append, windows)
@@ -826,7 +845,7 @@ def test_the_only_file_of_the_only_film_may_have_any_name(tmp_path):
 
 
 def test_subtitles_of_a_film_that_is_not_scored_are_refused(tmp_path):
-    """Films a and c are scored, and b is not."""
+    """Films a and c are scored. Of two files of subtitles, b.srt is of neither: its name may be wrong."""
     files = [write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "b.srt")]
     with pytest.raises(FilmError, match=r"b\.srt: no scored film"):
         read_subtitles_of(files, ["a", "c"])

@@ -29,7 +29,7 @@ BREAKS_TERMINALS = "\x1b]0;gone\x07"
 
 @pytest.fixture
 def copy_with(scored, tmp_path):
-    """A function that copies the folder of a scored film with one text in one file changed.
+    """A function that copies the folder of a scored film; in one file it changes the first place of a text.
 
     The digests in `film.json` are those of the changed file, unless `digests` is False.
     """
@@ -160,13 +160,14 @@ def test_an_impossible_field_is_refused(copy_with, field, value):
 
 @pytest.mark.parametrize("name", ["timeline.csv", "shots.csv"])
 def test_a_table_of_another_scoring_is_refused(copy_with, name):
-    """The record has digests of the tables that were written with it.
+    """A scored film is a record, `film.json`, and tables, of which the record has the digests.
 
-    One of the tables is changed afterwards, by a digit, so that it is not the one of the record any more.
+    In one table a digit is changed, 0 to 1, as it might be in the table of another scoring. The record keeps
+    the old digest (`digests=False`), and so the table is not the one that it was written with.
     """
-    changed_folder = copy_with(name, old="0", new="1", digests=False)
+    folder_with_a_changed_digit = copy_with(name, old="0", new="1", digests=False)
     with pytest.raises(FilmError, match=f"{name}: not the table"):
-        Timeline.read(changed_folder)
+        Timeline.read(folder_with_a_changed_digit)
 
 
 @pytest.fixture
@@ -271,14 +272,18 @@ def test_a_file_above_the_maximum_size_is_refused(scored, monkeypatch):
 
 
 def test_a_whole_number_beyond_what_a_float_holds_is_refused():
-    """Numbers are read as floats, which tell whole numbers from the next up to 2**53."""
+    """Cells are read as floats. Up to 2**53 each whole number has a float of its own; 2**53 + 1 has none.
+
+    So a larger number might be read as another one, and is said to be "none of its numbers": outside the
+    bounds of the column of whole numbers `n_windows`.
+    """
     largest = pd.Series([str(2**53)], name="n_windows")
     beyond = pd.Series([str(2**53 + 2)], name="n_windows")
-    multiples_of = 1.0
+    end_of_film_s = 1.0  # bounds times alone
 
-    assert scored_files._checked_numbers(largest, multiples_of)[0] == 2**53
+    assert scored_files._checked_numbers(largest, end_of_film_s)[0] == 2**53
     with pytest.raises(ValueError, match="none of its numbers"):
-        scored_files._checked_numbers(beyond, multiples_of)
+        scored_files._checked_numbers(beyond, end_of_film_s)
 
 
 def test_a_file_is_copied_where_no_hard_link_can_be_made(tmp_path):
@@ -322,11 +327,16 @@ def test_fast_reading_of_a_table_equals_reading_each_cell(cells):
         assert table["text"].tolist() == ["NA"] * len(cells)
 
 
-def test_a_table_of_plain_numbers_is_read_exactly_in_one_call():
-    """A row has no p. 0.30000000000000004 is the float after 0.3: no digit of a number may be lost."""
+def test_the_quick_reading_of_a_table_loses_no_digit_and_no_empty_cell():
+    """`_plain_table` reads all cells of a table in one call of pandas, which is faster than one by one.
+
+    0.30000000000000004 is the float after 0.3, and the p of the second row is empty.
+    """
     table = scored_files._plain_table(b"start_s,p,text\n0.1,0.30000000000000004,a\n2,,b\n")
+    first_p, empty_p = table["p"]
     assert table["p"].dtype == np.float64
-    assert table["p"][0] == 0.30000000000000004
+    assert first_p == 0.30000000000000004
+    assert np.isnan(empty_p)
 
 
 def test_a_table_with_an_infinite_number_is_not_read_in_one_call():

@@ -159,10 +159,13 @@ def test_the_number_of_windows_is_given_if_it_widens_the_bracket(trained_models,
 
 
 @pytest.mark.parametrize("page", ["film.md", "film-programmers.md"])
-def test_the_docs_give_the_widening_that_is_explained(page):
-    """The pages say from which widening of a bracket (`MIN_ADDED_WIDTH`) the number of windows is named."""
+def test_the_docs_say_how_much_wider_a_bracket_must_be_for_a_sentence_to_blame_few_windows(page):
+    """A film of few windows has a wider bracket. If it is wider by .005, a sentence names few windows as why.
+
+    Two pages of the docs give this number (`MIN_ADDED_WIDTH`), as ".005".
+    """
     text = (DOCS / page).read_text(encoding="utf-8")
-    number = f"{MIN_ADDED_WIDTH:g}".removeprefix("0")  # the docs write .02, not 0.02
+    number = f"{MIN_ADDED_WIDTH:g}".removeprefix("0")
     assert f"by {number} or more" in text
 
 
@@ -247,13 +250,16 @@ def test_a_sentence_on_nearly_equal_probabilities_has_the_lowest_and_the_highest
         assert number in sentence
 
 
-def test_numbers_two_hundredths_apart_tell_things_apart():
-    """A model gives .3 to all rows of a film but one, which gets .32."""
+def test_a_model_is_not_said_to_tell_nothing_apart_if_its_numbers_are_two_hundredths_apart():
+    """A model gives .3 to all rows of a film but one, which gets .32: that one is told apart from the others.
+
+    So it is not claimed that the model gives the film one probability throughout.
+    """
     assert same_probability_claims(with_one_other_probability(difference=0.02)) == []
 
 
-def test_a_model_with_many_numbers_tells_things_apart():
-    """The probabilities of the film rise where passages are planted."""
+def test_a_model_is_not_said_to_tell_nothing_apart_if_its_numbers_rise_in_passages():
+    """The probabilities of a film rise where passages are planted, and are low elsewhere."""
     assert same_probability_claims(fake_scored_film(**SIXTY_ROWS)) == []
 
 
@@ -420,10 +426,13 @@ def test_a_file_with_a_hole_is_not_said_to_be_cut_off(film_with_a_hole):
 
 
 def test_no_passage_reaches_into_what_has_no_pictures(film_with_a_hole):
-    """A gun is seen from 50 to 125 s, and the film has no pictures from 60.08 to 114.54 s."""
-    marked = film_with_a_hole.segments().query("reaches == 1")
-    assert len(marked) > 0
-    reaches_into_hole = (marked["end_s"] > 60.08 + 0.1) & (marked["start_s"] < 114.54 - 0.1)
+    """A gun is seen from 50 to 125 s, and the film has no pictures from 60.08 to 114.54 s.
+
+    The passages with the gun end and begin at this hole, with a tenth of a second for rounding.
+    """
+    passages = film_with_a_hole.segments().query("reaches == 1")
+    assert len(passages) > 0
+    reaches_into_hole = (passages["end_s"] > 60.08 + 0.1) & (passages["start_s"] < 114.54 - 0.1)
     assert not reaches_into_hole.any()
 
 
@@ -478,24 +487,34 @@ def test_no_gap_within_a_window_has_a_probability(trained_models, tmp_path):
     assert film.time().unread_s == pytest.approx(4.5)
 
 
-def test_wholly_read_rows_are_not_called_partly_read(trained_models, tmp_path):
-    """The window from 60 to 68 s has no pictures from 60 to 61.5 s.
+def test_only_the_missing_seconds_are_flagged_if_it_is_known_which_are_missing(trained_models, tmp_path):
+    """A film has windows of 8 s, and its file is known to have no pictures from 60 to 61.5 s.
 
-    It is known which, so that the rest is not doubted.
+    These seconds are a row of their own, "missing". The rest of the window from 60 to 68 s could be read, and
+    so no row is flagged "partial", as one would be in which some unknown part is missing.
     """
     store = film_store(tmp_path, "m", end_s=120.0, holes=((60.0, 61.5),))
-    flags = score_film(store, [trained_models.paths["linear"]]).rows().set_index("start_s")["flags"]
-    assert flags[60.0] == "missing"
-    assert not flags.str.contains("partial").any()
+    rows = score_film(store, [trained_models.paths["linear"]]).rows()
+
+    missing = rows[rows["flags"] == "missing"]
+    assert missing["start_s"].tolist() == [60.0]
+    assert missing["end_s"].tolist() == [61.5]
+    assert not rows["flags"].str.contains("partial").any()
 
 
-def test_rows_are_called_partly_read_if_the_loss_is_unknown(trained_models, tmp_path):
-    """Some picture of the window m-0016, from 60 to 68 s, is missing, and nobody knows which."""
+def test_all_rows_of_a_window_are_flagged_partial_if_it_is_unknown_what_is_missing_in_it(
+    trained_models, tmp_path
+):
+    """A film's windows of 8 s begin every 4 s. Some pictures of the 16th are missing, and nobody knows which.
+
+    That window is from 60 to 68 s, and any second of it may be affected: both its rows of 4 s are flagged.
+    """
     store = film_store(tmp_path, "m", end_s=120.0, damaged=("m-0016",))
     rows = score_film(store, [trained_models.paths["linear"]]).rows()
+
     partial = rows[rows["flags"].str.contains("partial")]
-    assert partial["start_s"].min() == 60.0
-    assert partial["end_s"].max() == 68.0
+    assert partial["start_s"].tolist() == [60.0, 64.0]
+    assert partial["end_s"].tolist() == [64.0, 68.0]
 
 
 class CutOff(NamedTuple):
@@ -589,8 +608,11 @@ def with_plain_blanks(text: str) -> str:
     return text.replace("\u202f", " ").replace("\xa0", " ")
 
 
-def test_the_terminal_names_no_drawing():
-    """A terminal has no drawings: "hatched" and "dotted" are of the page's."""
+def test_sentences_in_a_terminal_do_not_say_how_time_is_drawn():
+    """Half of a film is unlike training. On its page this time is drawn "hatched", and credits "dotted".
+
+    Sentences on the page say so; in a terminal nothing is drawn.
+    """
     film = fake_scored_film(unlike_parts=((0.0, 0.5),), **SIXTY_ROWS)
     assert not re.search("hatched|dotted", " ".join(lines_of_film(film, ENGLISH)))
 
@@ -904,10 +926,14 @@ def test_a_threshold_that_rounds_to_0_is_written_alike_everywhere(language):
         assert written in sentence
 
 
-def test_two_rows_of_four_seconds_are_long_enough_for_a_passage():
-    """A passage is 5 s long at least."""
+def test_two_likely_rows_of_4_s_are_long_enough_for_a_passage():
+    """A passage is 5 s long at least. The rows 30 and 31 of a film reach the threshold: 8 s together.
+
+    They are one passage, and no time that reaches the threshold is left out as too short (`short_s`).
+    """
     claim = claim_of(with_likely_rows(30, 31), claim_kinds.MarkedPassages)
-    assert claim.number == 1
+    n_passages = claim.number
+    assert n_passages == 1
     assert claim.short_s == 0.0
 
 
@@ -916,7 +942,11 @@ def test_two_rows_of_four_seconds_are_long_enough_for_a_passage():
     [("csv", True), ("vtt", False), ("srt", False), ("eaf", False), ("jsonld", False)],
 )
 def test_only_an_export_with_contributions_explains_them(export_format, has_contributions):
-    """Of these formats only the table has a column of contributions."""
+    """What concepts contribute to a score is a column of the table (csv). Other formats have none.
+
+    Its caveats say what the numbers are: "Contributions are shares ...". The others must not, as their
+    readers would look for them.
+    """
     text = export(fake_scored_film(**SIXTY_ROWS), export_format)
     assert ("Contributions are shares" in text) == has_contributions
 
@@ -1172,7 +1202,10 @@ def test_the_last_window_of_a_short_film_is_moved_back(trained_models, tmp_path,
 
 
 def test_a_page_on_two_windows_gives_no_distance_of_windows(trained_models, tmp_path):
-    """Windows of 8 s of a film of 9 s begin at 0 and 1 s, not 4 s apart as in other films."""
+    """A film of 9 s has two windows of 8 s, which begin at 0 and 1 s, and not 4 s apart as in other films.
+
+    So its page says "windows of 8 s", and not "every 4 s".
+    """
     store = film_store(tmp_path, "short", end_s=9.0, planted=((3.0, 9.0),))
     film = score_film(store, [trained_models.paths["pcbm_lr"]])
     assert film.record.windows.n == 2
@@ -1210,20 +1243,26 @@ def test_sentences_say_found_to_be_credits_if_a_detector_flagged_them_and_not_if
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_each_text_on_black_has_another_one_for_what_a_detector_found(language):
-    """Black and credits may be found by a detector or flagged by a person, and sentences differ in that.
+def test_texts_on_black_and_credits_are_worded_otherwise_if_a_detector_found_them(language):
+    """What a person flagged "is black or credits"; what a detector flagged "was found to be" so.
 
-    Texts have names, as "time_parts"; that on what a detector found ends with `_found`.
+    Four texts speak of it. Each has a second wording for detectors, whose key ends with `_found`.
     """
     words = Words(language)
     for key in ("sentence_rest", "sure_nothing", "caveat_nothing", "time_parts"):
-        assert words[f"{key}_found"] != words[key]
+        text_if_a_person_flagged_it = words[key]
+        text_if_a_detector_found_it = words[f"{key}_found"]
+        assert text_if_a_detector_found_it != text_if_a_person_flagged_it
 
 
-def test_detectors_of_shots_are_those_of_the_command():
-    """The package of films may not import the command of the core, and has its own list."""
-    detectors_of_films = schema.DETECTORS
-    assert detectors_of_films == DETECTORS
+def test_the_record_of_a_film_allows_the_detectors_of_shots_that_the_command_offers():
+    """`manifest import film` offers detectors of shots, and a scored film's tables name the one it used.
+
+    The package of films may not import that command of the core, and has a list of its own: both are equal.
+    """
+    detectors_in_records = schema.DETECTORS
+    detectors_of_command = DETECTORS
+    assert detectors_in_records == detectors_of_command
 
 
 def with_an_unlike_row_in_the_first_passage(film):
@@ -1252,8 +1291,11 @@ def test_a_passage_that_is_unlike_in_part_says_so():
     assert "in part unlike training" in film_page([film])
 
 
-def test_one_concept_is_no_plural():
-    """The caveat names the concepts that the model does not find better than by chance."""
+def test_the_caveat_on_concepts_found_by_chance_has_the_singular_of_one_concept():
+    """The caveat names the concepts that the model does not find better than by chance: Look, or two.
+
+    The French legend on one such concept has the singular, too ("reconnu").
+    """
     on_one = phrases.near_chance_caveat(["Look"], ENGLISH)
     on_two = phrases.near_chance_caveat(["Look", "Body"], ENGLISH)
     legend_in_french = Words("fr").counted("legend_unfound", 1)
@@ -1290,7 +1332,10 @@ def test_a_french_page_keeps_the_title_of_a_model_of_somebodys_own(film_by_a_bui
 
 
 def test_every_built_in_model_has_a_title_in_each_language():
-    """But for baselines, which do not look at features and score no film."""
+    """A page calls a built-in model by its title: in English that of its spec, in French a translation.
+
+    Baselines, which do not look at features, score no film and need none.
+    """
     for name, spec in BUILTIN_MODELS.items():
         if spec.looks_at_features:
             assert ENGLISH[f"title_of_{name}"] == spec.title

@@ -43,7 +43,7 @@ ALL_WARNINGS = set().union(*WARNINGS_OF.values())
 
 
 def scored_by(*others, first=None):
-    """Make a film that one model scored, and others with the same rows."""
+    """Make a film that a model scored (`first`, else "pcbm_lr"), and `others` too, all with the same rows."""
     film = ten_minute_film()
     models = [first or film.model(), *others]
     table = pd.concat([film.table.assign(model=model.key) for model in models], ignore_index=True)
@@ -124,11 +124,14 @@ def test_the_terminal_says_which_model_each_warning_is_of():
     assert warnings_in(trained_on_film, words) == {"verdict_trained"}
 
 
-def test_the_terminal_names_no_model_of_a_film_that_one_scored():
-    """With one model there is nothing to confuse it with: the first line is the film's title alone."""
-    film = scored_by()
-    title_line, *_ = lines_of_film(film, Words("en"))
-    assert title_line == heading_of(film)
+def test_the_terminals_first_line_is_the_title_alone_if_one_model_scored_the_film():
+    """A single model scored the film, and it has no warning, so that no model need be named beside the title.
+
+    The line of a film that several models scored would end with " · MODEL: warning".
+    """
+    film_of_one_model = scored_by()
+    title_line, *_ = lines_of_film(film_of_one_model, Words("en"))
+    assert title_line == heading_of(film_of_one_model)
 
 
 def assert_page_calls_a_concept(film, name):

@@ -152,13 +152,19 @@ def test_a_model_that_never_saw_a_level_refuses_a_share(planted_films_and_models
     assert rate.unreliable < 0.2
 
 
-def test_a_share_by_a_model_that_never_saw_a_level_would_be_too_high(planted_films_and_models):
-    """.2 of the film's clips are S, .3 HN and .5 EN, of which the model never saw any.
+def test_the_mean_probability_by_a_model_that_never_saw_a_level_is_above_the_share_of_the_film(
+    planted_films_and_models,
+):
+    """.2 of the film's clips are S, .3 HN and .5 EN. The model tells S from HN, and never saw EN.
 
-    It would expect about the share of S among HN and S, .2 / (.2 + .3) = .4, and less for clips of EN.
+    Of what it saw .2 / (.2 + .3) = .4 is S. It expects so much of HN and S here, and a little less of EN,
+    where nothing is S: the mean is too high by more than .08. This is why such a model gives no share.
     """
-    film, *_ = score_films(planted_films_and_models.new, [planted_films_and_models.paths["narrow"]])
-    assert film.rows()["p"].mean() > 0.2 + 0.08
+    never_saw_en = planted_films_and_models.paths["narrow"]
+    film, *_ = score_films(planted_films_and_models.new, [never_saw_en])
+
+    share_of_s = 0.2
+    assert film.rows()["p"].mean() > share_of_s + 0.08
 
 
 def test_a_model_that_never_saw_a_level_gives_scores_and_passages(planted_films_and_models):
@@ -168,11 +174,17 @@ def test_a_model_that_never_saw_a_level_gives_scores_and_passages(planted_films_
     assert len(film.segments()) > 0
 
 
-def test_a_test_of_other_clips_does_not_stand_for_a_film(planted_films_and_models):
-    """The model is tested on EN and S: HN is trained on, but the test has none, so that no share is given."""
-    path = planted_films_and_models.paths["other test"]
-    assert load_model(path).card.levels_left_out == ("EN",)
-    for film in score_films(planted_films_and_models.new, [path]):
+def test_a_model_whose_training_and_test_lack_a_level_each_refuses_a_share(planted_films_and_models):
+    """A film has clips of EN, HN and S. A model is trained on HN and S, and tested on EN and S.
+
+    Its training lacks EN, as its card says, and its test lacks HN. Either has what the other lacks, but a
+    share needs clips of all levels in one: of none of the three new films is there a share.
+    """
+    trained_without_en_tested_without_hn = planted_films_and_models.paths["other test"]
+    films = score_films(planted_films_and_models.new, [trained_without_en_tested_without_hn])
+
+    assert load_model(trained_without_en_tested_without_hn).card.levels_left_out == ("EN",)
+    for film in films:
         assert film.rate().value is None
 
 
@@ -199,27 +211,33 @@ def test_a_card_names_the_clips_of_training_and_of_calibration(planted_films_and
 
 
 def test_by_default_a_model_is_calibrated_on_its_training_clips(planted_films_and_models):
-    """The corpus has 108 clips of HN and 72 of S, on which the model "narrow" is trained, and so calibrated.
+    """The corpus has 180 clips of EN, 108 of HN and 72 of S. Two models are trained on HN and S.
 
-    The model "recipe" is trained on the same clips, and calibrated on those of EN, too: it has another
+    Of the model "narrow" nothing else is said: its card names the clips of training as those that it is
+    calibrated on (`population`). The model "recipe" is to be calibrated on all clips, and so has another
     calibration.
     """
-    card = load_model(planted_films_and_models.paths["narrow"]).card
+    card_by_default = load_model(planted_films_and_models.paths["narrow"]).card
     card_if_calibrated_on_all = load_model(planted_films_and_models.paths["recipe"]).card
 
-    assert card.population["clips"] == {"HN": 108, "S": 72}
-    assert card.calibration != card_if_calibrated_on_all.calibration
+    assert card_by_default.population["clips"] == {"HN": 108, "S": 72}
+    assert card_by_default.calibration != card_if_calibrated_on_all.calibration
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_sentence_has_the_median_lengths_of_clips(planted_films_and_models, language):
+def test_a_sentence_tells_the_median_lengths_of_the_clips_of_training_and_of_calibration(
+    planted_films_and_models, language
+):
     """The corpus has 180 clips of EN, of 3 s, 108 of HN, of 4.5 s, and 72 of S, of 5 s.
 
-    A model that learns HN and S, with a median of 4.5 s, is calibrated on all clips: half of them have 3 s,
-    and their median is (3 + 4.5) / 2.
+    A model is trained on HN and S: of these 180 clips the 108 shorter ones have 4.5 s, which is the median.
+    It is calibrated on all 360: the shorter half has 3 s, the next longer clips 4.5, and the median of an
+    even number of clips lies halfway between its two middle ones. As the film's windows have another length,
+    a sentence says so, and tells both medians.
     """
     words = Words(language)
-    film, *_ = score_films(planted_films_and_models.new, [planted_films_and_models.paths["recipe"]])
+    trained_on_hn_and_s_calibrated_on_all = planted_films_and_models.paths["recipe"]
+    film, *_ = score_films(planted_films_and_models.new, [trained_on_hn_and_s_calibrated_on_all])
 
     claim = other_windows(film.model(), film.record.windows)
     sentence = windows_sentence(claim, words)
@@ -274,19 +292,34 @@ def test_a_model_whose_card_names_no_clips_is_taken_to_be_calibrated_on_its_task
     assert rate.bracket_low < rate.value < rate.bracket_high
 
 
-def test_a_model_without_named_clips_whose_task_lacks_a_level_refuses_a_share(planted_films_and_models):
-    """The card does not say on which clips the model is calibrated. Its task, HN against S, lacks EN."""
-    rate = rate_by(planted_films_and_models, model_of_unknown_clips(planted_films_and_models.paths["recipe"]))
+def test_a_share_is_refused_if_the_card_names_no_clips_and_the_task_lacks_a_level(planted_films_and_models):
+    """A model's card does not say on which clips it is calibrated, so that the clips of its task are taken.
+
+    Its task, HN against S, has none of EN, as half of a film is. The reason for which no share is given names
+    EN.
+    """
+    trained_on_hn_and_s = planted_films_and_models.paths["recipe"]
+
+    rate = rate_by(planted_films_and_models, model_of_unknown_clips(trained_on_hn_and_s))
+
     assert rate.value is None
     assert "EN" in rate.reason
 
 
-def test_a_model_without_named_clips_of_another_codebook_refuses_a_share(planted_films_and_models):
-    """Nobody knows which levels films have by the codebook "violence". The reason is one line."""
+def test_a_share_is_refused_if_the_card_names_no_clips_and_a_codebook_whose_levels_are_unknown(
+    planted_films_and_models,
+):
+    """A model's card does not say on which clips it is calibrated; its codebook is called "violence".
+
+    Which levels clips of films have by that codebook is unknown, and so whether the task has all of them. No
+    share is given, for a reason of one line.
+    """
+    trained_on_all_levels = planted_films_and_models.paths["wide"]
+
     rate = rate_by(
-        planted_films_and_models,
-        model_of_unknown_clips(planted_films_and_models.paths["wide"], codebook="violence"),
+        planted_films_and_models, model_of_unknown_clips(trained_on_all_levels, codebook="violence")
     )
+
     assert rate.value is None
     assert len(rate.reason.splitlines()) == 1
 

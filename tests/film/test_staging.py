@@ -243,12 +243,16 @@ def test_films_are_grouped_by_the_median_of_a_variable(films_with_camera):
     assert any("without camera" in note and "(d)" in note for note in compared.notes)
 
 
-def test_a_trend_may_be_by_a_variable(films_with_camera):
-    """The camera's means in films a, b and c are 0, .1 and .2: so far along are the films."""
+def test_a_trend_along_a_variable_of_staging_places_films_at_its_means(films_with_camera):
+    """A trend tells how a share changes along a number of each film: its year, or here the camera's motion.
+
+    The means of the variable `camera` in films a, b and c are 0, .1 and .2. Nobody judged a window, which
+    does not matter to where the films lie.
+    """
     films_with_variables = films_with_camera[:3]
     compared = compare_films(films_with_variables, NOTHING_JUDGED, trend="camera")
-    values = {film.timeline.movie: film.x for film in compared.films}
-    assert values == pytest.approx({"a": 0.0, "b": 0.1, "c": 0.2})
+    place_along_trend = {film.timeline.movie: film.x for film in compared.films}
+    assert place_along_trend == pytest.approx({"a": 0.0, "b": 0.1, "c": 0.2})
 
 
 def test_a_film_without_the_variable_of_a_trend_is_named(films_with_camera):

@@ -183,21 +183,37 @@ def time_of_likeliest_body(frames, start_s, end_s):
     return row["best"]
 
 
-def test_a_frame_that_only_touches_a_segment_is_not_in_it(traced):
-    """Body is likeliest in the second from 99 to 100 s, with .95, and then in that from 102 s on, with .9.
-
-    The segment from 100 s on has the latter alone. All seconds from 95 to 99 s are alike: the first is named.
-    """
+@pytest.fixture
+def frames_with_body_at_99_and_102_s(traced):
+    """Steps of a second: Body has .95 in the one from 99 to 100 s, .9 in that from 102 s on, and else .2."""
     frames = traced.frames.assign(Body_p=0.2)
     frames.loc[frames["start_s"] == 99, "Body_p"] = 0.95
     frames.loc[frames["start_s"] == 102, "Body_p"] = 0.9
+    return frames
+
+
+def test_a_step_that_only_touches_a_segment_is_not_in_it(frames_with_body_at_99_and_102_s):
+    """Body is likeliest in the second before a segment, and in the segment at 102 s.
+
+    The card of the segment from 100 to 105 s names 102 s, and that of 95 to 99 s not the step that begins at
+    99 s: all its own steps have .2, and the first one, at 95 s, is named.
+    """
+    frames = frames_with_body_at_99_and_102_s
     assert time_of_likeliest_body(frames, start_s=100.0, end_s=105.0) == "0:01:42"
     assert time_of_likeliest_body(frames, start_s=95.0, end_s=99.0) == "0:01:35"
 
 
-def test_the_frames_of_two_models_are_one_table_numbered_throughout(trained_models, tmp_path, monkeypatch):
-    """Two models score a film, and each is made to have two steps: the rows of the table are 0 to 3."""
-    steps = pd.DataFrame({"start_s": [0.0, 1.0], "end_s": [1.0, 2.0]})
-    monkeypatch.setattr(score, "traces_of", lambda _model, key, *_: steps.assign(model=key))
+def test_the_steps_of_two_models_are_rows_of_one_table_with_different_numbers(
+    trained_models, tmp_path, monkeypatch
+):
+    """Two models score a film. What a model says of frames is averaged over steps, one row for each.
+
+    Either model is made to have two steps, numbered 0 and 1. In the table of both the rows are 0 to 3.
+    """
+
+    def trace_of_two_steps(_model, key, *_store_movie_and_windows):
+        return pd.DataFrame({"start_s": [0.0, 1.0], "end_s": [1.0, 2.0], "model": key})
+
+    monkeypatch.setattr(score, "traces_of", trace_of_two_steps)
     _folder, film = scored_film(tmp_path, trained_models, models=("pcbm_lr", "bank"), with_shots=False)
     assert film.frames.index.tolist() == [0, 1, 2, 3]

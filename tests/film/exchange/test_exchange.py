@@ -388,8 +388,11 @@ def test_an_edit_list_without_time_codes_is_refused(film_of_ten_minutes, rate, s
         export(film_of_ten_minutes, "edl", rate=Fraction(rate), start=start)
 
 
-def test_a_rate_without_time_code_is_refused_for_an_editor_too(film_of_ten_minutes):
-    """Time codes number the frames of a second, of which 12.5 is no whole number."""
+def test_a_timeline_of_final_cut_is_refused_at_12_and_a_half_frames_a_second(film_of_ten_minutes):
+    """Time codes number the frames of a second, of which 12.5 is no whole number.
+
+    So there are none at this rate, neither for an edit list nor for Final Cut's XML.
+    """
     pytest.importorskip("opentimelineio")
     with pytest.raises(FilmError, match=r"12\.5"):
         export(film_of_ten_minutes, "fcpxml7", rate=Fraction("12.5"))
@@ -401,10 +404,12 @@ def without_a_passage(film_of_ten_minutes):
     return with_model(film_of_ten_minutes, threshold_p=0.999)
 
 
-def test_pyannote_reads_a_file_of_caveats_alone_as_one_without_turns(without_a_passage):
-    """pyannote.database reads ten columns, and groups turns by the second one, the film.
+def test_pyannote_finds_no_turn_in_an_rttm_file_that_has_a_line_of_caveats_alone(without_a_passage):
+    """A film without a passage gives an RTTM file with one line, ";;_Scores_of_a_model_...".
 
-    A line of caveats is one word, so that its second column is empty, and a group of it is left out.
+    pyannote.database reads such files by `pandas.read_csv`, in ten columns, and groups the lines, which are
+    turns of speakers, by the second column, the film. The test reads the file in the same way. The caveats
+    are one word, so that the second column is empty, and pandas leaves out the group of an empty cell.
     """
     text = export(without_a_passage, "rttm", tiers=["segments"])
     assert text.startswith(";;_Scores_of_a_model_")
@@ -540,7 +545,10 @@ def test_lines_that_overlap_are_on_tiers_of_their_own_in_elan(film_of_ten_minute
 
 
 def test_web_annotations_name_the_model_as_their_creator(film_of_ten_minutes):
-    """A model is known by the digest of its file (SHA-256)."""
+    """A collection of web annotations says who made them: a program, whose id has a digest of the model.
+
+    The digest (SHA-256, of the model's file) tells which model it was, whatever the file is called.
+    """
     collection = json.loads(export(film_of_ten_minutes, "jsonld"))
     assert collection["type"] == "AnnotationCollection"
     assert collection["creator"]["type"] == "Software"

@@ -410,7 +410,7 @@ def test_video_editors_readers_see_who_decided(film_of_ten_minutes, export_forma
 
 
 def test_markers_of_opentimelineio_hold_the_facts_of_a_decision(film_of_ten_minutes, tmp_path):
-    """AB called 10 to 18.5 s S blindly."""
+    """AB called 10 to 18.5 s S blindly. A marker of that span has who, what and how as data as well."""
     pytest.importorskip("opentimelineio")
     text = export_decisions(film_of_ten_minutes, "otio", tmp_path, BLIND_JUDGEMENT_OF_AB).read_text(
         encoding="utf-8"
@@ -546,16 +546,18 @@ def test_a_hostile_note_or_name_keeps_no_decision_from_being_read_back(
 
 @pytest.mark.parametrize("export_format", ["jsonld", "iiif", "otio"])
 def test_hostile_notes_leave_json_valid(film_of_ten_minutes, export_format):
-    """Notes and a name hold quotes, an end of lines and markup."""
+    """Notes of decisions and a judge's name hold quotes, an end of lines and markup: none may break JSON."""
     pytest.importorskip("opentimelineio")
-    json.loads(export(film_of_ten_minutes, export_format, people=HOSTILE_DECISIONS))
+    exported = export(film_of_ten_minutes, export_format, people=HOSTILE_DECISIONS)
+    json.loads(exported)
 
 
 @pytest.mark.parametrize("export_format", ["eaf", "fcpxml7"])
 def test_hostile_notes_are_text_in_xml(film_of_ten_minutes, export_format):
-    """The notes hold the tag of a script."""
+    """Notes of decisions hold "<script>", which must be written as text in XML and not as a tag."""
     pytest.importorskip("opentimelineio")
-    assert "<script>" not in export(film_of_ten_minutes, export_format, people=HOSTILE_DECISIONS)
+    exported = export(film_of_ten_minutes, export_format, people=HOSTILE_DECISIONS)
+    assert "<script>" not in exported
 
 
 def test_hostile_notes_add_no_formula_to_a_table(film_of_ten_minutes):

@@ -357,13 +357,20 @@ def test_a_page_prints_on_white_without_buttons_and_with_its_caveat(open_page, p
 
 
 def test_a_page_prints_every_minute_and_the_reasons_of_passages(open_page, page_of_one_film):
-    """On the screen a long table is drawn as far as it is seen. The film lasts 120 minutes and 12 seconds."""
+    """A film lasts 120 minutes and 12 seconds: its table of minutes has 121 rows.
+
+    On the screen only those rows are made that are in sight. Before it is printed, the page must make all of
+    them; and the table of passages has more than three rows, and reasons ("For it").
+    """
     seen = open_page(page_of_one_film).page
     seen.emulate_media(media="print")
     seen.evaluate("dispatchEvent(new Event('beforeprint'))")
-    expect(seen.locator(".minutes tbody tr")).to_have_count(121)
-    assert seen.locator("#f1-table tbody tr").count() > 3
-    assert "For it" in seen.locator("#f1-table").inner_text()
+
+    rows_of_minutes = seen.locator(".minutes tbody tr")
+    table_of_passages = seen.locator("#f1-table")
+    expect(rows_of_minutes).to_have_count(121)
+    assert table_of_passages.locator("tbody tr").count() > 3
+    assert "For it" in table_of_passages.inner_text()
 
 
 TWELVE_HOURS_S = 12 * 3600.0
@@ -536,13 +543,22 @@ def assert_nothing_hostile_ran(seen):
     assert requests_elsewhere(seen) == []
 
 
-def test_no_hostile_title_name_note_or_subtitle_runs(hostile):
-    """All texts of others are HTML with scripts; opened and clicked, they stay text."""
+def test_scripts_in_a_title_a_name_a_note_or_a_subtitle_stay_text_on_a_page(hostile):
+    """A film's title, a judge's name, a note and a subtitle are HTML with a script, made by a stranger.
+
+    The reader shows all decisions, opens the first passage, at which the subtitle is said, and the list of
+    subtitles. The script is shown as text, "<script>...", and nothing of it runs.
+    """
     page = hostile.page
+    table_of_passages = page.locator("#f1-table")
+    what_is_said = page.locator("#f1-said")
+    subtitles = page.locator("#f1-lines")
+
     page.get_by_role("button", name="All", exact=True).click()
-    page.locator("#f1-table tbody button").first.click()
-    expect(page.locator("#f1-said")).to_contain_text("<script>")
-    page.locator("#f1-lines summary").click()
+    table_of_passages.locator("tbody button").first.click()
+    expect(what_is_said).to_contain_text("<script>")
+    subtitles.locator("summary").click()
+
     assert_nothing_hostile_ran(hostile)
 
 

@@ -73,7 +73,10 @@ def test_a_hostile_title_is_text(open_page, page_of_12_films):
 
 
 def test_each_film_has_a_row_with_its_curve(open_page, page_of_12_films):
-    """A film's curve is drawn with more than one path."""
+    """Twelve films are compared on a page. Each has a row, and in it the curve of the model's probabilities.
+
+    A curve has a path for each colour, and so more than one: there are more paths than films.
+    """
     page = open_page(page_of_12_films).page
     assert page.locator(".row.film").count() == 12
     assert page.locator(".row.film svg.strip path").count() > 12

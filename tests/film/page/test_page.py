@@ -92,13 +92,17 @@ def test_a_page_begins_with_what_matters_most(page_of_ten_minutes):
 
 
 def test_title_and_heading_say_that_a_film_was_trained_on():
-    """Scores of a film that the model has learnt are no prediction: the first sentence would count them."""
+    """Scores of a film that the model was trained on predict nothing: the page's title and heading say so.
+
+    The sentence that else comes first says how many passages the model marks: of such a film there is none.
+    """
     film = ten_minute_film(trained_on=True)
     page = film_page([film])
+    no_sentence = ""
     assert "no prediction: the model was trained on this film" in heading_of(film)
     assert re.search("<title>(.*?)</title>", page)[1] == heading_of(film)
     assert re.search("<h1[^>]*>(.*?) <small>", page)[1] == heading_of(film)
-    assert first_sentence(film) == ""
+    assert first_sentence(film) == no_sentence
 
 
 def seconds_within(rows, passages):
@@ -585,7 +589,7 @@ def test_a_sentence_on_reasons_says_how_much_and_to_what_effect(concept_reasons,
 
 
 def test_numbers_are_rounded_half_up():
-    """.125 is 0.13, and not 0.12, the even one."""
+    """.125 is halfway between two numbers of two decimals: it is written 0.13, and not 0.12, the even one."""
     assert Words("en").number(0.125) == "0.13"
 
 
@@ -622,13 +626,13 @@ def test_a_signed_number_has_a_sign_unless_it_rounds_to_zero(value, text):
     ("seconds", "text"), [(3661.4, "1:01:01"), (3661.5, "1:01:02"), (3661.9999, "1:01:02")]
 )
 def test_clocks_are_rounded_to_the_nearest_second(seconds, text):
-    """3661 s are 1 hour, 1 minute and 1 second."""
+    """3661 s are 1 hour, 1 minute and 1 second: 1:01:01. From half a second more on it is 1:01:02."""
     assert clock(seconds) == text
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(599.0, "599 s"), (600.0, "10 minutes")])
 def test_lengths_are_in_seconds_below_ten_minutes(seconds, text):
-    """Ten minutes are 600 s."""
+    """Ten minutes are 600 s: from there on a length is written in minutes."""
     assert Words("en").duration(seconds) == text
 
 
@@ -669,11 +673,12 @@ def classes_styled_by(css):
     return set(re.findall(r"\.(-?[a-zA-Z][\w-]*)(?=[^{}]*{)", without_comments))
 
 
-def test_no_class_of_a_style_sheet_is_one_of_another_on_the_page():
-    """A class of both would get the rules of both. A page of a film has the style sheet of reports, too.
+def test_no_two_style_sheets_of_one_page_have_rules_for_the_same_class():
+    """An element of a class that two style sheets know would get the rules of both.
 
-    The classes `facts` and `n` are in both, as rules of films are on certain elements only. A figure may
-    stand within a desk.
+    The pages of a film, the desk and figures have the style sheet of reports beside their own, and a figure
+    may stand within the desk. The classes `facts` and `n` of reports may be in the others too: these have
+    rules for them in certain elements alone.
     """
     of_reports = classes_styled_by(asset("page.css"))
     of_film = classes_styled_by(asset("film.css", "obygaze_film.page"))
@@ -712,11 +717,12 @@ def test_a_figure_has_the_concepts_that_are_found_by_name():
             assert f">{concept.name}</text>" in figure
 
 
-def test_a_figure_is_well_formed_and_asks_for_nothing():
-    """The only address in it is the name of SVG's own format."""
+def test_a_figure_is_well_formed_xml_and_needs_nothing_from_the_network():
+    """A figure is an SVG file by itself. The only address in it is its format's name, which nobody opens."""
     figure = str(film_figure(view_of(ten_minute_film()), start_s=100.0, end_s=400.0))
+    name_of_format = "http://www.w3.org/2000/svg"
     minidom.parseString(figure)  # noqa: S318 - ours
-    assert "http" not in figure.replace("http://www.w3.org/2000/svg", "")
+    assert "http" not in figure.replace(name_of_format, "")
 
 
 @pytest.mark.parametrize(
@@ -937,7 +943,7 @@ def test_a_figure_has_a_strip_of_stills_in_the_order_of_time():
 
 
 def test_the_last_still_of_a_figure_is_not_cut():
-    """A figure is 760 pixels wide."""
+    """Pictures of the film stand side by side in a figure of 760 pixels. The last one ends within it."""
     svg = film_figure(view_of(ten_minute_film()), start_s=100.0, end_s=160.0, stills=GreyStills())
     *_, last = minidom.parseString(svg).getElementsByTagName("image")  # noqa: S318 - ours
     right_edge = float(last.getAttribute("x")) + float(last.getAttribute("width"))
@@ -1061,14 +1067,21 @@ def test_a_minute_has_a_probability_from_ten_judged_seconds_on():
 
 
 def test_concepts_have_numbers_in_minutes_in_which_the_level_is_not_judged():
-    """What is unlike training has no probability of the level, but concepts are told all the same."""
-    (minute,) = view_of(film_of_seconds(judged_in_minutes=[0])).minutes
+    """A film of one minute is unlike training, so that no second of it has a probability of the level.
+
+    The values of concepts are there all the same, and the minute has their means.
+    """
+    film_with_no_judged_second = film_of_seconds(judged_in_minutes=[0])
+    (minute,) = view_of(film_with_no_judged_second).minutes
     assert np.isnan(minute.p)
     assert not np.isnan(minute.concepts).any()
 
 
 def test_a_last_minute_of_less_than_ten_seconds_has_no_number():
-    """The film lasts 60.9 s: its second minute is .9 s."""
+    """A film lasts 60.9 s, and all of it is judged with p .5. Its second minute has .9 s.
+
+    Less than ten judged seconds say too little of a minute: neither level nor concepts have a number.
+    """
     film = fake_scored_film(n_rows=61, duration_s=60.9, unlike_parts=())
     film = with_columns(film, flags="", p=0.5, p_low=0.4, p_high=0.6)
     first, last = view_of(film).minutes
@@ -1168,15 +1181,19 @@ def test_the_accessible_name_of_a_films_figure_explains_curve_and_band_as_its_le
         assert figure.count(text) >= 2
 
 
-def test_a_row_that_rounding_moves_into_a_minute_says_nothing_of_it():
-    """The first minute of two is unlike training, and its last row ends 4 ms after it, as a shot may.
+def test_a_row_that_reaches_4_ms_into_the_next_minute_does_not_flag_that_minute():
+    """A film has rows of a second. The first of its two minutes is unlike training, the second is judged.
 
-    The evidence of the second minute does not name that flag, and so its line in the table doesn't.
+    Row 59 is the last one of the first minute. It is made to end 4 ms after it, as the last shot of a minute
+    may. That is too little for the second minute to be called unlike training, too; only the 4 ms are missing
+    from its judged seconds.
     """
     film = film_of_seconds(judged_in_minutes=[0, 60])
-    film.table.loc[59, "end_s"] = film.table.loc[60, "start_s"] = 60.004
+    film.table.loc[59, "end_s"] = 60.004
+    film.table.loc[60, "start_s"] = 60.004
 
     first, second = view_of(film).minutes
 
-    assert [first.flags, second.flags] == ["unlike", ""]
+    assert first.flags == "unlike"
+    assert second.flags == ""
     assert second.judged_s == pytest.approx(59.996)

@@ -12,20 +12,35 @@ from obygaze_models.prediction.predict import Predicted
 
 
 @pytest.mark.parametrize("p", [0.005, 0.125, 0.145, 0.285, 0.565, 0.575, 0.2849, 0.9949, 0.995, 1.0])
-def test_a_time_of_the_timeline_has_the_percentage_of_the_passage_there(p):
-    """The texts round 0.285 to 0.29; the nearest float is a little lower, which nobody sees."""
+def test_a_probability_is_rounded_alike_on_the_timeline_and_in_a_sentence(p):
+    """Sentences round .285 to .29, though the float nearest to .285 is a little below it.
+
+    The timeline has whole percentages, which the page's script writes as numbers of two decimals: 29 % as
+    .29. They must be what the sentence on a passage there says of p.
+    """
     percentage = float(whole_percentages(p))
-    assert Words("en").number(percentage / 100) == Words("en").number(p)
+    on_timeline = Words("en").number(percentage / 100)
+    in_sentence = Words("en").number(p)
+    assert on_timeline == in_sentence
 
 
 @pytest.mark.parametrize(
     ("p", "written"), [(0.2851, 0.29), (0.285, 0.29), (0.125, 0.13), (0.714, 0.71), (0.005, 0.01), (1.0, 1.0)]
 )
-def test_a_figure_draws_a_probability_where_and_in_the_colour_in_which_it_is_written(p, written):
-    """The scripts of page and desk get whole percentages: 0.2851 is drawn as 0.29, which is above 2/7."""
-    assert charts.y_of(p) == 100 - round(100 * written)
-    [step] = charts.strip([0.0], [8.0], [p])
-    assert step == min(int(round(100 * written) * 7 / 100), 6) + 1  # `stripPaths` of rows.js
+def test_a_figure_places_and_colours_a_probability_as_its_written_number(p, written):
+    """A probability is written with two decimals. A figure's line and colour are of that whole percentage.
+
+    For the colour, 0 to 1 is cut into seven steps, 1 to 7: step 3 begins at 2/7 = .2857. So .2851, written
+    .29, must have step 3, though it is below .2857 itself. The scripts of page and desk (`stripPaths` of
+    rows.js) get whole percentages, and a figure must look like them.
+    """
+    percentage = round(100 * written)
+    assert charts.y_of(p) == 100 - percentage  # y points down: 100 is probability 0
+
+    row_starts_s, row_ends_s = [0.0], [8.0]
+    [step] = charts.strip(row_starts_s, row_ends_s, [p])
+    n_steps_below = min(int(percentage * 7 / 100), 6)  # 100 % belongs to the last step
+    assert step == n_steps_below + 1
 
 
 @pytest.mark.parametrize(

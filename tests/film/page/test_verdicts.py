@@ -46,8 +46,12 @@ def test_who_marks_the_concept_agrees_with_a_model_of_it(level, concepts, verdic
     assert verdict_on(film, level=level, concepts=concepts) == verdict
 
 
-def test_a_level_of_the_peoples_own_codebook_is_an_answer():
-    """The model's codebook lacks it, and the codebook that people judged with has it."""
+def test_a_level_that_only_the_peoples_codebook_has_counts_as_an_answer():
+    """The model finds S. AB gave a level "none", which the model's codebook lacks and AB's own one has.
+
+    So the page knows that AB's answer is another level than S, and says that AB disagrees with the model. A
+    level of no codebook would be no answer, neither for nor against.
+    """
     own_level = Level("none", position=len(OBYGAZE12.levels))
     own_codebook = replace(OBYGAZE12, levels=(*OBYGAZE12.levels, own_level))
     film = ten_minute_film()

@@ -32,8 +32,11 @@ def test_another_spelling_of_a_name_is_refused_in_every_way_to_decide(decisions)
 
 
 @pytest.mark.parametrize("name", ["AB", "CD", "AB 2"])
-def test_the_same_spelling_and_other_people_decide(decisions, name):
-    """Names of other people may be near."""
+def test_a_name_may_judge_if_it_is_exactly_one_of_the_ledger_or_no_spelling_of_one(decisions, name):
+    """AB has judged, so that "ab" would be refused as another spelling of the same name.
+
+    AB in the same letters may go on, and so may CD. "AB 2" is nearly AB, but a sign more makes another name.
+    """
     judge(decisions, start=40, end=48, level="violent", annotator="AB")
 
     judge(decisions, start=60, end=68, level="calm", annotator=name)

@@ -114,7 +114,10 @@ def test_a_copy_as_long_as_the_film_is_opened_without_a_note(decisions, film_of)
 
 
 def test_a_film_without_a_copy_is_opened_without_a_note(decisions):
-    """The user has no video of the film, so that `note_on_other_length` has nothing to say."""
+    """The desk notes if the user's copy of a film has another length than the film that was scored.
+
+    Here the user has no video of the film: there is nothing to note.
+    """
     opened = OpenFilm(number=0, timeline=decisions.film, decisions=decisions, path=None)
     assert opened.note_on_other_length == ""
 

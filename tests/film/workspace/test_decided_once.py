@@ -105,10 +105,11 @@ def test_settling_in_sight_in_another_film_makes_no_later_settling_of_the_same_s
     assert settled_in_tt1.is_blind
 
 
-def test_spans_that_are_equal_to_the_millisecond_are_one_span(decisions):
-    """AB judges a passage again that begins a third of a millisecond later, as of another scoring.
+def test_a_judgement_replaces_the_same_persons_earlier_one_of_a_span_equal_to_the_millisecond(decisions):
+    """AB judges 4 to 12 s calm, and then violent; the second time the passage begins at 4.0003 s.
 
-    The earlier judgement is replaced, as where people differ and settle.
+    Starts may differ by so little if a film was scored again. It is the same span, and AB is not in conflict
+    with AB: only the later judgement stands.
     """
     judge(decisions, start=4.0, end=12.0, level="calm")
     judge(decisions, start=4.0003, end=12.0, level="violent")

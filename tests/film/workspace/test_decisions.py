@@ -274,7 +274,10 @@ def test_undo_and_redo_lead_through_every_earlier_state(decisions):
 
 
 def test_a_new_decision_ends_what_redo_could_bring_back(decisions):
-    """As in any editor, redo is possible only right after undo."""
+    """AB judges a span, takes that back, and judges another one: nothing is left that redo could restore.
+
+    As in any editor, redo is possible only right after undo.
+    """
     judge(decisions, start=10, end=20, annotator="AB")
     decisions.undo("AB")
     judge(decisions, start=1, end=2, annotator="AB")
@@ -680,14 +683,14 @@ def judges_seen_by(decisions, viewer):
     return {decision["who"] for decision in shown_decisions(film, viewer)}
 
 
-def test_the_highest_number_of_windows_that_a_judge_planned_holds(decisions):
-    """AB planned to judge all windows, and says eleven after the first one.
+def test_a_judge_who_plans_fewer_windows_later_does_not_see_others_judgements_sooner(decisions):
+    """A judge says how many windows to judge blindly in all, and is shown others' judgements after the last.
 
-    With the eleventh AB would be finished, and see CD's judgements early: the higher number holds, and AB
-    sees none but AB's own.
+    CD has finished ten. AB plans to judge all windows of the film, judges one, and then plans eleven in all.
+    After the eleventh AB still sees none but AB's own: the highest number that a judge planned holds.
     """
     n_windows = len(decisions.windows)
-    assert n_windows > 11  # else AB could not plan more than eleven
+    assert n_windows > 11  # else to plan all would be to plan no more than eleven
     judge_blindly(decisions, *["violent"] * 10, annotator="CD", in_all=10)
 
     judge_blindly(decisions, "calm", annotator="AB", in_all=n_windows)

@@ -202,14 +202,19 @@ def test_a_citation_says_how_much_of_its_span_the_model_judged(tmp_path, languag
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_a_citation_of_a_span_that_was_judged_wholly_does_not_qualify_it(tmp_path, language):
-    """The first minute is unlike the model's training. It judged all of the second, from 60 to 120 s."""
+def test_a_citation_of_a_span_that_the_model_judged_wholly_has_no_note_of_judged_seconds(tmp_path, language):
+    """Of a span that the model judged in part, a citation says how many of its seconds were judged.
+
+    The first minute of a film is unlike training, and the model judged all of the second, which is cited. So
+    nothing need be added: neither text nor note says of how many of the 60 s the probability is.
+    """
     film = film_of_seconds(flags_of_first_minute="unlike")
 
     citation = cite(film, start_s=60.0, end_s=120.0, folder=tmp_path, language=language)
 
+    no_note = ""
     assert "60 s" not in citation.text
-    assert citation.note == ""
+    assert citation.note == no_note
 
 
 @pytest.mark.long

@@ -448,12 +448,19 @@ def levels_of_window(decisions, judgement):
     }
 
 
-def test_a_change_of_a_blind_judgement_in_a_file_without_scores_is_blind(decisions_of_two, first_of_ab):
-    """AB judged the first window blindly as calm. In a file with people's tiers alone it becomes violent."""
+def test_a_blind_judgement_stays_blind_if_its_level_is_changed_in_a_file_without_scores(
+    decisions_of_two, first_of_ab
+):
+    """AB judged the first window of the draw blindly as calm. In an exported file it is made violent.
+
+    The file has what people decided and none of the model's scores, which could have swayed whoever edited
+    it: imported again, the judgement is violent, and blind.
+    """
     import_with_violent_for_calm(decisions_of_two, first_of_ab, tiers=["people"])
 
+    judgement_by_place = decisions_of_two.blind_judgements()["AB"]
     assert levels_of_window(decisions_of_two, first_of_ab) == {"blind": "violent"}
-    assert decisions_of_two.blind_judgements()["AB"][1].level == "violent"
+    assert judgement_by_place[1].level == "violent"
 
 
 def test_a_change_of_a_blind_judgement_in_a_file_with_scores_is_in_sight_of_them(

@@ -30,15 +30,20 @@ def test_a_table_whose_letters_are_guessed_is_refused(decisions, tmp_path, row):
         read_annotations(table, decisions.codebook, movie="tt1")
 
 
-def test_a_table_of_the_named_encoding_is_imported_by_way_of_a_manifest(decisions, tmp_path):
-    """The refusal names the way: `manifest import spans --encoding`."""
-    table = tmp_path / "of-excel.csv"
-    table.write_bytes((HEADER + "tt1,0,8,calm,Zoë Ünal,1,\n").encode("cp1252"))
-    own = tmp_path / "own.csv"
-    book = ["--codebook", tmp_path / "violence.codebook.toml"]
-    assert obygaze("manifest", "import", "spans", table, "--encoding", "cp1252", *book, "--out", own) == 0
+def test_a_table_in_cp1252_enters_the_ledger_after_a_command_has_made_a_manifest_of_it(decisions, tmp_path):
+    """Excel wrote a table in cp1252, with the name Zoë Ünal. A ledger refuses it, as its letters are a guess.
 
-    assert imported(decisions, own) == {("Zoë Ünal", "calm")}
+    Its user knows the encoding, and does what the refusal advises: `manifest import spans --encoding cp1252`
+    makes a manifest, in UTF-8. The ledger takes that, and the name is right.
+    """
+    table_in_cp1252 = tmp_path / "of-excel.csv"
+    table_in_cp1252.write_bytes((HEADER + "tt1,0,8,calm,Zoë Ünal,1,\n").encode("cp1252"))
+    manifest = tmp_path / "own.csv"
+    options = ["--encoding", "cp1252", "--codebook", tmp_path / "violence.codebook.toml"]
+
+    assert obygaze("manifest", "import", "spans", table_in_cp1252, *options, "--out", manifest) == 0
+
+    assert imported(decisions, manifest) == {("Zoë Ünal", "calm")}
 
 
 def test_a_table_in_a_guessed_encoding_is_imported_if_its_accents_are_in_no_column_that_is_kept(

@@ -316,11 +316,15 @@ def assert_says_why_in_english_and_french(served, decision, key_of_reason):
         ({"kind": "passage", "end_s": 0.05}, "short"),
         ({"level": "S"}, "refused"),
     ],
-    ids=["a note that turns the direction of texts", "a name that does", "beyond the film", "too short",
-         "another codebook's level, whose reason is in English, and that is said"],
+    ids=["a note that turns the direction of texts", "a name that turns it", "an end beyond the film's",
+         "a passage that is too short", "a level of another codebook: the French text quotes an English one"],
 )  # fmt: skip
 def test_why_a_decision_is_refused_is_said_in_english_and_french(desk, wrong_fields, key_of_reason):
-    """A judgement of the first 8 s is made wrong in one field. The reason's text is kept under a key."""
+    """A person calls the first 8 s calm; one field or two of this decision are wrong, so that it is refused.
+
+    The desk answers with the reason, in the language of the browser. Its text is in both lists of texts,
+    `notes.en.toml` and `notes.fr.toml`, under a key such as "short".
+    """
     wrong_decision = {"kind": "judgement", "start_s": 0, "end_s": 8, "level": "calm", "who": "AB"}
     wrong_decision |= wrong_fields
     assert_says_why_in_english_and_french(desk, wrong_decision, key_of_reason)
@@ -441,9 +445,10 @@ def desk_by_director(serve, scored_films_and_codebook, tmp_path):
 
 
 def test_the_terminal_names_each_film_as_it_is_read(desk_by_director):
-    """The lines end in the folder of a film, tt1 and tt2."""
+    """A desk opens films from the folders tt1 and tt2, and prints "reading FOLDER" for each, in order."""
     lines_of_reading = [line for line in desk_by_director.said.splitlines() if line.startswith("reading ")]
-    assert [line[-3:] for line in lines_of_reading] == ["tt1", "tt2"]
+    names_of_folders = [line[-3:] for line in lines_of_reading]
+    assert names_of_folders == ["tt1", "tt2"]
 
 
 def test_several_films_are_listed_and_compared_by_a_column(desk_by_director):

@@ -96,8 +96,8 @@ def test_sound_goes_on_to_the_films_end(film):
     assert last_piece_of_sound.time == pytest.approx(12 - 4, abs=0.1)
 
 
-def test_after_the_end_of_a_film_there_is_nothing_to_send(film):
-    """The film lasts 12 s, and is asked for from 99 s on."""
+def test_a_stream_that_would_begin_after_the_end_of_the_film_is_refused(film):
+    """The film lasts 12 s, and a browser asks for it from 99 s on."""
     with pytest.raises(VideoError, match="no picture from 99 s on"):
         FilmStream(film, start_s=99.0)
 
@@ -116,11 +116,20 @@ def test_the_media_type_of_a_stream_names_sound_only_if_the_film_has_some(film, 
     assert stream_type(silent_film) == TYPE_WITHOUT_SOUND
 
 
-@pytest.mark.parametrize("name", ["arm_wrestling.mp4", "rotated_90.mov"])
-def test_a_film_that_browsers_play_or_whose_file_says_that_it_is_turned_is_not_encoded(shared_data, name):
-    """The type of what the desk would send while it plays is empty: the file is sent itself, or a copy."""
-    not_encoded = ""
-    assert stream_type(shared_data / "videos" / name) == not_encoded
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("arm_wrestling.mp4", id="browsers play it: the file itself is sent"),
+        pytest.param("rotated_90.mov", id="its pictures are to be turned: a copy is made first"),
+    ],
+)
+def test_some_films_are_not_encoded_while_they_play(shared_data, name):
+    """The desk can encode a film while a browser plays it. Such a stream has a media type, "video/mp4; ...".
+
+    An empty type says that the film is not sent so.
+    """
+    no_stream = ""
+    assert stream_type(shared_data / "videos" / name) == no_stream
 
 
 def ask_for_stream(film, time):

@@ -105,12 +105,16 @@ def test_tables_that_are_read_into_a_ledger_keep_the_users_columns(folder_of_ear
 
 
 @pytest.mark.usefixtures("folder_of_earlier_version")
-def test_tables_are_read_into_a_ledger_once(scored_tt1):
-    """A second opening of the folder, which had tables alone, has nothing to report."""
-    decisions = Decisions(*scored_tt1)
-    again = reopen(decisions)
-    assert again.notices == []
-    assert lines_in_force(again) == lines_in_force(decisions)
+def test_tables_of_an_earlier_version_are_read_into_a_ledger_only_once(scored_tt1):
+    """A folder has tables that an earlier version wrote, and no ledger: the first opening makes one of them.
+
+    When the folder is opened again the tables are still there, and must not be read once more: nothing is
+    reported, and the same decisions stand.
+    """
+    opened_first = Decisions(*scored_tt1)
+    opened_again = reopen(opened_first)
+    assert opened_again.notices == []
+    assert lines_in_force(opened_again) == lines_in_force(opened_first)
 
 
 @pytest.mark.usefixtures("folder_of_earlier_version")
