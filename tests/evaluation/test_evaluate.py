@@ -194,18 +194,22 @@ def test_scene_blocks_that_leave_no_clip_to_learn_from_are_refused(make_syntheti
         evaluate(short_films, ["linear"], "hn_s", seen=True)
 
 
-def test_several_tests_share_the_models(learnable_clips, run_of_linear_and_mlp):
-    """A linear model of HN vs S is tested on two tasks: on HN vs S, and on EN and HN vs S.
+def test_a_model_that_is_tested_on_two_tasks_predicts_as_one_that_is_tested_on_one_of_them(
+    learnable_clips, run_of_linear_and_mlp
+):
+    """A linear model is trained on HN vs S, and tested on two tasks: on HN vs S, and on EN and HN vs S.
 
-    On the second it predicts as in `run_of_linear_and_mlp`, where that is the only one.
+    The table of predictions calls them "hn_s>hn_s" and "hn_s>enhn_s" (trained on > tested on). The run
+    `run_of_linear_and_mlp` trains the same model, and tests it on the latter task alone. The predictions of
+    this task must be the same in both runs: one trained model serves all tasks that it is tested on.
     """
-    run_of_two_tests = evaluate(learnable_clips, ["linear"], "hn_s", ["hn_s", "enhn_s"])
+    run_of_two_tasks = evaluate(learnable_clips, ["linear"], "hn_s", ["hn_s", "enhn_s"])
 
-    table = run_of_two_tests.predictions.table
-    assert list(dict.fromkeys(table["task"])) == ["hn_s>hn_s", "hn_s>enhn_s"]
-    on_second_test = table.query("model == 'linear' and task == 'hn_s>enhn_s'").reset_index(drop=True)
-    on_only_test = run_of_linear_and_mlp.predictions.table.query("model == 'linear'")
-    pd.testing.assert_frame_equal(on_second_test, on_only_test.reset_index(drop=True))
+    table = run_of_two_tasks.predictions.table
+    assert table["task"].unique().tolist() == ["hn_s>hn_s", "hn_s>enhn_s"]
+    tested_on_both = table.query("model == 'linear' and task == 'hn_s>enhn_s'")
+    tested_on_one = run_of_linear_and_mlp.predictions.table.query("model == 'linear'")
+    pd.testing.assert_frame_equal(tested_on_both.reset_index(drop=True), tested_on_one.reset_index(drop=True))
 
 
 @pytest.mark.long
@@ -558,24 +562,34 @@ def test_a_model_without_skill_gives_every_clip_the_share_of_s_and_is_said_to_ha
     np.testing.assert_allclose(model.calibration.probability(low_and_high_score), share_of_s, atol=0.05)
 
 
+def pretend_that_saved_models_are_of_a_labs_own_class(monkeypatch):
+    """Let each saved model be read back as one that a class of another package made: of the kind "arrays"."""
+    card = SimpleNamespace(
+        kind="arrays",
+        movies=["f0", "f1"],
+        calibration={"p_skilled": 1.0},
+        evidence=None,
+        levels_left_out=None,
+    )
+    monkeypatch.setattr(model_file, "read_model", lambda _path: SimpleNamespace(card=card))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("known_models", "is_warned"), [((), True), (("linear",), False)], ids=["unknown", "known"]
+    ("models_of_installed_packages", "is_warned"),
+    [((), True), (("linear",), False)],
+    ids=["no package offers the model", "a package offers it"],
 )
-def test_a_kept_model_that_commands_do_not_know_is_named(
-    toy_films, tmp_path, monkeypatch, capsys, known_models, is_warned
+def test_evaluate_warns_of_a_saved_model_that_commands_cannot_read(
+    toy_films, tmp_path, monkeypatch, capsys, models_of_installed_packages, is_warned
 ):
-    """A saved model whose card has the kind "arrays" is made by a class of another package.
+    """The command saves a model "linear", whose class is here said to be a lab's own.
 
-    Commands can read its file only if an installed package offers a model of its name, here "linear";
-    otherwise a script must give the class, which the warning says ("in Python alone"). The run below saves a
-    built-in model; what it reads back is replaced by a card of kind "arrays", and the names of installed
-    models by `known_models`.
+    Commands read the file of such a model only if an installed package offers a model of that name. Otherwise
+    a script in Python must give the class, and the command says that the model is read back there alone.
     """
-    facts = {"movies": ["f0", "f1"], "evidence": None, "levels_left_out": None}
-    card = SimpleNamespace(kind="arrays", calibration={"p_skilled": 1.0}, **facts)
-    monkeypatch.setattr(model_file, "read_model", lambda _path: SimpleNamespace(card=card))
-    monkeypatch.setattr(names, "model_names", lambda: known_models)
+    pretend_that_saved_models_are_of_a_labs_own_class(monkeypatch)
+    monkeypatch.setattr(names, "model_names", lambda: models_of_installed_packages)
     words = ["evaluate", toy_films / "films.csv", toy_films / "stores" / "films", "--task", "hn_s"]
 
     exit_code = obygaze(*words, "--model", "linear", "--save", "linear", "--out", tmp_path / "run")

@@ -201,15 +201,19 @@ def test_for_chance_the_scores_of_fewer_frames_are_stretched_over_the_clip_with_
     assert movie["average_precision_chance"] == 1.0
 
 
-def test_a_movie_of_one_clip_has_no_chance():
-    """Chance is a clip's event with the scores of other clips of its film. Film a has one clip, and b two."""
+def test_how_often_a_clips_highest_frame_is_in_an_event_by_chance_is_undefined_for_a_film_of_one_clip():
+    """Pointing is right in a clip whose frame of the highest score is in the marked event.
+
+    By chance it is right as often as with the scores of another clip of the film. Film a has one clip, and so
+    no other; film b has two.
+    """
     movies = np.array(["a", "b", "b"])
     event = np.array([[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0]], dtype=bool)
     scores = event.astype(float)
 
     by_movie = localise(frames_of(scores, movies), segments_of(event, movies)).by_movie
 
-    assert by_movie["pointing_chance"].isna().tolist() == [True, False]
+    assert by_movie["pointing_chance"].isna().tolist() == [True, False]  # of a and b
 
 
 def test_a_single_clip_has_no_chance_and_a_p_of_1():

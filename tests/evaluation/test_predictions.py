@@ -68,12 +68,19 @@ def test_a_score_that_reaches_the_threshold_is_called_positive():
     assert Predictions(table, n_classes=2).called.tolist() == [1, 0, 1]
 
 
-def test_of_ordered_levels_the_one_nearest_to_the_score_is_called():
-    """The levels 0, 1 and 2 are on the scale of the scores; one half way between two levels is the upper."""
-    table = predictions_table(
-        {"score": -1.0}, {"score": 0.49}, {"score": 0.5}, {"score": 1.6}, {"score": 9.0}
-    ).assign(threshold=0.5)
-    assert Predictions(table, n_classes=3).called.tolist() == [0, 0, 1, 2, 2]
+@pytest.mark.parametrize(
+    ("score", "called_level"),
+    [(-1.0, 0), (0.49, 0), (0.5, 1), (1.6, 2), (9.0, 2)],
+    ids=["below all levels", "nearest to 0", "half way from 0 to 1", "nearest to 2", "above all levels"],
+)
+def test_of_ordered_levels_the_one_nearest_to_the_score_is_called(score, called_level):
+    """The scores of clips are on the scale of the levels 0, 1 and 2.
+
+    The table's threshold, .5, is how far above a level a score calls the next one: half way to it.
+    """
+    table = predictions_table({"score": score, "threshold": 0.5})
+
+    assert Predictions(table, n_classes=3).called.tolist() == [called_level]
 
 
 @pytest.mark.parametrize(

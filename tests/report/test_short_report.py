@@ -171,17 +171,22 @@ def test_the_long_report_says_in_words_what_an_auc_means(run_of_good_model):
 
 
 @pytest.mark.long
-def test_the_same_lead_on_every_film_has_the_interval_of_rankings_by_chance():
-    """S clips are so far from all others that the AUC is 1 on all six films, and .5 that of a baseline.
+def test_a_lead_that_is_the_same_on_every_film_has_an_interval_as_wide_as_random_rankings_would_vary():
+    """S clips are so far from all others that the AUC is 1 on all six films; a baseline has .5 on each.
 
-    Leads that do not differ say nothing of how they may vary; rankings by chance of so many clips vary less.
+    The model leads by .5 everywhere. Leads that do not differ do not show how they may vary from film to
+    film. So the interval takes the variance that AUCs of random rankings of so many clips have, which here
+    makes it reach down from .5 to somewhere above .3.
     """
     run = evaluate_linear(planted(direction=50.0))
+
     (sentence,) = short_report(run).answers
+
     assert "better than each of the baselines" in sentence
     lead = re.search(r"by \+0\.500 \[\+(0\.\d+), \+0\.500\] in AUC by movie, on 6 of 6 movies", sentence)
     assert lead is not None
-    assert 0.3 < float(lead[1]) < 0.5
+    lower_end = float(lead[1])
+    assert 0.3 < lower_end < 0.5
 
 
 def lead_and_its_bounds(report):
@@ -234,17 +239,22 @@ def test_ordered_levels_are_answered_by_their_error():
 
 
 @pytest.mark.long
-def test_both_intervals_of_a_table_write_0_without_a_sign():
-    """A correlation may have an interval that begins a little below 0."""
-    run = evaluate_linear(planted(direction=3.0), task="levels")
-    ends = {"movie_low": -0.0004, "movie_high": 0.2, "method_low": -0.0004, "method_high": 0.3}
+def test_both_intervals_of_a_table_write_an_end_that_rounds_to_0_without_a_minus():
+    """A table has two intervals of a rank correlation: of these models, after its value, and of the method.
 
-    report = run_report(replace(run, metrics=run.metrics.assign(**ends)))
+    Both begin a little below 0, at -.0004, which is written 0.000, not -0.000.
+    """
+    run = evaluate_linear(planted(direction=3.0), task="levels")
+    ends_of_these_models = {"movie_low": -0.0004, "movie_high": 0.2}
+    ends_of_the_method = {"method_low": -0.0004, "method_high": 0.3}
+    metrics = run.metrics.assign(**ends_of_these_models, **ends_of_the_method)
+
+    report = run_report(replace(run, metrics=metrics))
 
     (table,) = [table for table in report.blocks if table.title.startswith("Spearman by movie")]
-    _, of_these_models, of_the_method = table.rows[0]
-    assert of_these_models.endswith("[0.000, 0.200]")
-    assert of_the_method == "[0.000, 0.300]"
+    _model, value_and_interval_of_these_models, interval_of_the_method = table.rows[0]
+    assert value_and_interval_of_these_models.endswith("[0.000, 0.200]")
+    assert interval_of_the_method == "[0.000, 0.300]"
 
 
 def test_seen_movies_are_said_to_be_seen():
