@@ -264,10 +264,14 @@ def test_workers_typed_wrongly_are_refused_despite_the_environment():
     assert run_line("extract a.csv stores/c --workers none") == 2
 
 
-def test_the_environments_workers_are_ignored_for_texts(options_in_environment, capfd):
-    """Texts are extracted by one process, and a typed --workers would be refused.
+def test_a_number_of_workers_in_the_environment_does_not_keep_texts_from_being_extracted(
+    options_in_environment, capfd
+):
+    """Texts are extracted by one process, so that `--workers` on the command line is refused for them.
 
-    OBYGAZE_WORKERS is not: this extraction fails later, at weights that are not there.
+    The environment has OBYGAZE_WORKERS=1, which sets that option for all commands, and must be ignored here.
+    The extraction then gets as far as to its weights, in a folder "nowhere" that does not exist, and fails
+    for these.
     """
     (options_in_environment / "texts.txt").write_text("a cat\n")
 

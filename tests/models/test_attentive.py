@@ -366,9 +366,14 @@ class DataOfManyTokens:
         return np.broadcast_to(np.float16(0), (1914, 3137, 768))
 
 
-def test_a_model_of_tokens_that_takes_hours_is_announced_beforehand(capsys):
-    """Of 1914 clips of 3,137 tokens; the option `--reduce` would make tokens fewer."""
-    _announce_hours(DataOfManyTokens(), {"pooled", "tokens"})
+def test_before_a_model_of_tokens_takes_hours_a_note_names_the_option_that_makes_tokens_smaller(capsys):
+    """A model of tokens is to be trained on 1914 clips of 3,137 tokens, beside one of pooled features.
+
+    That takes hours, which the option `--reduce` makes fewer. The note is printed before the training begins.
+    """
+    arrays_that_models_read = {"pooled", "tokens"}
+
+    _announce_hours(DataOfManyTokens(), arrays_that_models_read)
 
     assert "--reduce" in capsys.readouterr().err
 
