@@ -78,7 +78,10 @@ def test_videos_of_a_manifest_on_standard_input_are_looked_up_in_the_current_fol
 
 @pytest.mark.usefixtures("folder_with_film")
 def test_json_goes_to_stderr_where_the_manifest_goes_to_stdout(run_with_input):
-    """A clip of 4 s becomes two windows of 2 s."""
+    """A clip of 4 s is cut into two windows of 2 s. With `--out -` their manifest goes to stdout, as CSV.
+
+    The summary of `--json` must not be mixed with it.
+    """
     clip_of_4_s = f"{HEADER_OF_MANIFEST}\na,m,films/a.mp4,0,4,S,,\n"
 
     ended = run_with_input("manifest project - --window 2 --out - --json", clip_of_4_s)
@@ -90,7 +93,10 @@ def test_json_goes_to_stderr_where_the_manifest_goes_to_stdout(run_with_input):
 
 @pytest.mark.long
 def test_a_manifest_of_a_codebook_of_ones_own_is_not_written_to_stdout(run_with_input, folder_with_film):
-    """A copy of the codebook must stand beside the manifest's file, and there is no file."""
+    """A manifest's file has a copy of its codebook beside it, without which its labels mean nothing.
+
+    On stdout (`--out -`) there is no file to put the copy beside: the command is refused, and writes nothing.
+    """
     run_with_input("codebook init --out mine.toml")
 
     ended = run_with_input("manifest import folder films --codebook mine.toml --out -")

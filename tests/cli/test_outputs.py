@@ -273,8 +273,8 @@ def test_sheets_of_errors_ask_for_one_model_of_several(run, predictions_of_two_m
     assert "choose one model with --model: there are mlp, linear" in ended.err
 
 
-def test_a_torn_row_of_predictions_is_named_by_its_line(run, two_films):
-    """In the row below the header the score is "x"."""
+def test_a_row_of_predictions_whose_score_is_no_number_is_named_by_its_line(run, two_films):
+    """The table of predictions has a header and, on line 2, a row with the score "x"."""
     row_without_score = "mlp,t,0,zz,0,x,0.5"
     table = f"{HEADER_OF_PREDICTIONS}\n{row_without_score}\n"
     (two_films / "in/p.csv").write_text(table, encoding="utf-8")
@@ -533,8 +533,11 @@ def test_embeddings_of_cut_texts_are_used_and_counted(run, workdir):
     assert document["record"]["n_partial"] == {"images": 0, "texts": 1}
 
 
-def test_the_json_that_an_audit_prints_is_the_one_that_it_keeps(run_expecting_code, workdir):
-    """Both have the columns of the table of results, out/a.csv."""
+def test_an_audit_prints_the_json_that_it_also_writes_beside_its_table(run_expecting_code, workdir):
+    """An audit writes its table out/a.csv and the same as JSON, out/a.json; with `--json` it prints this too.
+
+    A row of the JSON has the columns of the table.
+    """
     printed = json.loads(run_expecting_code("audit alpha --ratings in/rated.csv --out out/a.csv --json"))
 
     kept = json.loads((workdir / "out/a.json").read_text("utf-8"))

@@ -100,8 +100,8 @@ def test_each_concept_is_learnt_from_the_features_of_its_own_modality(seen_and_h
 
 
 @pytest.mark.long
-def test_clips_that_are_not_heard_are_scored_too(seen_and_heard_clips, is_s):
-    """60 clips have no features of sound, which are NaN there."""
+def test_clips_without_features_of_sound_are_scored_by_what_is_seen(seen_and_heard_clips, is_s):
+    """A model reads what is seen and what is heard; 60 clips have no sound, and NaN as its features."""
     model = fit_concepts_of_both_modalities(seen_and_heard_clips, is_s)
     features_of_sound = seen_and_heard_clips.X[:, 5:10]
     is_unheard = np.isnan(features_of_sound).all(axis=1)

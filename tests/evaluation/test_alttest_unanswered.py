@@ -72,8 +72,12 @@ def test_a_level_that_no_person_gives_is_an_answer_where_all_levels_are_compared
     assert not any("not compared" in line for line in machines(results))
 
 
-def test_clips_that_one_annotator_alone_judged_are_not_missing():
-    """The machine's answer to them would be compared with nobody."""
+def test_a_clip_that_a_single_annotator_judged_does_not_count_as_unanswered_by_a_machine():
+    """Of 40 clips AB judged all, CD all but the first five, and a machine all but the first seven.
+
+    What a machine says of the first five would be compared with nobody: it is asked about 35, and has not
+    answered two of these.
+    """
     films = np.repeat(["one", "two"], 20)
     AB = np.tile([0, 1], 20)
     CD = AB.copy()

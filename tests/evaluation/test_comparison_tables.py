@@ -45,8 +45,13 @@ def test_one_table_named_twice_is_refused(rank_by_tables):
     assert "one.csv: the same 4 judgements in the same order as one.csv: give one of the two" in printed
 
 
-def test_a_copy_is_refused_though_rows_without_a_choice_differ(rank_by_tables):
-    """The copy has a further row, of two clips that nobody has compared yet."""
+def test_a_copy_of_a_table_of_comparisons_is_refused_even_if_it_has_a_row_more_without_a_choice(
+    rank_by_tables,
+):
+    """Two tables have the same four judgements, which would count twice.
+
+    The second has one row more, of two clips that nobody has compared yet, and is a copy all the same.
+    """
     without_choice = ",c1,c3,"
 
     code, printed = rank_by_tables(

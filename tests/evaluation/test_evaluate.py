@@ -96,7 +96,7 @@ def test_every_clip_of_the_test_task_is_predicted_once_by_every_model(run_of_lin
     """Models were trained on HN vs S and tested on EN and HN vs S: on all clips of six films."""
     table = run_of_linear_and_mlp.predictions.table
 
-    assert list(dict.fromkeys(table["model"])) == ["linear", "mlp", *BASELINES]
+    assert table["model"].unique().tolist() == ["linear", "mlp", *BASELINES]
     for _, rows_of_model in table.groupby("model"):
         assert sorted(rows_of_model["clip_id"]) == sorted(learnable_clips.clip_ids)
     folds_and_movies = table[["fold", "movie"]].drop_duplicates()
@@ -213,19 +213,22 @@ def test_a_model_that_is_tested_on_two_tasks_predicts_as_one_that_is_tested_on_o
 
 
 @pytest.mark.long
-def test_each_of_several_seeds_gives_what_it_gives_alone(learnable_clips):
-    """The third of seeds 0, 1 and 2 gives the same predictions as a run with seed 2."""
-    models = {"mlp": perceptron}
-    run_of_three = evaluate(learnable_clips, models, "hn_s", "enhn_s", n_seeds=3)
-    run_of_third = evaluate(learnable_clips, models, "hn_s", "enhn_s", seed=2)
+def test_a_run_of_three_seeds_predicts_with_the_third_as_a_run_of_this_seed_alone(learnable_clips):
+    """A run of the seeds 0, 1 and 2 trains a perceptron with each; another run has the seed 2 alone.
 
-    assert run_of_three.record["seeds"] == [0, 1, 2]
-    table = run_of_three.predictions.table
+    With the seed 2 both must predict the same. A baseline that draws nothing, such as `movie_prior`, would
+    predict the same with each seed, and is there once, with the seed 0.
+    """
+    models = {"mlp": perceptron}
+    run_of_three_seeds = evaluate(learnable_clips, models, "hn_s", "enhn_s", n_seeds=3)
+    run_of_seed_2 = evaluate(learnable_clips, models, "hn_s", "enhn_s", seed=2)
+
+    assert run_of_three_seeds.record["seeds"] == [0, 1, 2]
+    table = run_of_three_seeds.predictions.table
     for model in ("mlp", "random_half"):
-        of_three = table.query(f"model == '{model}' and seed == 2")
-        alone = run_of_third.predictions.table.query(f"model == '{model}'")
-        pd.testing.assert_frame_equal(of_three.reset_index(drop=True), alone.reset_index(drop=True))
-    # A model that draws nothing would give the same predictions with each seed.
+        among_three = table.query(f"model == '{model}' and seed == 2")
+        alone = run_of_seed_2.predictions.table.query(f"model == '{model}'")
+        pd.testing.assert_frame_equal(among_three.reset_index(drop=True), alone.reset_index(drop=True))
     assert set(table.loc[table["model"] == "movie_prior", "seed"]) == {0}
 
 
@@ -243,8 +246,11 @@ def test_two_seeds_that_predict_the_same_have_the_intervals_of_one(run_of_linear
     pd.testing.assert_frame_equal(metrics[columns], run_of_linear_and_mlp.metrics[columns])
 
 
-def test_seeds_that_predict_different_clips_are_refused(run_of_linear_and_mlp):
-    """The second of two seeds lacks the last clip."""
+def test_predictions_of_two_seeds_for_different_clips_are_not_summarised(run_of_linear_and_mlp):
+    """A table has the predictions of a seed, and those of a second one, in which the last clip is missing.
+
+    A mean over seeds would be of one prediction for that clip, and of two for all others.
+    """
     table = run_of_linear_and_mlp.predictions.table
     of_second_seed = table.assign(seed=1).iloc[:-1]
     with_second_seed = pd.concat([table, of_second_seed], ignore_index=True)

@@ -76,8 +76,11 @@ def test_merged_labels_are_those_of_people(tmp_path, people):
     assert n_positive(labels.experts["gpt"]) == 40
 
 
-def test_a_clip_that_only_a_machine_labelled_has_no_merged_label(tmp_path):
-    """AB labelled all clips but those of film3, which the machine gpt labelled alone."""
+def test_a_clip_that_only_a_machine_labelled_has_no_merged_label_beside_clips_that_people_labelled(tmp_path):
+    """AB labelled all clips but those of film3, and the machine gpt all. Merged labels are those of people.
+
+    So clips of film3 have none, an empty level.
+    """
     planted = plant_clips_of_people_and_gpt(tmp_path, people=["AB"])
     clips = [clip for clip in planted.manifest if clip.annotator == "gpt" or clip.movie != "film3"]
 

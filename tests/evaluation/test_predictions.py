@@ -222,7 +222,7 @@ def test_a_summary_has_the_values_of_the_best_constant_call(summary_of_five_clip
 
 @pytest.mark.parametrize(("n_classes", "last_label"), [(2, 1), (3, 2)])
 def test_a_label_above_the_last_class_is_refused(n_classes, last_label):
-    """Labels count from 0 on."""
+    """Labels count from 0 on: of two classes they are 0 and 1, of three 0, 1 and 2. The last one is taken."""
     with_last_label = predictions_table({"label": last_label})
     assert len(Predictions(with_last_label, n_classes=n_classes).table) == 1
 
@@ -244,7 +244,10 @@ def test_a_metric_that_no_movie_defines_is_nan_and_not_zero():
 
 @pytest.mark.parametrize("seen", [False, True], ids=["new films", "seen films"])
 def test_clips_of_a_movie_are_predicted_in_the_order_of_the_manifest(make_synthetic_data, seen):
-    """Whatever looks at neighbouring clips relies on it."""
+    """The rows of a movie are in the manifest's order, which is that of time, for new films and seen ones.
+
+    Tests that look at neighbouring clips of a movie, such as by shifts, rely on it.
+    """
     data = make_synthetic_data(direction=1.0, film=1.0)
     place_in_manifest = {clip_id: index for index, clip_id in enumerate(data.clip_ids.tolist())}
 

@@ -384,8 +384,11 @@ def test_the_comparisons_of_all_rounds_find_the_order(rounds_of_sixty_items):
     assert spearmanr(ranking.strength, np.arange(60)).statistic > 0.99
 
 
-def test_a_pair_is_asked_again_only_while_its_votes_are_even():
-    """The worker v chose a over b. Where w chose b over a, there is one vote for each."""
+def test_a_pair_of_clips_is_asked_again_only_while_as_many_workers_chose_either():
+    """Of the clips a and b, the worker v chose a: the pair is not asked again.
+
+    If the worker w chose b, there is one vote for each, and a third vote would decide.
+    """
     v_chose_a = ("v", "a", "b")
     w_chose_b = ("w", "b", "a")
 

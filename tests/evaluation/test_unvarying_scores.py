@@ -34,9 +34,14 @@ def summary_of(scores, *, n_films):
     return summarise(predictions_of(scores, n_films=n_films)).set_index("metric")
 
 
-def test_one_score_for_all_clips_has_one_interval_pooled_and_by_film():
-    """Nothing is estimated from films: the AUC of a constant is .5 in all of them."""
-    summary = summary_of(np.full(40, 0.3), n_films=4)
+def test_the_auc_of_one_score_for_all_clips_is_certain_both_pooled_and_by_film():
+    """All 40 clips of four films have the score .3. All are tied, so that the AUC is .5 in any film.
+
+    So the mean over films and the pooled value are .5, and both ends of their intervals are .5 too.
+    """
+    same_score = np.full(40, 0.3)
+
+    summary = summary_of(same_score, n_films=4)
 
     ends_by_film = summary.loc["auc", ["movie_mean", "movie_low", "movie_high"]]
     ends_pooled = summary.loc["auc", ["pooled", "pooled_low", "pooled_high"]]

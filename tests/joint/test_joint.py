@@ -979,8 +979,14 @@ def test_gradients_of_losses_that_are_larger_than_the_number_of_clips_are_refuse
     assert_refused_when_read(changed, tmp_path / "a.sums")
 
 
-def test_a_labs_error_is_that_of_a_model_of_all_others(sums_of_all_labs, clips_of_all_labs):
-    """Lab b has the films f3 and f4. Beside it stands the error of the others' mean label."""
+def test_the_error_on_a_labs_films_is_that_of_a_model_of_all_other_labs_films(
+    sums_of_all_labs, clips_of_all_labs
+):
+    """Lab b has two of six films, f3 and f4. From sums alone, `lab_error` gives two mean squared errors there.
+
+    They are those of a ridge model of the four other films, as scikit-learn fits it on their clips, and of
+    calling each clip by the mean label of the four films.
+    """
     is_lab_b = np.isin(clips_of_all_labs.movies, ["f3", "f4"])
     y_of_lab_b = clips_of_all_labs.y[is_lab_b]
     y_of_others = clips_of_all_labs.y[~is_lab_b]

@@ -80,7 +80,10 @@ def test_constant_and_huge_features_do_no_harm(separable_data):
 
 
 def test_a_feature_beyond_five_deviations_counts_as_one_at_five_deviations(separable_data):
-    """So one strange value can't decide a score. Without the limit (`clip=None`) it does."""
+    """A clip has the feature 1e9, and another is equal but for that feature, at five deviations of training.
+
+    Both get the same score: no strange value decides a score alone. Without the limit (`clip=None`) it does.
+    """
     X = separable_data.X
     y = y_of(separable_data)
     probe = MLPProbe(max_epochs=10).fit(X, y)
@@ -105,8 +108,11 @@ def test_the_threshold_is_0_where_no_scores_of_held_out_clips_could_choose_anoth
     assert probe.threshold_ == 0.0
 
 
-def test_validation_clips_choose_the_epoch(separable_data):
-    """The probe is that of a training that ends after the best epoch on the validation clips."""
+def test_a_perceptron_with_validation_clips_is_the_one_of_its_best_epoch_on_these(separable_data):
+    """The last movie's clips are for validation: on these the loss is lowest some epochs before the end.
+
+    The perceptron must have, to the byte, the weights of a training that ends after that epoch.
+    """
     X = separable_data.X
     y = y_of(separable_data)
     train = separable_data.movies != separable_data.movies[-1]

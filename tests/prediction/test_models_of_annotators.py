@@ -119,8 +119,12 @@ def test_a_saved_model_of_merged_labels_has_the_positive_clips_of_either_annotat
 
 
 @pytest.mark.parametrize("experts", ["soft", "noisy"])
-def test_a_model_of_several_labels_a_clip_is_not_saved_as_one_of_merged_labels(tmp_path, experts):
-    """The file would hold another model than the one whose results it states."""
+def test_a_model_that_was_trained_on_several_labels_of_a_clip_cannot_be_saved(tmp_path, experts):
+    """Ann and Ben labelled the same clips. With "soft" or "noisy" a model is evaluated that learns from both.
+
+    A saved model is trained anew on one label of each clip, merged. The file would hold another model than
+    the one whose results it states.
+    """
     planted = plant_clips_of_ann_and_ben(tmp_path)
     data = om.load_dataset(planted.store, planted.manifest)
     run = om.evaluate(data, ["linear"], "en_s", experts=experts)
@@ -160,8 +164,11 @@ def test_the_card_of_a_model_of_a_concept_against_clips_of_a_level_names_both(tm
     assert (card.target["name"], card.target["concept"]) == ("concept:Body-vs-EN", "Body")
 
 
-def test_the_command_saves_the_model_of_one_annotator_by_its_name(tmp_path, capsys):
-    """The name without an annotator is refused before the evaluation, not after it."""
+def test_evaluate_saves_the_model_of_one_annotator_by_a_name_that_has_the_annotator(tmp_path, capsys):
+    """Ann and Ben labelled clips; `--experts each` trains linear@ann, of 24 positive clips, and linear@ben.
+
+    `--save linear` names neither, which the command says, with the names there are. `--save linear@ann` does.
+    """
     planted = plant_clips_of_ann_and_ben(tmp_path)
     write_manifest(planted.manifest, tmp_path / "labels.csv")
     arguments = [

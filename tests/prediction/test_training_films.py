@@ -163,7 +163,10 @@ def test_a_copy_is_not_known_without_pictures_and_that_is_said(
 def test_a_film_with_other_features_is_known_by_its_name_however_that_is_spelled(
     four_films, without_pictures, tmp_path, name
 ):
-    """The model was trained on a film that is called "b"."""
+    """The model was trained on a film "b". It is asked about that film under the name b in other letters.
+
+    The features are those of another extraction, by which the film could not be known.
+    """
     film = with_other_features(four_films["b"])
     store = make_sealed_store(tmp_path, "asked", {name: film}, with_pictures=False)
 

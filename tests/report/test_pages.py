@@ -188,8 +188,8 @@ def test_a_page_has_the_answer_before_the_table_and_the_notes_after_it():
     assert place_of_answer < place_of_table < place_of_notes
 
 
-def test_a_table_that_comes_again_is_a_link_to_the_first_one():
-    """Two equal reports, each of two equal blocks, would have four equal tables."""
+def test_a_page_shows_equal_tables_once_and_links_to_the_first_in_place_of_the_others():
+    """Two equal reports of two equal blocks have four equal tables: one is shown, and three are links."""
     blocks = (block_with_chart(), block_with_chart())
     report = replace(report_with_markup(), blocks=blocks)
 

@@ -228,8 +228,8 @@ def test_an_interval_of_the_best_of_several_models_says_of_how_many(report_on_on
 
 
 @pytest.mark.long
-def test_ordered_levels_are_answered_by_their_error():
-    """Of levels in an order, such as EN, HN and S, the error is the mean absolute one (MAE)."""
+def test_the_answer_of_a_report_on_ordered_levels_compares_models_by_their_mean_absolute_error():
+    """Models tell levels in an order, EN, HN and S, by a score on their scale: with an error, not an AUC."""
     run = evaluate_linear(planted(direction=3.0), task="levels")
 
     report = short_report(run)
@@ -331,7 +331,10 @@ def test_a_control_that_gives_all_clips_of_a_fold_one_score_has_a_note_in_place_
 @pytest.mark.long
 @pytest.mark.parametrize("report_of", [short_report, run_report], ids=["the short report", "the long one"])
 def test_a_run_of_baselines_alone_names_no_best_model(report_of):
-    """Nothing is compared with them. The report still has their rows."""
+    """A run evaluates the baselines alone, so that no answer compares a model with the nearest of them.
+
+    The report still has the baselines' rows, such as that of `movie_prior`.
+    """
     run = evaluate(planted(direction=2.0), {}, task="hn_s")
 
     report = report_of(run)

@@ -778,7 +778,10 @@ def test_a_planted_tilt_downwards_refutes_the_sentence_on_tilts_upwards(files, o
 
 
 def test_variables_of_staging_without_the_manifest_decide_nothing(obygaze12, tmp_path):
-    """The variables are of clips whose labels are not given. In a printed row, a dash says so."""
+    """The table of staging has variables of ObyGaze12's clips, such as the camera's motion, and no labels.
+
+    Without the manifest no claim can be measured on it; a dash stands in the printed row.
+    """
     staging = write_staging(tmp_path / "variables.csv", obygaze12)
 
     report = claims([staging])

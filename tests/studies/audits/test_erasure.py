@@ -280,7 +280,7 @@ def test_an_effect_that_erasing_makes_undefined_does_not_stop_the_audit():
 
 
 def test_items_without_a_film_an_attribute_or_an_embedding_are_left_out_and_counted():
-    """One item has no film, one a blank as gender, and one is not in the store."""
+    """Of 601 items one has no film, one has a blank as gender, and one has no embedding in the store."""
     planted = planted_items()
     items = planted.items
     items["i000"]["film"] = ""

@@ -73,8 +73,12 @@ def test_each_sentence_has_one_rank_if_a_clip_of_several_sentences_is_a_single_c
     assert np.array_equal(ranks["optimistic"], ranks["pessimistic"])
 
 
-def test_the_mean_rank_of_equal_scores_is_that_of_chance(scores):
-    """The best order puts the right clip first and the worst last, of 12."""
+def test_where_all_scores_are_equal_the_rank_of_the_right_clip_lies_between_first_and_last_of_12(scores):
+    """All scores of sentences with twelve clips are equal, so that the right clip has no rank of its own.
+
+    Ties are counted in its favour ("optimistic", rank 1), against it ("pessimistic", rank 12), or half and
+    half ("mean"), which is what chance gives. R@1 is the percentage of sentences whose clip has rank 1.
+    """
     n_clips = 12
     measured = retrieval.measures(scores["all_equal"], np.arange(n_clips))["tie_safe"]["text_to_video"]
 
