@@ -982,7 +982,7 @@ def test_gradients_of_losses_that_are_larger_than_the_number_of_clips_are_refuse
 def test_the_error_on_a_labs_films_is_that_of_a_model_of_all_other_labs_films(
     sums_of_all_labs, clips_of_all_labs
 ):
-    """Lab b has two of six films, f3 and f4. From sums alone, `lab_error` gives two mean squared errors there.
+    """Lab b has two of six films, f3 and f4. From sums, `lab_error` gives two mean squared errors on them.
 
     They are those of a ridge model of the four other films, as scikit-learn fits it on their clips, and of
     calling each clip by the mean label of the four films.

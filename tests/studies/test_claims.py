@@ -553,7 +553,7 @@ def test_a_number_without_an_interval_decides_only_if_it_is_of_all_published_mod
 
 
 def test_a_number_without_an_interval_counts_as_the_lowest():
-    """`lowest` chooses the number whose interval begins lowest: of annotators, the one least sure.
+    """`lowest` chooses the number whose interval begins lowest, for a claim that all numbers should confirm.
 
     The mean over one film (5), or over no film (NaN), has no interval, so nothing is sure about it. It is
     chosen even if the mean of four films, 2.5, is a smaller number.

@@ -224,7 +224,7 @@ def test_the_published_effects_are_those_printed(printed_cells):
 
 
 def test_printed_effects_have_a_star_where_they_are_significant_by_their_size_but_for_one():
-    """The authors print effects d of tests on twice 20 images, with a star where p is below .05.
+    """The authors print effects d of tests on twice 20 images, with a star where a one-sided p is below .05.
 
     From the critical effect on, d is significant: larger ones must have a star, smaller ones none. One effect
     of .51 contradicts that. It lies near the critical one, and the authors estimate p by 1,000 random
