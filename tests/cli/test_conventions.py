@@ -25,7 +25,10 @@ HEADER_OF_MANIFEST = "clip_id,movie,video,start_s,end_s,level,concepts,annotator
 
 @pytest.fixture
 def run_with_input(tmp_path):
-    """Run `obygaze COMMAND` with a text on its standard input."""
+    """Return a function that runs `obygaze COMMAND` in a process of its own, with a text on standard input.
+
+    The current folder is `tmp_path`. It returns the exit code, and what was printed to stdout and to stderr.
+    """
 
     def run(command, text=""):
         done = subprocess.run(

@@ -137,7 +137,11 @@ def test_clips_outside_the_training_task_are_not_learnt_from(learnable_clips, ru
 
 
 def with_one_movie_changed(data, movie):
-    """Give the clips of one movie other features, levels and concepts."""
+    """Change all that is known of the clips of one movie: features, levels and concepts.
+
+    All features are 7, levels are those of the clips from the other end of the table, and each concept is
+    marked where it was not.
+    """
     is_of_movie = data.movies == movie
     changed_labels = dataclasses.replace(
         data.labels,

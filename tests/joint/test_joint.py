@@ -62,7 +62,7 @@ class Pooled:
 
 @pytest.fixture(scope="module")
 def clips_of_all_labs(three_labs):
-    """The clips of all three labs."""
+    """The clips of all three labs that are calm or violent, one after the other: those of the task."""
     parts = []
     for data in three_labs.values():
         in_task = np.isin(data.levels, ["calm", "violent"])
@@ -573,7 +573,7 @@ def test_the_card_of_a_linear_model_with_a_given_penalty_has_no_metrics(three_la
 def test_a_film_of_few_clips_is_left_out_of_sums_and_named(three_labs):
     """A lab has the films f0, f1 and f2, of which f0 has four clips here; sums need ten clips of a film.
 
-    Sums over few clips would tell other labs too much of each clip. The sums name f0 as left out, and count
+    Sums over few clips would come near to the clips themselves. The sums name f0 as left out, and count
     the clips of the two other films alone.
     """
     data = three_labs["a"]

@@ -179,17 +179,22 @@ TOKEN_WIDTH = 16
 
 
 def make_films(folder, n_tokens):
-    """Make such films with `n_tokens` tokens a clip."""
+    """Make four films of 24 clips of `n_tokens` tokens; of a positive clip, one token tells the label.
+
+    Tokens are noise; of each positive clip one, at a random place, is moved by 10 along one direction. Two
+    clips in a row are negative, two positive, and so on.
+    """
     rng = np.random.default_rng(5)
-    n_clips, width = 96, TOKEN_WIDTH
+    n_clips = 96
+    film_of_clip = np.arange(n_clips) // 24
     y = np.arange(n_clips) // 2 % 2
     telling_token = rng.integers(n_tokens, size=n_clips)
-    tokens = rng.normal(size=(n_clips, n_tokens, width))
-    axis = rng.normal(size=width)
+    tokens = rng.normal(size=(n_clips, n_tokens, TOKEN_WIDTH))
+    axis = rng.normal(size=TOKEN_WIDTH)
     tokens[np.arange(n_clips), telling_token] += 10 * y[:, None] * axis / np.linalg.norm(axis)
     tokens = tokens.astype(np.float16)
     arrays = {"pooled": tokens.mean(axis=1).astype(np.float32), "tokens": tokens}
-    store, manifest = seal_films(folder, arrays, np.arange(n_clips) // 24, y, n_frames=8)
+    store, manifest = seal_films(folder, arrays, film_of_clip, y, n_frames=8)
     return FilmsWithTellingTokens(store, load_dataset(store, manifest), telling_token, y)
 
 

@@ -27,7 +27,7 @@ def good_card():
 
 
 def message_that_refuses(card):
-    """Return the message that refuses a card; it has one line."""
+    """Hold that a card is refused in one line, which begins with the file's name, and return that line."""
     with pytest.raises(ModelError) as refused:
         parse_card(card, "a.model")
     message = str(refused.value)

@@ -238,7 +238,10 @@ def test_the_command_predict_says_under_which_name_the_model_was_trained_on_a_fi
 
 
 def sums_of_a_lab(lab, movies, films, folder):
-    """Let a lab sum up its films, and read its file of sums."""
+    """Let a lab sum up its films, write the sums to a file, and return what another lab reads from that.
+
+    Films have six clips, fewer than sums need by default: here they need two of a film.
+    """
     films_of_lab = {movie: films[movie] for movie in movies}
     store = make_sealed_store(folder, lab, films_of_lab, with_pictures=True)
     data = om.load_dataset(store, of.Manifest(labelled_clips(movies), folder), backbone="net")
@@ -382,7 +385,11 @@ def digest_of(row):
 
 
 def rows_trained_on(*films):
-    """Plant the training rows of films, each a list of numbers of rows."""
+    """Plant what a model keeps of its training films to know them again, of features alone: digests of rows.
+
+    Each film is a list of rows, which are named by numbers: `rows_trained_on([1, 2], [3])` are two films, of
+    two rows and of one. Of pictures nothing is kept.
+    """
     digests = [digest_of(row) for rows in films for row in rows]
     film_of_row = [film for film, rows in enumerate(films) for _ in rows]
     training = TrainingFilms(

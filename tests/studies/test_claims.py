@@ -53,7 +53,11 @@ class MeasuredClaims(NamedTuple):
 
 @pytest.fixture(scope="module")
 def measured_claims(files):
-    """All claims, tested on the released data."""
+    """The report on all claims, tested on the released data, with the finding of each part of a claim.
+
+    The report prints findings rounded. So the function that measures them is wrapped by one that also notes
+    them.
+    """
     findings = {}
     measure_parts = claims_report._measure_parts
 

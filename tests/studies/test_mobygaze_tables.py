@@ -41,7 +41,11 @@ class Corpus:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """120 windows of five films."""
+    """The planted `Corpus`: of 120 windows 40 % are S and the others EN; each expert errs in 15 % of them.
+
+    Where a window is S, the first feature of all its frames is higher: by 2.5 in what is heard, and by .3 in
+    what is seen.
+    """
     folder = tmp_path_factory.mktemp("mobygaze")
     generator = np.random.default_rng(0)
     n = len(FILMS) * WINDOWS_A_FILM
@@ -154,7 +158,10 @@ def test_an_attention_model_of_the_frames_of_sound_tells_the_level_that_both_exp
 
 
 def segments_of_two_windows(manifest):
-    """Make segments of a minute, which are S where one of their two windows is."""
+    """Merge each expert's windows of 30 s, two by two, into segments of a minute.
+
+    A segment is S where the expert called one of its two windows S.
+    """
     segments = {}
     for clip in manifest:
         minute = int(clip.start_s // 60)

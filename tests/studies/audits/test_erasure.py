@@ -44,23 +44,31 @@ class PlantedItems(NamedTuple):
 
 
 def planted_items(seed=0, n=600, size=24, films=9):
-    """Draw the items of `PlantedItems`."""
+    """Draw the items of `PlantedItems`.
+
+    Feature 0 is higher by 2 and feature 2 by .6 where the gender is w; feature 1 is higher by 2 where the
+    task is 1. The task is 1 in 65 % of items of w, and in 35 % of those of m.
+    """
     rng = np.random.default_rng(seed)
     film = rng.integers(films, size=n)
-    attribute = rng.random(n) < 0.5
-    task = rng.random(n) < np.where(attribute, 0.65, 0.35)
+    is_w = rng.random(n) < 0.5
+    task = rng.random(n) < np.where(is_w, 0.65, 0.35)
     X = rng.normal(size=(n, size))
-    X[:, 0] += 2 * attribute
+    X[:, 0] += 2 * is_w
     X[:, 1] += 2 * task
-    X[:, 2] += 0.6 * attribute + 3
-    ids = [f"i{k:03}" for k in range(n)]
-    items = {
-        name: {"item_id": name, "gender": "mw"[int(a)], "task": str(int(t)), "film": f"f{f}"}
-        for name, a, t, f in zip(ids, attribute, task, film, strict=True)
-    }
-    rows = {name: row for row, name in enumerate(ids)}
-    images = Embeddings("here", SPACE, X.astype(np.float32), rows, "0", {})
-    return PlantedItems(X, attribute, items, images)
+    X[:, 2] += 0.6 * is_w + 3
+    ids = [f"i{number:03}" for number in range(n)]
+    items = {}
+    for number, item_id in enumerate(ids):
+        items[item_id] = {
+            "item_id": item_id,
+            "gender": "w" if is_w[number] else "m",
+            "task": str(int(task[number])),
+            "film": f"f{film[number]}",
+        }
+    row_of_item = {item_id: row for row, item_id in enumerate(ids)}
+    images = Embeddings("here", SPACE, X.astype(np.float32), row_of_item, "0", {})
+    return PlantedItems(X, is_w, items, images)
 
 
 def planted_texts():

@@ -70,12 +70,25 @@ def karpathy_captions(shared_data):
 
 
 def audit_rows(rows, **options):
-    """Audit captions with their objects, similarities and priors."""
-    captions = [caption(row["row"], row["caption"], row["row"]) for row in rows]
-    objects = {r["row"]: (Detected(r["visual_context"], float(r["p_c"])),) for r in rows}
-    sims = {(row["caption"], row["visual_context"]): float(row["sim_recovered"]) for row in rows}
-    priors = {row["caption"]: float(row["lm_mean"]) for row in rows}
-    return audit_gender_score(captions, objects, Scorer(priors, lambda *pair: sims[pair]), **options)
+    """Audit the Gender Scores of captions by rows of the published table.
+
+    A row has a caption, its prior (`lm_mean`), the one object that is seen in its image (`visual_context`)
+    with the confidence `p_c`, and the similarity of both (`sim_recovered`).
+    """
+    captions = []
+    objects = {}
+    priors = {}
+    similarity_of_pair = {}
+    for row in rows:
+        image = row["row"]
+        text = row["caption"]
+        label = row["visual_context"]
+        captions.append(caption(row["row"], text, image))
+        objects[image] = (Detected(label, confidence=float(row["p_c"])),)
+        priors[text] = float(row["lm_mean"])
+        similarity_of_pair[text, label] = float(row["sim_recovered"])
+    scorer_of_table = Scorer(priors, lambda text, label: similarity_of_pair[text, label])
+    return audit_gender_score(captions, objects, scorer_of_table, **options)
 
 
 def test_the_gender_scores_of_800_captions_are_the_published_ones(karpathy_captions):

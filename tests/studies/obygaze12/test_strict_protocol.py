@@ -57,7 +57,7 @@ def planted_concepts(rng, levels):
 
 
 def wrapped(X, manifest):
-    """Wrap features as those of a manifest's clips."""
+    """Make a dataset of the features X, a row for each clip of a manifest, as if a store had them."""
     return Dataset(
         X.astype(np.float32),
         labels_of(manifest),
