@@ -25,7 +25,10 @@ HEADER_OF_MANIFEST = "clip_id,movie,video,start_s,end_s,level,concepts,annotator
 
 @pytest.fixture
 def run_with_input(tmp_path):
-    """Run `obygaze COMMAND` with a text on its standard input."""
+    """Return a function that runs `obygaze COMMAND` in a process of its own, with a text on standard input.
+
+    The current folder is `tmp_path`. It returns the exit code, and what was printed to stdout and to stderr.
+    """
 
     def run(command, text=""):
         done = subprocess.run(
@@ -78,7 +81,10 @@ def test_videos_of_a_manifest_on_standard_input_are_looked_up_in_the_current_fol
 
 @pytest.mark.usefixtures("folder_with_film")
 def test_json_goes_to_stderr_where_the_manifest_goes_to_stdout(run_with_input):
-    """A clip of 4 s becomes two windows of 2 s."""
+    """A clip of 4 s is cut into two windows of 2 s. With `--out -` their manifest goes to stdout, as CSV.
+
+    The summary of `--json` must not be mixed with it.
+    """
     clip_of_4_s = f"{HEADER_OF_MANIFEST}\na,m,films/a.mp4,0,4,S,,\n"
 
     ended = run_with_input("manifest project - --window 2 --out - --json", clip_of_4_s)
@@ -90,7 +96,10 @@ def test_json_goes_to_stderr_where_the_manifest_goes_to_stdout(run_with_input):
 
 @pytest.mark.long
 def test_a_manifest_of_a_codebook_of_ones_own_is_not_written_to_stdout(run_with_input, folder_with_film):
-    """A copy of the codebook must stand beside the manifest's file, and there is no file."""
+    """A manifest's file has a copy of its codebook beside it, without which its labels mean nothing.
+
+    On stdout (`--out -`) there is no file to put the copy beside: the command is refused, and writes nothing.
+    """
     run_with_input("codebook init --out mine.toml")
 
     ended = run_with_input("manifest import folder films --codebook mine.toml --out -")
@@ -264,10 +273,14 @@ def test_workers_typed_wrongly_are_refused_despite_the_environment():
     assert run_line("extract a.csv stores/c --workers none") == 2
 
 
-def test_the_environments_workers_are_ignored_for_texts(options_in_environment, capfd):
-    """Texts are extracted by one process, and a typed --workers would be refused.
+def test_a_number_of_workers_in_the_environment_does_not_keep_texts_from_being_extracted(
+    options_in_environment, capfd
+):
+    """Texts are extracted by one process, so that `--workers` on the command line is refused for them.
 
-    OBYGAZE_WORKERS is not: this extraction fails later, at weights that are not there.
+    The environment has OBYGAZE_WORKERS=1, which sets that option for all commands, and must be ignored here.
+    The extraction then gets as far as to its weights, in a folder "nowhere" that does not exist, and fails
+    for these.
     """
     (options_in_environment / "texts.txt").write_text("a cat\n")
 

@@ -284,8 +284,8 @@ def test_sheets_of_errors_ask_for_one_model_of_several(run, predictions_of_two_m
     assert "choose one model with --model: there are mlp, linear" in ended.err
 
 
-def test_a_torn_row_of_predictions_is_named_by_its_line(run, two_films):
-    """In the row below the header the score is "x"."""
+def test_a_row_of_predictions_whose_score_is_no_number_is_named_by_its_line(run, two_films):
+    """The table of predictions has a header and, on line 2, a row with the score "x"."""
     row_without_score = "mlp,t,0,zz,0,x,0.5"
     table = f"{HEADER_OF_PREDICTIONS}\n{row_without_score}\n"
     (two_films / "in/p.csv").write_text(table, encoding="utf-8")
@@ -544,8 +544,11 @@ def test_embeddings_of_cut_texts_are_used_and_counted(run, workdir):
     assert document["record"]["n_partial"] == {"images": 0, "texts": 1}
 
 
-def test_the_json_that_an_audit_prints_is_the_one_that_it_keeps(run_expecting_code, workdir):
-    """Both have the columns of the table of results, out/a.csv."""
+def test_an_audit_prints_the_json_that_it_also_writes_beside_its_table(run_expecting_code, workdir):
+    """An audit writes its table out/a.csv and the same as JSON, out/a.json; with `--json` it prints this too.
+
+    A row of the JSON has the columns of the table.
+    """
     printed = json.loads(run_expecting_code("audit alpha --ratings in/rated.csv --out out/a.csv --json"))
 
     kept = json.loads((workdir / "out/a.json").read_text("utf-8"))
@@ -725,10 +728,15 @@ def test_the_example_of_the_page_on_codebooks_runs(example_of_the_page, capsys):
 
 
 @pytest.mark.usefixtures("example_of_the_page")
-def test_the_message_that_the_page_on_codebooks_quotes_is_the_one_of_a_typing_error(capsys):
-    """In the page's table of spans, fights.csv, the level "violent" is written "vilent"."""
-    table = Path("fights.csv").read_text(encoding="utf-8")
-    Path("fights.csv").write_text(table.replace("violent", "vilent"), encoding="utf-8")
+def test_the_page_on_codebooks_quotes_what_the_command_says_of_a_level_with_a_typing_error(capsys):
+    """The page on codebooks has a table of spans, fights.csv, and the command that imports it.
+
+    It says what the command prints if somebody writes a level wrongly. Here "violent" is written "vilent" in
+    the page's own table: the message, after the file's name, must stand in the page word for word.
+    """
+    table_file = Path("fights.csv")
+    table = table_file.read_text(encoding="utf-8")
+    table_file.write_text(table.replace("violent", "vilent"), encoding="utf-8")
 
     assert import_fights_as_the_page_does() == 1
 
@@ -774,12 +782,8 @@ def paper_with_untrained_weights(run_expecting_code, workdir):
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_the_index_links_all_files_and_each_names_untrained_weights(paper_with_untrained_weights):
-    """One of two stores, of vivit, has features of random weights: no reader may take them for results.
-
-    The list contents.json names all files of the folder; index.md links them, but not itself. The manifest
-    has 64 labelled clips, of which one has failed in one of the stores.
-    """
+def test_the_index_of_a_papers_tables_and_figures_links_all_their_files(paper_with_untrained_weights):
+    """The list contents.json names all files of the folder; index.md must link each of them but itself."""
     index = (paper_with_untrained_weights / "index.md").read_text(encoding="utf-8")
     files = json.loads((paper_with_untrained_weights / "contents.json").read_text(encoding="utf-8"))
 
@@ -788,11 +792,24 @@ def test_the_index_links_all_files_and_each_names_untrained_weights(paper_with_u
     assert not_linked == ["index.md"]
     assert {"table2-strict.tex", "figure6-strict.json"} <= set(files)
 
+
+@pytest.mark.long
+@pytest.mark.nightly
+def test_each_table_and_figure_of_a_backbone_of_random_weights_says_that_it_is_untrained(
+    paper_with_untrained_weights,
+):
+    """One of two stores, of vivit, has features of random weights: no reader may take them for results.
+
+    So the index and each page say it. Each page also counts the clips: the manifest has 64 labelled ones of
+    four movies, of which one has failed in one of the stores, and is left out of all models.
+    """
+    index = (paper_with_untrained_weights / "index.md").read_text(encoding="utf-8")
+
     assert "**UNTRAINED: the weights of vivit are random.**" in index
     for stem in ("table2", "table4", "figure3", "figure5", "figure6"):
-        text = (paper_with_untrained_weights / f"{stem}-strict.md").read_text(encoding="utf-8")
-        assert "vivit (untrained)" in text
-        assert "63 clips of 4 movies; 1 without features left out of all models" in text
+        page = (paper_with_untrained_weights / f"{stem}-strict.md").read_text(encoding="utf-8")
+        assert "vivit (untrained)" in page
+        assert "63 clips of 4 movies; 1 without features left out of all models" in page
 
 
 def test_a_span_behind_the_end_of_its_video_is_named_when_it_is_imported(shared_data, tmp_path, capsys):

@@ -100,8 +100,8 @@ def test_each_concept_is_learnt_from_the_features_of_its_own_modality(seen_and_h
 
 
 @pytest.mark.long
-def test_clips_that_are_not_heard_are_scored_too(seen_and_heard_clips, is_s):
-    """60 clips have no features of sound, which are NaN there."""
+def test_clips_without_features_of_sound_are_scored_by_what_is_seen(seen_and_heard_clips, is_s):
+    """A model reads what is seen and what is heard; 60 clips have no sound, and NaN as its features."""
     model = fit_concepts_of_both_modalities(seen_and_heard_clips, is_s)
     features_of_sound = seen_and_heard_clips.X[:, 5:10]
     is_unheard = np.isnan(features_of_sound).all(axis=1)
@@ -122,16 +122,23 @@ def test_the_model_of_all_concepts_is_evaluated_beside_one_of_each_modality(
     assert [spec.name for spec in specs] == [name, f"{name}:visual", f"{name}:heard"]
 
 
-def test_a_modality_of_one_vector_a_clip_has_this_vector_as_first_frame_and_no_other_frame(
+def test_a_modality_without_frames_has_its_vector_of_a_clip_in_the_first_frame_and_nan_in_others(
     seen_and_heard_clips,
 ):
-    """What is seen has three frames a clip; what is heard (features 5 to 9) has one vector a clip."""
+    """Two modalities of five features each are read together, frame by frame.
+
+    What is seen (features 0 to 4) has three frames a clip. What is heard (features 5 to 9) has one vector a
+    clip, which stands in the first frame.
+    """
+    n_clips, n_frames, n_features_seen, n_features_heard = len(seen_and_heard_clips), 3, 5, 5
+
     frames = seen_and_heard_clips.read("frames")
 
-    assert frames.shape == (len(seen_and_heard_clips), 3, 5 + 5)  # clips, frames, features
-    sound = frames[:, :, 5:10]
-    np.testing.assert_array_equal(sound[:, 0], seen_and_heard_clips.X[:, 5:10])
-    assert np.isnan(sound[:, 1:]).all()
+    assert frames.shape == (n_clips, n_frames, n_features_seen + n_features_heard)
+    heard_in_frames = frames[:, :, n_features_seen:]
+    vector_of_sound = seen_and_heard_clips.X[:, n_features_seen:]
+    np.testing.assert_array_equal(heard_in_frames[:, 0], vector_of_sound)
+    assert np.isnan(heard_in_frames[:, 1:]).all()
 
 
 def test_frames_of_two_modalities_are_read_in_the_order_in_which_clips_are_taken(seen_and_heard_clips):

@@ -33,12 +33,17 @@ def test_shuffled_directions_do_not_know_a_concept_of_films_of_one_clip():
     assert np.mean(np.abs(gaps_of_controls)) < 0.5 * gap_of_concept
 
 
-def test_clips_of_longer_films_are_exchanged_within_them_as_if_the_short_ones_were_not_there():
-    """Two films have five clips each, and three have one."""
-    long_films = np.repeat(["a", "c"], 5)
-    all_films = np.array([*long_films, "b", "d", "e"])
+def test_films_of_one_clip_exchange_clips_among_each_other_and_change_nothing_for_longer_films():
+    """The films a and c have five clips each, which are exchanged within their film; b, d and e have one.
 
-    rows = exchange_within_movies(all_films, seed=3)
+    These three exchange theirs with each other. The clips of a and c must be exchanged as they are where b, d
+    and e are missing, by the same random draws.
+    """
+    longer_films = np.repeat(["a", "c"], 5)  # rows 0 to 9
+    films_of_one_clip = ["b", "d", "e"]  # rows 10 to 12
 
-    assert rows[:10].tolist() == exchange_within_movies(long_films, seed=3).tolist()
-    assert sorted(rows[10:].tolist()) == [10, 11, 12]
+    rows = exchange_within_movies(np.array([*longer_films, *films_of_one_clip]), seed=3)
+
+    rows_of_longer_films, rows_of_films_of_one_clip = rows[:10].tolist(), rows[10:].tolist()
+    assert rows_of_longer_films == exchange_within_movies(longer_films, seed=3).tolist()
+    assert sorted(rows_of_films_of_one_clip) == [10, 11, 12]

@@ -39,15 +39,18 @@ def auc_on_movie_0(clips, y, model):
     return roc_auc_score(y[test], model.decision_function(clips.X[test]))
 
 
-def test_a_model_of_one_concept_tells_which_clips_of_a_new_movie_have_it_in_two_of_their_frames(
-    planted_clips, model_of_concept0
-):
-    """The model was fitted without movie 0."""
-    assert auc_on_movie_0(planted_clips, planted_clips.present[:, 0], model_of_concept0) > 0.85
+def test_a_model_of_one_concept_tells_which_clips_of_a_new_movie_have_it(planted_clips, model_of_concept0):
+    """A clip that has the concept shows it in two of its 32 frames. Movie 0 was left out of the training."""
+    has_concept = planted_clips.present[:, 0]
+
+    assert auc_on_movie_0(planted_clips, has_concept, model_of_concept0) > 0.85
 
 
 def test_the_frames_in_which_a_concept_is_planted_get_the_highest_values(planted_clips, model_of_concept0):
-    """Of clips with the first concept, it is known in which frames it is."""
+    """In the clips that have the first concept, it was planted in two of 32 frames.
+
+    A model of this concept gives each frame a value, by which an AUC tells these frames from the others.
+    """
     has_concept = planted_clips.present[:, 0] == 1
     frame_has_concept = planted_clips.where[has_concept, :, 0]
 
@@ -75,7 +78,10 @@ def test_the_order_of_two_concepts_is_found_unless_frames_are_shuffled(planted_c
 
 
 def test_the_control_with_shuffled_concepts_gives_different_scores_to_the_clips_of_a_movie(planted_clips):
-    """If it gave all clips one score, its AUC would be .5 even where labels leak into it."""
+    """A control learns concepts whose marks are shuffled, to show how well a model does that knows none.
+
+    If it gave all clips one score, its AUC would be .5 even where labels leak into it, and show nothing.
+    """
     presence = planted_clips.present[:, 0].astype(int)
     control = BUILTIN_MODELS["pcbm_time_shuffled"].estimator(0)
 
@@ -86,8 +92,8 @@ def test_the_control_with_shuffled_concepts_gives_different_scores_to_the_clips_
         assert scores.max() - scores.min() > 0.01
 
 
-def test_without_movies_all_clips_count_as_of_one():
-    """A bank without movies is that of twelve clips which are all of movie 7."""
+def test_a_bank_of_concepts_takes_clips_whose_movies_are_not_given_for_clips_of_one_movie():
+    """A bank is fitted on twelve clips without their movies, and once more as clips of one movie, 7."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 3, 4)).astype(np.float32)  # clips, frames, features
     present = np.arange(12) % 2
@@ -99,8 +105,10 @@ def test_without_movies_all_clips_count_as_of_one():
     assert np.array_equal(without_movies.held_out_distances_, of_movie_7.held_out_distances_)
 
 
-def test_a_score_is_the_sum_of_base_and_contributions(planted_clips, model_of_concept0):
-    """Each of four concepts contributes to the score of a clip."""
+def test_a_score_of_concepts_in_time_is_the_sum_of_its_base_and_the_contributions_of_four_concepts(
+    planted_clips, model_of_concept0
+):
+    """Explanations show these contributions: what they do not add up to would be unexplained."""
     clip = planted_clips.X[:1]
 
     (score,) = model_of_concept0.decision_function(clip)

@@ -124,17 +124,19 @@ def test_with_clips_as_units_the_alt_test_is_a_t_test_of_who_agrees_more(one_cli
     assert of_machine.p("clips", margin) == pytest.approx(expected_p)
 
 
-@pytest.mark.parametrize("name", ["tiny", "constant"])
-def test_a_machine_as_good_as_annotators_may_stand_in(name):
+@pytest.mark.parametrize("name_of_machine", ["tiny", "constant"])
+def test_a_machine_that_is_as_often_right_as_annotators_may_stand_in_for_one(name_of_machine):
     """Three annotators and the machine are right in 80 % of 1200 clips, each on their own.
 
-    It is compared beside two machines that know nothing, `constant` and `shuffled`; it may have their name.
+    Two machines that know nothing are tested beside it: `constant`, which says the same of all clips, and
+    `shuffled`, with the machine's labels in random order. A machine that is itself called "constant" must not
+    be taken for the former.
     """
     calls = draw_calls(seed=1, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
 
-    result = alt_test(calls.machine, calls.annotators, calls.films, name)
+    result = alt_test(calls.machine, calls.annotators, calls.films, name_of_machine)
 
-    assert [comparison.name for comparison in result.comparisons] == [name, "constant", "shuffled"]
+    assert [comparison.name for comparison in result.comparisons] == [name_of_machine, "constant", "shuffled"]
     assert result.answer == "may stand in"
 
 

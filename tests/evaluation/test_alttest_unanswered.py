@@ -10,9 +10,10 @@ from obygaze_models.evaluation.alttest import UNKNOWN, alt_test, compare_machine
 
 
 def people_and_a_machine(tmp_path, level_of_difficult_clips):
-    """Label 80 clips of 4 films: AB, CD and a machine agree, but on every fourth clip, which is difficult.
+    """Label 80 clips of four films: the people AB and CD agree on all, and a machine with them on 60.
 
-    There, AB and CD agree, and the machine gives one and the same level, or none.
+    The other 20 clips, two of each eight, are difficult. To all of these the machine gives
+    `level_of_difficult_clips`, or no label at all if that is None.
     """
     rows = []
     for number in range(80):
@@ -45,9 +46,10 @@ def test_clips_without_an_answer_are_counted_and_shown(tmp_path):
 
 
 def test_a_machine_that_gives_a_level_outside_of_the_task_has_not_answered(tmp_path):
-    """The task is EN vs S. A machine says HN of 20 clips of 80 that are difficult, and is right elsewhere.
+    """Of 80 clips a machine calls 60 as people do, EN or S, and the other 20, which are difficult, HN.
 
-    If these 20 were left out unsaid, a machine that says HN whenever it is not sure would seem never wrong.
+    The task compares EN with S, so HN is no answer to it: 20 clips are unanswered. If these were left out
+    without a word, a machine that says HN whenever it is not sure would seem never to be wrong.
     """
     labels = people_and_a_machine(tmp_path, level_of_difficult_clips="HN")
 
@@ -56,18 +58,26 @@ def test_a_machine_that_gives_a_level_outside_of_the_task_has_not_answered(tmp_p
     assert result.unanswered == 20
 
 
-def test_nothing_is_said_of_unanswered_clips_where_all_are_answered(tmp_path):
-    """If all levels are compared, HN is an answer, which nobody agrees with."""
+def test_a_level_that_no_person_gives_is_an_answer_where_all_levels_are_compared(tmp_path):
+    """Of 80 clips a machine calls 20 HN, which two people call EN or S. No task is named: all levels count.
+
+    So the machine has answered all clips, if wrongly, and the printed lines do not speak of clips that are
+    not compared.
+    """
     labels = people_and_a_machine(tmp_path, level_of_difficult_clips="HN")
 
-    results = compare_machines(labels, labels)
+    results = compare_machines(labels, common=labels)
 
     assert results["qwen-vl"].unanswered == 0
     assert not any("not compared" in line for line in machines(results))
 
 
-def test_clips_that_one_annotator_alone_judged_are_not_missing():
-    """The machine's answer to them would be compared with nobody."""
+def test_a_clip_that_a_single_annotator_judged_does_not_count_as_unanswered_by_a_machine():
+    """Of 40 clips AB judged all, CD all but the first five, and a machine all but the first seven.
+
+    What a machine says of the first five would be compared with nobody: it is asked about 35, and has not
+    answered two of these.
+    """
     films = np.repeat(["one", "two"], 20)
     AB = np.tile([0, 1], 20)
     CD = AB.copy()

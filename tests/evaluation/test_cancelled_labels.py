@@ -16,8 +16,11 @@ NOT_ASKED = -1
 N_CLIPS = 80
 
 
-def plant(folder, *, n_agreed):
-    """Plant 80 clips of four films, whose features know A's labels; B says the opposite of all but some."""
+def plant_opposite_annotators(folder, *, n_agreed):
+    """Plant 80 clips that A and B label EN or S: the first `n_agreed` alike, and all others oppositely.
+
+    They are of four films, and their features know the labels of A.
+    """
     generator = np.random.default_rng(0)
     movie_of = {}
     rows = []
@@ -44,24 +47,32 @@ def evaluate(store, manifest, experts):
 @pytest.mark.parametrize("experts", ["soft", "noisy"])
 def test_two_annotators_of_opposite_labels_are_refused(tmp_path, experts):
     """Every clip is as much positive as negative: a model would rank clips by the rounding of its sums."""
-    store, manifest = plant(tmp_path, n_agreed=0)
+    store, manifest = plant_opposite_annotators(tmp_path, n_agreed=0)
 
     with pytest.raises(ProtocolError, match=r"'A', 'B' cancel each other: on every judged clip \(80\).*each"):
         evaluate(store, manifest, experts)
 
 
-def test_each_annotator_of_opposite_labels_is_learnt_alone(tmp_path):
-    """What the message proposes works, and tests on either annotator's labels are there."""
-    store, manifest = plant(tmp_path, n_agreed=0)
+def test_of_two_annotators_of_opposite_labels_each_is_learnt_by_a_model_of_its_own(tmp_path):
+    """A and B label all 80 clips oppositely, so that one model of both is refused.
+
+    With `experts="each"`, as the refusal proposes, there is a model of A's labels and one of B's.
+    """
+    store, manifest = plant_opposite_annotators(tmp_path, n_agreed=0)
 
     run = evaluate(store, manifest, "each")
 
     assert {"linear@A", "linear@B"} <= set(run.predictions.table["model"])
 
 
-def test_who_is_right_is_untold_where_annotators_agree_less_than_by_chance(tmp_path):
-    """With 15 of 80 labels in common, A and B could change places: the run says so."""
-    store, manifest = plant(tmp_path, n_agreed=15)
+def test_a_run_notes_that_labels_do_not_tell_who_is_right_if_annotators_agree_less_than_by_chance(tmp_path):
+    """A and B give 15 of 80 clips the same label, where about 40 would be the same by chance.
+
+    Trained on "noisy" labels, a model estimates how often each annotator is right. A who is mostly right and
+    B who is mostly wrong would label as they did, and so would B who is right and A who is wrong. The run's
+    record says that the labels do not tell which of these holds: `noise_untold`.
+    """
+    store, manifest = plant_opposite_annotators(tmp_path, n_agreed=15)
 
     run = evaluate(store, manifest, "noisy")
     om.write_run(run, tmp_path / "run")
@@ -76,7 +87,7 @@ def test_who_is_right_is_told_by_annotators_who_mostly_agree(tmp_path):
     Trained on "noisy" labels, a model estimates how often each annotator is right; the entry would say that
     the labels do not tell it.
     """
-    store, manifest = plant(tmp_path, n_agreed=70)
+    store, manifest = plant_opposite_annotators(tmp_path, n_agreed=70)
 
     run = evaluate(store, manifest, "noisy")
 

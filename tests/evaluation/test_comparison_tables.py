@@ -45,8 +45,13 @@ def test_one_table_named_twice_is_refused(rank_by_tables):
     assert "one.csv: the same 4 judgements in the same order as one.csv: give one of the two" in printed
 
 
-def test_a_copy_is_refused_though_rows_without_a_choice_differ(rank_by_tables):
-    """The copy has a further row, of two clips that nobody has compared yet."""
+def test_a_copy_of_a_table_of_comparisons_is_refused_even_if_it_has_a_row_more_without_a_choice(
+    rank_by_tables,
+):
+    """Two tables have the same four judgements, which would count twice.
+
+    The second has one row more, of two clips that nobody has compared yet, and is a copy all the same.
+    """
     without_choice = ",c1,c3,"
 
     code, printed = rank_by_tables(
@@ -57,11 +62,17 @@ def test_a_copy_is_refused_though_rows_without_a_choice_differ(rank_by_tables):
     assert "copy.csv: the same 4 judgements in the same order as one.csv" in printed
 
 
-def test_a_second_round_counts_beside_the_first(rank_by_tables):
-    """In the second round ann chooses the other one of c0 and c1, and all else is the same."""
+def test_judgements_of_a_second_round_of_the_same_pairs_count_like_those_of_the_first(rank_by_tables):
+    """In a first table ann and bo compared four pairs of clips, and chose one of each.
+
+    In a second round they compared the same pairs once more. Of c0 and c1 ann chose c0 first and c1 now, by
+    which the second table is no copy of the first, which would be refused. So each of its four rows counts,
+    and a notice says that they repeat judgements.
+    """
+    first_round = JUDGED
     second_round = ("ann,c0,c1,c1", *JUDGED[1:])
 
-    code, printed = rank_by_tables({"one.csv": JUDGED, "two.csv": second_round}, "one.csv", "two.csv")
+    code, printed = rank_by_tables({"one.csv": first_round, "two.csv": second_round}, "one.csv", "two.csv")
 
     assert code == 0
     assert "4 rows repeat a worker's judgement of two clips, and each counts" in printed

@@ -56,9 +56,13 @@ def test_equal_differences_have_the_interval_of_rankings_by_chance(n_positive, n
     assert (interval.low > 0) == is_above_0
 
 
-def test_the_p_of_equal_differences_is_that_of_their_signs():
-    """Three coins show the same side in one of four throws."""
-    assert corrected_t([0.5, 0.5, 0.5]).p == 0.25
+def test_the_p_of_a_difference_that_is_the_same_in_all_movies_is_that_of_equal_signs_by_chance():
+    """A model is better by .5 in each of three movies. A t test would divide by a variance of 0.
+
+    All that equal differences show is that they have the same sign. By chance three signs are equal with a
+    probability of .25, as three coins that show the same side. Differences of 0 have no sign: p is 1.
+    """
+    assert corrected_t([0.5, 0.5, 0.5]).p == 2 * 0.5**3
     assert corrected_t([0.0, 0.0, 0.0]).p == 1
 
 

@@ -96,7 +96,7 @@ def test_every_clip_of_the_test_task_is_predicted_once_by_every_model(run_of_lin
     """Models were trained on HN vs S and tested on EN and HN vs S: on all clips of six films."""
     table = run_of_linear_and_mlp.predictions.table
 
-    assert list(dict.fromkeys(table["model"])) == ["linear", "mlp", *BASELINES]
+    assert table["model"].unique().tolist() == ["linear", "mlp", *BASELINES]
     for _, rows_of_model in table.groupby("model"):
         assert sorted(rows_of_model["clip_id"]) == sorted(learnable_clips.clip_ids)
     folds_and_movies = table[["fold", "movie"]].drop_duplicates()
@@ -137,7 +137,11 @@ def test_clips_outside_the_training_task_are_not_learnt_from(learnable_clips, ru
 
 
 def with_one_movie_changed(data, movie):
-    """Give the clips of one movie other features, levels and concepts."""
+    """Change all that is known of the clips of one movie: features, levels and concepts.
+
+    All features are 7, levels are those of the clips from the other end of the table, and each concept is
+    marked where it was not.
+    """
     is_of_movie = data.movies == movie
     changed_labels = dataclasses.replace(
         data.labels,
@@ -194,34 +198,41 @@ def test_scene_blocks_that_leave_no_clip_to_learn_from_are_refused(make_syntheti
         evaluate(short_films, ["linear"], "hn_s", seen=True)
 
 
-def test_several_tests_share_the_models(learnable_clips, run_of_linear_and_mlp):
-    """A linear model of HN vs S is tested on two tasks: on HN vs S, and on EN and HN vs S.
+def test_a_model_that_is_tested_on_two_tasks_predicts_as_one_that_is_tested_on_one_of_them(
+    learnable_clips, run_of_linear_and_mlp
+):
+    """A linear model is trained on HN vs S, and tested on two tasks: on HN vs S, and on EN and HN vs S.
 
-    On the second it predicts as in `run_of_linear_and_mlp`, where that is the only one.
+    The table of predictions calls them "hn_s>hn_s" and "hn_s>enhn_s" (trained on > tested on). The run
+    `run_of_linear_and_mlp` trains the same model, and tests it on the latter task alone. The predictions of
+    this task must be the same in both runs: one trained model serves all tasks that it is tested on.
     """
-    run_of_two_tests = evaluate(learnable_clips, ["linear"], "hn_s", ["hn_s", "enhn_s"])
+    run_of_two_tasks = evaluate(learnable_clips, ["linear"], "hn_s", ["hn_s", "enhn_s"])
 
-    table = run_of_two_tests.predictions.table
-    assert list(dict.fromkeys(table["task"])) == ["hn_s>hn_s", "hn_s>enhn_s"]
-    on_second_test = table.query("model == 'linear' and task == 'hn_s>enhn_s'").reset_index(drop=True)
-    on_only_test = run_of_linear_and_mlp.predictions.table.query("model == 'linear'")
-    pd.testing.assert_frame_equal(on_second_test, on_only_test.reset_index(drop=True))
+    table = run_of_two_tasks.predictions.table
+    assert table["task"].unique().tolist() == ["hn_s>hn_s", "hn_s>enhn_s"]
+    tested_on_both = table.query("model == 'linear' and task == 'hn_s>enhn_s'")
+    tested_on_one = run_of_linear_and_mlp.predictions.table.query("model == 'linear'")
+    pd.testing.assert_frame_equal(tested_on_both.reset_index(drop=True), tested_on_one.reset_index(drop=True))
 
 
 @pytest.mark.long
-def test_each_of_several_seeds_gives_what_it_gives_alone(learnable_clips):
-    """The third of seeds 0, 1 and 2 gives the same predictions as a run with seed 2."""
-    models = {"mlp": perceptron}
-    run_of_three = evaluate(learnable_clips, models, "hn_s", "enhn_s", n_seeds=3)
-    run_of_third = evaluate(learnable_clips, models, "hn_s", "enhn_s", seed=2)
+def test_a_run_of_three_seeds_predicts_with_the_third_as_a_run_of_this_seed_alone(learnable_clips):
+    """A run of the seeds 0, 1 and 2 trains a perceptron with each; another run has the seed 2 alone.
 
-    assert run_of_three.record["seeds"] == [0, 1, 2]
-    table = run_of_three.predictions.table
+    With the seed 2 both must predict the same. A baseline that draws nothing, such as `movie_prior`, would
+    predict the same with each seed, and is there once, with the seed 0.
+    """
+    models = {"mlp": perceptron}
+    run_of_three_seeds = evaluate(learnable_clips, models, "hn_s", "enhn_s", n_seeds=3)
+    run_of_seed_2 = evaluate(learnable_clips, models, "hn_s", "enhn_s", seed=2)
+
+    assert run_of_three_seeds.record["seeds"] == [0, 1, 2]
+    table = run_of_three_seeds.predictions.table
     for model in ("mlp", "random_half"):
-        of_three = table.query(f"model == '{model}' and seed == 2")
-        alone = run_of_third.predictions.table.query(f"model == '{model}'")
-        pd.testing.assert_frame_equal(of_three.reset_index(drop=True), alone.reset_index(drop=True))
-    # A model that draws nothing would give the same predictions with each seed.
+        among_three = table.query(f"model == '{model}' and seed == 2")
+        alone = run_of_seed_2.predictions.table.query(f"model == '{model}'")
+        pd.testing.assert_frame_equal(among_three.reset_index(drop=True), alone.reset_index(drop=True))
     assert set(table.loc[table["model"] == "movie_prior", "seed"]) == {0}
 
 
@@ -239,8 +250,11 @@ def test_two_seeds_that_predict_the_same_have_the_intervals_of_one(run_of_linear
     pd.testing.assert_frame_equal(metrics[columns], run_of_linear_and_mlp.metrics[columns])
 
 
-def test_seeds_that_predict_different_clips_are_refused(run_of_linear_and_mlp):
-    """The second of two seeds lacks the last clip."""
+def test_predictions_of_two_seeds_for_different_clips_are_not_summarised(run_of_linear_and_mlp):
+    """A table has the predictions of a seed, and those of a second one, in which the last clip is missing.
+
+    A mean over seeds would be of one prediction for that clip, and of two for all others.
+    """
     table = run_of_linear_and_mlp.predictions.table
     of_second_seed = table.assign(seed=1).iloc[:-1]
     with_second_seed = pd.concat([table, of_second_seed], ignore_index=True)
@@ -563,24 +577,34 @@ def test_a_model_without_skill_gives_every_clip_the_share_of_s_and_is_said_to_ha
     np.testing.assert_allclose(model.calibration.probability(low_and_high_score), share_of_s, atol=0.05)
 
 
+def pretend_that_saved_models_are_of_a_labs_own_class(monkeypatch):
+    """Let each saved model be read back as one that a class of another package made: of the kind "arrays"."""
+    card = SimpleNamespace(
+        kind="arrays",
+        movies=["f0", "f1"],
+        calibration={"p_skilled": 1.0},
+        evidence=None,
+        levels_left_out=None,
+    )
+    monkeypatch.setattr(model_file, "read_model", lambda _path: SimpleNamespace(card=card))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("known_models", "is_warned"), [((), True), (("linear",), False)], ids=["unknown", "known"]
+    ("models_of_installed_packages", "is_warned"),
+    [((), True), (("linear",), False)],
+    ids=["no package offers the model", "a package offers it"],
 )
-def test_a_kept_model_that_commands_do_not_know_is_named(
-    toy_films, tmp_path, monkeypatch, capsys, known_models, is_warned
+def test_evaluate_warns_of_a_saved_model_that_commands_cannot_read(
+    toy_films, tmp_path, monkeypatch, capsys, models_of_installed_packages, is_warned
 ):
-    """A saved model whose card has the kind "arrays" is made by a class of another package.
+    """The command saves a model "linear", whose class is here said to be a lab's own.
 
-    Commands can read its file only if an installed package offers a model of its name, here "linear";
-    otherwise a script must give the class, which the warning says ("in Python alone"). The run below saves a
-    built-in model; what it reads back is replaced by a card of kind "arrays", and the names of installed
-    models by `known_models`.
+    Commands read the file of such a model only if an installed package offers a model of that name. Otherwise
+    a script in Python must give the class, and the command says that the model is read back there alone.
     """
-    facts = {"movies": ["f0", "f1"], "evidence": None, "levels_left_out": None}
-    card = SimpleNamespace(kind="arrays", calibration={"p_skilled": 1.0}, **facts)
-    monkeypatch.setattr(model_file, "read_model", lambda _path: SimpleNamespace(card=card))
-    monkeypatch.setattr(names, "model_names", lambda: known_models)
+    pretend_that_saved_models_are_of_a_labs_own_class(monkeypatch)
+    monkeypatch.setattr(names, "model_names", lambda: models_of_installed_packages)
     words = ["evaluate", toy_films / "films.csv", toy_films / "stores" / "films", "--task", "hn_s"]
 
     exit_code = obygaze(*words, "--model", "linear", "--save", "linear", "--out", tmp_path / "run")

@@ -9,12 +9,22 @@ from obygaze_models.report.run_tables import short_report
 from tests.conftest import dataset
 
 ALL_AT_1 = np.array([1, 1, 1, 1])
+"""The levels of a film of four clips, which are all of the level 1."""
+
 SCORES = np.array([0.8, 1.1, 1.3, 1.9])
+"""A model's scores of these clips."""
 
 
-@pytest.mark.parametrize("called", [[1, 1, 1, 1], [1, 1, 1, 2]])
-def test_kappa_is_undefined_however_near_the_calls_are(called):
-    """By its formula it would be undefined if all calls are right, and 0 as soon as one is wrong."""
+@pytest.mark.parametrize("called", [[1, 1, 1, 1], [1, 1, 1, 2]], ids=["all right", "one of four wrong"])
+def test_a_film_of_clips_of_one_level_has_no_kappa_whether_a_model_calls_all_or_nearly_all_of_them_rightly(
+    called,
+):
+    """All four clips of a film have the level 1, and a model calls three or four of them 1.
+
+    Kappa is (agreement - expected agreement) / (1 - expected agreement). If all calls are right, that is
+    0 / 0, undefined. If one is wrong, three of four agree, as expected of a model that mostly calls 1: kappa
+    would be 0, the same as chance, for calls that are nearly right. So it is undefined there too.
+    """
     kappa = LEVEL_METRICS["quadratic_kappa"].of_movie(ALL_AT_1, SCORES, np.array(called))
 
     assert np.isnan(kappa)

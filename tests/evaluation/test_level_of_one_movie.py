@@ -43,8 +43,12 @@ def test_the_refusal_of_a_level_that_is_in_one_movie_alone_names_the_level_and_t
     )
 
 
-def test_a_level_between_them_may_be_missing():
-    """Clips of HN are in tt0 alone: without it, both steps tell EN from S."""
+def test_a_level_between_the_lowest_and_the_highest_may_be_in_a_single_movie():
+    """Of the levels EN, HN and S, clips of HN are in the movie tt0 alone; the other four have EN and S.
+
+    A model of levels tells them in two steps: EN from all above, and S from all below. Where tt0 is left out,
+    both tell EN from S, which can be learnt. So all five movies are tested.
+    """
     clips = clips_of_levels(only_in_first_movie="HN", in_its_place="S")
 
     run = evaluate(clips, ["linear"], task="levels")

@@ -201,19 +201,26 @@ def test_for_chance_the_scores_of_fewer_frames_are_stretched_over_the_clip_with_
     assert movie["average_precision_chance"] == 1.0
 
 
-def test_a_movie_of_one_clip_has_no_chance():
-    """Chance is a clip's event with the scores of other clips of its film. Film a has one clip, and b two."""
+def test_how_often_a_clips_highest_frame_is_in_an_event_by_chance_is_undefined_for_a_film_of_one_clip():
+    """Pointing is right in a clip whose frame of the highest score is in the marked event.
+
+    By chance it is right as often as with the scores of another clip of the film. Film a has one clip, and so
+    no other; film b has two.
+    """
     movies = np.array(["a", "b", "b"])
     event = np.array([[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0]], dtype=bool)
     scores = event.astype(float)
 
     by_movie = localise(frames_of(scores, movies), segments_of(event, movies)).by_movie
 
-    assert by_movie["pointing_chance"].isna().tolist() == [True, False]
+    assert by_movie["pointing_chance"].isna().tolist() == [True, False]  # of a and b
 
 
-def test_a_single_clip_has_no_chance_and_a_p_of_1():
-    """There is no other clip whose scores could be worse."""
+def test_scores_of_a_single_clip_have_no_chance_to_be_compared_with_and_a_p_of_1():
+    """Chance is how well the scores of other clips of the film point to a clip's event; here is no other.
+
+    The clip's own scores are highest in the event, but nothing can show that others would be worse.
+    """
     movies = np.array(["a"])
     event = np.array([[1, 0, 0, 0, 0, 0]], dtype=bool)
     scores = event.astype(float)
@@ -267,15 +274,21 @@ def test_clips_marked_wholly_or_not_at_all_are_left_out_and_counted():
     assert result.by_movie["n_clips"].tolist() == [1]
 
 
-def test_clips_without_scores_are_counted_apart():
-    """The model gives no weights to a clip that is unlike all that it was trained on."""
+def test_clips_to_whose_frames_a_model_gives_no_scores_are_counted_apart():
+    """A film has three clips of two frames, each with an event in the second frame.
+
+    The third has NaN as scores: a model gives none to a clip that is unlike all that it was trained on. Two
+    clips are compared with their events, and none is left out for another reason.
+    """
     scores = np.array([[0.1, 0.9], [0.9, 0.1], [np.nan, np.nan]])
     table = frames_of(scores, ["f"] * 3)
     event = np.array([[False, True], [False, True], [False, True]])
 
     result = localise(table, segments_of(event, ["f"] * 3), n_shifts=9)
 
-    assert (int(result.by_movie["n_clips"].sum()), result.n_left_out, result.n_without_scores) == (2, 0, 1)
+    assert result.by_movie["n_clips"].sum() == 2
+    assert result.n_left_out == 0
+    assert result.n_without_scores == 1
 
 
 def test_frames_in_which_nothing_can_be_found_are_refused():
@@ -341,8 +354,12 @@ def marks(annotator, film, *, seen_score, **extras):
     )
 
 
-def test_marks_that_were_made_in_sight_of_a_score_are_not_to_be_found():
-    """Ann marked the film a where she saw a high score, and b blindly. Bob marked both blindly."""
+def test_segments_that_were_marked_in_sight_of_a_models_score_are_no_truth_for_models():
+    """Ann marked the film a in sight of a model's score, and the film b blindly; Bob marked a blindly.
+
+    Ann's mark in a may follow the model, so that the model would be right by its own score: a model is
+    compared with the two other marks alone. Where all marks were made in sight, that is an error.
+    """
     clips = (
         *marks("ann", "a", seen_score="1"),
         *marks("ann", "b", seen_score="0"),
@@ -376,8 +393,11 @@ def test_marks_under_two_definitions_of_the_codebook_are_not_taken_together():
         marked_segments(manifest, ["S"])
 
 
-def test_a_concept_marked_in_sight_of_a_score_without_a_level_is_no_truth():
-    """Ann and Bob marked Body in a film and gave no levels, and Ann saw the model's score."""
+def test_a_concept_that_was_marked_in_sight_of_a_models_score_is_no_truth_even_without_a_level():
+    """Ann and Bob marked Body in a film and gave no levels. Ann saw the model's score, and Bob did not.
+
+    A model is compared with Bob's mark alone; where Ann's is the only one, that is an error.
+    """
     by_ann = Clip("a", "m", "", 0.0, 4.0, None, ("Body",), "ann", {"seen_score": "1"})
     by_bob = Clip("b", "m", "", 2.0, 6.0, None, ("Body",), "bob", {"seen_score": "0"})
     manifest = Manifest((by_ann, by_bob), Path(), builtin_codebook("obygaze12"))

@@ -76,8 +76,11 @@ def test_merged_labels_are_those_of_people(tmp_path, people):
     assert n_positive(labels.experts["gpt"]) == 40
 
 
-def test_a_clip_that_only_a_machine_labelled_has_no_merged_label(tmp_path):
-    """AB labelled all clips but those of film3, which the machine gpt labelled alone."""
+def test_a_clip_that_only_a_machine_labelled_has_no_merged_label_beside_clips_that_people_labelled(tmp_path):
+    """AB labelled all clips but those of film3, and the machine gpt all. Merged labels are those of people.
+
+    So clips of film3 have none, an empty level.
+    """
     planted = plant_clips_of_people_and_gpt(tmp_path, people=["AB"])
     clips = [clip for clip in planted.manifest if clip.annotator == "gpt" or clip.movie != "film3"]
 
@@ -129,8 +132,12 @@ def test_a_model_is_trained_on_a_machines_labels_where_that_is_asked_for(tmp_pat
     assert run.record["machines"] == {"gpt": "80 labels, trained on, not tested"}
 
 
-def test_labels_of_machines_alone_count_and_are_named(tmp_path):
-    """Two machines, gpt and vlm, labelled the clips, and no person did: their labels are what there is."""
+def test_where_no_person_labelled_clips_models_are_trained_and_tested_on_the_labels_of_machines(tmp_path):
+    """Two machines, gpt and vlm, gave the same labels to 80 clips. Labels of people would go before theirs.
+
+    The run tests a model of EN vs S on the labels of each machine (the task en_s>en_s@gpt, and @vlm), and on
+    the clips on which both agree (@agreed). Its record says of each what its labels were used for.
+    """
     planted = plant_clips_of_people_and_gpt(tmp_path, people=[])
     rows_of_vlm = [replace(clip, annotator="vlm", extras={"model": "vlm-2"}) for clip in planted.manifest]
     of_two_machines = planted.manifest.with_clips([*planted.manifest, *rows_of_vlm])

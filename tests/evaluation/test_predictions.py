@@ -68,12 +68,19 @@ def test_a_score_that_reaches_the_threshold_is_called_positive():
     assert Predictions(table, n_classes=2).called.tolist() == [1, 0, 1]
 
 
-def test_of_ordered_levels_the_one_nearest_to_the_score_is_called():
-    """The levels 0, 1 and 2 are on the scale of the scores; one half way between two levels is the upper."""
-    table = predictions_table(
-        {"score": -1.0}, {"score": 0.49}, {"score": 0.5}, {"score": 1.6}, {"score": 9.0}
-    ).assign(threshold=0.5)
-    assert Predictions(table, n_classes=3).called.tolist() == [0, 0, 1, 2, 2]
+@pytest.mark.parametrize(
+    ("score", "called_level"),
+    [(-1.0, 0), (0.49, 0), (0.5, 1), (1.6, 2), (9.0, 2)],
+    ids=["below all levels", "nearest to 0", "half way from 0 to 1", "nearest to 2", "above all levels"],
+)
+def test_of_ordered_levels_the_one_nearest_to_the_score_is_called(score, called_level):
+    """The scores of clips are on the scale of the levels 0, 1 and 2.
+
+    The table's threshold, .5, is how far above a level a score calls the next one: half way to it.
+    """
+    table = predictions_table({"score": score, "threshold": 0.5})
+
+    assert Predictions(table, n_classes=3).called.tolist() == [called_level]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +222,7 @@ def test_a_summary_has_the_values_of_the_best_constant_call(summary_of_five_clip
 
 @pytest.mark.parametrize(("n_classes", "last_label"), [(2, 1), (3, 2)])
 def test_a_label_above_the_last_class_is_refused(n_classes, last_label):
-    """Labels count from 0 on."""
+    """Labels count from 0 on: of two classes they are 0 and 1, of three 0, 1 and 2. The last one is taken."""
     with_last_label = predictions_table({"label": last_label})
     assert len(Predictions(with_last_label, n_classes=n_classes).table) == 1
 
@@ -237,7 +244,10 @@ def test_a_metric_that_no_movie_defines_is_nan_and_not_zero():
 
 @pytest.mark.parametrize("seen", [False, True], ids=["new films", "seen films"])
 def test_clips_of_a_movie_are_predicted_in_the_order_of_the_manifest(make_synthetic_data, seen):
-    """Whatever looks at neighbouring clips relies on it."""
+    """The rows of a movie are in the manifest's order, which is that of time, for new films and seen ones.
+
+    Tests that look at neighbouring clips of a movie, such as by shifts, rely on it.
+    """
     data = make_synthetic_data(direction=1.0, film=1.0)
     place_in_manifest = {clip_id: index for index, clip_id in enumerate(data.clip_ids.tolist())}
 

@@ -277,23 +277,35 @@ def rank_clips(tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-def test_clips_are_found_by_their_names_in_any_accents_and_repeated_comparisons_are_counted(
+def test_a_clip_whose_name_has_an_accent_is_found_however_a_table_of_comparisons_encodes_it(
     rank_clips, capsys
 ):
-    """The clips are é, b, c and d, and a row is: worker, left clip, right clip, chosen clip.
+    """A manifest has the clips é, b, c and d. By the table, the worker W saw é and b, and chose b; then c.
 
-    NFD writes é as e and an accent. Two rows are there twice, and d, which nobody compared, had a value.
+    The table has the Unicode form NFD, in which é is two characters, e and an accent. The three clips that W
+    compared are ranked, by too few comparisons for a whole interval to be in one level. The clip d, which
+    nobody compared, had a value of the scale "joy" in the manifest, which is emptied: the command says so.
     """
-    rows = normalize("NFD", "W,é,b,b\nW,b,c,c\n")
+    rows = normalize("NFD", "W,é,b,b\nW,b,c,c\n")  # worker, left clip, right clip, chosen clip
+
+    exit_code = rank_clips(rows)
+
+    printed, notices = capsys.readouterr()
+    assert exit_code == 0
+    assert "3 of 4 clips ranked; of 0 the whole interval is in one level" in printed + notices
+    assert "1 row had cells in joy, which are replaced or emptied" in notices
+
+
+@pytest.mark.long
+def test_rows_that_repeat_a_workers_judgement_of_two_clips_are_counted(rank_clips, capsys):
+    """The worker W saw b and é, and b and c. Both rows of the table are there a second time."""
+    rows = "W,é,b,b\nW,b,c,c\n"  # worker, left clip, right clip, chosen clip
 
     exit_code = rank_clips(rows + rows)
 
     printed, notices = capsys.readouterr()
-    output = printed + notices
     assert exit_code == 0
-    assert "3 of 4 clips ranked; of 0 the whole interval is in one level" in output
-    assert "1 row had cells in joy, which are replaced or emptied" in notices
-    assert "2 rows repeat a worker's judgement of two clips" in output
+    assert "2 rows repeat a worker's judgement of two clips" in printed + notices
 
 
 @pytest.mark.long
@@ -385,8 +397,11 @@ def test_the_comparisons_of_all_rounds_find_the_order(rounds_of_sixty_items):
     assert spearmanr(ranking.strength, np.arange(60)).statistic > 0.99
 
 
-def test_a_pair_is_asked_again_only_while_its_votes_are_even():
-    """The worker v chose a over b. Where w chose b over a, there is one vote for each."""
+def test_a_pair_of_clips_is_asked_again_only_while_as_many_workers_chose_either():
+    """Of the clips a and b, the worker v chose a: the pair is not asked again.
+
+    If the worker w chose b, there is one vote for each, and a third vote would decide.
+    """
     v_chose_a = ("v", "a", "b")
     w_chose_b = ("w", "b", "a")
 

@@ -50,16 +50,21 @@ def test_clips_not_yet_labelled_are_not_done_because_of_a_row_of_a_film_outside_
     assert with_pilot.clips_done == 10
 
 
-def test_windows_that_were_drawn_say_nothing_of_the_time_between_them(tmp_path):
-    """AB judged two drawn windows S. Other clips of the film are not done: nobody has looked at them."""
+def test_after_an_annotator_judged_two_drawn_windows_of_a_film_only_their_clips_are_done(tmp_path):
+    """AB is to label the 20 clips of a film, and has judged two windows S that have the times of two of them.
+
+    Rows with the column `place`, the position in a draw, are windows that were drawn at random. Nobody looked
+    at the film between these. Rows without it would be free segments, between which the annotator looked and
+    marked nothing: all 20 clips would be done.
+    """
     plan = plan_round(tmp_path, films=1, clips_a_film=20)
     first_clips = [clip for clip in plan if clip.annotator == "AB"][:2]
-    windows = [
+    drawn_windows = [
         replace(clip, clip_id=f"window{place}", level="S", extras={"place": str(place)})
         for place, clip in enumerate(first_clips, start=1)
     ]
 
-    progress = round_progress(plan, plan.with_clips(windows))
+    progress = round_progress(plan, plan.with_clips(drawn_windows))
 
     assert progress["AB"].clips_done == 2
 

@@ -173,33 +173,58 @@ def test_a_row_that_agrees_with_its_clip_on_film_and_times_is_read(data_of_120_c
     assert measured.variable_names == ("cuts",)
 
 
-def test_a_row_without_film_and_times_contradicts_no_clip(data_of_120_clips, table_of_cuts):
-    """The table has nothing but the clips' ids and cuts, so that the clip f0-01 may be of any film."""
+def test_a_table_that_states_no_films_and_times_is_read_whatever_the_manifest_says_of_them(
+    data_of_120_clips, table_of_cuts
+):
+    """A table that states a clip's film and times is refused if the manifest says others.
+
+    This one has only the ids of clips and their cuts, so nothing contradicts the manifest, by which the clip
+    f0-01 is of the film f1 and ends at 4 s. The cuts are read as a variable.
+    """
     rows = pd.read_csv(table_of_cuts)
     rows[["clip_id", "cuts"]].to_csv(table_of_cuts, index=False)
-    clip = of.Clip("f0-01", "f1", "", start_s=0, end_s=4)
+    clip_of_manifest = of.Clip("f0-01", "f1", "", start_s=0, end_s=4)
 
-    measured, _ = with_variables(data_of_120_clips, table_of_cuts, [clip])
+    measured, _ = with_variables(data_of_120_clips, table_of_cuts, [clip_of_manifest])
 
     assert measured.variable_names == ("cuts",)
 
 
 @pytest.fixture
 def table_of_data_frame(data_of_120_clips, tmp_path):
-    """A table of cuts with two indices of a data frame, and a manifest's columns in other letters."""
+    """A table of cuts that a data frame wrote twice, and in which a person renamed columns of the manifest.
+
+    Each time, the frame wrote its index: as a column without a name, and as "Unnamed: 0". The manifest's
+    columns start_s, end_s and level are called Start_S, End_s and Level. Black is 0 in all clips.
+    """
     rows = []
     for number, row in enumerate(rows_of_cuts(data_of_120_clips)):
-        cells = {"": number, "Unnamed: 0": number + 7, "clip_id": row["clip_id"], "movie": row["movie"]}
-        cells |= {"Start_S": 0, "End_s": 5, "cuts": row["cuts"], "black": 0, "Level": number % 5 / 4}
-        rows.append(cells)
+        rows.append(
+            {
+                "": number,
+                "Unnamed: 0": number + 7,
+                "clip_id": row["clip_id"],
+                "movie": row["movie"],
+                "Start_S": 0,
+                "End_s": 5,
+                "cuts": row["cuts"],
+                "black": 0,
+                "Level": number % 5 / 4,
+            }
+        )
     return write_rows(tmp_path / "frame.csv", rows)
 
 
-def test_indices_and_columns_of_a_manifest_in_other_letters_are_no_variables(
+def test_an_index_and_columns_of_a_manifest_in_capitals_are_not_read_as_variables(
     data_of_120_clips, table_of_data_frame
 ):
-    """A data frame writes its index as a column without a name. Manifests have start_s, end_s and level."""
+    """Of a table's columns of numbers, two are indices of a data frame: one without a name, and "Unnamed: 0".
+
+    Three are those of a manifest, called Start_S, End_s and Level, which would give the label away. Only the
+    column of cuts measures something of the clips; that of black is 0 in all.
+    """
     measured, _ = with_variables(data_of_120_clips, table_of_data_frame)
+
     assert measured.variable_names == ("cuts",)
 
 
@@ -305,10 +330,14 @@ def table_of_people(data_of_120_clips, tmp_path):
     return write_rows(tmp_path / "people.csv", rows)
 
 
-def test_people_are_variables_of_a_visual_concept_and_the_number_of_frames_is_none(
+def test_a_model_of_a_visual_concept_reads_the_columns_of_people_but_for_the_number_of_counted_frames(
     data_of_120_clips, table_of_people
 ):
-    """`people_frames` is in how many frames people were counted, which says nothing of the clip."""
+    """A table has four columns on people: three measure what is seen of them, as their faces' size.
+
+    The fourth, `people_frames`, says in how many frames people were counted, and so nothing of the clip. It
+    is left out, and a note says so. The concept Body is visual, so that what is seen may convey it.
+    """
     body = om.find_target("concept:Body", data_of_120_clips.codebook)
 
     measured, (note,) = with_variables(data_of_120_clips, table_of_people, (), body)

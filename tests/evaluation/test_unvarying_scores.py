@@ -34,9 +34,14 @@ def summary_of(scores, *, n_films):
     return summarise(predictions_of(scores, n_films=n_films)).set_index("metric")
 
 
-def test_one_score_for_all_clips_has_one_interval_pooled_and_by_film():
-    """Nothing is estimated from films: the AUC of a constant is .5 in all of them."""
-    summary = summary_of(np.full(40, 0.3), n_films=4)
+def test_the_auc_of_one_score_for_all_clips_is_certain_both_pooled_and_by_film():
+    """All 40 clips of four films have the score .3. All are tied, so that the AUC is .5 in any film.
+
+    So the mean over films and the pooled value are .5, and both ends of their intervals are .5 too.
+    """
+    same_score = np.full(40, 0.3)
+
+    summary = summary_of(same_score, n_films=4)
 
     ends_by_film = summary.loc["auc", ["movie_mean", "movie_low", "movie_high"]]
     ends_pooled = summary.loc["auc", ["pooled", "pooled_low", "pooled_high"]]
@@ -45,21 +50,29 @@ def test_one_score_for_all_clips_has_one_interval_pooled_and_by_film():
     assert ends_pooled.tolist() == [0.5, 0.5, 0.5]
 
 
-def test_a_score_for_each_film_is_known_by_film_only():
-    """Pooled, it tells films apart; films of equal shares then give .5, from which no interval follows."""
-    summary = summary_of(np.repeat([0.1, 0.2, 0.3, 0.4], 10), n_films=4)
+def test_the_auc_of_one_score_for_each_film_is_certain_by_film_and_has_no_interval_pooled():
+    """All clips of a film have one score: .1, .2, .3 or .4 in four films of ten clips, half of them positive.
+
+    Within a film all scores are tied, so that its AUC is .5 by necessity: the interval by film is .5 to .5.
+    Over the clips of all films, scores differ, and only the equal shares of positive clips make the AUC .5.
+    So the pooled AUC is not certain, and how uncertain it is does not show.
+    """
+    score_of_clip = np.repeat([0.1, 0.2, 0.3, 0.4], 10)
+
+    summary = summary_of(score_of_clip, n_films=4)
 
     assert summary.loc["auc", ["movie_low", "movie_high"]].tolist() == [0.5, 0.5]
     assert summary.loc["auc", ["pooled_low", "pooled_high"]].isna().all()
 
 
 @pytest.mark.parametrize("n_films", [1, 2])
-def test_of_one_or_two_films_neither_has_an_interval(n_films):
-    """An interval over films needs three."""
-    summary = summary_of(np.full(10 * n_films, 0.3), n_films=n_films)
+def test_the_auc_of_a_constant_has_no_interval_of_one_or_two_films(n_films):
+    """All clips have the score .3. An interval over films, pooled as by film, needs three films."""
+    same_score = np.full(10 * n_films, 0.3)
+
+    summary = summary_of(same_score, n_films=n_films)
 
     ends = summary.loc["auc", ["pooled_low", "pooled_high", "movie_low", "movie_high"]]
-
     assert ends.isna().all()
 
 

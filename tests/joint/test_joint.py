@@ -62,7 +62,7 @@ class Pooled:
 
 @pytest.fixture(scope="module")
 def clips_of_all_labs(three_labs):
-    """The clips of all three labs."""
+    """The clips of all three labs that are calm or violent, one after the other: those of the task."""
     parts = []
     for data in three_labs.values():
         in_task = np.isin(data.levels, ["calm", "violent"])
@@ -157,15 +157,20 @@ def test_ridge_regression_on_sums_is_that_of_scikit_learn_on_all_clips(
     assert_equal_to_eight_digits(scores, expected.predict(clips_of_all_labs.standardised_features))
 
 
-def test_least_squares_is_that_of_all_clips(sums_of_all_labs, clips_of_all_labs):
-    """Without a penalty many solutions are as good, as one feature is constant: the shortest is taken."""
+def test_least_squares_on_sums_is_that_of_numpy_on_all_clips(sums_of_all_labs, clips_of_all_labs):
+    """Three labs exchange counts, means and products of their films, and none of their clips.
+
+    A linear model that follows from these sums without a penalty has the weights and scores of numpy's least
+    squares on the clips of all labs. As one feature is constant, many weights fit as well; of these, both
+    take the shortest vector.
+    """
     X_and_ones = np.column_stack([clips_of_all_labs.standardised_features, np.ones(len(clips_of_all_labs.y))])
     weights_and_intercept = np.linalg.lstsq(X_and_ones, clips_of_all_labs.y, rcond=None)[0]
 
-    planes = sums_of_all_labs.linear(penalty=0.0)
+    linear_model = sums_of_all_labs.linear(penalty=0.0)
 
-    assert_equal_to_eight_digits(planes.weights[0], weights_and_intercept[:-1])
-    scores = planes.decision_function(clips_of_all_labs.X)[:, 0]
+    assert_equal_to_eight_digits(linear_model.weights[0], weights_and_intercept[:-1])
+    scores = linear_model.decision_function(clips_of_all_labs.X)[:, 0]
     assert_equal_to_eight_digits(scores, X_and_ones @ weights_and_intercept)
 
 
@@ -565,17 +570,22 @@ def test_the_card_of_a_linear_model_with_a_given_penalty_has_no_metrics(three_la
     assert card.metrics == ()
 
 
-def test_films_of_few_clips_are_left_out_and_counted(three_labs):
-    """Film f0 has four clips here, and sums need ten of a film."""
+def test_a_film_of_few_clips_is_left_out_of_sums_and_named(three_labs):
+    """A lab has the films f0, f1 and f2, of which f0 has four clips here; sums need ten clips of a film.
+
+    Sums over few clips would come near to the clips themselves. The sums name f0 as left out, and count
+    the clips of the two other films alone.
+    """
     data = three_labs["a"]
-    is_kept = (data.movies != "f0") | (np.arange(len(data)) < 4)
-    data_with_four_clips_of_f0 = data.take(np.flatnonzero(is_kept))
+    clips_of_f0 = np.flatnonzero(data.movies == "f0")
+    other_clips = np.flatnonzero(data.movies != "f0")
+    data_with_four_clips_of_f0 = data.take(np.sort([*clips_of_f0[:4], *other_clips]))
 
     sums = sums_of_lab(data_with_four_clips_of_f0)
 
     assert sums.about.movies == ["f1", "f2"]
     assert sums.about.left_out.keys() == {"f0"}
-    assert sums.counts.min() >= 10
+    assert sums.counts.min() >= N_CLIPS_OF_A_FILM_AT_LEAST
     assert f"{int(sums.counts.sum())} clips of 2 films" in repr(sums)
 
 
@@ -969,8 +979,14 @@ def test_gradients_of_losses_that_are_larger_than_the_number_of_clips_are_refuse
     assert_refused_when_read(changed, tmp_path / "a.sums")
 
 
-def test_a_labs_error_is_that_of_a_model_of_all_others(sums_of_all_labs, clips_of_all_labs):
-    """Lab b has the films f3 and f4. Beside it stands the error of the others' mean label."""
+def test_the_error_on_a_labs_films_is_that_of_a_model_of_all_other_labs_films(
+    sums_of_all_labs, clips_of_all_labs
+):
+    """Lab b has two of six films, f3 and f4. From sums, `lab_error` gives two mean squared errors on them.
+
+    They are those of a ridge model of the four other films, as scikit-learn fits it on their clips, and of
+    calling each clip by the mean label of the four films.
+    """
     is_lab_b = np.isin(clips_of_all_labs.movies, ["f3", "f4"])
     y_of_lab_b = clips_of_all_labs.y[is_lab_b]
     y_of_others = clips_of_all_labs.y[~is_lab_b]

@@ -179,17 +179,22 @@ TOKEN_WIDTH = 16
 
 
 def make_films(folder, n_tokens):
-    """Make such films with `n_tokens` tokens a clip."""
+    """Make four films of 24 clips of `n_tokens` tokens; of a positive clip, one token tells the label.
+
+    Tokens are noise; of each positive clip one, at a random place, is moved by 10 along one direction. Two
+    clips in a row are negative, two positive, and so on.
+    """
     rng = np.random.default_rng(5)
-    n_clips, width = 96, TOKEN_WIDTH
+    n_clips = 96
+    film_of_clip = np.arange(n_clips) // 24
     y = np.arange(n_clips) // 2 % 2
     telling_token = rng.integers(n_tokens, size=n_clips)
-    tokens = rng.normal(size=(n_clips, n_tokens, width))
-    axis = rng.normal(size=width)
+    tokens = rng.normal(size=(n_clips, n_tokens, TOKEN_WIDTH))
+    axis = rng.normal(size=TOKEN_WIDTH)
     tokens[np.arange(n_clips), telling_token] += 10 * y[:, None] * axis / np.linalg.norm(axis)
     tokens = tokens.astype(np.float16)
     arrays = {"pooled": tokens.mean(axis=1).astype(np.float32), "tokens": tokens}
-    store, manifest = seal_films(folder, arrays, np.arange(n_clips) // 24, y, n_frames=8)
+    store, manifest = seal_films(folder, arrays, film_of_clip, y, n_frames=8)
     return FilmsWithTellingTokens(store, load_dataset(store, manifest), telling_token, y)
 
 
@@ -366,9 +371,14 @@ class DataOfManyTokens:
         return np.broadcast_to(np.float16(0), (1914, 3137, 768))
 
 
-def test_a_model_of_tokens_that_takes_hours_is_announced_beforehand(capsys):
-    """Of 1914 clips of 3,137 tokens; the option `--reduce` would make tokens fewer."""
-    _announce_hours(DataOfManyTokens(), {"pooled", "tokens"})
+def test_before_a_model_of_tokens_takes_hours_a_note_names_the_option_that_makes_tokens_smaller(capsys):
+    """A model of tokens is to be trained on 1914 clips of 3,137 tokens, beside one of pooled features.
+
+    That takes hours, which the option `--reduce` makes fewer. The note is printed before the training begins.
+    """
+    arrays_that_models_read = {"pooled", "tokens"}
+
+    _announce_hours(DataOfManyTokens(), arrays_that_models_read)
 
     assert "--reduce" in capsys.readouterr().err
 

@@ -5,8 +5,13 @@ import numpy as np
 from obygaze_models.models import AttentionPooling
 
 
-def test_clips_of_one_label_exchange_frames_where_each_is_the_only_one_of_its_film():
-    """Exchanged within films alone, all clips kept their frames, and the control was the model itself."""
+def test_clips_that_are_the_only_ones_of_their_films_exchange_frames_with_clips_of_other_films():
+    """The control "exchange" trains a model on clips whose frames are exchanged among clips of one label.
+
+    Frames are exchanged within films. Here each of 20 films has one clip, which would keep its frames, and
+    the control would learn the same as the model. So these clips exchange frames with those of their label in
+    other films. In feature 0 each frame has the number of the clip that it was of.
+    """
     n_clips = 20
     number_of_clip = np.arange(n_clips, dtype=float)
     X = np.tile(number_of_clip[:, None, None], (1, 4, 3))  # four frames, of three features

@@ -38,7 +38,7 @@ def draw_clips_of_films(n=240, n_features=12):
 
 
 def clips_without_each_film(film):
-    """Return one column for each film, which is true for the clips of the other films."""
+    """Return subsets of clips that each leave out a film, [N clips, K films]: column k has all but film k."""
     return np.stack([film != left_out for left_out in range(N_FILMS)], axis=1)
 
 
@@ -73,18 +73,23 @@ def test_each_fit_is_that_of_scikit_learn_on_its_own_standardised_clips(n_featur
             np.testing.assert_allclose(logits[:, number], expected, atol=2e-5 * np.abs(expected).max())
 
 
-def test_a_fit_on_the_clips_of_a_subset_alone_is_the_one_among_other_subsets():
-    """The subset without film 2 is fitted among those without another film, and alone, with all its clips."""
+def test_a_model_that_is_fitted_together_with_those_of_other_subsets_of_clips_is_the_one_fitted_alone():
+    """Eight models are fitted together, each on the clips of all films but one, as in leaving films out.
+
+    The one without film 2 is also fitted alone, on data that have no other clips than its own. With each
+    penalty, both must score these clips alike. A fit that let the subsets mix would score them otherwise.
+    """
+    left_out = 2
     clips = draw_clips_of_films()
-    in_subset = clips.movies != 2
-    all_of_them = np.ones((in_subset.sum(), 1), dtype=bool)
+    in_subset = clips.movies != left_out
+    only_subset = np.ones((in_subset.sum(), 1), dtype=bool)  # one subset, of all clips that there are
 
-    among_others = logits_of_penalties(clips.X, clips.y, clips_without_each_film(clips.movies))
-    alone = logits_of_penalties(clips.X[in_subset], clips.y[in_subset], all_of_them)
+    fitted_together = logits_of_penalties(clips.X, clips.y, clips_without_each_film(clips.movies))
+    fitted_alone = logits_of_penalties(clips.X[in_subset], clips.y[in_subset], only_subset)
 
-    for logits, logits_alone in zip(among_others, alone, strict=True):  # of each penalty
+    for logits, logits_alone in zip(fitted_together, fitted_alone, strict=True):  # of each penalty
         tolerance = 1e-6 * np.abs(logits).max()
-        np.testing.assert_allclose(logits[in_subset, 2], logits_alone[:, 0], atol=tolerance)
+        np.testing.assert_allclose(logits[in_subset, left_out], logits_alone[:, 0], atol=tolerance)
 
 
 def test_fits_in_several_blocks_are_those_in_one(monkeypatch):

@@ -27,7 +27,7 @@ def good_card():
 
 
 def message_that_refuses(card):
-    """Return the message that refuses a card; it has one line."""
+    """Hold that a card is refused in one line, which begins with the file's name, and return that line."""
     with pytest.raises(ModelError) as refused:
         parse_card(card, "a.model")
     message = str(refused.value)
@@ -68,8 +68,12 @@ def test_levels_that_do_not_divide_clips_into_classes_are_refused(good_card, cla
     assert found in message
 
 
-def test_a_concept_needs_no_classes(good_card):
-    """Models that were joined from sums over films have none."""
+def test_the_card_of_a_model_of_a_concept_may_have_no_classes_of_levels(good_card):
+    """A model of the concept Body tells clips with Body from those without, whatever their levels.
+
+    The classes of a card are sets of levels. Models of concepts that labs joined from their sums over films
+    have none; their cards must be read.
+    """
     good_card["target"] |= {"kind": "concept", "name": "concept:Body", "concept": "Body", "classes": []}
 
     assert parse_card(good_card, "a.model").target["classes"] == []
@@ -119,9 +123,15 @@ def test_0_and_1_are_shares(good_card, share):
     ],
     ids=["auc below 0", "whole auc", "huge auc", "auc above 1", "auc_low", "auc_high", "p_skilled"],
 )
-def test_evidence_that_is_no_share_is_refused(good_card, name, value):
-    """An AUC of 10 to the power of 30 ended in a traceback where it was written; one of 1.5 was printed."""
-    good_card["evidence"] |= {"auc": 0.7, "auc_low": 0.6, "auc_high": 0.8} | {name: value}
+def test_a_card_whose_evidence_has_a_number_below_0_or_above_1_is_refused(good_card, name, value):
+    """A card's evidence is what films left out showed: an AUC, the ends of its interval, and `p_skilled`.
+
+    The latter is the probability that the model is better than chance. All four lie between 0 and 1, and one
+    of them does not here. It would be printed as it is, or be too large to be written with some decimals.
+    """
+    evidence_of_good_card = {"auc": 0.7, "auc_low": 0.6, "auc_high": 0.8}
+    good_card["evidence"] |= evidence_of_good_card
+    good_card["evidence"][name] = value
 
     assert "'evidence' should be an object" in message_that_refuses(good_card)
 

@@ -39,21 +39,36 @@ def test_the_bracket_has_a_width_though_all_training_films_were_chosen_to_be_hal
     assert half_width < 2 * np.sqrt(0.25 / n_clips_of_film)
 
 
-def test_errors_of_films_that_differ_by_chance_are_as_they_were_measured():
-    """Of corpora whose errors are those of chance, one in a hundred has smaller ones than is believed."""
+def test_errors_of_films_that_differ_by_chance_alone_are_believed_in_99_of_100_corpora():
+    """In each of 2,000 corpora, the shares of eight films have errors as chance gives them.
+
+    Errors that are smaller than those of 99 in 100 such corpora are taken for those of chosen clips, and
+    replaced. So they must be replaced in one corpus of a hundred, 20. A film has 40 clips, which are positive
+    with the probability .5: the variance of its share is .25 / 40.
+    """
     rng = np.random.default_rng(0)
-    variances = np.full(8, 0.25 / 40)
+    variances_by_chance = np.full(8, 0.25 / 40)
+    n_corpora = 2000
+
     n_replaced = 0
-    for _ in range(2000):
-        errors = rng.normal(0, np.sqrt(variances))
-        n_replaced += errors_of_new_films(errors, variances) is not errors
-    assert n_replaced == pytest.approx(0.01 * 2000, abs=12)  # 2.7 standard errors
+    for _ in range(n_corpora):
+        measured_errors = rng.normal(0, np.sqrt(variances_by_chance))
+        is_replaced = errors_of_new_films(measured_errors, variances_by_chance) is not measured_errors
+        if is_replaced:
+            n_replaced += 1
+
+    assert n_replaced == pytest.approx(0.01 * n_corpora, abs=12)  # 2.7 standard errors
 
 
-def test_errors_larger_than_chance_stay():
-    """Films differ from each other: their own errors say by how much."""
-    errors = np.array([0.1, -0.2, 0.15])
-    assert errors_of_new_films(errors, np.full(3, 0.001)) is errors
+def test_errors_of_shares_that_are_larger_than_chance_gives_them_are_kept_as_they_were_measured():
+    """The shares of three films are off by .1 to .2; by chance alone they would be by .03, the root of .001.
+
+    Such films differ from each other, and their own errors say by how much.
+    """
+    measured_errors = np.array([0.1, -0.2, 0.15])
+    variances_by_chance = np.full(3, 0.001)
+
+    assert errors_of_new_films(measured_errors, variances_by_chance) is measured_errors
 
 
 def test_errors_stay_as_they_were_measured_if_a_model_is_certain_of_every_clip_of_a_film():

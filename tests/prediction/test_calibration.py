@@ -289,18 +289,20 @@ def test_a_clip_at_the_median_distance_of_training_clips_has_a_share_of_one_half
 
 
 def test_where_all_training_clips_are_equally_far_only_a_clip_that_is_farther_is_flagged():
-    """Every film has the same two clips five times, so that all distances are equal.
+    """Each of six films has ten clips: five with the features (0, 1), and five with (1, 0).
 
-    The mean is (.5, .5): both clips are at .5 of it in each feature; twice a clip is at 1.5 in one of them.
+    Their mean is (.5, .5), from which all clips are .5 away in each feature. So new clips at this distance
+    are not flagged. The clips (0, 2) and (2, 0) are 1.5 away in one feature, farther than any training clip.
     """
-    two_clips = np.array([[0.0, 1.0], [1.0, 0.0]], np.float32)
-    clips_of_six_films = np.tile(two_clips, (30, 1))
+    training_clips = np.array([[0.0, 1.0], [1.0, 0.0]], np.float32)
+    clips_of_six_films = np.tile(training_clips, (30, 1))
     movies = np.repeat([f"film{number}" for number in range(6)], 10)
+    farther_clips = np.array([[0.0, 2.0], [2.0, 0.0]], np.float32)
 
     training = OutOfDistribution.fit(clips_of_six_films, movies)
 
-    assert (training.shares(two_clips) <= LARGEST_SHARE).all()
-    assert (training.shares(2 * two_clips) > LARGEST_SHARE).all()
+    assert (training.shares(training_clips) <= LARGEST_SHARE).all()
+    assert (training.shares(farther_clips) > LARGEST_SHARE).all()
 
 
 def winsorised_by_hand(X):

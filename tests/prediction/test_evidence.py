@@ -149,19 +149,29 @@ def test_an_explanation_writes_no_minus_before_what_rounds_to_0(skilled):
     assert "  logit        0.000; threshold" in text
 
 
-def test_a_table_of_predictions_writes_a_probability_as_its_explanation_does(skilled):
-    """0.004 is no 0.00, and 0.285 is 0.29."""
+def test_a_table_of_predictions_never_writes_a_probability_above_0_as_0(skilled):
+    """A clip is given the probability .285, with an interval from .004 to .3.
+
+    The printed table has two decimals: .285 is rounded up, and .004 is "<0.01", not "0.00".
+    """
     predictions = predict(skilled.model, [skilled.new_films])
-    row = predictions.table.head(1).assign(p=0.285, p_low=0.004, p_high=0.3)
-    cells = _predictions_table(replace(predictions, table=row)).split("\n")[-1].split()
-    assert cells[2:5] == ["0.29", "<0.01", "0.30"]
+    row_of_clip = predictions.table.head(1).assign(p=0.285, p_low=0.004, p_high=0.3)
+
+    table = _predictions_table(replace(predictions, table=row_of_clip))
+
+    last_line = table.split("\n")[-1]
+    _clip, _film, p, p_low, p_high, *_others = last_line.split()
+    assert p == "0.29"
+    assert (p_low, p_high) == ("<0.01", "0.30")
 
 
-def test_where_the_auc_of_all_films_is_1_or_0_the_other_bound_makes_this_2_5_percent_probable():
-    """With an AUC of A, a pair of clips of each of six films is in the right order with probability A**6.
+def test_the_interval_of_an_auc_of_1_or_0_on_all_films_ends_where_that_has_a_probability_of_2_5_percent():
+    """On each of six films a model has an AUC of 1; another has an AUC of 0 on each of two films.
 
-    The lower bound A is where that is 2.5 %. Of two films, pairs are all in the wrong order with
-    probability (1 - A)**2.
+    The films' AUCs do not vary, so the interval is computed otherwise. If the true AUC is A, a pair of clips
+    is in the right order with the probability A, and one pair of each of six films is with A**6. The lower
+    end of the interval is the A for which that is .025, the upper end 1. Of two films, both pairs are in the
+    wrong order with the probability (1 - A)**2, which gives the upper end.
     """
     of_six_films_always_right = auc_interval([1.0] * 6)
     of_two_films_always_wrong = auc_interval([0.0, 0.0])

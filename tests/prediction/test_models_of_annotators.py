@@ -20,7 +20,11 @@ CLIPS_A_FILM = 24
 
 
 def plant_clips_of_ann_and_ben(folder):
-    """Plant 96 clips: Ann calls every fourth S, and Ben every second, 24 and 48 clips. S shows Body."""
+    """Plant 96 clips of four films, labelled S or EN by Ann and by Ben; clips of S show Body.
+
+    Ann calls every fourth clip S, 24 clips, and Ben every second, 48 clips: those of Ann and 24 others.
+    Merged, a clip is S if one of them calls it S: the labels of Ben.
+    """
     generator = np.random.default_rng(0)
     movie_of = {}
     X = []
@@ -44,8 +48,12 @@ def saved_and_loaded(run, data, name, folder):
     return om.load_model(file)
 
 
-def test_a_model_of_one_annotators_labels_is_trained_on_them_when_it_is_saved(tmp_path):
-    """`experts="each"` trains a model on Ann's labels, and one on Ben's; merged, a clip of either is S."""
+def test_a_saved_model_of_one_annotators_labels_was_trained_on_these_labels(tmp_path):
+    """Ann calls 24 of 96 clips S, and the other 72 EN; Ben calls 48 of them S.
+
+    With `experts="each"` a model is trained on the labels of each, of Ann under the name "linear@ann". Its
+    card must have the 24 clips of Ann as positive, not the 48 that Ben, or either of them, calls S.
+    """
     planted = plant_clips_of_ann_and_ben(tmp_path)
     data = om.load_dataset(planted.store, planted.manifest)
     run = om.evaluate(data, ["linear"], "en_s", experts="each")
@@ -79,8 +87,12 @@ class MeanOfFeatures(ClassifierMixin, BaseEstimator):
         return estimator
 
 
-def test_a_labs_own_model_of_one_annotators_labels_is_read_back_by_the_name_that_it_was_given_by(tmp_path):
-    """The file is of `mine@ann`; what a lab, or its package, offers is `mine`."""
+def test_the_file_of_a_labs_own_model_of_one_annotator_is_read_with_the_models_class_alone(tmp_path):
+    """A lab evaluates its own estimator under the name "mine". The model of Ann's labels is then "mine@ann".
+
+    To read that model's file, the lab offers the estimator "mine" once more, and none called "mine@ann". The
+    estimator scores a clip by the mean of its features, so that the clip of the highest mean must be first.
+    """
     planted = plant_clips_of_ann_and_ben(tmp_path)
     data = om.load_dataset(planted.store, planted.manifest)
     own_models = {"mine": MeanOfFeatures()}
@@ -90,11 +102,12 @@ def test_a_labs_own_model_of_one_annotators_labels_is_read_back_by_the_name_that
     model = om.load_model(file, offered=own_models)
 
     assert model.card.labelled_by == ("ann",)
-    assert model.logits(data.X).argmax() == data.X.mean(axis=1).argmax()
+    clip_of_highest_score = model.logits(data.X).argmax()
+    assert clip_of_highest_score == data.X.mean(axis=1).argmax()
 
 
-def test_a_model_of_merged_labels_is_saved_with_them(tmp_path):
-    """Ben's S and Ann's S are the 48 of Ben."""
+def test_a_saved_model_of_merged_labels_has_the_positive_clips_of_either_annotator(tmp_path):
+    """Ben calls 48 of 96 clips S, among them the 24 that Ann calls S: merged, 48 clips are positive."""
     planted = plant_clips_of_ann_and_ben(tmp_path)
     data = om.load_dataset(planted.store, planted.manifest)
     run = om.evaluate(data, ["linear"], "en_s")
@@ -106,8 +119,12 @@ def test_a_model_of_merged_labels_is_saved_with_them(tmp_path):
 
 
 @pytest.mark.parametrize("experts", ["soft", "noisy"])
-def test_a_model_of_several_labels_a_clip_is_not_saved_as_one_of_merged_labels(tmp_path, experts):
-    """The file would hold another model than the one whose results it states."""
+def test_a_model_that_was_trained_on_several_labels_of_a_clip_cannot_be_saved(tmp_path, experts):
+    """Ann and Ben labelled the same clips. With "soft" or "noisy" a model is evaluated that learns from both.
+
+    A saved model is trained anew on one label of each clip, merged. The file would hold another model than
+    the one whose results it states.
+    """
     planted = plant_clips_of_ann_and_ben(tmp_path)
     data = om.load_dataset(planted.store, planted.manifest)
     run = om.evaluate(data, ["linear"], "en_s", experts=experts)
@@ -147,8 +164,11 @@ def test_the_card_of_a_model_of_a_concept_against_clips_of_a_level_names_both(tm
     assert (card.target["name"], card.target["concept"]) == ("concept:Body-vs-EN", "Body")
 
 
-def test_the_command_saves_the_model_of_one_annotator_by_its_name(tmp_path, capsys):
-    """The name without an annotator is refused before the evaluation, not after it."""
+def test_evaluate_saves_the_model_of_one_annotator_by_a_name_that_has_the_annotator(tmp_path, capsys):
+    """Ann and Ben labelled clips; `--experts each` trains linear@ann, of 24 positive clips, and linear@ben.
+
+    `--save linear` names neither, which the command says, with the names there are. `--save linear@ann` does.
+    """
     planted = plant_clips_of_ann_and_ben(tmp_path)
     write_manifest(planted.manifest, tmp_path / "labels.csv")
     arguments = [

@@ -44,7 +44,10 @@ def trained(folder, store, features):
 def test_a_model_of_pooled_vectors_reads_them_whatever_is_beside_them(
     tmp_path, arrays_trained_on, arrays_asked
 ):
-    """Tokens take most of a store, so that new films are often extracted without them."""
+    """A model reads the array "pooled" of a store. It must score a store that has fewer arrays, or more.
+
+    Tokens take most of a store, so that new films are often extracted without them. A store has 24 clips.
+    """
     model = trained(tmp_path, make_sealed_store(tmp_path, "trained", arrays_trained_on), "pooled")
 
     predicted = om.predict(model, make_sealed_store(tmp_path, "asked", arrays_asked))
@@ -60,8 +63,12 @@ def test_a_store_without_the_array_that_a_model_reads_is_refused_by_its_name(tmp
         om.predict(model, make_sealed_store(tmp_path, "asked", ["pooled"]))
 
 
-def test_the_array_that_is_read_must_be_made_alike():
-    """The meaning of another array may differ, that of the array itself may not; nor may the sampling."""
+def test_differences_of_two_extractions_that_matter_to_one_array_leave_out_those_of_other_arrays():
+    """Two extractions sample 8 and 16 frames. Their "pooled" is a mean in one, in the other a class token.
+
+    Only the first has an array of tokens. `same_numerics` lists in what extractions differ. For a model that
+    reads "pooled" alone, the tokens do not matter, but what "pooled" is and the frames do.
+    """
     first = {"arrays": {"pooled": "mean", "tokens": "patches"}, "sampling": {"n": 8}}
     second = {"arrays": {"pooled": "class token"}, "sampling": {"n": 16}}
 

@@ -52,17 +52,20 @@ def texts_of_reasons(explained):
     return texts_for, texts_against
 
 
-def test_the_effect_of_a_concept_is_what_its_value_adds_to_the_mean_over_values_of_training_clips(
+def test_a_tree_compares_a_clips_probability_with_the_mean_over_the_usual_values_of_a_concept(
     tree, twenty_explanations
 ):
-    """A concept of a tree has no usual value: it is set to the values that training clips have.
+    """The explanation of a clip says for each concept by how much it changes the clip's probability.
 
-    The explanation of a clip says by how much its probability is above the mean of theirs.
+    The concept is set to twenty values that training clips have, their quantiles, and all else stays. The
+    change is the clip's probability less the mean of the twenty: a tree jumps between values, so that one
+    usual value would say little.
     """
     for clip, explained in twenty_explanations:
-        for part, change in zip(explained.parts.contributions, explained.changes, strict=True):
-            usual = mean_probability_at_values_of_training_clips(tree, clip, part.concept)
-            assert change == pytest.approx(explained.decision.p - usual)
+        concepts = [contribution.concept for contribution in explained.parts.contributions]
+        for concept, change in zip(concepts, explained.changes, strict=True):
+            usual_probability = mean_probability_at_values_of_training_clips(tree, clip, concept)
+            assert change == pytest.approx(explained.decision.p - usual_probability)
 
 
 def test_a_concept_speaks_for_a_clip_where_other_values_of_it_would_lower_the_probability(

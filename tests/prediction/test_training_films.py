@@ -163,7 +163,10 @@ def test_a_copy_is_not_known_without_pictures_and_that_is_said(
 def test_a_film_with_other_features_is_known_by_its_name_however_that_is_spelled(
     four_films, without_pictures, tmp_path, name
 ):
-    """The model was trained on a film that is called "b"."""
+    """The model was trained on a film "b". It is asked about that film under the name b in other letters.
+
+    The features are those of another extraction, by which the film could not be known.
+    """
     film = with_other_features(four_films["b"])
     store = make_sealed_store(tmp_path, "asked", {name: film}, with_pictures=False)
 
@@ -235,7 +238,10 @@ def test_the_command_predict_says_under_which_name_the_model_was_trained_on_a_fi
 
 
 def sums_of_a_lab(lab, movies, films, folder):
-    """Let a lab sum up its films, and read its file of sums."""
+    """Let a lab sum up its films, write the sums to a file, and return what another lab reads from that.
+
+    Films have six clips, fewer than sums need by default: here they need two of a film.
+    """
     films_of_lab = {movie: films[movie] for movie in movies}
     store = make_sealed_store(folder, lab, films_of_lab, with_pictures=True)
     data = om.load_dataset(store, of.Manifest(labelled_clips(movies), folder), backbone="net")
@@ -253,9 +259,13 @@ def joint_of_two_labs(four_films, tmp_path_factory):
     return om.join([sums_of_one, sums_of_two])
 
 
-def films_known_by_a_model(joint, films, folder):
-    """Save a model of sums, and ask it about the films as "other a", "other b", ...; return name -> film."""
-    renamed = {f"other {movie}": drawn for movie, drawn in films.items()}
+def recognise_renamed_films(joint, films, folder):
+    """Save a model of sums, and ask it about films a, b, ... under the names "renamed a", "renamed b", ...
+
+    It can know these by their features only. Returns the film that each known one is recognised as, by its
+    new name.
+    """
+    renamed = {f"renamed {movie}": drawn for movie, drawn in films.items()}
     asked = make_sealed_store(folder, "asked", renamed, with_pictures=False)
     om.save_joint(joint, joint.linear(), folder / "joint.model")
     model = om.load_model(folder / "joint.model")
@@ -267,19 +277,24 @@ def films_known_by_a_model(joint, films, folder):
 def test_a_joint_model_knows_the_films_of_all_labs(joint_of_two_labs, four_films, tmp_path):
     """Lab one has films c and a, and lab two d and b; one model is made of the sums of both.
 
-    It is asked about the same films under other names.
+    It is asked about the same films, a under the name "renamed a" and so on.
     """
-    known = films_known_by_a_model(joint_of_two_labs, four_films, tmp_path)
+    recognised_as = recognise_renamed_films(joint_of_two_labs, four_films, tmp_path)
 
-    assert known == {"other a": "a", "other b": "b", "other c": "c", "other d": "d"}
+    assert recognised_as == {"renamed a": "a", "renamed b": "b", "renamed c": "c", "renamed d": "d"}
 
 
 @pytest.mark.long
 def test_a_joint_model_does_not_know_a_film_that_was_left_out(joint_of_two_labs, four_films, tmp_path):
-    """Lab one has films c and a, and lab two d and b; a model is made of the sums of all films but b."""
-    known = films_known_by_a_model(joint_of_two_labs.without(["b"]), four_films, tmp_path)
+    """Lab one has films c and a, and lab two d and b; a model is made of the sums of all films but b.
 
-    assert known == {"other a": "a", "other c": "c", "other d": "d"}
+    It is asked about all four films, a under the name "renamed a" and so on: "renamed b" is new to it.
+    """
+    sums_without_b = joint_of_two_labs.without(["b"])
+
+    recognised_as = recognise_renamed_films(sums_without_b, four_films, tmp_path)
+
+    assert recognised_as == {"renamed a": "a", "renamed c": "c", "renamed d": "d"}
 
 
 @pytest.mark.long
@@ -370,7 +385,11 @@ def digest_of(row):
 
 
 def rows_trained_on(*films):
-    """Plant the training rows of films, each a list of numbers of rows."""
+    """Plant what a model keeps of its training films to know them again, of features alone: digests of rows.
+
+    Each film is a list of rows, which are named by numbers: `rows_trained_on([1, 2], [3])` are two films, of
+    two rows and of one. Of pictures nothing is kept.
+    """
     digests = [digest_of(row) for rows in films for row in rows]
     film_of_row = [film for film, rows in enumerate(films) for _ in rows]
     training = TrainingFilms(
@@ -383,9 +402,10 @@ def rows_trained_on(*films):
 
 
 def rows_of_stores(n_words=0, **films):
-    """Plant the rows of stores, each a list of numbers; `_` is a film without a name.
+    """Plant the rows of a film's clips, each row a number: `m=[1, 91]` are clips m0 and m1 of a film m.
 
-    Clips are called by their film and place: m0, m1, ...
+    Clips of a film `_` are of no named film, and called _0, _1, ... In a store of texts, each clip is a text
+    of `n_words` words.
     """
     clip_ids = [f"{movie}{place}" for movie, rows in films.items() for place in range(len(rows))]
     movies = [movie.strip("_") for movie, rows in films.items() for _ in rows]
@@ -394,7 +414,11 @@ def rows_of_stores(n_words=0, **films):
 
 
 def known_as(trained, *stored):
-    """Return the films of stores that are known by their features, as (trained as, share)."""
+    """Return the films that are known by their rows, as film -> (training film, share of common rows).
+
+    `stored` are the rows of the same films in one modality or more. The training films of `trained` are
+    called first, second and third; in each modality they have the same rows.
+    """
     card = SimpleNamespace(movies=["first", "second", "third"])
     known = _recognise_by_features(card, [trained] * len(stored), stored)
     return {movie: (film.trained_as, film.share) for movie, film in known.items()}
@@ -437,23 +461,37 @@ def test_a_film_is_recognised_by_more_than_half_of_the_different_rows_of_the_sho
         assert recognised == {"m": ("first", share)}
 
 
-def test_a_film_is_taken_for_the_one_with_the_largest_share_in_any_modality():
-    """The film has four of six rows of the first film, or all of the second's in another modality."""
+def test_a_film_is_taken_for_the_training_film_with_which_it_shares_most_rows_in_any_modality():
+    """A model was trained on a first film of rows 1 to 6, and a second of rows 11 to 16.
+
+    In one modality film m has four of its six rows from the first film, which would do to recognise it as
+    the first. In another modality it has all rows of the second, a share of 1: it is the second, in whatever
+    order the modalities come. So it is if rows of both films are in one modality, five and six. The film
+    "new" has only rows of no training film (from 91 on), and is recognised as none.
+    """
     trained = rows_trained_on([*range(1, 7)], [*range(11, 17)])
-    of_first = rows_of_stores(m=[1, 2, 3, 4, 91, 92], new=[93])
-    of_second = rows_of_stores(m=[*range(11, 17)], new=[94])
-    of_both = rows_of_stores(m=[1, 2, 3, 4, 5, *range(11, 17)])
+    like_first = rows_of_stores(m=[1, 2, 3, 4, 91, 92], new=[93])
+    like_second = rows_of_stores(m=[*range(11, 17)], new=[94])
+    like_both = rows_of_stores(m=[1, 2, 3, 4, 5, *range(11, 17)])
 
-    assert known_as(trained, of_first, of_second) == {"m": ("second", 1.0)}
-    assert known_as(trained, of_second, of_first) == {"m": ("second", 1.0)}
-    assert known_as(trained, of_both) == {"m": ("second", 1.0)}
+    assert known_as(trained, like_first, like_second) == {"m": ("second", 1.0)}
+    assert known_as(trained, like_second, like_first) == {"m": ("second", 1.0)}
+    assert known_as(trained, like_both) == {"m": ("second", 1.0)}
 
 
-def test_two_films_of_the_same_row_have_one_row_each():
-    """A clip without features is no row, of neither films trained on nor films asked about."""
+def test_a_clip_without_features_is_no_row_of_a_film():
+    """A row of features is named by a number, and 0 stands for a clip without features.
+
+    The first training film has the rows 1 and 2 and such a clip, the second such a clip alone: the first has
+    two rows, the second none. Of two films that a model is asked about, a has the row 1, and m the row 1 and
+    such a clip. All rows of either film, one, are of the first training film: the share is 1.
+    """
     trained = rows_trained_on([1, 2, 0], [0])
-    assert trained.n_rows == {0: 2}
-    assert known_as(trained, rows_of_stores(a=[1], m=[1, 0])) == {"a": ("first", 1), "m": ("first", 1)}
+
+    recognised = known_as(trained, rows_of_stores(a=[1], m=[1, 0]))
+
+    assert trained.n_rows == {0: 2}  # by the number of the training film
+    assert recognised == {"a": ("first", 1), "m": ("first", 1)}
 
 
 @pytest.mark.parametrize(
@@ -487,16 +525,32 @@ def test_a_row_of_features_that_many_training_films_have_identifies_none(
 
 
 @pytest.mark.parametrize(
-    ("n_common", "least"), [(0, 0.5), (1, 0.55), (2, 0.6), (8, 0.9), (9, 0.5), (10, 0.5)]
+    ("n_common", "min_share"),
+    [
+        pytest.param(0, 0.5, id="no common row"),
+        pytest.param(1, (0.1 + 1) / 2, id="1 common row of 10"),
+        pytest.param(2, (0.2 + 1) / 2, id="2 common rows"),
+        pytest.param(8, (0.8 + 1) / 2, id="8 common rows"),
+        pytest.param(9, 0.5, id="9 common rows, so many that both are one film under two names"),
+        pytest.param(10, 0.5, id="all rows in common: one film under two names"),
+    ],
 )
-def test_films_must_share_more_where_training_films_share_rows_by_chance(n_common, least):
-    """Two training films of ten rows share some; nine are so many that they are one film under two names.
+def test_the_more_rows_training_films_share_by_chance_the_more_a_film_must_share_to_be_recognised(
+    n_common, min_share
+):
+    """Two training films have ten rows each, some in common; a third film has one row, which neither has.
 
-    The least share lies half way between the largest one by chance and 1.
+    Different films that share rows show that rows are equal by chance. So a film is recognised only by a
+    share of common rows above the middle between the share by chance and 1. Two training films that are one
+    under two names show nothing by their common rows, and the middle between 0 and 1 stands.
     """
+    rows_of_first = [*range(1, 11)]
     other_rows = range(21, 21 + 10 - n_common)
-    trained = rows_trained_on([*range(1, 11)], [*range(1, 1 + n_common), *other_rows], [50])
-    assert trained.min_share == pytest.approx(least)
+    rows_of_second = [*rows_of_first[:n_common], *other_rows]
+
+    trained = rows_trained_on(rows_of_first, rows_of_second, [50])
+
+    assert trained.min_share == pytest.approx(min_share)
 
 
 def training_rows_of_two_films(n_in_both):
@@ -547,12 +601,20 @@ def test_equal_rows_of_clips_without_a_film_are_not_counted_together():
     assert _find_trained_clips([trained], [rows_of_unnamed_films], known={}) == set()
 
 
-@pytest.mark.parametrize(("n_words", "is_flagged"), [(7, False), (8, True)])
-def test_a_text_of_eight_words_was_trained_on_by_itself(n_words, is_flagged):
-    """Shorter ones, as "Thank you very much", are in many films. Two texts of three were trained on."""
+@pytest.mark.parametrize(
+    ("n_words", "flagged_texts"), [(7, set()), (8, {"_0", "_2"})], ids=["7 words", "8 words"]
+)
+def test_a_single_text_is_flagged_as_trained_on_if_it_has_at_least_eight_words(n_words, flagged_texts):
+    """A model was trained on four texts, whose rows of features are named 1 to 4.
+
+    It is asked about three texts of no named film, _0, _1 and _2: the first and the last are training texts,
+    and the text _1, of row 91, is new. Shorter texts, such as "Thank you very much", are in many films, and
+    so equal to a training text by chance.
+    """
     trained = rows_trained_on([1, 2, 3, 4])
-    stored = rows_of_stores(n_words, _=[1, 91, 2])
-    assert _find_trained_clips([trained], [stored], known={}) == ({"_0", "_2"} if is_flagged else set())
+    texts = rows_of_stores(n_words, _=[1, 91, 2])
+
+    assert _find_trained_clips([trained], [texts], known={}) == flagged_texts
 
 
 def kept_clips_of_three_films(n_sketches):
@@ -792,7 +854,11 @@ def test_two_clips_are_compared_whole_and_with_one_of_them_cut_at_its_sides(view
 # --- films of one dataset
 # ---------------------------------------------------------------------------
 def dataset_of_rows(folder, **films):
-    """Load a dataset whose clips have the features of their row; a row below 0 has one number throughout."""
+    """Load a dataset of films, given as the rows of their clips: `a=[1, 2]` is a film a of two clips.
+
+    Clips of the same number have equal features. Those of the number -1 are one value throughout, as the
+    features of a black clip.
+    """
     rows = [row for rows_of_film in films.values() for row in rows_of_film]
     features = np.array([[row, min(0, row)] for row in rows], np.float32)
     movie_of = {f"{movie}-{place}": movie for movie, rows in films.items() for place in range(len(rows))}
@@ -801,32 +867,41 @@ def dataset_of_rows(folder, **films):
     return om.load_dataset(store, of.Manifest(tuple(clips), folder), backbone="net")
 
 
-def test_films_of_a_dataset_share_rows_that_few_films_have_or_most_of_their_rows(tmp_path):
-    """Numbers are rows of four or five films.
+def test_pairs_of_films_with_equal_clips_are_listed_unless_their_common_clips_are_in_many_films(tmp_path):
+    """Each clip is a number: clips of the same number have equal features. Films are a to e.
 
-    - b and c share all rows of b, c and d two of four: the largest share comes first.
-    - Row 50 is in four films: alone, as of a and b, it says nothing.
-    - Row -1 is black: it has one number throughout, and is no row in common of d and e.
+    Films b and c have all four clips of b in common, and c and d two of the four of d that count (21 and 50):
+    the pair with the larger share comes first. Clip 50 is in four films, so that by it alone, as of a and b,
+    no pair is listed. The clips -1 of d and e are black, with one value in all features, and do not count.
     """
+    in_four_films = 50
+    black = -1
     data = dataset_of_rows(
         tmp_path,
-        a=[1, 2, 3, 50],
-        b=[11, 12, 13, 50],
-        c=[11, 12, 13, 21, 50],
-        d=[21, 31, 32, 50, -1],
-        e=[41, 42, 43, 44, -1],
+        a=[1, 2, 3, in_four_films],
+        b=[11, 12, 13, in_four_films],
+        c=[11, 12, 13, 21, in_four_films],
+        d=[21, 31, 32, in_four_films, black],
+        e=[41, 42, 43, 44, black],
     )
-    assert films_with_equal_clips(data) == [("b", "c", 1.0), ("c", "d", 0.5)]
+
+    assert films_with_equal_clips(data) == [("b", "c", 1.0), ("c", "d", 2 / 4)]
 
 
-def test_films_that_share_most_rows_are_named_though_many_films_have_these(tmp_path):
-    """Four films have two rows of three in common, as copies have. One of two may be the same black clip."""
+def test_films_that_share_most_clips_are_listed_even_if_many_films_have_these_clips(tmp_path):
+    """Four films have two clips of three in common, as copies of one film have: all six pairs are listed."""
     data = dataset_of_rows(tmp_path, a=[1, 2, 11], b=[1, 2, 21], c=[1, 2, 31], d=[1, 2, 41])
-    pairs = {(film, other): share for film, other, share in films_with_equal_clips(data)}
-    assert pairs == dict.fromkeys(combinations("abcd", 2), 2 / 3)
 
-    of_a_half = dataset_of_rows(tmp_path / "half", a=[1, 11], b=[1, 21], c=[1, 31], d=[1, 41])
-    assert films_with_equal_clips(of_a_half) == []
+    share_of_pair = {(film, other): share for film, other, share in films_with_equal_clips(data)}
+
+    assert share_of_pair == dict.fromkeys(combinations("abcd", 2), 2 / 3)
+
+
+def test_films_that_share_half_of_their_clips_are_not_listed_if_many_films_have_these_clips(tmp_path):
+    """Four films have one clip of two in common, which may be the same black clip."""
+    data = dataset_of_rows(tmp_path, a=[1, 11], b=[1, 21], c=[1, 31], d=[1, 41])
+
+    assert films_with_equal_clips(data) == []
 
 
 def test_films_of_black_clips_alone_have_nothing_in_common(tmp_path):

@@ -11,7 +11,10 @@ from tests.conftest import dataset
 
 
 def clips_of_few_concepts():
-    """Of the first three concepts, one is in half of the clips, one in all of them, one in a single film."""
+    """Make 80 clips of four films, in which three of the codebook's eight visual concepts occur.
+
+    The first is in half of the clips, the second in all of them, and the third in clips of a single film.
+    """
     rng = np.random.default_rng(0)
     movies = np.repeat([f"tt{number}" for number in range(4)], 20)
     levels = np.tile(["EN", "S"], 40)
@@ -22,8 +25,14 @@ def clips_of_few_concepts():
     return dataset(rng.normal(size=(80, 6)), levels, movies, present)
 
 
-def test_a_concept_that_every_clip_has_is_not_called_rare():
-    """Of the first three concepts, one is in half of the clips, one in all of them, one in a single film."""
+def test_a_note_lists_the_concepts_that_cannot_be_learnt_as_no_clip_or_every_clip_has_them():
+    """Of the first three concepts, one is in half of the clips, one in all of them, one in a single film.
+
+    No clip has the other five. A concept is learnt from clips with and without it, in all four folds (a
+    fold leaves a film out): the note names all but the first, each with the number of folds, "Body 4". It
+    must not say that they are all rare, as one is in every clip. The concept of a single film cannot be
+    learnt in any fold, as that film is left out in turn within each.
+    """
     clips = clips_of_few_concepts()
     in_half, in_all, in_one_film, *in_none = clips.labels.concepts
 
@@ -31,8 +40,9 @@ def test_a_concept_that_every_clip_has_is_not_called_rare():
 
     (note,) = [line for line in notes(run) if "cannot be learnt" in line]
     assert "no clip has them or every clip has them" in note
+    n_folds = 4
     for concept in (in_all, in_one_film, *in_none):
-        assert f"{concept} 4" in note
+        assert f"{concept} {n_folds}" in note
     assert in_half not in note
 
 

@@ -160,9 +160,14 @@ def test_the_line_at_0_of_a_drawn_table_is_labelled_as_chance_or_as_no_differenc
     assert f">{label}</text>" in page
 
 
-def test_a_baseline_is_drawn_and_printed_in_a_lighter_style():
-    """Of the models a, b and c, b is a baseline. The class `run-beside` of chart and table is lighter."""
+def test_a_page_shows_a_baseline_in_a_lighter_style_in_chart_and_table():
+    """A table of the AUC of the models a, b and c has a chart beside it. The model b is a baseline.
+
+    Baselines are a block's `yardsticks`. On the page, bars and rows of the HTML class `run-beside` are
+    lighter than others: b alone must have it.
+    """
     block_with_baseline = replace(block_with_chart(), yardsticks=frozenset({"b"}))
+
     page = to_html(replace(report_with_markup(), blocks=(block_with_baseline,)))
 
     lighter_in_chart = re.findall(r"<div class=run-beside><span>(.*?)</span>", page)
@@ -183,8 +188,8 @@ def test_a_page_has_the_answer_before_the_table_and_the_notes_after_it():
     assert place_of_answer < place_of_table < place_of_notes
 
 
-def test_a_table_that_comes_again_is_a_link_to_the_first_one():
-    """Two equal reports, each of two equal blocks, would have four equal tables."""
+def test_a_page_shows_equal_tables_once_and_links_to_the_first_in_place_of_the_others():
+    """Two equal reports of two equal blocks have four equal tables: one is shown, and three are links."""
     blocks = (block_with_chart(), block_with_chart())
     report = replace(report_with_markup(), blocks=blocks)
 

@@ -171,17 +171,22 @@ def test_the_long_report_says_in_words_what_an_auc_means(run_of_good_model):
 
 
 @pytest.mark.long
-def test_the_same_lead_on_every_film_has_the_interval_of_rankings_by_chance():
-    """S clips are so far from all others that the AUC is 1 on all six films, and .5 that of a baseline.
+def test_a_lead_that_is_the_same_on_every_film_has_an_interval_as_wide_as_random_rankings_would_vary():
+    """S clips are so far from all others that the AUC is 1 on all six films; a baseline has .5 on each.
 
-    Leads that do not differ say nothing of how they may vary; rankings by chance of so many clips vary less.
+    The model leads by .5 everywhere. Leads that do not differ do not show how they may vary from film to
+    film. So the interval takes the variance that AUCs of random rankings of so many clips have, which here
+    makes it reach down from .5 to somewhere above .3.
     """
     run = evaluate_linear(planted(direction=50.0))
+
     (sentence,) = short_report(run).answers
+
     assert "better than each of the baselines" in sentence
     lead = re.search(r"by \+0\.500 \[\+(0\.\d+), \+0\.500\] in AUC by movie, on 6 of 6 movies", sentence)
     assert lead is not None
-    assert 0.3 < float(lead[1]) < 0.5
+    lower_end = float(lead[1])
+    assert 0.3 < lower_end < 0.5
 
 
 def lead_and_its_bounds(report):
@@ -223,8 +228,8 @@ def test_an_interval_of_the_best_of_several_models_says_of_how_many(report_on_on
 
 
 @pytest.mark.long
-def test_ordered_levels_are_answered_by_their_error():
-    """Of levels in an order, such as EN, HN and S, the error is the mean absolute one (MAE)."""
+def test_the_answer_of_a_report_on_ordered_levels_compares_models_by_their_mean_absolute_error():
+    """Models tell levels in an order, EN, HN and S, by a score on their scale: with an error, not an AUC."""
     run = evaluate_linear(planted(direction=3.0), task="levels")
 
     report = short_report(run)
@@ -234,17 +239,22 @@ def test_ordered_levels_are_answered_by_their_error():
 
 
 @pytest.mark.long
-def test_both_intervals_of_a_table_write_0_without_a_sign():
-    """A correlation may have an interval that begins a little below 0."""
-    run = evaluate_linear(planted(direction=3.0), task="levels")
-    ends = {"movie_low": -0.0004, "movie_high": 0.2, "method_low": -0.0004, "method_high": 0.3}
+def test_both_intervals_of_a_table_write_an_end_that_rounds_to_0_without_a_minus():
+    """A table has two intervals of a rank correlation: of these models, after its value, and of the method.
 
-    report = run_report(replace(run, metrics=run.metrics.assign(**ends)))
+    Both begin a little below 0, at -.0004, which is written 0.000, not -0.000.
+    """
+    run = evaluate_linear(planted(direction=3.0), task="levels")
+    ends_of_these_models = {"movie_low": -0.0004, "movie_high": 0.2}
+    ends_of_the_method = {"method_low": -0.0004, "method_high": 0.3}
+    metrics = run.metrics.assign(**ends_of_these_models, **ends_of_the_method)
+
+    report = run_report(replace(run, metrics=metrics))
 
     (table,) = [table for table in report.blocks if table.title.startswith("Spearman by movie")]
-    _, of_these_models, of_the_method = table.rows[0]
-    assert of_these_models.endswith("[0.000, 0.200]")
-    assert of_the_method == "[0.000, 0.300]"
+    _model, value_and_interval_of_these_models, interval_of_the_method = table.rows[0]
+    assert value_and_interval_of_these_models.endswith("[0.000, 0.200]")
+    assert interval_of_the_method == "[0.000, 0.300]"
 
 
 def test_seen_movies_are_said_to_be_seen():
@@ -321,7 +331,10 @@ def test_a_control_that_gives_all_clips_of_a_fold_one_score_has_a_note_in_place_
 @pytest.mark.long
 @pytest.mark.parametrize("report_of", [short_report, run_report], ids=["the short report", "the long one"])
 def test_a_run_of_baselines_alone_names_no_best_model(report_of):
-    """Nothing is compared with them. The report still has their rows."""
+    """A run evaluates the baselines alone, so that no answer compares a model with the nearest of them.
+
+    The report still has the baselines' rows, such as that of `movie_prior`.
+    """
     run = evaluate(planted(direction=2.0), {}, task="hn_s")
 
     report = report_of(run)

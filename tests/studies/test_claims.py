@@ -53,7 +53,11 @@ class MeasuredClaims(NamedTuple):
 
 @pytest.fixture(scope="module")
 def measured_claims(files):
-    """All claims, tested on the released data."""
+    """The report on all claims, tested on the released data, with the finding of each part of a claim.
+
+    The report prints findings rounded. So the function that measures them is wrapped by one that also notes
+    them.
+    """
     findings = {}
     measure_parts = claims_report._measure_parts
 
@@ -196,25 +200,28 @@ def test_a_cited_finding_is_attributed_to_the_cited_work_and_says_what_is_not_me
 
 
 @pytest.mark.long
-def test_units_are_those_that_enter_a_number(parts):
-    """The second parts of two claims compare the levels HN and NS, so clips of other levels don't count.
+def test_a_comparison_of_two_levels_is_said_to_rest_on_the_clips_of_these_levels_alone(parts):
+    """The claims "rising" and "rising-annotators" say that more concepts are marked from level to level.
 
-    ObyGaze12 has 309 clips of HN and 292 of NS, MObyGaze 378 and 100 segments that count.
+    The second part of each, as in the row "rising (2)", compares HN and NS: clips of EN and S are not among
+    its units. ObyGaze12 has 309 clips of HN and 292 of NS, and of MObyGaze 378 and 100 segments count.
     """
-    on_obygaze12 = parts["rising (2)"]
-    on_mobygaze = parts["rising-annotators (2)"]
+    hn_and_ns_of_obygaze12 = parts["rising (2)"]
+    hn_and_ns_of_mobygaze = parts["rising-annotators (2)"]
 
-    assert on_obygaze12["units"] == f"{309 + 292} clips"
-    assert on_mobygaze["units"] == f"{378 + 100} segments"
+    assert hn_and_ns_of_obygaze12["units"] == f"{309 + 292} clips"
+    assert hn_and_ns_of_mobygaze["units"] == f"{378 + 100} segments"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("claim", "planted"), [("not-all-objects", "0.3 or 0.7"), ("length", "0.4 or 0.6")])
-def test_chance_planted_on_both_sides_of_a_centre_is_printed_twice(parts, claim, planted):
-    """Some claims say that a number is near its centre, here .5.
+def test_what_chance_gives_a_claim_of_a_number_near_one_half_is_printed_below_and_above_it(
+    parts, claim, planted
+):
+    """Each claim says that a number is near .5: within a margin of .1 ("not-all-objects") or .05 ("length").
 
-    Chance is then a difference that is planted below or above the centre, at twice the claim's margin: a
-    number within .05 of .5 is held against .4 and .6.
+    Such a claim is untrue where the number is off .5, to either side. So the data against which it is tested
+    have, planted, a number that is twice the margin below .5, or above: .3 or .7, and .4 or .6.
     """
     printed_cells = parts[claim]
 
@@ -550,9 +557,10 @@ def test_a_number_without_an_interval_decides_only_if_it_is_of_all_published_mod
 
 
 def test_a_number_without_an_interval_counts_as_the_lowest():
-    """`lowest` chooses the number whose interval begins lowest.
+    """`lowest` chooses the number whose interval begins lowest, for a claim that all numbers should confirm.
 
-    A number of one film (5), or of none, has no interval, so nothing is sure about it.
+    The mean over one film (5), or over no film (NaN), has no interval, so nothing is sure about it. It is
+    chosen even if the mean of four films, 2.5, is a smaller number.
     """
     of_no_films = measures.mean_over_units([], "films")
     of_one_film = measures.mean_over_units([5.0], "films")
@@ -560,11 +568,12 @@ def test_a_number_without_an_interval_counts_as_the_lowest():
 
     assert measures.lowest([of_one_film, of_four_films]).value == 5
     assert measures.lowest([of_four_films, of_one_film]).value == 5
-    assert np.isnan(measures.lowest([of_four_films, of_no_films]).p)
+    assert measures.lowest([of_four_films, of_no_films]).n == 0
+    assert np.isnan(measures.lowest([of_four_films, of_no_films]).p)  # nothing is tested over no film
 
 
 def claim_on_rising_annotators(segments, levels, folder, monkeypatch):
-    """Test the claim that compares HN, NS and S of MObyGaze on four films' segments with these levels."""
+    """Test the claim that compares HN, NS and S of MObyGaze, on segments of some levels of four films."""
     monkeypatch.setattr(nulls, "N_DRAWS", 20)  # few, since what chance gives does not matter
     films = set(segments.movies[:4])
     part_of_segments = segments.with_clips(
@@ -586,8 +595,14 @@ def test_segments_without_a_level_decide_nothing(segments, tmp_path, monkeypatch
 
 
 @pytest.mark.long
-def test_segments_of_four_films_with_all_levels_have_a_number(segments, tmp_path, monkeypatch):
-    """So it is for want of a level, not of films, that the same films without it decide nothing."""
+def test_a_claim_that_compares_levels_has_a_number_on_four_films_with_all_levels(
+    segments, tmp_path, monkeypatch
+):
+    """The claim compares the levels HN, NS and S of MObyGaze; four of its films are enough to measure it.
+
+    So where segments of these four films lack a level and the claim stays undecided, that is for want of the
+    level, not of films.
+    """
     all_levels = {"EN", "HN", "NS", "S"}
 
     claim = claim_on_rising_annotators(segments, all_levels, tmp_path, monkeypatch)
@@ -767,7 +782,10 @@ def test_a_planted_tilt_downwards_refutes_the_sentence_on_tilts_upwards(files, o
 
 
 def test_variables_of_staging_without_the_manifest_decide_nothing(obygaze12, tmp_path):
-    """The variables are of clips whose labels are not given. In a printed row, a dash says so."""
+    """The table of staging has variables of ObyGaze12's clips, such as the camera's motion, and no labels.
+
+    Without the manifest no claim can be measured on it; a dash stands in the printed row.
+    """
     staging = write_staging(tmp_path / "variables.csv", obygaze12)
 
     report = claims([staging])

@@ -18,7 +18,12 @@ CONCEPTS = {"visual": "Body", "audio": "Soundtrack", "speech": "Speech"}
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """Segments that are sure by what is seen, heard or said; only sound shows it, where sound explains it."""
+    """180 segments of six films, 40 % of them EN and 60 % S; of each S, one modality explains why.
+
+    It is vision, sound or speech, a third of S each, and a concept of that modality is marked. There is a
+    store of features for each modality. Only those of sound know anything: they show which segments are S by
+    sound.
+    """
     folder = tmp_path_factory.mktemp("explained")
     generator = np.random.default_rng(0)
     n = len(FILMS) * PER_FILM
@@ -50,16 +55,23 @@ def report(corpus):
 
 
 def mean(report, tested_on, features, *, trained_on, metric="auc"):
-    """Return the mean of a metric over films, of the models of some features, or of their largest score."""
+    """Return the mean over films of a metric of the models of some features, on some segments.
+
+    The features are those of one modality; with "max", a segment's score is the largest that the models of
+    the three modalities give it. Segments are all ("en_s"), or EN and those of S that a modality explains
+    ("explained by audio"). The models are trained on those that their modality explains ("explained"), or on
+    all.
+    """
     rows = report.data.set_index(["tested_on", "features", "trained_on", "metric"])
     return rows.loc[(tested_on, features, trained_on, metric), "movie_mean"]
 
 
 @pytest.mark.long
-def test_the_modality_that_explains_the_label_knows_it_on_its_segments(report):
-    """Of planted segments S, a third each are so by what is seen, heard or said; sound shows those heard.
+def test_a_model_of_sound_tells_the_segments_whose_label_sound_explains(report):
+    """A third of the S segments are so by what is heard, and features of sound tell these from EN.
 
-    A model of sound is trained on the segments that sound explains, or on all: the former is no worse there.
+    They are tested on these segments and EN. A model of sound that was trained on such segments alone is no
+    worse there than one that was trained on all segments, also on S which sound does not show.
     """
     auc_by_explained = mean(report, "explained by audio", "audio", trained_on="explained")
     auc_by_all = mean(report, "explained by audio", "audio", trained_on="all")
@@ -80,15 +92,17 @@ def test_a_modality_whose_features_are_noise_is_at_chance_on_the_segments_that_i
 
 
 @pytest.mark.long
-def test_the_largest_score_of_the_modalities_joins_them(report):
-    """On all segments it is above chance, since sound shows a third of those that are S.
+def test_the_largest_score_of_three_models_tells_segments_that_only_one_of_them_knows(report):
+    """A segment's largest score is that of the models of vision, sound and speech which gives it the most.
 
-    There is such a score of the models of either training: on what each modality explains, and on all.
+    Sound knows a third of the S segments, vision and speech none. Over all segments, the AUC of the largest
+    score must be above chance. The report has it of models that were trained on the segments that their
+    modality explains, and of models that were trained on all.
     """
-    of_largest_score = report.data[report.data["features"] == "max"]
+    rows_of_largest_score = report.data[report.data["features"] == "max"]
 
     assert mean(report, "en_s", "max", trained_on="explained") > 0.55
-    assert set(of_largest_score["trained_on"]) == {"explained", "all"}
+    assert set(rows_of_largest_score["trained_on"]) == {"explained", "all"}
 
 
 @pytest.mark.long

@@ -52,18 +52,25 @@ def windows():
     return expert_windows(segments, text_of, MARKS, seconds=10)
 
 
-def test_each_expert_has_windows_with_the_words_that_the_other_cut_and_the_shares_of_marks(windows):
-    """Experts a and b cut 25 s into segments; windows of 10 s are from 0 to 10 s and from 10 to 20 s.
+def test_the_words_of_an_experts_windows_are_those_of_the_other_experts_segments(windows):
+    """Experts a and b each cut 25 s of a film into segments; their windows last 0 to 10 s and 10 to 20 s.
 
-    Expert a cut 0 to 6 s, EN, with the words "one two", and 6 to 25 s, S with Body, without words. Expert b
-    cut 0 to 20 s, EN, with "three four five six", of which two words fall into each window. The words of a
-    window are those of the other expert's segments, since the own cuts would tell the own labels.
+    Expert a's segments have the words "one two" (0 to 6 s) and none (6 to 25 s). Expert b's have "three four
+    five six" (0 to 20 s), of which two words fall into each window. The words that an expert's own cuts
+    select would tell the expert's labels.
     """
     assert windows["expert"].tolist() == ["a", "a", "b", "b"]
-    assert windows["place"].tolist() == [0, 0.5, 0, 0.5]  # of the windows' span, 20 s
     assert windows["words"].tolist() == ["three four", "five six", "one two", ""]
+    assert windows["place"].tolist() == [0, 0.5, 0, 0.5]  # of a window's start in the 20 s of both
 
-    # Shares of a window's 10 s: of the first, a marked 4 s as S, and of the second all.
+
+def test_each_window_has_the_shares_of_its_time_that_its_expert_marked_and_that_the_other_called_s(windows):
+    """Experts a and b each have two windows, of 0 to 10 s and of 10 to 20 s.
+
+    Expert a called 0 to 6 s EN and the rest S with Body: in the first window, 4 s of 10 are S. Expert b
+    called 0 to 20 s EN, both windows. "other S" is the share that the other of the two called S.
+    """
+    assert windows["expert"].tolist() == ["a", "a", "b", "b"]
     assert windows["S"].tolist() == [0.4, 1, 0, 0]
     assert windows["EN"].tolist() == [0.6, 0, 1, 1]
     assert windows["Body"].tolist() == [0.4, 1, 0, 0]

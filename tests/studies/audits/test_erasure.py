@@ -44,23 +44,31 @@ class PlantedItems(NamedTuple):
 
 
 def planted_items(seed=0, n=600, size=24, films=9):
-    """Draw the items of `PlantedItems`."""
+    """Draw the items of `PlantedItems`.
+
+    Feature 0 is higher by 2 and feature 2 by .6 where the gender is w; feature 1 is higher by 2 where the
+    task is 1. The task is 1 in 65 % of items of w, and in 35 % of those of m.
+    """
     rng = np.random.default_rng(seed)
     film = rng.integers(films, size=n)
-    attribute = rng.random(n) < 0.5
-    task = rng.random(n) < np.where(attribute, 0.65, 0.35)
+    is_w = rng.random(n) < 0.5
+    task = rng.random(n) < np.where(is_w, 0.65, 0.35)
     X = rng.normal(size=(n, size))
-    X[:, 0] += 2 * attribute
+    X[:, 0] += 2 * is_w
     X[:, 1] += 2 * task
-    X[:, 2] += 0.6 * attribute + 3
-    ids = [f"i{k:03}" for k in range(n)]
-    items = {
-        name: {"item_id": name, "gender": "mw"[int(a)], "task": str(int(t)), "film": f"f{f}"}
-        for name, a, t, f in zip(ids, attribute, task, film, strict=True)
-    }
-    rows = {name: row for row, name in enumerate(ids)}
-    images = Embeddings("here", SPACE, X.astype(np.float32), rows, "0", {})
-    return PlantedItems(X, attribute, items, images)
+    X[:, 2] += 0.6 * is_w + 3
+    ids = [f"i{number:03}" for number in range(n)]
+    items = {}
+    for number, item_id in enumerate(ids):
+        items[item_id] = {
+            "item_id": item_id,
+            "gender": "w" if is_w[number] else "m",
+            "task": str(int(task[number])),
+            "film": f"f{film[number]}",
+        }
+    row_of_item = {item_id: row for row, item_id in enumerate(ids)}
+    images = Embeddings("here", SPACE, X.astype(np.float32), row_of_item, "0", {})
+    return PlantedItems(X, is_w, items, images)
 
 
 def planted_texts():
@@ -81,8 +89,12 @@ def n_directions_lost(X):
     return (np.linalg.eigvalsh(np.cov(X.T)) < 1e-9).sum()
 
 
-def test_after_leace_the_means_of_classes_are_equal_and_one_direction_is_lost():
-    """A linear model is then no better than a constant. A second time LEACE changes nothing."""
+def test_no_linear_model_tells_a_gender_that_leace_has_erased():
+    """Features of 600 items know the gender, w or m. LEACE maps them linearly, so that they no longer do.
+
+    Then w and m have the same mean features, and a linear model is no better than one that calls all items
+    by the more frequent gender.
+    """
     planted = planted_items()
     is_w = planted.is_w
 
@@ -92,8 +104,20 @@ def test_after_leace_the_means_of_classes_are_equal_and_one_direction_is_lost():
     nearly_unpenalised = LogisticRegression(C=1e6).fit(after, is_w)
     share_of_larger_class = max(is_w.mean(), 1 - is_w.mean())
     assert nearly_unpenalised.score(after, is_w) == pytest.approx(share_of_larger_class, abs=0.01)
+
+
+def test_leace_takes_one_direction_from_features_and_nothing_more_a_second_time():
+    """From features of 600 items LEACE erases the gender, w or m, and then once more.
+
+    Two values differ in their means along one direction, the only one in which the features no longer vary.
+    """
+    planted = planted_items()
+
+    after = erased(planted.X, planted.is_w)
+    after_second_time = erased(after, planted.is_w)
+
     assert n_directions_lost(after) == 1
-    assert erased(after, is_w) == pytest.approx(after, abs=1e-9)
+    assert after_second_time == pytest.approx(after, abs=1e-9)
 
 
 def with_the_difference_of_means_projected_out(X, is_w):
@@ -264,7 +288,7 @@ def test_an_effect_that_erasing_makes_undefined_does_not_stop_the_audit():
 
 
 def test_items_without_a_film_an_attribute_or_an_embedding_are_left_out_and_counted():
-    """One item has no film, one a blank as gender, and one is not in the store."""
+    """Of 601 items one has no film, one has a blank as gender, and one has no embedding in the store."""
     planted = planted_items()
     items = planted.items
     items["i000"]["film"] = ""
@@ -318,13 +342,24 @@ def test_an_attribute_films_or_texts_that_do_not_fit_the_audit_are_refused(argum
         audit_erase(planted.images, planted.items, **arguments)
 
 
-@pytest.mark.parametrize("given", ["tests", "texts"])
-def test_tests_of_association_and_their_texts_are_given_together(tmp_path, capsys, given):
-    """Tests without their texts could not be run, and would be missing in the result."""
-    (tmp_path / "items.csv").write_text("item_id,gender,film\na,w,f\n", encoding="utf-8")
-    inputs = ["--images", tmp_path / "images", "--items", tmp_path / "items.csv"]
-    about = ["--attribute", "gender", "--films", "film", "--out", tmp_path / "out.csv"]
-    assert obygaze("audit", "erase", *inputs, *about, f"--{given}", "table1") == 2
-    said = capsys.readouterr().err
-    assert "--tests" in said
-    assert "--texts" in said
+@pytest.mark.parametrize("given_option", ["--tests", "--texts"])
+def test_audit_erase_with_association_tests_or_their_texts_alone_asks_for_both(
+    tmp_path, capsys, given_option
+):
+    """`audit erase` can run tests of association of images with texts, before and after it erases a gender.
+
+    It needs the tests (`--tests`) and the embeddings of their texts (`--texts`). With one of these options
+    alone no test could be run, and the result would lack them without a word: the command ends with the
+    code 2, of wrong options, and names both.
+    """
+    table_of_items = tmp_path / "items.csv"
+    table_of_items.write_text("item_id,gender,film\na,w,f\n", encoding="utf-8")
+    options = ["--images", tmp_path / "images", "--items", table_of_items, "--out", tmp_path / "out.csv"]
+    columns = ["--attribute", "gender", "--films", "film"]
+
+    exit_code = obygaze("audit", "erase", *options, *columns, given_option, "table1")
+
+    message = capsys.readouterr().err
+    assert exit_code == 2
+    assert "--tests" in message
+    assert "--texts" in message

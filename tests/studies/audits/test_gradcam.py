@@ -206,8 +206,12 @@ def test_the_embedding_of_a_text_is_that_of_transformers(clip_folder, clip_and_t
     assert_close(embedding, expected, ROUNDING)
 
 
-def test_a_clip_to_map_says_its_last_block_and_its_space_of_embeddings(clip_and_text):
-    """The tiny CLIP has two blocks, 0 and 1. Maps are made at the input of the last one, its first norm."""
+def test_maps_of_a_clip_network_name_the_layer_they_are_made_at_and_its_space_of_embeddings(clip_and_text):
+    """A tiny CLIP network has two blocks of layers, called 0 and 1.
+
+    Grad-CAM maps are made of what enters the last block, which begins with the norm `layer_norm1`. Their
+    record also has the network's space of embeddings, by which a text is known to fit it.
+    """
     network, _ = clip_and_text
 
     assert network.about["layer"] == "vision_model.encoder.layers.1.layer_norm1"

@@ -52,8 +52,12 @@ def test_one_cell_with_unlike_ratings_gives_all_cells_an_interval():
     assert not any("unknown" in note for note in report.notes)
 
 
-def test_equal_answers_of_a_share_keep_their_interval():
-    """How far answers of 0 and 1 differ is known from their share."""
+def test_the_share_of_yes_has_an_interval_even_if_all_answers_of_a_group_are_equal():
+    """Group a has two answers 0, and group b two answers 1: shares of 0 and of 1.
+
+    The interval of a share follows from the share and the number of answers. Of two it is wide, above .3. The
+    interval of a mean of equal ratings would have no width, and is not given.
+    """
     report = report_on_ratings({"a": ("0", "0"), "b": ("1", "1")})
 
     for row in records(report.data):

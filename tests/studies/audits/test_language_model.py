@@ -85,13 +85,18 @@ def test_the_four_reductions_are_those_of_the_oracle(shared_data):
     assert result["lm_hmean"] == pytest.approx(case["hmean"], rel=1e-12)
 
 
-def test_a_probability_next_to_nothing_is_no_division_by_zero():
-    """Two tokens have the log probabilities -800 and -1. The power e^-800 is too small for a float, so 0."""
+def test_means_of_probabilities_are_computed_even_if_one_is_too_small_for_a_float():
+    """Two tokens have the log probabilities -800 and -1; e^-800 is so small that it is 0 as a float.
+
+    So the mean of both is half of e^-1, and their product 0. Their harmonic mean, 2 / (e^800 + e^1), is about
+    2 e^-800, which is 0 as a float (or the smallest one above). Nothing may be divided by 0 for it.
+    """
     result = means_of_probabilities(np.array([-800.0, -1.0]))
 
+    smallest_float_above_0 = 5e-324
     assert result["lm_mean"] == pytest.approx(math.exp(-1) / 2)
     assert result["lm_prod"] == 0
-    assert result["lm_hmean"] == pytest.approx(2 * math.exp(-800), abs=5e-324)
+    assert result["lm_hmean"] == pytest.approx(0, abs=smallest_float_above_0)
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -114,8 +114,12 @@ def test_words_of_emotion_are_less_than_half_as_frequent_where_persons_are_objec
 
 
 @pytest.mark.parametrize("level", ["low", "high"])
-def test_words_of_anger_are_hardly_ever_used_of_objectified_persons(audit_of_published, level):
-    """In the authors' counts they are in less than one of 1,000 captions."""
+def test_captions_of_an_objectified_angry_person_hardly_ever_name_the_anger(audit_of_published, level):
+    """The authors count words of an emotion in captions of pictures of it, at a low and at a high level.
+
+    A person in them is shown objectified or not. Of 1,000 captions of an objectified and angry person, less
+    than one has a word of anger, at either level.
+    """
     row = rows_by_group(audit_of_published)["anger", level, "Objectified"]
 
     assert row["per_1000"] < 1

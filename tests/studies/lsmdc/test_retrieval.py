@@ -50,23 +50,35 @@ def test_a_score_that_is_not_a_number_is_refused_with_its_sentence_and_clip(scor
         retrieval.measures(scores["nan_row"], clip_of_sentence)
 
 
-def test_where_a_repeated_clip_is_one_column_each_sentence_has_one_rank_without_ties(scores):
-    """Clips with several sentences are several equal columns in the original.
+def test_each_sentence_has_one_rank_if_a_clip_of_several_sentences_is_a_single_column_of_scores(scores):
+    """A matrix has the score of each of 23 sentences (rows) with the clip of each sentence (columns).
 
-    It counts a rank for each tie of a clip with itself: 31 ranks of 23 sentences.
+    A clip that has several sentences is there several times, in equal columns. The published code counts a
+    rank for each tie of a clip with itself: 31 ranks of 23 sentences. With one column for each clip, each
+    sentence has one rank, and its clip is tied with no other: the rank is the same whether ties count in the
+    sentence's favour ("optimistic") or against it.
     """
-    matrix = scores["repeated_clips"]
-    assert len(matrix) == 23
-    assert len(retrieval.published_ranks(matrix)) == 31
-    # Equal columns are of one clip.
-    _, first_columns, clip_of_sentence = np.unique(matrix[0], return_index=True, return_inverse=True)
-    ranks = retrieval.text_to_video(matrix[:, first_columns], clip_of_sentence)
+    column_of_each_sentence = scores["repeated_clips"]
+    assert len(column_of_each_sentence) == 23
+    assert len(retrieval.published_ranks(column_of_each_sentence)) == 31
+
+    # Columns of one clip are equal, so that they have the same score in the first row too.
+    _, first_column_of_clip, clip_of_sentence = np.unique(
+        column_of_each_sentence[0], return_index=True, return_inverse=True
+    )
+    column_of_each_clip = column_of_each_sentence[:, first_column_of_clip]
+    ranks = retrieval.text_to_video(column_of_each_clip, clip_of_sentence)
+
     assert len(ranks["mean"]) == 23
     assert np.array_equal(ranks["optimistic"], ranks["pessimistic"])
 
 
-def test_the_mean_rank_of_equal_scores_is_that_of_chance(scores):
-    """The best order puts the right clip first and the worst last, of 12."""
+def test_where_all_scores_are_equal_the_rank_of_the_right_clip_lies_between_first_and_last_of_12(scores):
+    """All scores of sentences with twelve clips are equal, so that the right clip has no rank of its own.
+
+    Ties are counted in its favour ("optimistic", rank 1), against it ("pessimistic", rank 12), or half and
+    half ("mean"), which is what chance gives. R@1 is the percentage of sentences whose clip has rank 1.
+    """
     n_clips = 12
     measured = retrieval.measures(scores["all_equal"], np.arange(n_clips))["tie_safe"]["text_to_video"]
 

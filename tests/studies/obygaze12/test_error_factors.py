@@ -107,9 +107,19 @@ def test_with_five_errors_or_correct_calls_effects_are_defined(rare):
     assert np.isfinite(result.effect).all()
 
 
-@pytest.mark.parametrize(("weight_of_success", "text"), [(0.5, "-0.50"), (-0.5, "+0.50"), (0.001, "+0.00")])
-def test_the_weight_of_an_error_is_that_of_a_success_with_the_other_sign(weight_of_success, text):
-    """A weight that rounds to 0 is on neither side, and is written as elsewhere in tables."""
-    weight_columns = {name: write for name, _, write in figure6.WEIGHTS}
+@pytest.mark.parametrize(
+    ("weight_of_success", "text"),
+    [(0.5, "-0.50"), (-0.5, "+0.50"), (0.001, "+0.00")],
+    ids=["for success, against errors", "against success, for errors", "rounded to 0, without a minus"],
+)
+def test_figure_6_writes_the_weight_of_a_factor_for_errors_with_the_opposite_sign_of_that_for_success(
+    weight_of_success, text
+):
+    """The fit has weights by which a factor, such as a concept in the clip, makes the model's call correct.
 
-    assert weight_columns[figure6.FACTORS[0]](weight_of_success) == text
+    The table of Figure 6 has a column for each factor, which says how much it makes errors more frequent.
+    """
+    write_cell = {heading: write for heading, _key, write in figure6.WEIGHTS}
+    first_factor = figure6.FACTORS[0]
+
+    assert write_cell[first_factor](weight_of_success) == text
