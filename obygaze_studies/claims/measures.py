@@ -368,10 +368,11 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     marked at both (`Marks.distance`).
 
     The sentence says that levels are alike. A test that finds no difference does not show this, as data may
-    be few. So the null is the opposite of the sentence: levels that differ by twice the margin. The sentence
-    holds if the distance is clearly smaller than such levels give.
+    be few. So the data of the null are ones for which the sentence is untrue: levels that differ by twice the
+    margin. The sentence holds if the measured distance is clearly smaller than the distances of such data.
 
-    The finding's p is of another, usual test: whether HN, NS and S clips have the same shares of concepts.
+    The finding's p is of another test, the usual one: whether HN, NS and S clips have the same shares of
+    concepts. It is computed for these clips alone, not again for data of the null.
 
     Parameters
     ----------
@@ -385,17 +386,23 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     table = _paper_clips(manifest)
     table = table[table["level"].isin(levels)]
     present = np.column_stack([_marked(table, concept) for concept in concepts]).astype(np.float64)
-    marks = Marks(present, table["level"].map(levels.index).to_numpy())
+    observed_marks = Marks(present, table["level"].map(levels.index).to_numpy())
     films = film_indices(table)
     movies = table["movie"].to_numpy(dtype=str)
 
-    def make_levels_differ(observed: Marks, rng: np.random.Generator) -> Marks:
-        """Make levels alike by permuting them within films, then plant a difference of twice the margin."""
-        alike = Marks(observed.present, permuted_within(observed.ranks, films, rng))
-        return plant_rates(alike, 2 * margin, rng)
+    def make_levels_differ(marks: Marks, rng: np.random.Generator) -> Marks:
+        """Make data of the null: levels that differ by twice the margin.
+
+        Levels are permuted within films, so that they are alike; then the difference is planted.
+        """
+        marks_of_alike_levels = Marks(marks.present, permuted_within(marks.ranks, films, rng))
+        return plant_rates(marks_of_alike_levels, difference=2 * margin, rng=rng)
 
     def measure(measured_marks: Marks) -> Measured:
-        """Measure the distance of the shares, with its jackknife interval over films and its null."""
+        """Measure the distance of the shares of any marks, with its jackknife interval over films.
+
+        It is called with the observed marks, and by benchmarks with marks that the null has randomised.
+        """
         interval = stats.jackknife_interval(measured_marks.distance, movies, bounds=(0, 1))
         null = Null(
             kind="a planted difference of twice the margin",
@@ -405,9 +412,9 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
         )
         return replace(from_interval(interval, "films"), null=null)
 
-    finding = measure_and_keep_measure(measure, marks)
-    p_of_usual_test = _permutation_p(marks, films, len(levels))
-    return replace(finding, p=p_of_usual_test, note=_largest_difference(marks, concepts, levels))
+    finding = measure_and_keep_measure(measure, observed_marks)
+    p_of_usual_test = _permutation_p(observed_marks, films, len(levels))
+    return replace(finding, p=p_of_usual_test, note=_largest_difference(observed_marks, concepts, levels))
 
 
 def _permutation_p(marks: Marks, films: NDArray[np.intp], n_levels: int) -> float:
@@ -574,12 +581,17 @@ def smallest_rise(manifest: manifests.Manifest, unit: str = "clips") -> Measured
 
 
 def rising_by_annotator(segments: manifests.Manifest) -> Measured:
-    """Measure the rise of `rising` for each annotator of free segments, and return the lowest (`lowest`)."""
-    findings = {}
+    """Measure for each annotator how many more concepts segments have at S than at HN; return the least rise.
+
+    The sentence says that the number rises for every annotator. So it is judged by the annotator for whom
+    this is shown least: whose interval begins lowest (`lowest`). The note has the numbers of all of them.
+    """
+    rise_of_annotator = {}
     for name, segments_of_annotator in grouped(segments, "annotator").items():
-        findings[name] = rising(segments_of_annotator, "segments")
-    note = "; ".join(f"{name}: {finding.note}" for name, finding in findings.items())
-    return replace(_lowest_of_all(list(findings.values())), note=note)
+        rise_of_annotator[name] = rising(segments_of_annotator, "segments")
+    note = "; ".join(f"{name}: {rise.note}" for name, rise in rise_of_annotator.items())
+    least_rise = _lowest_of_all(list(rise_of_annotator.values()))
+    return replace(least_rise, note=note)
 
 
 def _lowest_of_all(findings: Sequence[Measured]) -> Measured:
@@ -976,7 +988,7 @@ def overlooked(segments: manifests.Manifest) -> Measured:
     EN (easy negative) is the lowest level: one expert saw nothing to mark, where the other marked something.
     """
     pairs = expert_pairs(segments)
-    is_overlooked = np.concatenate([_left_at_lowest(pair) for pair in pairs])
+    is_overlooked = np.concatenate([_is_overlooked_by_one(pair) for pair in pairs])
     n_windows = sum(len(pair.first) for pair in pairs)
     differing = counted(len(is_overlooked), "window")
     note = f"{int(is_overlooked.sum()):,} of {differing} that differ, of {n_windows:,}"
@@ -989,7 +1001,7 @@ def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
     The share is of the windows of all films, and its interval is a jackknife over films. The test compares
     the share in each film with one half. In the null, one expert's labels are permuted within each film.
     """
-    overlooked_by_pair = [_left_at_lowest(pair) for pair in pairs]
+    overlooked_by_pair = [_is_overlooked_by_one(pair) for pair in pairs]
     is_overlooked = np.concatenate(overlooked_by_pair)  # windows of all films, one film after the other
     n_windows = [len(overlooked_of_pair) for overlooked_of_pair in overlooked_by_pair]
     movies = np.repeat([pair.movie for pair in pairs], n_windows)  # of each of these windows
@@ -999,17 +1011,21 @@ def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
 
     def share_of_pairs(pairs_drawn: Sequence[TwoExperts]) -> float:
         """Return the same share from pairs whose labels the null has permuted."""
-        return _mean(np.concatenate([_left_at_lowest(pair) for pair in pairs_drawn]))
+        return _mean(np.concatenate([_is_overlooked_by_one(pair) for pair in pairs_drawn]))
 
     null = null_of_one_experts_labels(pairs, statistic=share_of_pairs)
     return replace(from_interval(share, "films", p=p), null=null)
 
 
-def _left_at_lowest(pair: TwoExperts) -> NDArray[np.bool_]:
-    """Return, for each window that two experts label differently, whether one gave it the lowest level."""
-    differ = pair.first != pair.second
-    lower_ranks = np.minimum(pair.first[differ], pair.second[differ])
-    return np.asarray(lower_ranks == 0)
+def _is_overlooked_by_one(pair: TwoExperts) -> NDArray[np.bool_]:
+    """Return, for each window that two experts label differently, whether one gave it the lowest level.
+
+    Windows to which both gave the same level are left out. An example, with ranks of levels from 0 (EN) on:
+    first 0, 1, 2 and second 2, 2, 2 -> True, False; the third window is left out.
+    """
+    do_labels_differ = pair.first != pair.second
+    lower_ranks = np.minimum(pair.first[do_labels_differ], pair.second[do_labels_differ])
+    return np.asarray(lower_ranks == 0)  # 0 is the rank of the lowest level
 
 
 class WindowsAtThresholds(NamedTuple):
