@@ -116,7 +116,11 @@ def _note_on_judged_shares(compared: FilmComparison) -> Message:
 
 
 def _note_on_worth(compared: FilmComparison) -> Message:
-    """Explain the column of how many windows would be needed without the model, or an annotator's labels."""
+    """Explain the column that says what the model is worth, in judged windows.
+
+    It says how many windows would have to be judged for the same interval without the model's probabilities,
+    or without the labels of an annotator, if these help in the model's place.
+    """
     if compared.is_of_labels:
         return message("note_worth_labels", who=judge_name(compared.model))
     return message("note_worth")
@@ -220,12 +224,17 @@ def _columns_of_changes(compared: FilmComparison) -> list[Column]:
 
 
 def _columns_of_films(compared: FilmComparison) -> list[Column]:
-    """List the columns of the table of films; with that of the group only if films are grouped."""
+    """List the columns of the table of films, each with its heading, its values, and what writes them.
+
+    The values are one value of a film or several, such as "n_windows", or ("judges", "judges_left_out") for
+    one text on both. The column of the group is there only if films are grouped.
+    """
     columns: list[Column] = [("year", "year", str), ("film", "title", str)]
-    if compared.by != ALL:
+    is_grouped = compared.by != ALL
+    if is_grouped:
         columns.append((compared.by, "group", str))
     columns += [
-        ("by", ("judges", "judges_left_out"), _judges),
+        ("by", ("judges", "judges_left_out"), _judges),  # who judged
         WINDOWS,
         FILM_SHARE,
         (_expected_heading(compared), "expected", _film_expected),

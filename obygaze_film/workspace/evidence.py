@@ -156,7 +156,11 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimT
 
 
 def _no_model_evidence(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> dict[str, Any]:
-    """Say of a span, by the keys of `_model_evidence`, only why none of its rows has a probability."""
+    """Say of a span that the model does not judge it, and why, in the place of what the model says of it.
+
+    The keys are those of `_model_evidence`. Empty are the probability with its band, what limits it, the
+    sentence on it, and the parts that explain it. The citation and the note say why there is none.
+    """
     claim = unjudged_span(view.model, rows, time)
     name = model_name(view.model, view.words)
     no_other_windows = None  # a citation without a probability needs no warning about the windows
