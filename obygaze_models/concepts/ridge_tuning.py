@@ -212,9 +212,16 @@ def _fit_every_penalty(features: DecomposedFeatures, present: NDArray[np.bool_])
 
 
 def _select_best(fits: _Fits, errors: NDArray[np.float64], chosen: NDArray[np.intp]) -> _BestFits:
-    """Select for each concept the fit at its chosen penalty.
+    """Select for each of K concepts the fit at its chosen penalty.
 
-    `errors` [V, N, K] are those without the clip's movie; `chosen` [K] are indices of penalties.
+    Parameters
+    ----------
+    fits : _Fits
+        The fits at V penalties: R numbers of shrinkage each, and R weights for each concept.
+    errors : ndarray, shape [V, N, K]
+        Error of each clip at each penalty, by a model without the clip's movie.
+    chosen : ndarray of int, shape [K]
+        Index of each concept's penalty.
     """
     shrinkage = []
     weights = []

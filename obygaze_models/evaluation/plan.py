@@ -502,9 +502,10 @@ def _labels_without_a_class(
 
 
 def _without_unlearnable(first_labels: Mapping[str, Ints], reasons: Mapping[str, str]) -> dict[str, Ints]:
-    """Leave out the training labels for which there is a reason why no model can be trained on them.
+    """Leave out the annotators on whose labels no model can be trained.
 
-    Labels and reasons are by the suffix of the models' names, which names the annotator.
+    Labels and reasons are by the suffix that the names of an annotator's models have, such as "@AB" of
+    "linear@AB"; it is empty for merged labels. A suffix that has a reason is left out.
 
     Raises
     ------
@@ -518,10 +519,9 @@ def _without_unlearnable(first_labels: Mapping[str, Ints], reasons: Mapping[str,
 
 
 def _with_training_labels_of(label_plan: LabelPlan, first_labels: Mapping[str, Ints]) -> LabelPlan:
-    """Return a plan of labels without those training labels that are not in `first_labels`.
+    """Leave out of a plan of labels the annotators that are not in `first_labels`: no model learns theirs.
 
-    Both are by the suffix of the models' names. Labels of which no model can be trained were left out of
-    `first_labels` before.
+    Both are by the suffix that the names of an annotator's models have, such as "@AB" of "linear@AB".
     """
     kept = {suffix: arrays for suffix, arrays in label_plan.training_labels.items() if suffix in first_labels}
     return replace(label_plan, training_labels=kept)
