@@ -137,10 +137,11 @@ def from_interval(average: stats.Interval, unit: str, note: str = "", *, p: floa
     return Measured(average.mean, average.low, average.high, p, n=average.n_movies, unit=unit, note=note)
 
 
-def measure_and_keep_measure(measure: Callable[[Any], Measured], data: Any) -> Measured:
-    """Apply a measure to data, and keep the measure in the finding, as `Measured.measure_again`.
+def measure_repeatably(measure: Callable[[Any], Measured], data: Any) -> Measured:
+    """Measure data, and let the finding know how, so that other data can be measured in the same way.
 
-    Benchmarks use it to measure other data in the same way: data that the finding's null has randomised.
+    The finding holds the measure as `measure_again`. Benchmarks apply it to data that the finding's null has
+    randomised.
     """
     return replace(measure(data), measure_again=measure)
 
@@ -229,7 +230,7 @@ def _gap_of_sides(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.i
         """Average the gaps of the films if the clips are on the given sides."""
         return _average_gaps(gaps_for_sides, sides_of_clips, films)
 
-    return measure_and_keep_measure(measure, sides)
+    return measure_repeatably(measure, sides)
 
 
 def _average_gaps(
@@ -412,7 +413,8 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
         )
         return replace(from_interval(interval, "films"), null=null)
 
-    finding = measure_and_keep_measure(measure, observed_marks)
+    # The finding holds `measure` too, by which benchmarks measure data of the null; these need no other test.
+    finding = measure_repeatably(measure, observed_marks)
     p_of_usual_test = _permutation_p(observed_marks, films, len(levels))
     return replace(finding, p=p_of_usual_test, note=_largest_difference(observed_marks, concepts, levels))
 
@@ -607,7 +609,7 @@ def _lowest_of_all(findings: Sequence[Measured]) -> Measured:
     """
     choice = _ChoiceOfLowest([_as_repeatable(finding) for finding in findings])
     observed_data = [repeatable.null.data for repeatable in choice.measures]  # of each finding
-    return measure_and_keep_measure(choice.measure, observed_data)
+    return measure_repeatably(choice.measure, observed_data)
 
 
 class _Repeatable(NamedTuple):
@@ -704,7 +706,7 @@ def compositional(manifest: manifests.Manifest) -> Measured:
         """Average the differences over films, if the given clips are S."""
         return _average_gaps(gaps_for_levels, is_s_of_clips, films)
 
-    return replace(measure_and_keep_measure(measure, is_s), note=_note_on_numbers_of_concepts(table))
+    return replace(measure_repeatably(measure, is_s), note=_note_on_numbers_of_concepts(table))
 
 
 def _note_on_numbers_of_concepts(clips: pd.DataFrame) -> str:
@@ -745,7 +747,7 @@ def clothing_alone(manifest: manifests.Manifest) -> Measured:
         return replace(from_interval(share, "films"), null=null)
 
     # The measure is kept in the finding, to be repeated with permuted levels.
-    return replace(measure_and_keep_measure(measure, table["high"].to_numpy()), note=note)
+    return replace(measure_repeatably(measure, table["high"].to_numpy()), note=note)
 
 
 def _count_of(values: "pd.Series[Any]") -> str:
@@ -858,7 +860,7 @@ def shots_tell(manifest: manifests.Manifest, *, margin: float) -> Measured:
         finding = mean_over_units(auc_by_film, "films", null=0.5)
         return replace(finding, null=planted_off_centre(auc_by_film, centre=0.5, margin=margin))
 
-    return measure_and_keep_measure(measure, np.array(auc_of_films))
+    return measure_repeatably(measure, np.array(auc_of_films))
 
 
 def hard_negatives(predictions: pd.DataFrame) -> Measured:
@@ -874,7 +876,7 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
     gain_on_easy = ap[HARD_ON_EASY] - ap[EASY_ON_EASY]
     values = gain_on_all.to_numpy(dtype=np.float64)
     note = f"tested on EN and S alone {signed(gain_on_easy.mean(), 3)}"
-    return replace(measure_and_keep_measure(_mean_over_films, values), note=note)
+    return replace(measure_repeatably(_mean_over_films, values), note=note)
 
 
 def _ap_of_films(predictions: pd.DataFrame) -> Any:
@@ -992,7 +994,7 @@ def overlooked(segments: manifests.Manifest) -> Measured:
     n_windows = sum(len(pair.first) for pair in pairs)
     differing = counted(len(is_overlooked), "window")
     note = f"{int(is_overlooked.sum()):,} of {differing} that differ, of {n_windows:,}"
-    return replace(measure_and_keep_measure(_overlooked_share, pairs), note=note)
+    return replace(measure_repeatably(_overlooked_share, pairs), note=note)
 
 
 def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
@@ -1077,9 +1079,7 @@ def thresholds(segments: manifests.Manifest | WindowsAtThresholds, *, level: str
     at_higher = _windows_of_level(windows.at_higher, level)
     change = at_higher - at_lower  # of each film
     values = np.asarray(sign * change, dtype=np.float64)
-    return replace(
-        measure_and_keep_measure(_mean_over_films, values), note=f"{level} {change.sum():+,} windows"
-    )
+    return replace(measure_repeatably(_mean_over_films, values), note=f"{level} {change.sum():+,} windows")
 
 
 def _windows_of_level(counts: pd.DataFrame, level: str) -> NDArray[np.int64]:
@@ -1120,7 +1120,7 @@ def without_unsure(segments: manifests.Manifest) -> Measured:
     mean_gamma = _mean(gammas[has_both])
     mean_without = _mean(gammas_without[has_both])
     note = f"mean gamma {mean_gamma:.3f}, without NS {mean_without:.3f}"
-    return replace(measure_and_keep_measure(measure, pairs), note=note)
+    return replace(measure_repeatably(measure, pairs), note=note)
 
 
 @dataclass(frozen=True, eq=False)
@@ -1213,7 +1213,7 @@ def alike_scores(_no_input: None, *, margin: float) -> Measured:
         null = planted_off_centre(measured_distances, centre=0.0, margin=margin, sides=(1.0,))
         return _mean_over_captioners(measured_distances, null)
 
-    return measure_and_keep_measure(measure, np.array(distances))
+    return measure_repeatably(measure, np.array(distances))
 
 
 def _mean_over_captioners(values: Numbers, null: Null) -> Measured:
@@ -1241,7 +1241,7 @@ def balanced_object(_no_input: None, *, margin: float) -> Measured:
         return _mean_over_captioners(ratios_of_object, null)
 
     ratios_of_most_balanced = ratios.loc[most_balanced].to_numpy(dtype=np.float64)
-    finding = measure_and_keep_measure(measure, ratios_of_most_balanced)
+    finding = measure_repeatably(measure, ratios_of_most_balanced)
     return replace(finding, note=f"object: {most_balanced}")
 
 
@@ -1284,7 +1284,7 @@ def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
         f"per 1,000 captions: {partly_clothed:.2f} partially clothed, {clothed:.2f} clothed "
         f"({', '.join(words)})"
     )
-    return replace(measure_and_keep_measure(_ratio_of, rates), note=note)
+    return replace(measure_repeatably(_ratio_of, rates), note=note)
 
 
 def _ratio_of(rates: Numbers) -> Measured:
