@@ -356,9 +356,9 @@ def _half_width_of_contrast(fit: "_Fit", index: int) -> float:
     differently, and with the classical one, by which all films vary alike. Of something rare most films show
     nothing: their residuals are 0, and the robust variance, which is made of these, is too small.
     """
-    robust_half_width = _half_width(fit.variances[index], fit.freedom[index])
+    robust_half_width = _half_width(fit.robust_variances[index], fit.robust_freedom[index])
     # One number of degrees of freedom serves all coefficients if films vary alike.
-    classical_half_width = _half_width(fit.classical[index], fit.classical_freedom)
+    classical_half_width = _half_width(fit.classical_variances[index], fit.classical_freedom)
     return float(max(robust_half_width, classical_half_width))
 
 
@@ -424,9 +424,9 @@ class _Fit:
     Attributes
     ----------
     values : ndarray, shape [k]
-    variances, freedom : ndarray, shape [k]
-        Robust variances of the values, and their degrees of freedom.
-    classical : ndarray, shape [k]
+    robust_variances, robust_freedom : ndarray, shape [k]
+        Variances of the values if each film may vary in its own way, and their degrees of freedom.
+    classical_variances : ndarray, shape [k]
         Variances under the assumption that the residuals of all films have the same variance.
     classical_freedom : int
         The degrees of freedom of these: judged films less columns of their design.
@@ -435,9 +435,9 @@ class _Fit:
     """
 
     values: Floats
-    variances: Floats
-    freedom: Floats
-    classical: Floats
+    robust_variances: Floats
+    robust_freedom: Floats
+    classical_variances: Floats
     classical_freedom: int
     is_determined: NDArray[np.bool_]
 
@@ -582,9 +582,9 @@ def _fit(
     )
     return _Fit(
         values=of_judged.inverse[:n_columns] @ corrected.rates,
-        variances=errors.robust_variances(),
-        freedom=errors.degrees_of_freedom(),
-        classical=errors.classical_variances(),
+        robust_variances=errors.robust_variances(),
+        robust_freedom=errors.degrees_of_freedom(),
+        classical_variances=errors.classical_variances(),
         classical_freedom=len(corrected.rates) - of_judged.design.shape[1],
         is_determined=of_judged.is_determined(n_columns),
     )
@@ -899,8 +899,8 @@ def _interval(fit: _Fit, index: int, shares: Sequence[float]) -> _Interval:
     from scipy.special import stdtrit  # noqa: PLC0415 - as above
 
     mean = _cut_to_share(fit.values[index])
-    variance_of_mean = _variance_of_mean(float(fit.variances[index]), shares)
-    t_squared = float(stdtrit(float(fit.freedom[index]), (1 + LEVEL) / 2)) ** 2
+    variance_of_mean = _variance_of_mean(float(fit.robust_variances[index]), shares)
+    t_squared = float(stdtrit(float(fit.robust_freedom[index]), (1 + LEVEL) / 2)) ** 2
 
     def excess(rate: float) -> float:
         """Return the squared distance of a rate from the mean, less that of t standard errors."""

@@ -1257,11 +1257,11 @@ def _film_rate(
     judgements : Manifest
         Its judgements.
     key : str or None
-        The model whose probabilities help; None if labels do, or if the film has one model.
+        The model whose probabilities help; None for the first one that has any, or if labels help.
     labels : Manifest or None
         Labels of an annotator that take the place of a model's probabilities.
     of_all_films : Manifest
-        The judgements of all compared films.
+        The judgements of all compared films, which tell what each judge marks at all.
     """
     try:
         film_rates = correct_rates(film, judgements, key, labels=labels, of_all_films=of_all_films)

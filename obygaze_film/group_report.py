@@ -145,7 +145,8 @@ def comparison_report(compared: FilmComparison) -> Report:
         "Films": _columns_of_films(compared),
     }
     title = counted(len(compared.films), "film")
-    if compared.by != ALL:
+    is_grouped = compared.by != ALL
+    if is_grouped:
         title = f"{title} by {compared.by}"
 
     # Tables without rows are not printed.
@@ -180,9 +181,8 @@ def _one_below_the_other(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     parts = []
     for name, table in tables.items():
-        without_tuples = table.drop(
-            columns="judge_names", errors="ignore"
-        )  # films and empty tables have none
+        # The table of films, and empty tables, have no such column.
+        without_tuples = table.drop(columns="judge_names", errors="ignore")
         parts.append(without_tuples.assign(table=name))
     return pd.concat(parts, ignore_index=True)
 
@@ -209,9 +209,11 @@ def _columns_of_groups(compared: FilmComparison) -> list[Column]:
 
 
 def _columns_of_changes(compared: FilmComparison) -> list[Column]:
-    """List the columns of the table of differences and the trend, as `_columns_of_groups` does.
+    """List the columns of the table of differences and the trend.
 
-    The column of notes is only there if a row has a note, or a reason why it has no value.
+    A column has a heading, the name of a cell of `compared.changes` (or several) that it shows, and a
+    function that writes these as a text. The column of notes is only there if a row has a note, or a reason
+    why it has no value.
     """
     columns: list[Column] = [("change", "change", str), *COUNTS, CHANGE]
     changes = compared.changes

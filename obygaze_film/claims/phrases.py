@@ -413,7 +413,7 @@ def unjudged_legend(claim: JudgedTime, words: Words) -> str:
 
 
 def black_caveat(claim: JudgedTime, words: Words) -> str:
-    """Say which share of the film has no score because it is black or credits, in which nothing can be seen.
+    """Say which share of the film has no score because it is black or credits, in which nothing is staged.
 
     Empty if there is no such time, or less than is worth a sentence.
     """
@@ -1616,8 +1616,8 @@ def _share_of_time(claim: JudgedShare, words: Words) -> str:
 def side_by_side_what(claims: Sequence[JudgedShare], positive: str, words: Words) -> str:
     """Write what the shares of judges who have no share together are of (the label of `shares_side_by_side`).
 
-    Such as "share that each of these judges would mark as positive of the film without black and credits".
-    Beside many judges, of whom only the least and the largest share are shown, the label says so.
+    Such as "share that each of these judges would mark as S of the film without black and credits". Of many
+    judges only the least and the largest share are shown, and the label says so.
     """
     is_range = len(claims) > MAX_SIDE_BY_SIDE
     return words.say(

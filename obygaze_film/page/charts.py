@@ -185,6 +185,7 @@ def _strokes(
     # Of each row but the first [N - 1], compared with the row before it.
     has_other_colour = np.diff(step_of_row) != 0
     has_gap_before = start_s[1:] > end_s[:-1]
-    first_rows = np.flatnonzero(has_other_colour | has_gap_before) + 1  # + 1: the first row is not among them
+    # The first rows of all strokes but the first one; + 1, as row 0 was not compared.
+    first_rows = np.flatnonzero(has_other_colour | has_gap_before) + 1
     # Each stroke ends where the next one begins.
     return list(pairwise([0, *first_rows.tolist(), len(step_of_row)]))
