@@ -205,10 +205,10 @@ def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
 
 
 def time_left_out(labels: "Manifest") -> list[str]:
-    """Say how many seconds of segments do not count in agreement, as some annotator did not get so far.
+    """Say how many seconds of segments do not count in agreement, as some annotator did not annotate there.
 
-    Somebody who marks the lowest level too leaves no gap where they watched: what lies before their first
-    mark, or after their last, they have not answered. An example: AB marks 0 to 100 s, CD 0 to 60 s. Then the
+    Somebody who marks the lowest level too marks all that they watch: for the time before their first mark,
+    and after their last one, they have no answer. An example: AB marks 0 to 100 s, CD 0 to 60 s. Then the
     segments of AB after 60 s are left out.
 
     Rows without a label are no segments.

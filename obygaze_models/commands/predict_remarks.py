@@ -219,7 +219,7 @@ def _calibration_remark(model: "Model") -> list[str]:
 
     Columns of the table that are empty for that reason are named: p, and for a joint model also unlike.
     """
-    # A model keeps how far its training clips are from each other, to tell which clips are unlike them
+    # A model keeps how far its training clips reach, by which it finds clips that are unlike them
     # (`out_of_distribution`). Only a joint model does not: it is fitted to sums, which hold no single clips.
     is_joint = model.out_of_distribution is None
     if is_joint:

@@ -585,12 +585,12 @@ def _draw_reliabilities(
 
     A worker's reliability is the share of judgements that the worker does not make at random: one of
     `RELIABILITIES`, 0, .1, ... 1. Its posterior density is the share of workers who have it, times the
-    likelihood of the worker's judgements. The reliability of some workers (`Comparisons.masters`) is known to
+    likelihood of the worker's judgements. The reliability of masters (`Comparisons.is_master`) is known to
     be 1, so that they are not counted for the shares.
     """
     is_known_reliable = comparisons.is_master
     log_density = _log_density_of_reliabilities(comparisons, strengths, before)
-    # The last of RELIABILITIES is 1, the only one that these workers can have.
+    # A master can only have the last reliability, 1: the others have the probability 0.
     log_density[:-1, is_known_reliable] = -np.inf
     index_of_worker = _draw_indices(log_density, axis=0, rng=rng)
     n_workers_of_reliability = np.bincount(index_of_worker[~is_known_reliable], minlength=len(RELIABILITIES))
@@ -607,7 +607,7 @@ def _log_density_of_reliabilities(
 
     It is known up to a constant, by Bayes' rule: the log prior, which is the same for all workers, plus the
     log likelihood of the worker's judgements. The prior of a reliability is the share of workers who have it
-    (`before.share_of_each`). Workers whose reliability is known (`Comparisons.masters`) are treated as the
+    (`before.share_of_each`). Workers whose reliability is known (`Comparisons.is_master`) are treated as the
     others.
 
     A worker of reliability r makes a share r of judgements by the items' strengths, and the others at random

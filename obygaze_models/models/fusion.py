@@ -336,8 +336,8 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
             first_fold = model_index * n_clips
             folds[clips] = first_fold + held_out.folds[has_no_other]
 
-        # `HeldOut` takes no NaN: clips without any modality get the means of the others. Their fold is one
-        # too, as some fold must stand there.
+        # `HeldOut` takes no NaN: clips without any modality get the means of the others' scores. A mean of
+        # their fold numbers means nothing, but some fold must stand there.
         scores, training_means, folds = _fill_with_means(np.stack([scores, training_means, folds]))
         return HeldOut(scores, labels, movies, folds.astype(np.int64), training_means)
 

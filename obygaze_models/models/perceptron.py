@@ -167,9 +167,8 @@ class Perceptron:
         """Compute the derivative [B] of the mean loss (`loss`) by each logit, `scores` [B].
 
         With one output, the derivative of a clip's loss by its logit s is expit(s) - y. With two outputs, the
-        paper's loss reads d = tanh(s / 2) in place of s (`loss`), and by the chain rule it is
-
-            (expit(d) - y) * (derivative of d by s),  which is  (1 - d²) / 2
+        paper's loss reads d = tanh(s / 2) in place of s (`loss`), whose derivative by s is (1 - d²) / 2. By
+        the chain rule, the derivative of the loss is then (expit(d) - y) (1 - d²) / 2.
         """
         if self.n_outputs == 1:
             return np.asarray((expit(scores) - y) / len(y))

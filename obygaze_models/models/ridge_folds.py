@@ -304,8 +304,8 @@ class _Block:
         """Add a change to the coefficients [D + 1, K] of the block's fits.
 
         The change is the same for all fits [D + 1, 1], or there is one for each of `n_fits` [D + 1, n_fits].
-        A block may have more columns than that: it is filled up to K by repeats of its first fits, which get
-        the same changes as these.
+        A block may have more columns than that: it is filled up to K by repeats of its fits (0, 1, 2, 0, 1,
+        ...), which get the same changes as the fits that they repeat.
         """
         is_same_for_all = change.shape[1] == 1
         if is_same_for_all:

@@ -347,7 +347,8 @@ def _has_units(card: Card) -> bool:
 def _concept_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> ConceptBank:
     """Make a fitted bank of CAVs, a hyperplane for each concept, from a model's card and arrays.
 
-    `other_shapes` are those of the file's arrays that do not belong to the bank, such as the head's.
+    `other_shapes` are the shapes of the file's arrays that do not belong to the bank, such as the head's: the
+    arrays are checked all together.
     """
     n_concepts = len(card.concepts)
     directions = card.parameters["directions"]
@@ -363,8 +364,8 @@ def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> U
     """Make a fitted bank of units from a model's card and arrays.
 
     A bank only computes how active units are. The decoder, which is as large as the encoder, would make
-    features of these again: it is not in the file. `other_shapes` are those of the file's arrays that do not
-    belong to the bank.
+    features of these again: it is not in the file. `other_shapes` are the shapes of the file's arrays that do
+    not belong to the bank, such as the head's: the arrays are checked all together.
     """
     n_features = card.n_features
     n_units = len(card.concepts)
