@@ -155,12 +155,14 @@ class _Fits(NamedTuple):
 
 
 class _BestFits(NamedTuple):
-    """The fits on all clips, each concept's at its best penalty.
+    """The fits on all N clips of K concepts, each concept's at its best penalty.
 
     Attributes
     ----------
-    shrinkage, weights : ndarray, shape [R, K]
-        As in `_Fits`, at the best penalty.
+    shrinkage : ndarray, shape [R, K]
+        1 / (l + r) for the concept's penalty r and the sum of squares l along each axis.
+    weights : ndarray, shape [R, K]
+        Weights of the concept's regression on the coordinates along the axes.
     errors : ndarray, shape [N, K]
         Error of the fit without the clip's movie on the clip's presence.
     """

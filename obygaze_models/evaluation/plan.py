@@ -296,8 +296,12 @@ class _Fold(NamedTuple):
 
     Attributes
     ----------
-    name, split, context_rows
-        As in `SeededFold`.
+    name : str
+        The movie, group of movies or block of scenes that is held out.
+    split : Split
+        The rows of training and test clips.
+    context_rows : ndarray of int
+        Rows from which concepts are learnt, clips that are not in the task among them (`SeededFold`).
     left_out : str
         What the fold tests, as a message names it.
     """

@@ -339,7 +339,7 @@ class Joint:
         Raises
         ------
         ModelError
-            As of `linear`, for the others.
+            All clips of the others have the same label, or none is left.
         """
         others = self.without(movies)
         columns = [self.about.column(target)]

@@ -299,7 +299,8 @@ def _trivial_rows_of_test(
 ) -> list[dict[str, Any]]:
     """List the F1 of trivial models on a test task, computed at the prevalence of its test clips.
 
-    `test_counts` describes these clips, as `_count_tested` returns it.
+    `test_counts` describes these clips (`_count_tested`): their number, the share of S, which is the
+    prevalence, and how many are seen in training. Each row has these numbers too.
     """
     rows = []
     for trivial in TRIVIAL:  # each is a number that the papers print of a trivial model
