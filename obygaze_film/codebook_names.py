@@ -98,7 +98,10 @@ class CodebookNames:
         return in_languages(name, self._translated_titles(name))
 
     def title(self, name: str) -> InLanguages:
-        """Return the title beside a level's name, in each language; empty if the name is a word (`level`)."""
+        """Return the title that is written beside a level's name, in each language: "Sure" beside "S".
+
+        Empty if the level has no title, or one that is its name.
+        """
         english_title = self.titles.get(name, "")
         if not english_title:
             return in_languages("", {})

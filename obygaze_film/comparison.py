@@ -340,22 +340,26 @@ def _cut_to_size(slope: float, largest: float) -> float:
 
 
 def _why_confounded_with_judges(films: Sequence[FilmSample]) -> str:
-    """Write the reason for no estimate that x and who judged vary together.
+    """Write why there is no estimate where films that differ in what is compared differ in their judges too.
 
-    Then at most a single film tells the effect of x apart from that of the judges, whom the reason names.
+    An example: AB judged the films of the sixties, and CD those of today. Then no films, or a single one,
+    tell whether the decades differ or the judges, whom the reason names.
     """
     names = {name for film in films for name in film.judges}
     return message("reason_judges", names=", ".join(judge_name(name) for name in sorted(names)))
 
 
 def _half_width_of_contrast(fit: "_Fit", index: int) -> float:
-    """Return half the width of a contrast's interval: the wider one by the robust and the classical variance.
+    """Return half the width of the interval of a contrast, coefficient `index` of a fit.
 
-    The robust variance alone is too small for rare things: most films have none, and so residuals of 0.
+    It is computed twice, and the wider one is returned: with the robust variance, which lets films vary
+    differently, and with the classical one, by which all films vary alike. Of something rare most films show
+    nothing: their residuals are 0, and the robust variance, which is made of these, is too small.
     """
-    robust = _half_width(fit.variances[index], fit.freedom[index])
-    classical = _half_width(fit.classical[index], fit.classical_freedom)
-    return float(max(robust, classical))
+    robust_half_width = _half_width(fit.robust_variances[index], fit.robust_freedom[index])
+    # One number of degrees of freedom serves all coefficients if films vary alike.
+    classical_half_width = _half_width(fit.classical_variances[index], fit.classical_freedom)
+    return float(max(robust_half_width, classical_half_width))
 
 
 def _n_with_rarer_answer(shares: Floats) -> int:
@@ -420,9 +424,9 @@ class _Fit:
     Attributes
     ----------
     values : ndarray, shape [k]
-    variances, freedom : ndarray, shape [k]
-        Robust variances of the values, and their degrees of freedom.
-    classical : ndarray, shape [k]
+    robust_variances, robust_freedom : ndarray, shape [k]
+        Variances of the values if each film may vary in its own way, and their degrees of freedom.
+    classical_variances : ndarray, shape [k]
         Variances under the assumption that the residuals of all films have the same variance.
     classical_freedom : int
         The degrees of freedom of these: judged films less columns of their design.
@@ -431,9 +435,9 @@ class _Fit:
     """
 
     values: Floats
-    variances: Floats
-    freedom: Floats
-    classical: Floats
+    robust_variances: Floats
+    robust_freedom: Floats
+    classical_variances: Floats
     classical_freedom: int
     is_determined: NDArray[np.bool_]
 
@@ -578,9 +582,9 @@ def _fit(
     )
     return _Fit(
         values=of_judged.inverse[:n_columns] @ corrected.rates,
-        variances=errors.robust_variances(),
-        freedom=errors.degrees_of_freedom(),
-        classical=errors.classical_variances(),
+        robust_variances=errors.robust_variances(),
+        robust_freedom=errors.degrees_of_freedom(),
+        classical_variances=errors.classical_variances(),
         classical_freedom=len(corrected.rates) - of_judged.design.shape[1],
         is_determined=of_judged.is_determined(n_columns),
     )
@@ -673,13 +677,15 @@ def _rates_corrected_within_films(sample: _SampleArrays, is_judged: NDArray[np.b
 
 
 def _slopes_between_films(of_judged: _LeastSquares, rates: Floats, model_means: Floats) -> Floats:
-    """Compute for each of n judged films the slope of the others' rates on the model's means [n].
+    """Compute how rates change with the model's means [n]: for each of n judged films, from all others.
 
-    The slope of all films is a / b, with residuals after the design is fitted:
+    First what groups and judges explain is taken from both (`of_judged`, least squares on these): residuals
+    are what remains of a film's rate, and of its mean. The slope of all films is then a / b, with
 
         a = sum of (residual of rate * residual of mean),  b = sum of (residual of mean)²
 
-    Leaving out a film and fitting the design anew takes its own term / (1 - its leverage) from a and from b.
+    If one film is left out and the least squares are fitted without it, a and b fall by its own term divided
+    by 1 - its leverage (`_LeastSquares.divisor`): so n fits are not needed.
     """
     rate_residuals = of_judged.residuals(rates)
     mean_residuals = of_judged.residuals(model_means)
@@ -837,10 +843,16 @@ class _VarianceOfMean(NamedTuple):
     spread: float | None
 
     def factor(self, rate: float) -> float:
-        """Return by what `variance` is multiplied if the true rate is this one: factor(R) of the class."""
+        """Return by what `variance` is multiplied if the true rate R is this one.
+
+        An answer varies by R (1 - R) around its rate, and so do means of answers, if R changes: the factor is
+        R (1 - R), beside the spread for which `variance` was estimated, to the power `POWER`. Without an
+        estimate (`spread` is None) it is R (1 - R) itself.
+        """
+        variance_of_answer = rate * (1 - rate)
         if self.spread is None:
-            return rate * (1 - rate)
-        return float((rate * (1 - rate) / self.spread) ** POWER)
+            return variance_of_answer
+        return float((variance_of_answer / self.spread) ** POWER)
 
 
 def _variance_of_mean(variance: float, shares: Sequence[float]) -> _VarianceOfMean:
@@ -887,8 +899,8 @@ def _interval(fit: _Fit, index: int, shares: Sequence[float]) -> _Interval:
     from scipy.special import stdtrit  # noqa: PLC0415 - as above
 
     mean = _cut_to_share(fit.values[index])
-    variance_of_mean = _variance_of_mean(float(fit.variances[index]), shares)
-    t_squared = float(stdtrit(float(fit.freedom[index]), (1 + LEVEL) / 2)) ** 2
+    variance_of_mean = _variance_of_mean(float(fit.robust_variances[index]), shares)
+    t_squared = float(stdtrit(float(fit.robust_freedom[index]), (1 + LEVEL) / 2)) ** 2
 
     def excess(rate: float) -> float:
         """Return the squared distance of a rate from the mean, less that of t standard errors."""

@@ -1341,9 +1341,15 @@ def _notes_of_metrics(
 
 
 def _note_on_p(record: Mapping[str, Any]) -> str:
-    """Say how p was computed from random shifts of the model in time, and how small it can be."""
+    """Say how p was computed from random shifts of the model in time, and how small it can be.
+
+    A shift moves all that the model says of a film later by a number of seconds; what goes beyond the end
+    comes in at the beginning (in a circle). So the model keeps its passages, which then tell nothing of the
+    film. If it does as well in b of n shifts, p is (b + 1) / (n + 1): the place in time that it chose itself
+    counts too, so that p is never 0.
+    """
     n_shifts = record["n_shifts"]
-    least = number(1 / (1 + n_shifts))
+    least = number(1 / (1 + n_shifts))  # if it does as well in none of the shifts
     return (
         f"p: (b + 1) / ({n_shifts} + 1), if the model does as well in b of {n_shifts} moves in time, in a "
         f"circle of the seconds that it can judge; the least it can be is about {least}"
@@ -1439,7 +1445,13 @@ def _note_on_positive(record: Mapping[str, Any]) -> str:
 
 
 def _notes_on_segments(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how the metrics of segments and of their boundaries are measured."""
+    """Yield how the metrics of segments and of their boundaries are measured.
+
+    Four notes: on F1; on boundaries; on the precision of the model's strongest passages; and on mean average
+    precision over several overlaps with the true segments. The precision of a list can be low because
+    annotators marked little. So the third note also explains what is "within reach": the precision of a list
+    of this length that has one right passage in each marked span.
+    """
     yield (
         "F1 of segments and boundaries, matched one to one: the model's are its passages, which go on over "
         f"gaps of up to {GAP_S:g} s and last {MIN_S:g} s or more; an annotator's are as they were marked, "
@@ -1530,7 +1542,11 @@ def _notes_on_films_without_rate(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _note_on_people(summary: pd.DataFrame) -> str:
-    """Say what the columns of other annotators are, or why there are none."""
+    """Say what the columns of other annotators are, or why there are none.
+
+    Another annotator than the one whose labels are the truth is measured like the model: so a reader sees how
+    far people agree. There is none if only one annotator labelled, or if no two labelled the same film.
+    """
     is_human = summary["who"].str.startswith(HUMAN)
     is_another = is_human & (summary["who"] != HUMAN + summary["truth"])
     if is_another.any():
@@ -1545,11 +1561,18 @@ def _note_on_people(summary: pd.DataFrame) -> str:
 
 
 def _note_on_seconds(record: Mapping[str, Any]) -> str:
-    """Say which seconds the numbers are of, and how many they are."""
+    """Say which seconds the numbers are of, and how many they are.
+
+    Only seconds that the model can judge count, and, if some annotator left any of them without an answer,
+    only those that all annotators answered for. The others are left out as if they were cut out of the film:
+    what is before them is then next to what is after them. Each second has the label that it has at its
+    middle.
+    """
     movies = record["films"]
     seconds = _seconds(record, movies)
     films = "1 film" if len(movies) == 1 else f"{len(movies)} films"
-    answered = " and annotators answered for" if record["unanswered_s"] else ""
+    has_unanswered_time = bool(record["unanswered_s"])  # annotator -> seconds, of those who left any
+    answered = " and annotators answered for" if has_unanswered_time else ""
     return (
         f"All numbers, those of annotators and baselines too, are of the seconds that {record['model']} can "
         f"judge{answered}: {seconds.judged} of the {seconds.film} s of {films}. They are counted one after "

@@ -1232,23 +1232,43 @@ def _judged_sample(windows: JudgedWindows, p: Floats) -> FilmSample:
 
 
 def _why_not_counted(counts: WindowCounts) -> Message:
-    """Say that too few windows of a film were judged: how many, and how many a share needs."""
+    """Say that a film does not count, as too few of its windows were judged: how many, and how many it needs.
+
+    If the film has no window left to judge, nothing can be done, and the text says this in place of how many
+    it needs.
+    """
     counted = counted_windows(counts)
-    if not counts.left:
+    is_any_left_to_judge = counts.left > 0
+    if not is_any_left_to_judge:
         return message("note_none_left", counted=counted)
-    return message(
-        "note_few", counted=counted, needed=needed_windows(counts.judged, counts.left, counts.least)
-    )
+    needed = needed_windows(counts.judged, counts.left, counts.least)
+    return message("note_few", counted=counted, needed=needed)
 
 
 def _film_rate(
     film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None, of_all_films: Manifest
 ) -> CorrectedRate | None:
-    """Estimate the share of one film by its judges; None if no judge, or panel, judged enough of it."""
+    """Estimate the share of one film by its judges; None if no judge, or panel, judged enough of it.
+
+    Parameters
+    ----------
+    film : Timeline
+        The scored film.
+    judgements : Manifest
+        Its judgements.
+    key : str or None
+        The model whose probabilities help; None for the first one that has any, or if labels help.
+    labels : Manifest or None
+        Labels of an annotator that take the place of a model's probabilities.
+    of_all_films : Manifest
+        The judgements of all compared films, which tell what each judge marks at all.
+    """
     try:
         film_rates = correct_rates(film, judgements, key, labels=labels, of_all_films=of_all_films)
         return main_rate(film_rates.rates)
-    except FilmError:  # too few judgements: whatever else is wrong was refused before (`judged_film`)
+    except FilmError:
+        # There are too few judgements. What else could be wrong with them, the caller has checked before, and
+        # has refused the film with its reason.
         return None
 
 
@@ -1288,7 +1308,9 @@ def _difference_row(films: Sequence[ComparedFilm], others: Sequence[ComparedFilm
     both = [*films, *others]
     is_of_first = np.array([1.0] * len(films) + [0.0] * len(others))
     name = message("change_minus", one=films[0].group, other=others[0].group)
-    row: Row = {"change": name, **_counts(both, minimum=0, what=message("a_rate"))}
+    # Enough films of each group are judged: no minimum is asked of both together.
+    counts = _counts(both, minimum=0, what=message("a_rate"))
+    row: Row = {"change": name, **counts}
     return _with_slope(row, both, is_of_first)
 
 

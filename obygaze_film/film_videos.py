@@ -147,7 +147,11 @@ def why_other_film(path: Path, film: Timeline, stores: "Iterable[Store]") -> str
 
 
 def _is_as_long(length_s: float, scored: ScoredLength) -> bool:
-    """Whether a video of a length in seconds is as long as the one that was scored."""
+    """Whether a video of a length in seconds may be as long as the one that was scored.
+
+    Of some scored videos only the end of the last window is known: they may have been longer, by up to
+    `scored.unknown_s`. Then a video may be longer by as much, but not shorter.
+    """
     tolerance_s = max(SAME_S, SAME_SHARE * scored.length_s)
-    longer_s = length_s - scored.length_s
+    longer_s = length_s - scored.length_s  # negative if it is shorter
     return -tolerance_s <= longer_s <= scored.unknown_s + tolerance_s

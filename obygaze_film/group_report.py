@@ -116,7 +116,11 @@ def _note_on_judged_shares(compared: FilmComparison) -> Message:
 
 
 def _note_on_worth(compared: FilmComparison) -> Message:
-    """Explain the column of how many windows would be needed without the model, or an annotator's labels."""
+    """Explain the column that says what the model is worth, in judged windows.
+
+    It says how many windows would have to be judged for the same interval without the model's probabilities,
+    or without the labels of an annotator, if these help in the model's place.
+    """
     if compared.is_of_labels:
         return message("note_worth_labels", who=judge_name(compared.model))
     return message("note_worth")
@@ -141,7 +145,8 @@ def comparison_report(compared: FilmComparison) -> Report:
         "Films": _columns_of_films(compared),
     }
     title = counted(len(compared.films), "film")
-    if compared.by != ALL:
+    is_grouped = compared.by != ALL
+    if is_grouped:
         title = f"{title} by {compared.by}"
 
     # Tables without rows are not printed.
@@ -176,9 +181,8 @@ def _one_below_the_other(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     parts = []
     for name, table in tables.items():
-        without_tuples = table.drop(
-            columns="judge_names", errors="ignore"
-        )  # films and empty tables have none
+        # The table of films, and empty tables, have no such column.
+        without_tuples = table.drop(columns="judge_names", errors="ignore")
         parts.append(without_tuples.assign(table=name))
     return pd.concat(parts, ignore_index=True)
 
@@ -205,9 +209,11 @@ def _columns_of_groups(compared: FilmComparison) -> list[Column]:
 
 
 def _columns_of_changes(compared: FilmComparison) -> list[Column]:
-    """List the columns of the table of differences and the trend, as `_columns_of_groups` does.
+    """List the columns of the table of differences and the trend.
 
-    The column of notes is only there if a row has a note, or a reason why it has no value.
+    A column has a heading, the name of a cell of `compared.changes` (or several) that it shows, and a
+    function that writes these as a text. The column of notes is only there if a row has a note, or a reason
+    why it has no value.
     """
     columns: list[Column] = [("change", "change", str), *COUNTS, CHANGE]
     changes = compared.changes
@@ -220,12 +226,17 @@ def _columns_of_changes(compared: FilmComparison) -> list[Column]:
 
 
 def _columns_of_films(compared: FilmComparison) -> list[Column]:
-    """List the columns of the table of films; with that of the group only if films are grouped."""
+    """List the columns of the table of films, each with its heading, its values, and what writes them.
+
+    The values are one value of a film or several, such as "n_windows", or ("judges", "judges_left_out") for
+    one text on both. The column of the group is there only if films are grouped.
+    """
     columns: list[Column] = [("year", "year", str), ("film", "title", str)]
-    if compared.by != ALL:
+    is_grouped = compared.by != ALL
+    if is_grouped:
         columns.append((compared.by, "group", str))
     columns += [
-        ("by", ("judges", "judges_left_out"), _judges),
+        ("by", ("judges", "judges_left_out"), _judges),  # who judged
         WINDOWS,
         FILM_SHARE,
         (_expected_heading(compared), "expected", _film_expected),

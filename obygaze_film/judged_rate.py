@@ -446,10 +446,12 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
 def _n_advised(counts: WindowCounts) -> int:
     """Return how many windows a judge is advised to judge in all, with those judged already.
 
-    It is the larger of `N_ADVISED` and judged + least, but at most the number of windows of the film.
+    It is `N_ADVISED`. If they have judged many and were hardly sure of any, it is more: as many further ones
+    as a share needs of which the judge is sure (`counts.least`). It is never more than the film has.
     """
     n_in_film = counts.judged + counts.left
-    return min(max(N_ADVISED, counts.judged + counts.least), n_in_film)
+    n_enough_if_sure = counts.judged + counts.least
+    return min(max(N_ADVISED, n_enough_if_sure), n_in_film)
 
 
 def counted_windows(counts: WindowCounts) -> str:

@@ -142,12 +142,13 @@ class JudgedWindows:
 
     @property
     def denominator(self) -> int:
-        """The number of which every cell's share of positive answers is a fraction: a multiple of 1 over it.
+        """A common denominator of all cells' shares of positive answers.
 
-        It is the least common multiple of the numbers of judges who were sure of each cell: 6, if these are 2
-        and 3.
+        A cell that 2 judges answered has the share 0/2, 1/2 or 2/2, and one of 3 judges a number of thirds:
+        all of these are numbers of sixths, and the denominator is 6. Judges count who were sure of the cell.
         """
-        return math.lcm(*{len(answers) for answers in self.by_cell.values()})
+        numbers_of_answers = {len(answers) for answers in self.by_cell.values()}
+        return math.lcm(*numbers_of_answers)
 
 
 Answers = Mapping[int, bool | None]
@@ -461,10 +462,12 @@ def is_blind(clip: Clip) -> bool:
 def blind_judgements(judgements: Manifest) -> Judgements:
     """Return the judgements that shares are estimated from: of drawn windows, made blindly (`is_blind`).
 
-    Whether they were made under several definitions is asked of these alone: what was judged in sight of a
-    score, or not drawn, has no part in a share.
+    Callers ask of them whether they were made under several definitions, which cannot be counted together.
+    What was judged in sight of a score, or was not drawn, has no part in a share: under which definition it
+    was made does not matter.
     """
-    return judgements_of(judgements.with_clips(clip for clip in judgements if is_blind(clip)))
+    blind_clips = [clip for clip in judgements if is_blind(clip)]
+    return judgements_of(judgements.with_clips(blind_clips))
 
 
 def named_sampling(clip: Clip) -> str:
@@ -510,9 +513,14 @@ def content_at_draw(clip: Clip) -> float | None:
 
 
 def has_possible_content(clip: Clip) -> bool:
-    """Whether the content that a window states to have had when it was drawn, if any, is a possible one."""
-    seconds = content_at_draw(clip)
-    return seconds is None or not math.isnan(seconds)
+    """Whether a window's column `content_s`, its seconds of content when it was drawn, can be believed.
+
+    An empty cell can, as it states nothing. What is no number, 0, or longer than the window cannot.
+    """
+    seconds = content_at_draw(clip)  # NaN if impossible
+    if seconds is None:
+        return True
+    return not math.isnan(seconds)
 
 
 def judged_film(

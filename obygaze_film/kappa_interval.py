@@ -117,11 +117,17 @@ class _Posterior:
         self.u_second = both + neither + 2 * PRIOR
 
     def probability_of_at_most(self, value: float) -> float:
-        """Compute the probability that kappa is at most a value in [-1, 1]."""
-        from scipy.special import betaincc  # noqa: PLC0415 - as above
+        """Compute the probability that kappa is at most a value in [-1, 1].
 
-        # `betaincc` gives the probability that u, which has a Beta distribution, is above the limit.
-        probabilities = betaincc(self.u_first, self.u_second, self._least_u(value))  # [N, N]
+        Kappa falls as u grows, the share of cells that the annotators answer differently. So for each pair of
+        values of x and y (how they answer alike, and how differently: see the class), kappa is at most the
+        value if u is at least a limit. The result is the mean over the pairs.
+        """
+        from scipy.special import betaincc  # noqa: PLC0415 - slow, and films are opened without it
+
+        least_u = self._least_u(value)  # the limit for each pair, [N, N]
+        # `betaincc` is the probability that u, which has a Beta distribution, is above a limit.
+        probabilities = betaincc(self.u_first, self.u_second, least_u)
         return float((self.weights * probabilities).sum())
 
     def _least_u(self, k: float) -> Floats:

@@ -357,12 +357,14 @@ class PossibleShares:
     def move(self, value: float, low: float, high: float) -> tuple[float, float, float]:
         """Move an estimate and the ends of its interval to shares that the film can have; return all three.
 
-        The ends become shares that the film can have exactly. The estimate only has to lie between the least
-        of these (no cell left is positive) and the largest (all are).
+        What was judged is known: the least possible share is that of a film whose other cells are negative,
+        and the largest is that of a film whose other cells are all positive. The estimate is moved between
+        these two. The ends are moved further, to the nearest share that whole cells can give (`interval`): an
+        end that no film could have would say more than is known.
         """
-        min_share = self._share_of(left_s=0.0)
-        largest_share = self._share_of(self._max_left_s)
-        possible_value = min(max(value, min_share), largest_share)
+        least_share = self._share_of(left_s=0.0)
+        largest_share = self._share_of(left_s=self._max_left_s)
+        possible_value = min(max(value, least_share), largest_share)
         possible_low, possible_high = self.interval(possible_value, low, high)
         return possible_value, possible_low, possible_high
 
@@ -404,11 +406,13 @@ class PossibleShares:
         return share * self._film_s - self._judged_positive_s
 
     def _nearest_possible(self, left_s: float) -> float:
-        """Return how many seconds of the cells left can be positive, of these the nearest to `left_s`.
+        """Move a number of positive seconds of the cells left to the nearest one that is possible.
 
-        If each cell is positive as a whole or not at all, only certain numbers of seconds are possible.
+        If cells are positive as a whole or not at all, only sums of their lengths are possible: of cells of
+        20 and 30 s these are 0, 20, 30 and 50 s, and 22 is moved to 20. Otherwise any number from 0 to the
+        sum of all is possible.
         """
-        if self._possible_left_s is None:
+        if self._possible_left_s is None:  # any number
             return min(max(left_s, 0.0), self._max_left_s)
         distances_s = np.abs(self._possible_left_s - left_s)
         return float(self._possible_left_s[distances_s.argmin()])
@@ -852,29 +856,47 @@ class _MeansByLabel:
         return factor_of_positives + factor_of_negatives
 
 
-def _variance_factors(parts: Floats, labels: Floats, chances: Floats) -> _MeansByLabel:
-    """Compute by which factors the variance of a single judgement gives that of the weighted mean of all.
+def _variance_factors(weights: Floats, labels: Floats, chances: Floats) -> _MeansByLabel:
+    """Compute by what the variance of one judgement is multiplied to give that of their weighted mean.
 
-    The factor is the sum of parts² (1 - chances) over the judged cells [B, n]: `parts` are the weights, which
-    add up to 1, and a cell that is certain to be drawn (chance 1) does not vary between draws. The factors of
-    positive and of negative cells are the averages of parts (1 - chances) over these.
+    The variance of a weighted mean is the sum of weights² times the variance of one judgement. A cell that is
+    drawn in any case (chance 1) adds nothing, as it does not vary between draws. So the factor is
+
+        sum of weights² (1 - chances)  =  sum of weights * value,  with value = weights (1 - chances)
+
+    which is the weighted mean of a value of each cell. Positive and negative cells may have other chances:
+    the same mean is also returned of each of the two.
+
+    Parameters
+    ----------
+    weights : ndarray, shape [B, n]
+        Weights of the judged cells of each of B draws, which add up to 1.
+    labels : ndarray, shape [B, n]
+        Their judgements, 0 to 1.
+    chances : ndarray, shape [B, n]
+        How probable it was that each cell is drawn.
     """
-    return _means_by_label(parts, labels, (1 - chances) * parts)
+    return _means_by_label(weights, labels, values=(1 - chances) * weights)
 
 
 def _means_by_label(weights: Floats, labels: Floats, values: Floats) -> _MeansByLabel:
     """Average values [B, n] by weights [B, n] that add up to 1 in each draw, over all cells and by label.
 
-    One more cell is added to the positives, and one to the negatives, so that neither are empty. Its value is
-    the mean over all cells, and its weight is 1 / n, that of a judged cell on average.
+    If all judged cells have one label, there are none to average of the other. So one made-up cell is added
+    to the positives, and one to the negatives: its value is the mean over all cells, and its weight is 1 / n,
+    that of a judged cell on average. The mean of the positives is then
+
+        (sum of weights * values of positives  +  mean / n)  /  (sum of weights of positives  +  1 / n)
+
+    An example, of n = 2 cells of weight 1/2, a positive of value 3 and a negative of value 1: the mean is 2,
+    that of the positives (1.5 + 1) / (.5 + .5) = 2.5, and that of the negatives 1.5.
     """
-    n = (weights > 0).sum(axis=1)  # [B]: cells that count, of each draw
+    n = (weights > 0).sum(axis=1)  # [B]: cells of each draw; others of a row only fill it up
     mean = (weights * values).sum(axis=1)
     positive_weight = (weights * labels).sum(axis=1)
     sum_of_positives = (weights * labels * values).sum(axis=1)
     sum_of_negatives = mean - sum_of_positives
-    # The mean of the positives with the added cell is (sum + mean / n) / (weight + 1 / n). Below, numerator
-    # and denominator are multiplied by n.
+    # Numerator and denominator are multiplied by n.
     return _MeansByLabel(
         all_cells=mean,
         positives=(n * sum_of_positives + mean) / (n * positive_weight + 1),

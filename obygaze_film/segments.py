@@ -224,15 +224,15 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
 
 
 def _numbers_of_weaker(weaker: Sequence[Run], n_usually_listed: int) -> list[int]:
-    """Return the number of each segment below the threshold, of segments with the highest peak first.
+    """Return the number of each segment below the threshold; the segments come with the highest peak first.
 
-    Those in a list of the usual length (`LISTED`) have the numbers 1, 2, ... by time. The others go on from
-    there, again by time: in a longer list, the segments of the usual list keep their numbers.
+    Numbers are by time, so that a reader finds a segment in the film. But a segment keeps its number if a
+    longer list is asked for: those that are usually listed are numbered first, then those that only a longer
+    list has. Two usual ones at 60 s and 20 s, and further ones at 40 s and 10 s, have the numbers 2, 1, 4, 3.
     """
-    numbers = _numbers_by_time(weaker[:n_usually_listed])
-    for number in _numbers_by_time(weaker[n_usually_listed:]):
-        numbers.append(n_usually_listed + number)
-    return numbers
+    numbers_of_usual = _numbers_by_time(weaker[:n_usually_listed])
+    numbers_of_further = [n_usually_listed + number for number in _numbers_by_time(weaker[n_usually_listed:])]
+    return [*numbers_of_usual, *numbers_of_further]
 
 
 def n_reaching(rows: pd.DataFrame, model: ModelRecord, column: str = "p") -> int:
@@ -259,16 +259,26 @@ def n_reaching(rows: pd.DataFrame, model: ModelRecord, column: str = "p") -> int
 def _runs_reaching(
     p: NDArray[np.float64], threshold: float, start_s: NDArray[np.float64], end_s: NDArray[np.float64]
 ) -> list[Run]:
-    """Find the segments that reach a threshold, as runs of rows [N].
+    """Find the segments that reach a threshold somewhere, as runs of the rows [N].
+
+    A segment goes on as long as the probability stays above a lower threshold: a single one would cut a
+    passage in pieces wherever the probability dips. Those with short gaps between them are joined, and only
+    those of `MIN_S` or more remain.
 
     `p` is NaN of rows without a probability: NaN reaches no threshold, so that these rows end a run.
     """
+    may_go_on = p >= _lower_threshold(threshold)
     reaching = []
-    for first, after in runs(p >= _lower_threshold(threshold)):
+    for first, after in runs(may_go_on):
         if p[first:after].max() >= threshold:
             reaching.append((first, after))
-    joined = _joined(reaching, start_s, end_s)
-    return [(first, after) for first, after in joined if end_s[after - 1] - start_s[first] >= MIN_S]
+
+    long_enough = []
+    for first, after in _joined(reaching, start_s, end_s):
+        length_s = end_s[after - 1] - start_s[first]
+        if length_s >= MIN_S:
+            long_enough.append((first, after))
+    return long_enough
 
 
 def _numbers_by_time(segments: Sequence[Run]) -> list[int]:

@@ -373,11 +373,15 @@ def _largest_tokens(
 
 
 def _squared_norms(patches: NDArray[np.float16]) -> NDArray[np.float32]:
-    """Compute the squared Euclidean norm of each token: [T, D] -> [T]."""
+    """Compute the squared Euclidean norm of each token: [T, D] -> [T].
+
+    Tokens are converted to float32 a tile at a time, in a fast way that makes all values 2^112 times smaller
+    (`_scaled_tiles`).
+    """
     squared_norms = np.empty(len(patches), np.float32)
     for rows, scaled_tile in _scaled_tiles(patches):
-        # The squares of scaled values would be 0 in float32, so that the scale is undone first. This is done
-        # in place, as the next tile overwrites the memory in any case.
+        # The squares of such small values would be 0 in float32, so that they are multiplied by 2^112 first.
+        # This is done in place, as the next tile overwrites the memory in any case.
         values = np.multiply(scaled_tile, _UNDO_SCALE, out=scaled_tile)
         np.einsum("td,td->t", values, values, out=squared_norms[rows])
     return squared_norms
@@ -435,7 +439,11 @@ class ReducedTokens:
 
     @property
     def rule(self) -> str:
-        """The rule as text, with the number of time steps filled in."""
+        """The rule by which tokens were reduced, as text, such as "mean+project:256:0".
+
+        It states the number of time steps where the rule depends on it, also if the user left it open: the
+        plan has found it in the store.
+        """
         return str(self.plan.rule)
 
     def read(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:

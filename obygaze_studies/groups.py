@@ -195,9 +195,10 @@ def _quantile(
     probability
         Which quantile: the probability below it.
     """
-    # The quantile is searched between the smallest and the largest of these quantiles of the single
-    # distributions. Their probability is half that of the lower end of an interval, so that both ends of the
-    # interval lie between them for certain.
+    # The quantile is searched between two numbers that certainly lie on either side of it. A quantile of the
+    # mixture is never outside the same quantiles of its single distributions. To be sure, quantiles further
+    # out are taken: below the lower number is half as much of each distribution as below an interval (.0125,
+    # not .025), and above the upper number likewise.
     tail = INTERVAL_QUANTILES[0] / 2
     reach = error * float(stdtrit(degrees_of_freedom, 1 - tail))
     lowest = float((centre - reach).min())

@@ -270,7 +270,10 @@ def timeline_agreement(
 
 
 def _doubts_of_agreement(kappa: float | None, interval: Bounds | None, n_films: int) -> tuple[str, ...]:
-    """Return what makes a mean kappa over films doubtful: keys of notes (`kinds`), none if nothing does.
+    """Return the conditions that make a mean kappa over films doubtful (`kinds`); none if nothing does.
+
+    With an interval over films, it is whether this contains 0, or lies below it. Without one, it is why there
+    is none, and whether the mean itself is not above 0.
 
     Parameters
     ----------
@@ -284,9 +287,10 @@ def _doubts_of_agreement(kappa: float | None, interval: Bounds | None, n_films: 
     if interval is not None:
         return doubts_of_kappa(interval.low, interval.high)
     if kappa is None:
-        return ()
+        return ()  # there is no number to doubt
     why_no_interval = _why_no_interval(n_films)
-    if round(kappa, 2) <= 0:
+    is_printed_above_0 = round(kappa, 2) > 0
+    if not is_printed_above_0:
         return (why_no_interval, AGREE_BY_CHANCE)
     # Without an interval, only the p-value in the table of metrics tells whether kappa is above chance.
     return (why_no_interval,)

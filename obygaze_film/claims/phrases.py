@@ -413,8 +413,12 @@ def unjudged_legend(claim: JudgedTime, words: Words) -> str:
 
 
 def black_caveat(claim: JudgedTime, words: Words) -> str:
-    """Say which share of the film has no score because it is black or credits; empty if none has."""
-    if claim.nothing_s < MIN_SAID_S:
+    """Say which share of the film has no score because it is black or credits, in which nothing is staged.
+
+    Empty if there is no such time, or less than is worth a sentence.
+    """
+    black_or_credits_s = claim.nothing_s
+    if black_or_credits_s < MIN_SAID_S:
         return ""
     return words.say(_black_key("caveat_nothing", claim), share=time_shares(claim, words).black)
 
@@ -934,13 +938,15 @@ def _list_of_reasons(reasons: Sequence[ConceptReason], words: Words, maximum: in
 
 
 def _sort_key_of_reason(reason: ConceptReason) -> float:
-    """Return the key that sorts reasons by the size of the change due to each, the largest first.
+    """Return the key that sorts reasons by size, the largest first.
 
-    Where it is not known, as in a tree's scores by earlier versions, the contribution to the logit sorts.
+    The size is the change of the passage's probability due to the concept. Scores of trees that earlier
+    versions wrote do not hold it: then the size is what the concept adds to the logit.
     """
-    change = reason.contribution if reason.number is None else reason.number
+    change_of_p = reason.number
+    size = abs(reason.contribution if change_of_p is None else change_of_p)
     # Rounded, as the last digits differ between machines: equal reasons keep their order.
-    return -round(abs(change), DECIMALS)
+    return -round(size, DECIMALS)
 
 
 def _side_key(reason: ConceptReason) -> str:
@@ -951,10 +957,16 @@ def _side_key(reason: ConceptReason) -> str:
 
 
 def reasons_note(words: Words, *, has_usual: bool, has_changes: bool) -> str:
-    """Explain the list of reasons: what "more than usual" means, and the least change that is named.
+    """Explain the list of reasons: what a reason for or against a passage is, and the least that is named.
 
-    `has_usual` is False for a model without usual values of its concepts, such as a tree; `has_changes` tells
-    whether such a model's scores hold the changes of the probability (`ModelRecord.has_changes`).
+    What the reasons are depends on the model:
+
+    - It knows usual values of its concepts (`has_usual`): a reason is how much the probability changes if a
+      concept is moved to its usual value.
+    - It does not, such as a tree, but its scores hold changes of the probability (`has_changes`): a concept
+      is moved to its values in the training clips.
+    - It does not, and its scores hold no changes, as in earlier versions: a reason is what a concept adds to
+      the logit.
     """
     if has_usual:
         return words.say("reasons_what", least=words.number(MIN_CHANGE))
@@ -966,11 +978,14 @@ def reasons_note(words: Words, *, has_usual: bool, has_changes: bool) -> str:
 def reason_sentence(claim: ConceptReason, words: Words) -> str:
     """Say whether a concept speaks for a passage or against it, or that it does too little.
 
-    Such as "For it: more Look than usual.", or "It moves the probability by less than 0.01."
+    Such as "For it: more Look than usual.", or "It moves the probability by less than 0.01." If the change of
+    the probability is not known, what counts is what the concept adds to the logit.
     """
-    if claim.moves:
+    is_enough_to_be_named = claim.moves
+    if is_enough_to_be_named:
         return reasons_sentence([claim], words)
-    if claim.number is None:
+    is_change_unknown = claim.number is None
+    if is_change_unknown:
         return words.say("why_little_weighs", least=words.number(MIN_CONTRIBUTION))
     return words.say("why_little", least=words.number(MIN_CHANGE))
 
@@ -1205,9 +1220,14 @@ def experts_sentence(claim: Experts, words: Words) -> str:
 
 
 def experts_note(claim: Experts, words: Words) -> str:
-    """Say how far two experts agree second by second."""
+    """Say how far two experts of a corpus agree on the positive levels second by second.
+
+    Such as "The experts of MObyGaze agreed on S second by second with a kappa of 0.44."
+    """
+    corpus = claim.who[0]
+    positive_levels = claim.what
     kappa = words.number(claim.known_number())
-    return words.say("sure_human", corpus=claim.who[0], positive=claim.what, kappa=kappa)
+    return words.say("sure_human", corpus=corpus, positive=positive_levels, kappa=kappa)
 
 
 def boundaries_sentence(claim: Experts, words: Words) -> str:
@@ -1310,7 +1330,7 @@ def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
     suffix = "_read" if claim.has(PARTLY_READ) else ""  # of the keys of such texts
     if not claim.has(NOT_SURE):
         return words[f"of_content{suffix}"]
-    if _is_of_little_time(claim):
+    if _is_much_unsure(claim):
         return _little_time_phrase(claim, words)
     windows = words.counted("unsure", claim.n_unsure, time=words.duration(claim.unsure_s))
     if len(claim.who) > 1:
@@ -1319,10 +1339,13 @@ def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
     return words.say(f"of_sure{suffix}", windows=windows, who=who_was_not)
 
 
-def _is_of_little_time(claim: JudgedShare | ShareSoFar) -> bool:
-    """Whether judges were not sure of more than a fifth of the content that was to be judged."""
-    sure_s = claim.time.seconds
-    return sure_s is not None and claim.unsure_s > MAX_UNRELIABLE_SHARE * (sure_s + claim.unsure_s)
+def _is_much_unsure(claim: JudgedShare | ShareSoFar) -> bool:
+    """Whether the windows of which judges were not sure are more than a fifth of the content to judge."""
+    covered_s = claim.time.seconds  # of the share: all content but the windows of which they were not sure
+    if covered_s is None:
+        return False
+    content_s = covered_s + claim.unsure_s
+    return claim.unsure_s > MAX_UNRELIABLE_SHARE * content_s
 
 
 def _little_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
@@ -1415,7 +1438,7 @@ def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Wo
             *alone_expected_sentences(claim, words),
             *[_as_sentence(clause) for clause in panel_doubts(claim, words)],
             *judges_sentences(others, words),
-            *own_shares_sentences([claim, *others], words),
+            *why_not_as_computed([claim, *others], words),
         ]
     )
 
@@ -1435,11 +1458,13 @@ def _as_sentence(clause: str) -> str:
     return f"{_capitalised(clause)}."
 
 
-def own_shares_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]:
+def why_not_as_computed(claims: Sequence[FilmClaim], words: Words) -> list[str]:
     """Explain why shares are not what a reader would compute from the numbers beside them.
 
-    A reader may take the mean of the judges' shares for the share of all of them, or the quotient of the
-    windows called positive and all windows for a share. A sentence is written for each that is not so.
+    Of each of two differences there is a sentence, if numbers show it:
+
+    - The share of all judges together is not the mean of the judges' shares.
+    - A share is not the number of windows called positive, divided by the number of windows judged.
     """
     shares = [claim for claim in claims if isinstance(claim, JudgedShare)]
     return [*_why_not_mean_of_judges(shares, words), *_why_not_counts(shares, words)]
@@ -1576,41 +1601,59 @@ def shares_side_by_side(claims: Sequence[JudgedShare], words: Words) -> str:
 
 
 def _share_of_time(claim: JudgedShare, words: Words) -> str:
-    """Write a judge's share, and the length that it covers if that is not all of the film's content."""
+    """Write a judge's share, such as "17%", or "17% of 80 minutes" if they were not sure of some windows.
+
+    Their share does not cover windows of which they were not sure. The length says how much it does cover.
+    """
     share = share_value(claim, words)
-    sure_s = claim.time.seconds
-    if sure_s is None or not claim.has(NOT_SURE):
+    covered_s = claim.time.seconds
+    covers_all_content = not claim.has(NOT_SURE)
+    if covers_all_content or covered_s is None:
         return share
-    return words.say("own_share_of", share=share, time=words.duration(sure_s))
+    return words.say("own_share_of", share=share, time=words.duration(covered_s))
 
 
 def side_by_side_what(claims: Sequence[JudgedShare], positive: str, words: Words) -> str:
-    """Write the label of `shares_side_by_side`: that it is a share of each judge, or their range."""
+    """Write what the shares of judges who have no share together are of (the label of `shares_side_by_side`).
+
+    Such as "share that each of these judges would mark as S of the film without black and credits". Of many
+    judges only the least and the largest share are shown, and the label says so.
+    """
     is_range = len(claims) > MAX_SIDE_BY_SIDE
     return words.say(
         "corrected_range" if is_range else "corrected_each",
-        marked=as_positive(claims[0], positive, words),
+        marked=as_positive(claims[0], positive, words),  # the claims are of the same positive levels
         time=_time_of_each(claims, words),
         n=len(claims),
     )
 
 
 def _time_of_each(claims: Sequence[JudgedShare], words: Words) -> str:
-    """Write the time that the shares of single judges cover, such as "the film without black and credits"."""
-    key = "of_sure_each" if _any_has(claims, NOT_SURE) else "of_content"
-    if _any_has(claims, PARTLY_READ):
+    """Write the time that the shares of single judges cover, such as "the film without black and credits".
+
+    If a judge was not sure of some windows, these are excluded too ("and windows of which that judge was not
+    sure"). If a part of the video could not be read, it is the time of "what could be read of the film".
+    """
+    is_any_judge_unsure = _any_has(claims, NOT_SURE)
+    key = "of_sure_each" if is_any_judge_unsure else "of_content"
+    is_film_partly_read = _any_has(claims, PARTLY_READ)
+    if is_film_partly_read:
         key = f"{key}_read"
     return words[key]
 
 
 def side_by_side_note(claims: Sequence[JudgedShare], others: Sequence[FilmClaim], words: Words) -> str:
-    """Explain the shares of judges who have no joint share: each with its interval, and why it is missing.
+    """Explain the shares of a film's judges where they have none together.
 
-    `others` are the other claims on the judges, such as that they have no joint share.
+    The text says, in this order: each judge's share with its interval, and why they have no share together;
+    the share that the model alone expects; and why shares are not what one would compute from the counts.
+
+    `others` are the other claims on the judges, such as that they have no share together.
     """
-    parts = judges_sentences([*claims, *others], words)
-    parts += alone_expected_sentences(claims[0], words)  # the model's share is the same beside each judge's
-    return " ".join([*parts, *own_shares_sentences(claims, words)])
+    of_judges = judges_sentences([*claims, *others], words)
+    of_model = alone_expected_sentences(claims[0], words)  # the same beside every judge's share
+    why_unlike_counts = why_not_as_computed(claims, words)
+    return " ".join([*of_judges, *of_model, *why_unlike_counts])
 
 
 def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
@@ -1982,7 +2025,7 @@ def _windows_of_share(claim: JudgedShare, words: Words) -> list[str]:
         return [words.counted("windows_judged", n_sure, who=who)]
     n_judged = n_sure + claim.n_unsure
     clauses = [words.counted("windows_judged_surely", n_judged, sure=n_sure, who=who)]
-    if _is_of_little_time(claim):
+    if _is_much_unsure(claim):
         clauses.append(words.say("share_of_little", time=_little_time_phrase(claim, words)))
     return clauses
 
@@ -2029,10 +2072,14 @@ def _as_clause(sentence: str) -> str:
 
 
 def few_windows_note(claim: ExpectedShare, counts: WindowCounts, words: Words) -> str:
-    """Say what share the model expects of a film, and that too few of its windows were judged for a rate."""
-    counted = counted_phrase(counts.judged, counts.sure, words, is_of_panel=False)
-    counted = _with_windows_after_gap(counted, counts.after_gap, words, is_of_panel=False)
-    return words.say("model_only_few", alone=film_share_note(claim, words), counted=counted)
+    """Say what share the model expects of a film, and that too few of its windows were judged for a rate.
+
+    Windows count in the order of their draw, up to the first that was not judged. Those judged after this gap
+    are written too, so that somebody who judged them does not miss them.
+    """
+    windows_before_gap = counted_phrase(counts.judged, counts.sure, words, is_of_panel=False)
+    all_windows = _with_windows_after_gap(windows_before_gap, counts.after_gap, words, is_of_panel=False)
+    return words.say("model_only_few", alone=film_share_note(claim, words), counted=all_windows)
 
 
 def film_share_sentence(title: str, year: str, claim: JudgedShare | ExpectedShare, words: Words) -> str:

@@ -323,7 +323,7 @@ def _lines_of_rates(
     """
     from obygaze_film.claims import Words, rate_claims, sentence
     from obygaze_film.claims.of_film import film_title
-    from obygaze_film.claims.phrases import own_shares_sentences, titles_sentence
+    from obygaze_film.claims.phrases import titles_sentence, why_not_as_computed
     from obygaze_film.positive import positive_of
 
     words = Words("en")
@@ -336,7 +336,7 @@ def _lines_of_rates(
         elif has_several_models:
             lines.append(f"  model {key}:")
         lines += [f"  {sentence(claim, words)}" for claim in claims]
-        lines += [f"  {text}" for text in own_shares_sentences(claims, words)]
+        lines += [f"  {text}" for text in why_not_as_computed(claims, words)]
     return lines
 
 

@@ -41,9 +41,11 @@ def _coded(tier: Tier, span: TierSpan) -> CodedSpan:
 
 
 def _group_of_codes(what: str, people: PeopleTier) -> str:
-    """Name the group of a person's codes for levels, concepts or notes, such as "human: level, blind".
+    """Name the group of codes that people gave, such as "human: level, blind".
 
-    It is the name of such a tier, with how it was decided (`how`: blindly, in sight of the model's score, or
-    agreed), but without the annotator, whom the selection has as its coder.
+    The name says of what the codes are (`what`: level, concepts or note), and how they were decided: blindly,
+    in sight of the model's score, or agreed. It does not say by whom, as a tier's name does: a file of this
+    format states the coder of every coded selection, so that all people share the group.
     """
-    return PeopleTier(what=what, how=people.how).name
+    tier_of_anybody = PeopleTier(what=what, how=people.how)
+    return tier_of_anybody.name

@@ -36,7 +36,8 @@ def tenths(seconds: float) -> int:
 def y_of(p: float) -> int:
     """Return the y of a probability in a line chart: `HEIGHT` for 0 and 0 for 1, as y points down.
 
-    It is rounded as the probability is where it is written, and as the script of page and desk draws it.
+    It is rounded to whole percentages, as probabilities are where they are written: so a line is as high as
+    the number beside it, and as the line that the script of the page draws in the browser.
     """
     return HEIGHT - int(whole_percentages(p))
 
@@ -175,12 +176,16 @@ def _colour_steps(p: NDArray[np.float64]) -> NDArray[np.float64]:
 def _strokes(
     start_s: NDArray[np.float64], end_s: NDArray[np.float64], step_of_row: NDArray[np.float64]
 ) -> list[tuple[int, int]]:
-    """Join rows [N] of the same colour without a gap between them.
+    """Join rows [N] that can be drawn as one stroke: of the same colour, without a gap between them.
 
-    Returns the index of the first row of each stroke, and that of the first row after it.
+    `step_of_row` is the step of the colour scale that each row has. Returned are the first row of each
+    stroke, and the row after its last. Four rows in the steps 1, 1, 2, 2, with a gap before the last one, are
+    the strokes (0, 2), (2, 3) and (3, 4).
     """
     # Of each row but the first [N - 1], compared with the row before it.
     has_other_colour = np.diff(step_of_row) != 0
     has_gap_before = start_s[1:] > end_s[:-1]
-    first_rows = np.flatnonzero(has_other_colour | has_gap_before) + 1  # of all strokes but the first
+    # The first rows of all strokes but the first one; + 1, as row 0 was not compared.
+    first_rows = np.flatnonzero(has_other_colour | has_gap_before) + 1
+    # Each stroke ends where the next one begins.
     return list(pairwise([0, *first_rows.tolist(), len(step_of_row)]))

@@ -220,7 +220,7 @@ def film_page(
         keys=READING_KEYS,
         boundaries=_boundaries_sentence(views, words),
         contributions=_contributions(views, words),
-        labelled=list(dict.fromkeys(view.labelled for view in views)),  # each sentence once
+        labelled=list(dict.fromkeys(view.whose_labels for view in views)),  # each sentence once
         texts=json_data(_script_texts(words)),  # that the script writes
     )
 
@@ -304,9 +304,10 @@ def _boundaries_sentence(views: Sequence[FilmView], words: Words) -> str:
 
 
 def _contributions(views: Sequence[FilmView], words: Words) -> list[str]:
-    """Explain contributions of concepts, and concepts' usual values, if a model of the page has any.
+    """Write for the part "how to read this page" what contributions and usual values of concepts are.
 
-    These are sentences of the part of the page that explains how to read it.
+    Each is explained only if a model of the page has it: contributions, if it decides by concepts; usual
+    values, if it knows any.
     """
     models = [view.model for view in views]
     decides_by_concepts = any(model.by_concepts for model in models)

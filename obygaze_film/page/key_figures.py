@@ -93,7 +93,11 @@ def _one_share(share: JudgedShare, view: "FilmView") -> KeyFigure:
 
 
 def _shares_of_judges(shares: Sequence[JudgedShare], view: "FilmView") -> KeyFigure:
-    """Show each judge's own share side by side, without intervals, as there is no share of all together."""
+    """Make the figure of a film that has no share of all judges together: each judge's own share.
+
+    The shares stand side by side, without intervals. The note has the intervals, and says why there is no
+    share of all together: that is among the other claims on the judges.
+    """
     words = view.words
     other_claims = [claim for claim in view.judge_claims if claim not in shares]
     return KeyFigure(
@@ -116,7 +120,7 @@ def _passages(view: "FilmView") -> KeyFigure:
     # none for a film that the model was trained on.)
     reaching = of_film.reaching_passages(view.film, view.model, view.segments)
     if reaching is None:  # no window of the film has a probability: a dash stands for the number
-        why = words.say("export_no_p", why=view.why_no_cards)
+        why = words.say("export_no_p", why=view.why_no_passage)
         return KeyFigure("–", interval="", bar=None, what=words["segments_number_none"], note=why)
     n_passages = round(reaching.number or 0)
     # "no passages", "passage" or "passages"

@@ -349,8 +349,11 @@ class FilmView:
         return warnings
 
     @property
-    def why_no_cards(self) -> str:
-        """Why no passage is listed, as a clause."""
+    def why_no_passage(self) -> str:
+        """Why the page has no card, as a clause: each passage of the film has a card.
+
+        The model gives no prediction of the film, or it does, but no place is long enough for a passage.
+        """
         return phrases.no_place_phrase(self.why_no_prediction, self.words)
 
     @property
@@ -372,11 +375,15 @@ class FilmView:
         return f"{limits} {agreement}"
 
     @property
-    def labelled(self) -> str:
-        """Whose labels the model was trained on, as far as its record tells, or that a program gave them."""
-        planted = phrases.planted_sentence(self.model, self.words)
-        if planted:
-            return planted
+    def whose_labels(self) -> str:
+        """A sentence that says whose labels the model was trained on.
+
+        Either a program gave them (they are planted), or the model's record names the people, or it is not
+        known.
+        """
+        planted_sentence = phrases.planted_sentence(self.model, self.words)
+        if planted_sentence:
+            return planted_sentence
         names = self.model.labelled_by
         if not names:
             return self.words["about_1"]
@@ -666,7 +673,7 @@ class ChangeByLearning(NamedTuple):
 
     @property
     def size(self) -> float:
-        """By how much learning changed it, up or down; NaN if either probability is."""
+        """By how much learning changed the mean probability, up or down; NaN if one of them is not known."""
         return abs(self.after - self.before)
 
 

@@ -61,6 +61,9 @@ class Acts:
     def redo(self, annotator: str) -> Line | None:
         """Do again what a person undid last, by a line in the ledger.
 
+        Nothing is removed from a ledger: to undo a decision is to add a line that takes it back. So to redo
+        is to take back that line, by another one, which can be undone in turn.
+
         Returns
         -------
         Line or None

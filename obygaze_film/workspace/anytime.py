@@ -135,6 +135,9 @@ class _Before(NamedTuple):
 def _before_each_judgement(cells: Cells, judged: NDArray[np.int64], y: Floats) -> _Before:
     """Sum up before each judgement what was judged so far, and what is left.
 
+    A bet on a judgement is fair only if it uses nothing but what was known before it: so all sums leave out
+    the judgement itself and those after it.
+
     The judgements y [n], from 0 to 1, are those of the film's cells `judged` [n], in the order of their draw.
     """
     content_s = cells.content_s[judged]  # [n]
@@ -143,14 +146,16 @@ def _before_each_judgement(cells: Cells, judged: NDArray[np.int64], y: Floats) -
     judged_s = _sums_before(content_s)  # [n, 1]
     # The windows left include the one that is judged next; rounding may make their content less than its.
     left_s = np.maximum(film_s - judged_s, content_s[:, None])
-    # The seconds that the model expects to be positive: of the film, and of the windows judged before
+    # The seconds that the model expects to be positive: of the film, of the windows judged before, and of
+    # those left. Divided by the content left, the last are the mean p of the windows left.
     film_expected_s = float(cells.content_s @ cells.p)
     judged_expected_s = _sums_before(content_s * p)
+    left_expected_s = film_expected_s - judged_expected_s
     return _Before(
-        p=p[:, None],
+        p=p[:, None],  # [n, 1], as all arrays of it
         positive_s=_sums_before(content_s * y),
         left_s=left_s,
-        mean_p_left=(film_expected_s - judged_expected_s) / left_s,
+        mean_p_left=left_expected_s / left_s,
         film_s=film_s,
     )
 
@@ -196,69 +201,77 @@ def _bets(
     Both bets are made twice: on the judgements y [n] themselves, and on their differences from the model's
     probabilities (as in `correct_rate`), which a good model makes small.
 
-    If a tested share is right, judgements are expected to be between `expected_at_least` and
-    `expected_at_most` [n, shares]. Those that are higher on average speak for a higher share; those lower,
-    for a lower one.
+    If a tested share is right, each judgement is expected to be a number between `expected_at_least` and
+    `expected_at_most` [n, shares]. Which one is not known, as a tested share stands for its neighbours on the
+    grid too. So the bet on a higher share only wins by what judgements are above `expected_at_most`, and the
+    bet on a lower share by what they are below `expected_at_least`: against a share that is right, neither
+    wins on average.
     """
-    # In a fixed order: the sum of their capitals is rounded in this order.
+    # In a fixed order: the sum of what they win is rounded in this order.
     return (
-        _bet_that_share_is_higher(before, y, expected_at_most, weight_of_p=0.0),
-        _bet_that_share_is_higher(before, y, expected_at_most, weight_of_p=1.0),
-        _bet_that_share_is_lower(before, y, expected_at_least, weight_of_p=0.0),
-        _bet_that_share_is_lower(before, y, expected_at_least, weight_of_p=1.0),
+        _bet_that_share_is_higher(before, y, expected_at_most, uses_model=False),
+        _bet_that_share_is_higher(before, y, expected_at_most, uses_model=True),
+        _bet_that_share_is_lower(before, y, expected_at_least, uses_model=False),
+        _bet_that_share_is_lower(before, y, expected_at_least, uses_model=True),
     )
 
 
-def _bet_that_share_is_higher(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
+def _bet_that_share_is_higher(before: _Before, y: Floats, expected_y: Floats, *, uses_model: bool) -> _Bet:
     """Bet that judgements y [n] are higher than they are expected to be if a tested share is right.
 
-    `expected_y` [n, shares] is what they are then expected to be. `weight_of_p` is 0 to bet on the judgements
-    themselves, and 1 to bet on their differences from the model's probabilities.
+    A bet is a game against a tested share: its gain at each judgement is 0 on average if the share is right,
+    so that a gambler who wins much refutes the share (`anytime_interval`). Here the gain is by how much the
+    judgement is above `expected_y` [n, shares], what it is expected to be if the share is right. A bet that
+    uses the model takes from the judgement by how much p is above its mean (`_excess_p`).
     """
-    # The bet wins by how much the judgement is higher than expected.
-    gain = y[:, None] - _excess_p(before, weight_of_p) - expected_y
-    # It loses most if y = 0 and p = 1: gain = 0 - weight_of_p (1 - mean_p_left) - expected_y.
-    largest_loss = expected_y - weight_of_p * (before.mean_p_left - 1)
+    gain = y[:, None] - _excess_p(before.p, before, uses_model=uses_model) - expected_y
+    # It loses most if the judgement is 0 where the model is certain of the opposite, p = 1.
+    largest_excess_p = _excess_p(1.0, before, uses_model=uses_model)
+    largest_loss = expected_y + largest_excess_p  # - (0 - largest_excess_p - expected_y)
     return _Bet(gain, largest_loss)
 
 
-def _bet_that_share_is_lower(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
+def _bet_that_share_is_lower(before: _Before, y: Floats, expected_y: Floats, *, uses_model: bool) -> _Bet:
     """Bet that judgements y [n] are lower than they are expected to be if a tested share is right.
 
-    `expected_y` [n, shares] is what they are then expected to be. `weight_of_p` is 0 to bet on the judgements
-    themselves, and 1 to bet on their differences from the model's probabilities.
+    A bet is a game against a tested share: its gain at each judgement is 0 on average if the share is right,
+    so that a gambler who wins much refutes the share (`anytime_interval`). Here the gain is by how much the
+    judgement is below `expected_y` [n, shares], what it is expected to be if the share is right. A bet that
+    uses the model takes from the judgement by how much p is above its mean (`_excess_p`).
     """
-    # The bet wins by how much the judgement is lower than expected.
-    gain = -(y[:, None] - _excess_p(before, weight_of_p) - expected_y)
-    # It loses most if y = 1 and p = 0: gain = -(1 + weight_of_p mean_p_left - expected_y).
-    largest_loss = 1 + weight_of_p * before.mean_p_left - expected_y
+    gain = -(y[:, None] - _excess_p(before.p, before, uses_model=uses_model) - expected_y)
+    # It loses most if the judgement is 1 where the model is certain of the opposite, p = 0.
+    least_excess_p = _excess_p(0.0, before, uses_model=uses_model)
+    largest_loss = 1 - least_excess_p - expected_y
     return _Bet(gain, largest_loss)
 
 
-def _excess_p(before: _Before, weight_of_p: float) -> Floats:
+def _excess_p(p: float | Floats, before: _Before, *, uses_model: bool) -> Floats:
     """Return by how much the model's p of each next window is above the mean p of the windows left [n, 1].
 
-    It is multiplied by `weight_of_p`, 0 or 1: bets on the judgements alone do not use it. It is 0 on average,
-    as each window is drawn at random: the bets stay fair if it is subtracted.
+    A judgement of which it is subtracted varies less, if the model is good: a positive window mostly has a
+    high p. And a bet stays fair: each window is drawn at random among those left, so that what is subtracted
+    is 0 on average. It is 0 for bets that do not use the model.
     """
-    return weight_of_p * (before.p - before.mean_p_left)
+    if not uses_model:
+        return np.zeros_like(before.mean_p_left)
+    return p - before.mean_p_left
 
 
 def _capital_of_bet(bet: _Bet, stake: float) -> Floats:
-    """Return how much a bet against a tested share has won: the capital [n, shares] after each judgement.
+    """Return what a gambler who bets against a tested share owns after each judgement [n, shares].
 
-    A share that the judgements contradict makes the capital grow, and is refuted when it is large enough
-    (`anytime_interval`). The capital is 1 at the start. Each judgement has a gain, which is negative if the
-    bet loses, and multiplies the capital by
+    They begin with a capital of 1. Before each judgement they bet a part of what they own, the stake (0 to
+    1): the judgement that is the worst for them takes this part. So each judgement multiplies the capital by
 
         1 + stake * gain / largest loss
 
-    so that the stake, 0 to 1, is the part of the capital that the largest loss would take. The product of all
-    factors is computed as the sum of their logarithms.
+    where a lost bet has a negative gain. A share that the judgements contradict makes the capital grow, and
+    is refuted when it is large enough (`anytime_interval`).
     """
     largest_loss = np.maximum(bet.largest_loss, MIN_LOSS)  # not 0 by rounding
     factor = 1 + stake * bet.gain / largest_loss
     factor = np.maximum(factor, MIN_FACTOR)  # 0 has no logarithm
-    log_capital = np.cumsum(np.log(factor), axis=0)
+    log_capital = np.cumsum(np.log(factor), axis=0)  # of the product of all factors so far
     capital: Floats = np.exp(np.minimum(log_capital, HIGHEST_LOG))  # no overflow
     return capital

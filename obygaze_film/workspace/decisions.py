@@ -299,15 +299,19 @@ class Decisions:
         return judged_places
 
     def places_shown_to_all(self) -> Places | None:
-        """Return the places at which every judge may see the others' blind judgements.
+        """Return the places of the draw at which every judge may see the others' blind judgements.
 
+        A page without a viewer's name shows these: nobody who looks at it sees what they may not see yet.
         `ALL_PLACES` if every judge may see all. Blind judgements without the name of a judge do not count.
+
+        An example: if one judge may see places 1, 2 and 3, another 2, 3 and 4, and a third all, these are 2
+        and 3.
         """
-        common_places: Places | None = ALL_PLACES
+        places_shown: Places | None = ALL_PLACES
         for annotator in self.blind_judgements():
             if annotator:
-                common_places = _common_places(common_places, self.places_shown_to(annotator))
-        return common_places
+                places_shown = _common_places(places_shown, self.places_shown_to(annotator))
+        return places_shown
 
     def ids_hidden_from(self, annotator: str, places_shown: Places | None) -> list[str]:
         """List the ids of the blind judgements of other people that a person may not see yet.
@@ -384,10 +388,11 @@ class Decisions:
         return Manifest(tuple(latest.values()), self.folder, self.codebook)
 
     def _definition_today(self, line: Line) -> str:
-        """Return the digest under which a current decision is exported: the codebook's, or `UNKNOWN`.
+        """Return the definition that an exported table states for a decision that counts today.
 
-        `UNKNOWN` is exported too, as nobody stated under which definitions the decision was made. If it was
-        made under others that mean the same, the codebook's digest takes their place.
+        It is the digest of today's codebook, also if the decision was made under an earlier digest of texts
+        that people declared to mean the same. A decision of which nobody stated the definition is exported
+        as such (`UNKNOWN`): to write the codebook's digest would state what is not known.
         """
         if self.definition_of(line) == UNKNOWN:
             return UNKNOWN
@@ -674,7 +679,7 @@ class Decisions:
             self.refresh()
             self._refuse_other_spelling(clip.annotator)
             if kind == "agreed":
-                self._refuse_if_not_settling(row)
+                self._refuse_if_nothing_to_settle(row)
             replaced = None
             if changed_id:
                 changed = self._own_decision(changed_id, clip.annotator)
@@ -870,8 +875,13 @@ class Decisions:
         if state_of(self.folder / RECORD) != self._record_when_opened:
             raise FilmError(message("scored_again", folder=self.folder))
 
-    def _refuse_if_not_settling(self, row: Mapping[str, str]) -> None:
-        """Refuse an agreed decision if one it settles was changed or taken back, or is of another span."""
+    def _refuse_if_nothing_to_settle(self, row: Mapping[str, str]) -> None:
+        """Refuse an agreed decision (its cells by column) that settles no difference between people.
+
+        A judgement that it settles may have been changed or taken back meanwhile (`problem_of` calls this
+        "open"), or its judgements are of another span, or not of two people ("nothing"). Each of these two
+        problems has its message.
+        """
         problem = problem_of(row, self.lines)
         if problem is not None:
             raise FilmError(message(f"agreed_{problem}"))
@@ -1143,14 +1153,15 @@ class Decisions:
         self._report_changed_windows()
 
     def _follow_recorded_draws(self) -> None:
-        """Replace the rules by rules with the draws that the ledger records, if theirs are others.
+        """Let the rules know the draws that the ledger records now; if they change, read all lines anew.
 
-        The place of a judged window, and so which decisions are valid, depends on the draw.
+        The rules say which decisions are valid. That depends on the draw, which gives a judged window its
+        place, so that what was read by other rules (`_readings`) is forgotten.
         """
         recorded_draws = self._recorded_draws()
         if recorded_draws != self.rules.recorded:
             self.rules = replace(self.rules, recorded=recorded_draws)
-            self._readings = {}  # all lines are read anew
+            self._readings = {}
 
     def _report_changed_windows(self) -> None:
         """Report how many windows have other seconds to judge than when they were drawn, or can't be read."""
@@ -1190,15 +1201,19 @@ class Decisions:
                 self._notify(notice)
 
     def require_tables(self) -> None:
-        """Refuse to go on where a table could not be written, for whoever reads the tables next.
+        """Raise an error if a table of decisions could not be written, such as on a full disk.
+
+        Commands call it before they read the tables, which would lack decisions. The desk does not: it reads
+        the ledger, which has all, and only shows a notice.
 
         Raises
         ------
         FilmError
-            A table lacks what the ledger has; at the desk, which reads the ledger, this is a notice.
+            The reason; of several tables, the first one's.
         """
-        for reason in self._why_unwritten.values():
-            raise FilmError(reason)
+        reasons = list(self._why_unwritten.values())
+        if reasons:
+            raise FilmError(reasons[0])
 
     def _report_refused_claims(self) -> None:
         """Report lines that ask to replace another line, or to take it back, and may not.

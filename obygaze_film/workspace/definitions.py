@@ -110,9 +110,14 @@ class Meanings:
         return self.names().get(self.representative(definition), definition[:SHOWN_OF_DIGEST])
 
     def _join(self, definition: str, other: str) -> None:
-        """Join the groups of two definitions into one: all of both mean the same."""
+        """Join the groups of two definitions into one: all of both mean the same.
+
+        A group is represented by its lowest digest. So of the two representatives, the higher one is led to
+        the lower one, which then represents both groups: whoever joins them, in any order, gets the same.
+        """
         lower, higher = sorted((self.representative(definition), self.representative(other)))
-        if lower != higher:
+        is_one_group_already = lower == higher
+        if not is_one_group_already:
             self._lower_of_group[higher] = lower
 
     def representative(self, definition: str) -> str:

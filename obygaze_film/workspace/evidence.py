@@ -156,7 +156,12 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimT
 
 
 def _no_model_evidence(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> dict[str, Any]:
-    """Say of a span, by the keys of `_model_evidence`, only why none of its rows has a probability."""
+    """Say of a span that the model does not judge it, and why, in the place of what the model says of it.
+
+    The keys are those of `_model_evidence`. Without a probability there is no band of it, nothing about the
+    threshold (`limit`), no reasons (`sentence`), and no bars of concepts (`parts`). The citation and the note
+    say why there is none.
+    """
     claim = unjudged_span(view.model, rows, time)
     name = model_name(view.model, view.words)
     no_other_windows = None  # a citation without a probability needs no warning about the windows
@@ -173,6 +178,9 @@ def _no_model_evidence(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> d
 
 def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) -> dict[str, Any]:
     """Describe what the model sees in a span: the keys `p` to `parts` of `span_evidence`, but for `classes`.
+
+    They are texts: the probability and its band; whether it is below the threshold (`limit`); the reasons
+    (`sentence`); the citation; a note on how much of the span is judged. `parts` are the bars of concepts.
 
     `rows` are the N rows that lie in the span and count, `weights` [N] for how many seconds each lies in it.
     """

@@ -544,16 +544,25 @@ class _Comparison:
         return _Origin(target=line_to_replace, versions=versions)
 
     def _line_to_replace(self, exported: Line, standing: Line) -> Line:
-        """Return which line a changed annotation replaces, if another line replaced its decision meanwhile.
+        """Return the line that a changed annotation is to replace.
 
-        `exported` is the decision, and `standing` the line that stands in its place now.
+        A decision was exported, and changed in another tool. Meanwhile another line has replaced it in the
+        ledger (`standing`):
+
+        - That line was imported from an earlier version of the file. The annotator has changed the annotation
+          again, which replaces that line.
+        - That line was decided at the desk. The annotation does not overrule it, but replaces the exported
+          decision, as that line does: both stand, and the person is asked to choose.
+
+        Parameters
+        ----------
+        exported : Line
+            The decision that was exported.
+        standing : Line
+            The line that stands in its place now.
         """
-        if self._decisions.is_from_other_tool(standing):
-            # Imported from an earlier version of the file: the annotator has changed the annotation again.
-            return standing
-        # Decided at the desk. Like `standing`, the annotation replaces the old decision: then both stand, and
-        # the person is asked to choose.
-        return exported
+        is_earlier_version_of_file = self._decisions.is_from_other_tool(standing)
+        return standing if is_earlier_version_of_file else exported
 
     def _versions_since(self, exported: Line, standing: Line) -> list[Line]:
         """Return a decision (`exported`) and the versions between it and the one that stands now.

@@ -435,13 +435,19 @@ class Ledger:
         self._add(line, LinePosition(sitting.path, line.number))
 
     def _next_clock(self, replaces: Sequence[str]) -> int:
-        """Return the clock of the next line: one above the clocks of all lines that it must come after."""
-        # A clock far above the number of lines is an error, or written by a stranger (`MAX_ABOVE_COUNT`).
+        """Return the clock of the next line: one above the clocks of all lines that it must come after.
+
+        Lines are ordered by their clocks, numbers that every writer counts up, as the times of several
+        computers may differ.
+        """
+        # It comes after all known lines. One whose clock is far above the number of lines does not count: the
+        # clock is an error, or written by a stranger, and would leave no room for higher ones.
         highest_plausible = len(self.lines) + MAX_ABOVE_COUNT
         clocks = [line.clock for line in self.lines.values() if line.clock <= highest_plausible]
-        # Lines that could not be written may be in the file.
+        # It comes after lines that failed to be written: they may be in the file all the same.
         clocks += [line.clock for line in self._failed.values()]
-        # A line can only replace older ones, however high their clocks are.
+        # It comes after the lines that it replaces, however high their clocks are: only older ones can be
+        # replaced.
         clocks += [self.lines[line_id].clock for line_id in replaces if line_id in self.lines]
         return 1 + max(clocks, default=0)
 

@@ -206,10 +206,15 @@ class OpenFilm:
 
     @property
     def played(self) -> Path | None:
-        """The file that the browser plays; None if there is none yet, or the user's copy is `lost`."""
-        if self.lost or self.for_browser is None or not self.for_browser.is_file():
+        """The file that the browser plays; None if there is none.
+
+        It is the user's copy of the film, or what was made of it for browsers. There is none if nothing was
+        made yet of a copy that browsers do not play, or if the copy was replaced or removed (`lost`).
+        """
+        if self.lost or self.for_browser is None:
             return None
-        return self.for_browser
+        is_made = self.for_browser.is_file()
+        return self.for_browser if is_made else None
 
     @property
     def is_unplayable(self) -> bool:

@@ -376,10 +376,15 @@ def shown_decisions(
 def drawn_decisions(film: OpenFilm, viewer: str, words: Words) -> list[dict[str, Any]]:
     """Describe the decisions that a figure of a film draws for a person (`shown_decisions`).
 
-    Those under other definitions than today's are left out, as of exports: a figure does not mark them.
+    Those that were made under other definitions than today's are left out, as exports leave them out too: the
+    desk lists them with a remark, for which a figure has no place.
     """
-    shown = shown_decisions(film, viewer, words=words)
-    return [described for described in shown if not described["otherwise"]]
+    drawn = []
+    for decision in shown_decisions(film, viewer, words=words):
+        is_under_other_definition = decision["otherwise"]
+        if not is_under_other_definition:
+            drawn.append(decision)
+    return drawn
 
 
 class _Visibility(NamedTuple):
@@ -483,11 +488,12 @@ def _described(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str
 
 
 def _title(book: Codebook, level_name: str, language: str) -> str:
-    """Return what a level is called in a language, with its title beside it (`CodebookNames.titled`).
+    """Return what a level is called in a language, with its title in brackets: "S (Sure)".
 
-    So does the mailed page. A level that is not in the codebook has its name alone.
+    The page that is mailed calls levels the same. A level that is not in the codebook has its name alone.
     """
-    return told_in(names_in(book).titled(level_name), language)
+    name_in_languages = names_in(book).titled(level_name)
+    return told_in(name_in_languages, language)
 
 
 def decision_text(row: Mapping[str, str], book: Codebook, language: str) -> str:

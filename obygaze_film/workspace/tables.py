@@ -118,8 +118,11 @@ class ExportedTable:
         self.is_unreadable = False
 
     def mark_unreadable(self) -> None:
-        """Remember that the file can't be read: it is not written until it was read again."""
-        self._state = STATE_OF_NO_FILE  # differs from the file's state: `is_edited` asks to read it again
+        """Remember that the file can't be read: it is left as it is, and tried again until it can be.
+
+        It counts as edited (`is_edited`), as the state that is remembered of it is one that no file has.
+        """
+        self._state = STATE_OF_NO_FILE
         self.text = ""
         self.is_unreadable = True
 

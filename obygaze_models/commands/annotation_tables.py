@@ -205,15 +205,19 @@ def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
 
 
 def time_left_out(labels: "Manifest") -> list[str]:
-    """Say how many seconds of segments do not count, as not all annotators of the film answered for them.
+    """Say how many seconds of segments do not count in agreement, as some annotator did not annotate there.
 
-    Rows without a label, such as those in sight of a score (`blind_labels`), are no segments.
+    Somebody who marks the lowest level too marks all that they watch: for the time before their first mark,
+    and after their last one, they have no answer. An example: AB marks 0 to 100 s, CD 0 to 60 s. Then the
+    segments of AB after 60 s are left out.
+
+    Rows without a label are no segments.
     """
     from obygaze_features.manifest import in_common_stretches
 
     marked_s = sum(clip.duration_s or 0.0 for clip in labels if clip.level is not None)
-    in_common = in_common_stretches(labels)
-    counted_s = sum(clip.duration_s or 0.0 for clip in in_common if clip.level is not None)
+    answered_by_all = in_common_stretches(labels)
+    counted_s = sum(clip.duration_s or 0.0 for clip in answered_by_all if clip.level is not None)
     left_out_s = int(rounded(marked_s - counted_s))
     if left_out_s < 1:
         return []
@@ -222,8 +226,13 @@ def time_left_out(labels: "Manifest") -> list[str]:
 
 
 def windows_left_out(labels: "Manifest") -> list[str]:
-    """Say how many windows do not count for all annotators of their film, as somebody has no answer there."""
-    # A window that nobody labelled has a row too, without an annotator.
+    """Say how many windows have no part in agreement, as some annotator of the film has no answer there.
+
+    Nothing marked is no answer of somebody who marks the lowest level too: they would have marked it. An
+    example: AB and CD label a film of three windows, and CD leaves out the last: one window is left out.
+    """
+    # A window that nobody labelled has a row too, whose annotator is empty. It belongs to no annotator of the
+    # movie, and the window lacks an answer of each of them.
     annotators_of_movie: dict[str, set[str]] = {}
     annotators_of_window: dict[tuple[str, str], set[str]] = {}
     for row in labels:
@@ -233,7 +242,8 @@ def windows_left_out(labels: "Manifest") -> list[str]:
 
     n_windows = 0
     for (movie, _), annotators in annotators_of_window.items():
-        lacks_an_answer = not annotators_of_movie.get(movie, set()) <= annotators
+        without_answer = annotators_of_movie.get(movie, set()) - annotators
+        lacks_an_answer = bool(without_answer)
         if lacks_an_answer:
             n_windows += 1
     if not n_windows:

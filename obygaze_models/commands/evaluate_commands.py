@@ -444,7 +444,14 @@ def _specs_to_refit(
     fuse: "Fuse | None",
     layers: "Layer | None",
 ) -> "list[ModelSpec]":
-    """Select the models that --refits tests: the requested ones, as they are evaluated.
+    """Select the models that --refits tests: those that the user asked for, without the baselines.
+
+    With several modalities or layers, what is evaluated is made of the requested models, under other names:
+
+    - of layers, all models that read features are made of the requested ones;
+    - with --fuse concepts, the fused models have names of their own;
+    - else the model of all modalities has the name of the requested model, such as "linear", and those of one
+      modality, or of all but one, which only are compared with it, have others.
 
     Parameters
     ----------
@@ -460,12 +467,10 @@ def _specs_to_refit(
         "each" or "chosen" if models read several layers, else None.
     """
     if layers is not None:
-        # All models that were made of layers.
         return [spec for spec in specs if spec.looks_at_features]
     if fuse == "concepts":
-        # The models of all modalities; others are of one modality, or of all but one, for comparison.
         return [spec for spec in specs if spec.name in FUSED_BY_CONCEPTS]
-    # With --fuse, the model of all modalities has the name of the requested model, such as "linear".
+    # The requested names may not be those of the specs, such as MODULE:FACTORY: the specs are counted off.
     n_requested = len(set(base_names))
     requested_names = [spec.name for spec in base_specs[:n_requested]]
     return [spec for spec in specs if spec.name in requested_names]

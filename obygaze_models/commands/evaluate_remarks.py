@@ -226,9 +226,10 @@ def _near_films_warnings(pairs: Sequence[tuple[str, str, float]]) -> list[str]:
 
 
 def _differing_films_warning(differing: Sequence[Difference]) -> list[str]:
-    """Warn of clips that store and manifest assign to different films; nothing if there are none.
+    """Warn of clips that are of one film by the manifest, and of another by the store; nothing if none is.
 
-    One of them is named as an example.
+    Folds go by the manifest. So if the store is right, a film may have clips under both names, some of which
+    are trained on while others are tested. One clip is named as an example.
     """
     if not differing:
         return []
@@ -298,15 +299,19 @@ def _quality_remark(model: SavedModel) -> str:
 
 
 def _loading_remark(model: SavedModel, loadable: Collection[str]) -> str:
-    """Write how a saved model can be loaded, if it is not among the `loadable` ones; else an empty text.
+    """Write that a saved model is loaded in Python alone, with code of the user; empty if commands load it.
 
-    The loadable models are those that can be loaded without the user's own code, by name.
+    Commands load models of this package, and those of other packages whose names are in `loadable`: installed
+    packages offer their estimators by these names.
     """
     from obygaze_models.persistence.model_file import offered_name
 
-    # The estimator of another package is stored as its arrays, and read by that package.
+    # The file of such a model holds its arrays alone, which only the code of its package can read.
     is_of_other_package = model.card.kind == "arrays"
-    if not is_of_other_package or offered_name(model.name, loadable) in loadable:
+    if not is_of_other_package:
+        return ""
+    is_offered_by_a_package = offered_name(model.name, loadable) in loadable
+    if is_offered_by_a_package:
         return ""
     return (
         f"{model.name} is read back in Python alone (load_model(FILE, offered=...)), until an installed "

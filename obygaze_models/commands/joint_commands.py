@@ -329,7 +329,11 @@ class _FittedJoint(NamedTuple):
 
 
 def _next_logistic_round(joint: "Joint", inverse_penalty: float) -> _FittedJoint:
-    """Make the next round of a logistic regression, a Newton step from the model that sums were made at."""
+    """Make the next round of a logistic regression that several labs fit together, without showing clips.
+
+    In each round the labs send derivatives of the loss, summed over their clips, at the model of the last
+    round (`joint`). A Newton step from that model makes the next one. No lab's error is computed by this.
+    """
     from obygaze_models.joint import newton_step
 
     step = newton_step(joint, C=inverse_penalty)

@@ -219,7 +219,8 @@ def _calibration_remark(model: "Model") -> list[str]:
 
     Columns of the table that are empty for that reason are named: p, and for a joint model also unlike.
     """
-    # A joint model is fitted to sums, which do not hold the distances of clips that this check needs.
+    # A model keeps how far its training clips reach, by which it finds clips that are unlike them
+    # (`out_of_distribution`). Only a joint model does not: it is fitted to sums, which hold no single clips.
     is_joint = model.out_of_distribution is None
     if is_joint:
         line = (
@@ -227,7 +228,9 @@ def _calibration_remark(model: "Model") -> list[str]:
             "far its training clips reach, so unlike is empty"
         )
         return [line]
-    if model.decides and model.calibration is None:
+    # Probabilities are calibrated on scores of clips that the model was not trained on (out-of-fold scores).
+    lacks_calibration = model.decides and model.calibration is None
+    if lacks_calibration:
         return ["the model has no calibration, as it keeps no out-of-fold scores: p is empty"]
     return []
 

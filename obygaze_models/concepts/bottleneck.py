@@ -263,19 +263,31 @@ class ConceptBottleneck(LogitClassifier):
 
     def _with_position(
         self,
-        row: Contribution,
+        of_presence: Contribution,
         values: NDArray[np.float64],
         contributions: NDArray[np.float64],
         column: int,
     ) -> Contribution:
-        """Add to a concept's contribution that of its position, which is in a column of values [2 K]."""
+        """Return what a concept in time contributes: by how strongly it is present, and by where in the clip.
+
+        Such a concept has two values, its presence and its position, each with a contribution to the logit.
+
+        Parameters
+        ----------
+        of_presence : Contribution
+            The concept's contribution by its presence alone.
+        values, contributions : ndarray, shape [2 K]
+            Of all concepts: first their presences, then their positions.
+        column : int
+            Where the concept's position is among these.
+        """
         position_contribution = float(contributions[column])
-        contribution = row.contribution + position_contribution
-        if row.usual is None:
-            # A tree's contributions are not counted from usual values.
-            return replace(row, contribution=contribution)
+        contribution = of_presence.contribution + position_contribution
+        has_usual_values = of_presence.usual is not None  # a tree's contributions do not start from these
+        if not has_usual_values:
+            return replace(of_presence, contribution=contribution)
         return replace(
-            row,
+            of_presence,
             contribution=contribution,
             position=float(values[column]),
             usual_position=float(self.centre_[column]),
@@ -534,16 +546,17 @@ def _assign_all_folds(
 def _bottleneck_spec(
     name: str, title: str, head: HeadName = "logistic", control: Directions | None = None
 ) -> ModelSpec:
-    """Make the spec of a concept bottleneck with this head.
+    """Make the spec of a concept bottleneck: a model that decides by values of concepts, with this head.
 
-    With `control`, it is a control, which has directions of this kind ("shuffled" or "random") in place of
-    CAVs.
+    A control has the same head, but its values are along directions that know nothing of the concepts:
+    `control` says which, "shuffled" (learnt from presences that are shuffled among clips) or "random". A
+    bottleneck that is not better than its controls owes nothing to the concepts.
     """
 
     def make(seed: int) -> ConceptBottleneck:
         """Make the unfitted estimator with a seed."""
         if control is None:
-            bank = ConceptBank("ridge", C=None, clip=CLIP)
+            bank = ConceptBank("ridge", C=None, clip=CLIP)  # inner folds choose C, for each concept
         else:
             bank = ControlBank(clip=CLIP, directions=control, random_state=seed)
         return ConceptBottleneck(head, bank=bank, random_state=seed)

@@ -188,7 +188,9 @@ def _weigh_frames(centred: CentredFrames, directions: NDArray[np.float64]) -> Fl
 def _difference_of_means(centred: CentredFrames, weights: Floats) -> Floats:
     """Compute the mean frame of the clips with each concept, less that of the clips without it: [K, D].
 
-    `weights` [N, F, K] of the frames are positive in clips with the concept, and negative in clips without.
+    Both means come out of one weighted sum of frames: `weights` [N, F, K] are positive in clips with the
+    concept, where they add up to 1, and negative in clips without it, where they add up to -1. Each frame is
+    taken less the mean of its film (`centred`), so that what differs between films only does not count.
     """
     n_frames = weights.shape[0] * weights.shape[1]
     frames = centred.frames.reshape(n_frames, -1)

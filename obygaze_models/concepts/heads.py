@@ -61,12 +61,14 @@ def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
 def choice_for_head(head: HeadName | BaseEstimator) -> Grid | Threshold:
     """Return what inner folds choose for a head: the threshold, and for a named head also its parameter.
 
-    A head that is given as an estimator keeps its own parameters.
+    A head that is given by name, such as "tree", has a parameter with several candidates, of which the best
+    is chosen with the threshold (`Grid`). A head that the user gives as an estimator keeps its own
+    parameters: only the threshold is chosen (`Threshold`).
     """
     if isinstance(head, BaseEstimator):
         return Threshold()
     parameter = _parameter_of(head)
-    # The head is the parameter `estimator` of a `ConceptHead`.
+    # The name of the parameter as scikit-learn nests it: the head is the `estimator` in a `ConceptHead`.
     return Grid(f"estimator__{parameter}", tuple(CANDIDATES[head][parameter]))
 
 

@@ -155,12 +155,14 @@ class _Fits(NamedTuple):
 
 
 class _BestFits(NamedTuple):
-    """The fits on all clips, each concept's at its best penalty.
+    """The fits on all N clips of K concepts, each concept's at its best penalty.
 
     Attributes
     ----------
-    shrinkage, weights : ndarray, shape [R, K]
-        As in `_Fits`, at the best penalty.
+    shrinkage : ndarray, shape [R, K]
+        1 / (l + r) for the concept's penalty r and the sum of squares l along each axis.
+    weights : ndarray, shape [R, K]
+        Weights of the concept's regression on the coordinates along the axes.
     errors : ndarray, shape [N, K]
         Error of the fit without the clip's movie on the clip's presence.
     """
@@ -212,9 +214,16 @@ def _fit_every_penalty(features: DecomposedFeatures, present: NDArray[np.bool_])
 
 
 def _select_best(fits: _Fits, errors: NDArray[np.float64], chosen: NDArray[np.intp]) -> _BestFits:
-    """Select for each concept the fit at its chosen penalty.
+    """Select for each of K concepts the fit at its chosen penalty.
 
-    `errors` [V, N, K] are those without the clip's movie; `chosen` [K] are indices of penalties.
+    Parameters
+    ----------
+    fits : _Fits
+        The fits at V penalties: R numbers of shrinkage each, and R weights for each concept.
+    errors : ndarray, shape [V, N, K]
+        Error of each clip at each penalty, by a model without the clip's movie.
+    chosen : ndarray of int, shape [K]
+        Index of each concept's penalty.
     """
     shrinkage = []
     weights = []

@@ -441,11 +441,15 @@ class _Distance(NamedTuple):
 
 
 def _distance_ends(distance: _Distance, half_width_in_errors: float) -> tuple[float, float]:
-    """Compute the ends of the interval of an estimate's distance from a bound: symmetric on the log scale.
+    """Compute the ends of the interval of an estimate's distance from a bound that it cannot pass.
 
-    The half width on that scale is the jackknife's standard error times `half_width_in_errors`.
+    The interval is symmetric on the scale of the distance's logarithm, on which the bound is infinitely far:
+    so it never reaches past the bound, such as an AUC above 1. It is as long on either side as the
+    logarithm's standard error, from estimates without one movie each (jackknife), times
+    `half_width_in_errors`.
     """
-    half_width = half_width_in_errors * float(jackknife_error(distance.logs_without()))
+    error_of_log = float(jackknife_error(distance.logs_without()))
+    half_width = half_width_in_errors * error_of_log
     nearest = distance.value * float(np.exp(-half_width))
     farthest = distance.value * float(np.exp(min(half_width, LARGEST_EXPONENT)))  # never infinite
     return nearest, farthest
@@ -454,12 +458,17 @@ def _distance_ends(distance: _Distance, half_width_in_errors: float) -> tuple[fl
 def _share_ends(
     from_lower: _Distance, from_upper: _Distance, half_width_in_errors: float
 ) -> tuple[float, float]:
-    """Compute the ends of the interval of an estimate's share of the way from its lower to its upper bound.
+    """Compute the interval of an estimate between two bounds, as a share of the way from lower to upper.
 
-    The interval is symmetric on the logit scale. The logit of the share is the logarithm of the distance from
-    the lower bound, less that of the distance from the upper bound.
+    An estimate of .8 between .5 and 1 is at .6 of the way. The interval is symmetric on the scale of the
+    share's logit, on which both bounds are infinitely far: so it passes neither. With the distances a from
+    the lower bound and b from the upper one, the share is a / (a + b), and
+
+        logit = log(share / (1 - share)) = log(a / b) = log(a) - log(b)
+
+    The standard error of the logit is from estimates without one movie each (jackknife).
     """
     logit = np.log(from_lower.value) - np.log(from_upper.value)
-    logits_without = from_lower.logs_without() - from_upper.logs_without()
+    logits_without = from_lower.logs_without() - from_upper.logs_without()  # without each movie
     half_width = half_width_in_errors * float(jackknife_error(logits_without))
     return float(expit(logit - half_width)), float(expit(logit + half_width))

@@ -3,7 +3,7 @@
 Everything that can be refused is refused here, before a model is trained.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -120,7 +120,7 @@ def make_plan(
     if why_not_learnt:
         first_labels = _without_unlearnable(first_labels, why_not_learnt)
         folds = _make_folds(data, first_labels, tests, seen=seen, n_folds=n_folds)
-    label_plan = _with_training_labels_of(label_plan, first_labels)
+    label_plan = _with_training_labels_of(label_plan, suffixes=first_labels.keys())
 
     # --- concepts, and the models that can be trained
     concepts = {fold.name: varying(data, fold.context_rows) for fold in folds}
@@ -296,8 +296,12 @@ class _Fold(NamedTuple):
 
     Attributes
     ----------
-    name, split, context_rows
-        As in `SeededFold`.
+    name : str
+        The movie, group of movies or block of scenes that is held out.
+    split : Split
+        The rows of training and test clips.
+    context_rows : ndarray of int
+        Rows from which concepts are learnt, clips that are not in the task among them (`SeededFold`).
     left_out : str
         What the fold tests, as a message names it.
     """
@@ -481,19 +485,19 @@ def _missing_class(labels: Ints, needed: Mapping[int, str]) -> str:
 
 
 def _labels_without_a_class(
-    first_labels: Mapping[str, Ints], needed: Mapping[int, str], levels: NDArray[np.str_]
+    labels_of_suffix: Mapping[str, Ints], needed: Mapping[int, str], levels: NDArray[np.str_]
 ) -> dict[str, str]:
     """Say which training labels lack a class: suffix of the models' names -> what is missing.
 
     Parameters
     ----------
-    first_labels : mapping of str to ndarray
-        Sets of training labels [N], by the suffix of the models' names.
+    labels_of_suffix : mapping of str to ndarray
+        Suffix of the models' names ("@ANNOTATOR", or "" for labels of all) -> their training labels [N].
     needed, levels
         As for `_why_class_missing`.
     """
     reasons = {}
-    for suffix, labels in first_labels.items():
+    for suffix, labels in labels_of_suffix.items():
         purpose = f"trained on{_by_annotator(suffix)}"
         reason = _why_class_missing(labels, needed, levels, purpose=purpose)
         if reason:
@@ -501,29 +505,29 @@ def _labels_without_a_class(
     return reasons
 
 
-def _without_unlearnable(first_labels: Mapping[str, Ints], reasons: Mapping[str, str]) -> dict[str, Ints]:
-    """Leave out the training labels for which there is a reason why no model can be trained on them.
+def _without_unlearnable(labels_of_suffix: Mapping[str, Ints], reasons: Mapping[str, str]) -> dict[str, Ints]:
+    """Leave out the annotators on whose labels no model can be trained.
 
-    Labels and reasons are by the suffix of the models' names, which names the annotator.
+    Labels and reasons are by the suffix that the names of an annotator's models have, such as "@AB" of
+    "linear@AB"; it is empty for merged labels. A suffix that has a reason is left out.
 
     Raises
     ------
     ProtocolError
         None are left.
     """
-    remaining = {suffix: labels for suffix, labels in first_labels.items() if suffix not in reasons}
+    remaining = {suffix: labels for suffix, labels in labels_of_suffix.items() if suffix not in reasons}
     if not remaining:
         raise ProtocolError(next(iter(reasons.values())))
     return remaining
 
 
-def _with_training_labels_of(label_plan: LabelPlan, first_labels: Mapping[str, Ints]) -> LabelPlan:
-    """Return a plan of labels without those training labels that are not in `first_labels`.
+def _with_training_labels_of(label_plan: LabelPlan, suffixes: Collection[str]) -> LabelPlan:
+    """Return a plan of labels with the training labels of some annotators alone, by which models can learn.
 
-    Both are by the suffix of the models' names. Labels of which no model can be trained were left out of
-    `first_labels` before.
+    `suffixes` are those that the names of these annotators' models have, such as "@AB" of "linear@AB".
     """
-    kept = {suffix: arrays for suffix, arrays in label_plan.training_labels.items() if suffix in first_labels}
+    kept = {suffix: arrays for suffix, arrays in label_plan.training_labels.items() if suffix in suffixes}
     return replace(label_plan, training_labels=kept)
 
 

@@ -166,10 +166,12 @@ class Mixture:
         return np.asarray(self.precision_factor / self.variances[self.component])
 
     def scaled(self, factor: float) -> "Mixture":
-        """Return the mixture of strengths that are all multiplied by `factor`.
+        """Return the prior that suits strengths that are all multiplied by `factor`.
 
-        Centres are multiplied by the factor too, and variances by its square. So is `rate`, since the
-        distribution of the variances that it sets scales with it. Components and weights stay.
+        The centres of its components are strengths, and are multiplied by the factor. Variances are squared
+        strengths, and are multiplied by its square. So is `rate`: the variances come from a distribution that
+        becomes k times as wide if its rate is k times as large. Which items belong to which component stays,
+        as do the components' weights.
         """
         squared = factor * factor
         return replace(
@@ -285,15 +287,21 @@ def n_burn_in_draws(draws: int) -> int:
 
 
 def _initial_strengths(n_items: int) -> Strengths:
-    """Make the sampler's initial strengths: all are 0, and belong to the first of equal components."""
+    """Make the strengths with which the sampler starts: all are 0.
+
+    The prior of strengths is a mixture of `N_COMPONENTS` distributions. At the start these are the same, and
+    all items belong to the first one; the draws tell them apart. The two numbers that have priors themselves
+    start from what these expect.
+    """
     mixture = Mixture(
         component=np.zeros(n_items, np.int64),
         precision_factor=np.ones(n_items),
         weights=np.full(N_COMPONENTS, 1 / N_COMPONENTS),
         centres=np.zeros(N_COMPONENTS),
         variances=np.ones(N_COMPONENTS),
-        centre_variance=CENTRE_RATE / CENTRE_SHAPE,  # 1 over the prior mean of the precision
-        rate=RATE_SHAPE / RATE_RATE,  # the prior mean
+        # 1 / variance has a gamma prior, whose mean is shape / rate.
+        centre_variance=CENTRE_RATE / CENTRE_SHAPE,
+        rate=RATE_SHAPE / RATE_RATE,  # the mean of its gamma prior, shape / rate
     )
     return Strengths(np.zeros(n_items), mixture)
 
@@ -559,12 +567,15 @@ def _log_likelihood_over_reliabilities(
 ) -> float:
     """Compute the log likelihood of strengths, averaged over the reliabilities that each worker may have.
 
-    `before` is the previous draw, whose shares of workers say how common each reliability is.
+    How reliable a worker is (`RELIABILITIES`, 0 to 1) is not known, except of masters, who are fully
+    reliable. So a worker's likelihood is summed over all reliabilities, each weighted by how common it is
+    among workers (`before.share_of_each`, of the previous draw).
     """
-    log_density = _log_density_of_reliabilities(comparisons, strengths, before)
-    # The last of RELIABILITIES is 1, the only one that these workers can have.
+    log_density = _log_density_of_reliabilities(comparisons, strengths, before)  # [reliabilities, workers]
+    # A master can only have the last reliability, 1: the others have the probability 0.
     log_density[:-1, comparisons.is_master] = -np.inf
-    return float(logsumexp(log_density, axis=0).sum())
+    log_likelihood_of_worker = logsumexp(log_density, axis=0)
+    return float(log_likelihood_of_worker.sum())
 
 
 def _draw_reliabilities(
@@ -574,12 +585,12 @@ def _draw_reliabilities(
 
     A worker's reliability is the share of judgements that the worker does not make at random: one of
     `RELIABILITIES`, 0, .1, ... 1. Its posterior density is the share of workers who have it, times the
-    likelihood of the worker's judgements. The reliability of some workers (`Comparisons.masters`) is known to
+    likelihood of the worker's judgements. The reliability of masters (`Comparisons.is_master`) is known to
     be 1, so that they are not counted for the shares.
     """
     is_known_reliable = comparisons.is_master
     log_density = _log_density_of_reliabilities(comparisons, strengths, before)
-    # The last of RELIABILITIES is 1, the only one that these workers can have.
+    # A master can only have the last reliability, 1: the others have the probability 0.
     log_density[:-1, is_known_reliable] = -np.inf
     index_of_worker = _draw_indices(log_density, axis=0, rng=rng)
     n_workers_of_reliability = np.bincount(index_of_worker[~is_known_reliable], minlength=len(RELIABILITIES))
@@ -596,7 +607,7 @@ def _log_density_of_reliabilities(
 
     It is known up to a constant, by Bayes' rule: the log prior, which is the same for all workers, plus the
     log likelihood of the worker's judgements. The prior of a reliability is the share of workers who have it
-    (`before.share_of_each`). Workers whose reliability is known (`Comparisons.masters`) are treated as the
+    (`before.share_of_each`). Workers whose reliability is known (`Comparisons.is_master`) are treated as the
     others.
 
     A worker of reliability r makes a share r of judgements by the items' strengths, and the others at random

@@ -143,10 +143,11 @@ def _find_alignable_pairs(first: Units, second: Units, alpha: float) -> Pairs:
 
 
 def _intervals_around_sums(units: Units, n_durations: float) -> Floats:
-    """Make an interval [N, 2], in seconds, around the sum of each segment's beginning and end.
+    """Make an interval [N, 2] for each segment: those of segments that may be aligned overlap.
 
-    It extends by `n_durations` times the segment's duration to either side, as `_find_alignable_pairs`
-    explains: for a segment from 10 to 14 s and 2 durations, it is 24 - 8 to 24 + 8.
+    Its centre is the sum of the segment's beginning and end, which changes as both of them do; it reaches
+    `n_durations` times the segment's duration to either side. For a segment from 10 to 14 s and 2 durations,
+    it is 24 - 8 to 24 + 8. `_find_alignable_pairs` derives it.
     """
     starts = units.spans[:, 0]
     ends = units.spans[:, 1]

@@ -124,7 +124,7 @@ class Joint:
 
     @property
     def about(self) -> About:
-        """Description of the sums: their films, features and columns."""
+        """What the labs' sums over clips are of: their films, their features, and their columns."""
         return self.sums.about
 
     def without(self, movies: Collection[str]) -> "Joint":
@@ -339,7 +339,7 @@ class Joint:
         Raises
         ------
         ModelError
-            As of `linear`, for the others.
+            All clips of the others have the same label, or none is left.
         """
         others = self.without(movies)
         columns = [self.about.column(target)]
@@ -557,12 +557,14 @@ class Joint:
         return replace(planes, intercepts=intercepts)
 
     def _mean_of_standardised(self, standard: "_Standard") -> Floats:
-        """Compute the mean [D] of the standardised features over all clips.
+        """Compute the mean [D] of the features over all clips, after `standard` has standardised them.
 
-        It is 0 if `standard` was computed from the same clips, and not if it is of more films.
+        It is 0 if `standard` was computed from the same clips. It is another number where some films are left
+        out, whereas `standard` is of all.
         """
-        mean = self._moments_of_all.mean[: self.about.n_features]
-        return (mean - standard.mean) / standard.deviation
+        # A clip's vector begins with its features; its label and its concepts follow.
+        mean_of_features = self._moments_of_all.mean[: self.about.n_features]
+        return (mean_of_features - standard.mean) / standard.deviation
 
     def _film_squared_errors(self, planes: Planes, columns: list[int], film: int) -> Floats:
         """Compute the sum of squared errors [K] of hyperplanes on the clips of one film, from its sums.

@@ -138,12 +138,20 @@ class Sums:
 
     @property
     def gradients(self) -> NDArray[np.float64]:
-        """Gradient of the loss of each film [F, D + 1], where sums hold derivatives: stored as `means`."""
+        """Gradient of the logistic loss of each film [F, D + 1], of sums that hold derivatives of a loss.
+
+        Such sums (`about.holds_derivatives`) have the fields, and the file format, of sums of clips: the
+        gradient has the place of the means.
+        """
         return self.means
 
     @property
     def curvatures(self) -> NDArray[np.float64]:
-        """Curvature (Hessian) of the loss of each film [F, D + 1, D + 1]: stored as `products`."""
+        """Curvature (Hessian) of the loss of each film [F, D + 1, D + 1], of sums that hold derivatives.
+
+        Such sums (`about.holds_derivatives`) have the fields, and the file format, of sums of clips: the
+        curvature has the place of the products.
+        """
         return self.products
 
     def __repr__(self) -> str:

@@ -220,10 +220,13 @@ class AttentionNetwork:
     ) -> NDArray[np.float64]:
         """Copy parameters [P], with the sign of the evidence changed along a direction [D] of length 1.
 
-        If the evidence is (3, 4) and the direction (1, 0), it becomes (-3, 4).
+        The evidence is the weights by which a frame's features speak for the label or against it. If they are
+        (3, 4) and the direction is (1, 0), they become (-3, 4): what spoke for the label along the direction
+        now speaks against it, and all else stays.
         """
         mirrored = parameters.copy()
-        # The last column of the projection gives the evidence. It is a view, so that `mirrored` is changed.
+        # The evidence is the last column of the projection, without its rows of inputs that are no features.
+        # It is a view: to change it changes `mirrored`.
         evidence = self.layers_of(mirrored).projection[: self.n_features, -1]
         evidence -= 2 * (evidence @ direction) * direction
         return mirrored

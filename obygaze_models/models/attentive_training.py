@@ -385,8 +385,10 @@ class ProbeLayers(NamedTuple):
     Attributes
     ----------
     projection : ndarray, shape [D, 2, J, M]
-        Queries, then evidence.
+        Vectors by which tokens of D features are multiplied: of each probe, M queries (index 0 of the second
+        axis) and M vectors of evidence (index 1).
     bias : ndarray, shape [J]
+        What is added to each probe's logit.
     """
 
     projection: Floats
@@ -394,12 +396,20 @@ class ProbeLayers(NamedTuple):
 
     @property
     def queries(self) -> Floats:
-        """The queries of the projection, [D, J, M]: a view."""
+        """The M queries of each of J probes, [D, J, M].
+
+        A token's product with one says how much attention the token gets. They are a view of `projection`, in
+        which they come before the evidence.
+        """
         return np.asarray(self.projection[:, 0])
 
     @property
     def evidence(self) -> Floats:
-        """The evidence of the projection, [D, J, M]: a view."""
+        """The M vectors of evidence of each of J probes, [D, J, M].
+
+        A token's product with one is evidence for the label 1, or against it if it is negative. They are a
+        view of `projection`, in which they come after the queries.
+        """
         return np.asarray(self.projection[:, 1])
 
 
@@ -694,11 +704,20 @@ def _add_raw_gradient(gradient: ProbeLayers, block: TokenBlock, attended: Attend
 def _from_raw_gradient(gradient: ProbeLayers, moments: MeanAndScale) -> None:
     """Convert the gradient by the layers of `_raw_layers` to that by the layers themselves, in place.
 
-    With raw projection = projection / scale and raw bias = bias - mean . raw evidence, the chain rule gives::
+    Raw layers read tokens that are not standardised. They are made of the layers in two steps::
 
-        by bias             by_raw_bias
-        by raw evidence     by_raw_evidence - mean * by_raw_bias
-        by projection       by_raw_projection / scale
+        raw projection = projection / scale         (queries and evidence)
+        raw bias       = bias - mean . raw evidence
+
+    The chain rule goes through them backwards: raw evidence also acts by the raw bias, so that it gets
+    - mean * (derivative by the bias); then all derivatives by the projection are divided by the scale.
+
+    Parameters
+    ----------
+    gradient : ProbeLayers
+        By the raw layers of J probes; afterwards by the layers. The bias's derivative is the same for both.
+    moments : MeanAndScale
+        Of the tokens of each probe's group, [D, J, 1].
     """
     mean, scale = moments
     gradient.evidence[:] -= mean * gradient.bias[:, None]  # [D, J, M] -= [D, J, 1] * [J, 1]

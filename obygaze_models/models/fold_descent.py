@@ -342,9 +342,10 @@ class FoldDescent:
         return has_converged
 
     def _update_gradient(self, step: Floats) -> None:
-        """Compute the gradient after a step [D + 1, K]; add step and change of the gradient to the history.
+        """Compute the gradient after a step [D + 1, K], and remember by how much the step changed it.
 
-        The residuals are already those after the step: its length is the last one that the line search tried.
+        From the history of these, L-BFGS learns how the loss is curved. The gradient is computed from the
+        residuals in `losses`. The line search, which ended at this step, has left them as they are after it.
         """
         gradient = self._gradient()
         self.history.add(step, gradient - self.gradient)
@@ -548,7 +549,10 @@ class _Bracket:
     """
 
     def __init__(self, n_fits: int) -> None:
-        """Begin with brackets that hold every length, from 0 to infinity."""
+        """Begin with brackets in which every length of a step lies, as nothing is known of the fits' losses.
+
+        A step of length 0 is too short for certain; no length is known to be too long.
+        """
         self.too_short = np.zeros(n_fits)
         self.too_long = np.full(n_fits, np.inf)
 

@@ -119,10 +119,12 @@ class LimitCorrections:
     def from_positions(
         cls, rows: NDArray[np.intp], columns: NDArray[np.intp], change: Floats, n_features: int
     ) -> "LimitCorrections":
-        """Make the corrections from positions and changes, with the matrices that sum them.
+        """Make the corrections of shared features for K fits, from the values that differ and their changes.
 
-        Sums by row correct logits, which are of clips; sums by column correct gradients, which are of
-        features.
+        All fits share one array of features, which are clipped at some limits. A fit that standardises by
+        other moments would clip at other limits: a few values of the array are then not as it needs them, and
+        what is computed from the array is corrected by them. Logits are sums over features, and gradients
+        sums over clips: so corrections are summed by row (clip) and by column (feature).
 
         Parameters
         ----------

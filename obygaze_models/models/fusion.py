@@ -303,8 +303,9 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
     ) -> HeldOut:
         """Collect each training clip's out-of-fold score, by the model of exactly the modalities that it has.
 
-        A clip is in the training set of several models, as one of two modalities is also in that of each
-        alone. But a new clip like it would be scored by the model of all that it has.
+        There is a model for each combination of modalities (a pattern), such as picture, sound, and both. It
+        was fitted on all clips that have these, so that a clip with picture and sound has a score of each of
+        the three. Its score by the model of both is taken: by this one a new clip like it would be scored.
 
         Parameters
         ----------
@@ -319,22 +320,24 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         scores = np.full(n_clips, np.nan)
         training_means = np.full(n_clips, np.nan)
         folds = np.full(n_clips, np.nan)
-        for model_index, (pattern, joined) in enumerate(self.models_.items()):
+        for model_index, (pattern, model_of_pattern) in enumerate(self.models_.items()):
             # The model was fitted on the clips that have at least its modalities. Its held-out scores are of
             # these clips, in order.
             clips_of_model = np.flatnonzero(has_all(present, pattern))
-            has_exactly_these = n_modalities_of_clip[clips_of_model] == len(pattern)
-            clips = clips_of_model[has_exactly_these]
-            held_out = joined.held_out
-            scores[clips] = held_out.scores[has_exactly_these]
-            training_means[clips] = held_out.training_means[has_exactly_these]
+            has_no_other = n_modalities_of_clip[clips_of_model] == len(pattern)
+            clips = clips_of_model[has_no_other]
+            held_out = model_of_pattern.held_out
+            scores[clips] = held_out.scores[has_no_other]
+            training_means[clips] = held_out.training_means[has_no_other]
 
-            # Scores of different models are not comparable, so that their folds get different numbers. A
-            # model has fewer folds than there are clips.
+            # Scores of one fold are compared with each other, and those of different models cannot be. So the
+            # folds of each model are numbered from a number of its own on: model 0 from 0, model 1 from
+            # n_clips. A model has fewer folds than there are clips, so that no number stands twice.
             first_fold = model_index * n_clips
-            folds[clips] = first_fold + held_out.folds[has_exactly_these]
+            folds[clips] = first_fold + held_out.folds[has_no_other]
 
-        # `HeldOut` takes no NaN. Clips without any modality get the mean of the others; any fold would do.
+        # `HeldOut` takes no NaN: clips without any modality get the means of the others' scores. A mean of
+        # their fold numbers means nothing, but some fold must stand there.
         scores, training_means, folds = _fill_with_means(np.stack([scores, training_means, folds]))
         return HeldOut(scores, labels, movies, folds.astype(np.int64), training_means)
 

@@ -102,7 +102,7 @@ def score_candidates(candidates: Sequence[Any], inner: InnerFolds, parameter: st
         if scores is not None:
             return scores
 
-    if has_no_arguments and _differ_in_last_step(candidates[0], parameter):
+    if has_no_arguments and _is_parameter_of_last_step(parameter, candidates[0]):
         last_steps = [candidate[-1] for candidate in candidates]
         return _score_folds(last_steps, inner, _after_earlier_steps(candidates[0], inner))
 
@@ -184,9 +184,14 @@ def _score_folds(candidates: Sequence[Any], inner: InnerFolds, folds: Iterable[_
     return result
 
 
-def _differ_in_last_step(candidate: Any, parameter: str) -> bool:
-    """Tell whether a candidate is a pipeline of several steps whose parameter is one of its last step."""
-    if not isinstance(candidate, Pipeline) or len(candidate.steps) < 2:
+def _is_parameter_of_last_step(parameter: str, candidate: Any) -> bool:
+    """Tell whether a parameter is one of the last step of a pipeline, such as "logistic__C".
+
+    Candidates that differ in this parameter alone have the same earlier steps, such as a scaler: these are
+    fitted once for all candidates. False for an estimator that has no earlier steps.
+    """
+    has_earlier_steps = isinstance(candidate, Pipeline) and len(candidate.steps) > 1
+    if not has_earlier_steps:
         return False
     name_of_last, _ = candidate.steps[-1]
     return parameter.startswith(f"{name_of_last}__")

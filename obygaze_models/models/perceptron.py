@@ -164,11 +164,14 @@ class Perceptron:
         return log_loss(y, scores)
 
     def _loss_by_logit(self, scores: Floats, y: Floats) -> Floats:
-        """Compute the derivative [B] of the mean loss (`loss`) by each logit, `scores` [B]."""
+        """Compute the derivative [B] of the mean loss (`loss`) by each logit, `scores` [B].
+
+        With one output, the derivative of a clip's loss by its logit s is expit(s) - y. With two outputs, the
+        paper's loss reads d = tanh(s / 2) in place of s (`loss`), whose derivative by s is (1 - d²) / 2. By
+        the chain rule, the derivative of the loss is then (expit(d) - y) (1 - d²) / 2.
+        """
         if self.n_outputs == 1:
             return np.asarray((expit(scores) - y) / len(y))
-        # By the chain rule: the loss is a function of d = tanh(s / 2), whose derivative by s is half of
-        # 1 less the square of d.
         difference = np.tanh(scores / 2)
         return np.asarray((expit(difference) - y) * (1 - difference * difference) / (2 * len(y)))
 

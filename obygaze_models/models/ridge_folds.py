@@ -301,17 +301,23 @@ class _Block:
         self._history = StepHistory.empty(n_coefficients, n_with_repeats)
 
     def shift_coefficients(self, change: Floats) -> None:
-        """Add a change to the coefficients, one per fit [D + 1, n_fits] or the same for all [D + 1, 1]."""
+        """Add a change to the coefficients [D + 1, K] of the block's fits.
+
+        The change is the same for all fits [D + 1, 1], or there is one for each of `n_fits` [D + 1, n_fits].
+        A block may have more columns than that: it is filled up to K by repeats of its fits (0, 1, 2, 0, 1,
+        ...), which get the same changes as the fits that they repeat.
+        """
         is_same_for_all = change.shape[1] == 1
         if is_same_for_all:
             self.coefficients += change
         else:
-            # Repeats get the change of the fit that they repeat.
-            self.coefficients += change[:, self.subset_of]
+            change_of_column = change[:, self.subset_of]  # [D + 1, K]
+            self.coefficients += change_of_column
 
         # `scale_ratio` is 0 for a feature that is constant in a fit's clips. Its weight stays 0.
         is_constant = self.scaling.scale_ratio == 0  # [D, K]
-        self.coefficients[:-1][is_constant] = 0.0
+        weights = self.coefficients[:-1]  # a view: the last row has the intercepts
+        weights[is_constant] = 0.0
 
     def begin_penalty(self, change: Floats) -> None:
         """Prepare the fits for another penalty: add a change [D + 1, 1] to coefficients, and drop history.

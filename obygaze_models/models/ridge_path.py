@@ -155,11 +155,17 @@ class RidgePath:
                 return n_iterations
 
     def solution(self) -> tuple[Floats, float]:
-        """Return weights [D] and intercept of the last minimum, for features that are not centred."""
+        """Return the weights [D] and the intercept of the minimum found last, for features as they came.
+
+        The descent works with other features: centred ones, so that their mean's part of the logit is taken
+        from the intercept; and, of few clips, with coordinates in the directions that the clips span
+        (`basis`), so that weights of coordinates are turned into weights of features.
+        """
         intercept = self.intercept - float(self.mean @ self.weights)
-        if self.basis is None:
-            return self.weights, intercept
-        return self.basis @ self.weights, intercept
+        weights_of_coordinates = self.weights
+        if self.basis is None:  # the coordinates are the features
+            return weights_of_coordinates, intercept
+        return self.basis @ weights_of_coordinates, intercept
 
     def _descend(self, strength: float, tol: float, max_iter: int) -> "_Descent":
         """Minimise the penalised loss by L-BFGS, and replace the object's weights, intercept and curvature.
@@ -309,17 +315,23 @@ class _ScaledCoordinates(NamedTuple):
         return np.append(self.root.T @ weights, self.intercept_scale * intercept)
 
     def to_weights(self, coordinates: Floats) -> tuple[Floats, float]:
-        """Convert coordinates to weights [R] and intercept."""
+        """Convert coordinates [R + 1] back to weights [R] and intercept, of which they are scaled forms.
+
+        The first R coordinates are L' weights (L is `root`), and the last is the intercept, scaled.
+        """
+        # Solves L' weights = coordinates. `trans` says that it is L', and `lower` that L is a lower triangle.
         weights, _ = dtrtrs(self.root, coordinates[:-1], lower=True, trans=True)
-        return weights, coordinates[-1] / self.intercept_scale
+        scaled_intercept = coordinates[-1]
+        return weights, scaled_intercept / self.intercept_scale
 
     def gradient(self, by_weights: Floats, by_intercept: float) -> Floats:
-        """Convert derivatives by weights and intercept to those by coordinates, [R + 1].
+        """Convert derivatives of the loss by weights and intercept to those by coordinates, [R + 1].
 
-        The weights are inv(L') times the coordinates. By the chain rule, the derivatives by coordinates are
-        therefore inv(L) times those by weights [R], which are overwritten.
+        With the lower triangle L (`root`), the weights are inv(L') times the coordinates. By the chain rule,
+        the derivatives by coordinates are therefore inv(L) times those by weights. The array `by_weights` [R]
+        serves as memory for them: its values are lost.
         """
-        # dtrtrs solves the triangular system L x = by_weights.
+        # Solves L x = by_weights, without an inverse.
         by_coordinates, _ = dtrtrs(self.root, by_weights, lower=True, overwrite_b=True)
         return np.append(by_coordinates, by_intercept / self.intercept_scale)
 

@@ -89,13 +89,14 @@ class ModelSpec:
     def requests(self, method: str = "fit") -> frozenset[str]:
         """Return the names of the metadata that a method of the estimator takes in addition to X and y.
 
-        The method is "fit" or one that scores clips. The names are some of `METADATA`.
+        The method is "fit" or one that scores clips. The names are some of `METADATA`. There are two ways to
+        ask for them: an estimator may request them itself, as scikit-learn's metadata routing has it, for any
+        method; and the spec may list what ``fit`` takes (`uses`), for estimators without such requests.
         """
-        requests = _routed_requests(self.make, method)
+        requested_by_estimator = _routed_requests(self.make, method)
         if method == "fit":
-            # `uses` speaks of ``fit`` only.
-            return requests.union(self.uses)
-        return requests
+            return requested_by_estimator.union(self.uses)
+        return requested_by_estimator
 
     def draws(self) -> bool:
         """Tell whether the estimator draws random numbers, so that a seed changes it.

@@ -347,7 +347,8 @@ def _has_units(card: Card) -> bool:
 def _concept_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> ConceptBank:
     """Make a fitted bank of CAVs, a hyperplane for each concept, from a model's card and arrays.
 
-    `other_shapes` are those of the file's arrays that do not belong to the bank, such as the head's.
+    `other_shapes` are the shapes of the file's arrays that do not belong to the bank, such as the head's: the
+    arrays are checked all together.
     """
     n_concepts = len(card.concepts)
     directions = card.parameters["directions"]
@@ -363,8 +364,8 @@ def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> U
     """Make a fitted bank of units from a model's card and arrays.
 
     A bank only computes how active units are. The decoder, which is as large as the encoder, would make
-    features of these again: it is not in the file. `other_shapes` are those of the file's arrays that do not
-    belong to the bank.
+    features of these again: it is not in the file. `other_shapes` are the shapes of the file's arrays that do
+    not belong to the bank, such as the head's: the arrays are checked all together.
     """
     n_features = card.n_features
     n_units = len(card.concepts)
@@ -392,13 +393,18 @@ def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> U
 
 
 def _time_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> TimeBank:
-    """Make a fitted bank of concepts in time from a model's card and arrays.
+    """Make a fitted bank of concepts in time from a model's card and the arrays of its file.
 
-    `other_shapes` are those of the file's arrays that do not belong to the bank, such as the head's.
+    Such a bank has for each concept the weights of a frame's features, which are standardised first. Its
+    values of a concept are two: how strongly the concept is present in a clip, and where in the clip.
+
+    `other_shapes` are the shapes of the file's arrays that do not belong to the bank, such as the head's: the
+    arrays are checked all together.
     """
     n_features = card.n_features
     n_concepts = len(card.concepts)
-    bank = TimeBank(concepts=list(card.concepts), clip=card.parameters["clip"])
+    limit_of_features = card.parameters["clip"]  # to which standardised features are clipped
+    bank = TimeBank(concepts=list(card.concepts), clip=limit_of_features)
     shapes = {
         "weights": (n_concepts, n_features),
         "feature_mean": (n_features,),
@@ -407,7 +413,7 @@ def _time_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> T
     n_values = N_VALUES_IN_TIME * n_concepts
     _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values)
 
-    # Such a bank reads frames, so the stored moments of features are those of frames.
+    # Such a bank reads frames: the mean and the scale of features in the file are those of frames.
     bank.weights_ = arrays["weights"]
     bank.frame_mean_ = arrays["feature_mean"]
     bank.frame_scale_ = arrays["feature_scale"]
@@ -507,7 +513,8 @@ def _quantiles_of_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _are_quantiles(values: NDArray[np.float64]) -> bool:
     """Tell whether concept values [N, K] are quantiles: `N_LEVELS` of each concept, in rising order.
 
-    The values of `N_LEVELS` clips may also rise in every column. They are then equal to their quantiles.
+    Values of `N_LEVELS` clips that happen to rise in every column look the same. It does not matter: the
+    quantiles of `N_LEVELS` values in rising order, at equal steps from 0 to 1, are these values.
     """
     has_as_many_rows = len(values) == N_LEVELS
     falls_somewhere = (np.diff(values, axis=0) < 0).any()

@@ -482,11 +482,15 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
 
 
 def offered_name(model: str, offered: Collection[str]) -> str:
-    """Return the name under which a model of another package is offered, among the names of those that are.
+    """Return by which of the `offered` names the estimator of a saved model is found.
 
-    It is the model's own or, if that is not offered, the one without the annotator it was trained for.
+    A file holds an estimator's arrays, but not its class, if this is of another package. The package, or the
+    caller of `load_model`, offers the class under the model's name. A model that was trained for one
+    annotator has the annotator in its name: if this name is not offered, the one without the annotator is.
     """
-    return model if model in offered else name_in_zoo(model)
+    if model in offered:
+        return model
+    return name_in_zoo(model)
 
 
 def _load_entry_point(card: Card) -> Any:

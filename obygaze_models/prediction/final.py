@@ -145,12 +145,14 @@ def save_models(
 
 
 def _refuse_several_labels_of_a_clip(run: Run) -> None:
-    """Raise if models of a run are trained on several labels of a clip: no file keeps such a model.
+    """Raise if models of a run are trained on several labels of each clip: no file keeps such a model.
 
-    It would be another one than the run tested: a clip has one label where a model is trained on all films.
+    The model in a file is trained anew, on all films, and there a clip has one label. So it would not be the
+    model that the run tested.
     """
     experts = run.record.get("experts")
-    if experts in {"soft", "noisy"}:
+    has_several_labels = experts in {"soft", "noisy"}
+    if has_several_labels:
         raise ModelError(
             f"models of --experts {experts} are trained on several labels of a clip, and none can be kept in "
             "a file: evaluate with --experts merged or each, and keep one of those"
@@ -827,9 +829,13 @@ class _HeldOutScores(NamedTuple):
 
 
 def _scores_of_test(run: Run, model: str, target: Target, test: Target) -> _HeldOutScores:
-    """Return the scores that a run gave in a test to clips, by a model trained on a target."""
+    """Return the scores that clips got in a test of a run, by models that were not trained on their films.
+
+    The models were trained on one target (`target`), and may be tested on another (`test`). Scores of the
+    run's first seed alone serve for calibration, as the model to be calibrated is trained with this seed.
+    Those of all seeds serve as evidence of how good the model is.
+    """
     predictions = _predictions_of_test(run, model, target, test)
-    # The model to be calibrated is trained with the run's first seed.
     of_first_seed = predictions[predictions["seed"] == _first_seed(run)]
     return _HeldOutScores(
         target=test,
@@ -934,12 +940,18 @@ def _describe_population(data: Dataset, target: Target, clip_ids: Iterable[str])
 
 
 def _target_from_record(record: Mapping[str, Any], codebook: Codebook) -> Target:
-    """Make a target from its description in a run's record, which names it as `find_target` does."""
+    """Make the target that a run's model was trained for, from its description in the run's record.
+
+    A task is made of the record alone, which lists the levels of its classes: also if today's codebook has no
+    such task. A concept or a scale is looked up in the codebook by its name, as the record does not hold all
+    that they are made of.
+    """
     name = record["name"]
     kind = record["kind"]
     if kind == "concept":
         return _concept_target_of_name(name, codebook)
-    if name.startswith("scale:"):
+    is_scale = name.startswith("scale:")
+    if is_scale:
         return find_target(name, codebook)
     classes = tuple(tuple(levels) for levels in record["classes"])
     return Target(name=name, title=record["title"], kind=kind, classes=classes)

@@ -329,17 +329,19 @@ def _recognise_by_name(card: Card, movies: Sequence[str]) -> dict[str, KnownFilm
     The names on the model's card are compared with `movies`, the films of the stores. The result maps each
     name in the stores that is recognised to the film.
     """
-    # Name of a film, or another spelling of it -> its name in the model's file.
-    trained_as = {movie: movie for movie in card.movies}
-    # Each pair is a name and an earlier one of the list that is the same but for the spelling.
-    for name, earlier_name in same_films([*card.movies, *movies]):
-        is_trained = earlier_name in card.movies
-        if is_trained:
-            trained_as[name] = earlier_name
+    # Name of a training film, as on the card or spelt differently -> its name on the card.
+    name_on_card = {movie: movie for movie in card.movies}
+    # Pairs of a name and the first one in the list that is the same but for the spelling. The card's names
+    # come first in the list, so that the first one is the card's if the film is there.
+    for name, first_spelling in same_films([*card.movies, *movies]):
+        is_training_film = first_spelling in card.movies
+        if is_training_film:
+            name_on_card[name] = first_spelling
     known = {}
     for movie in movies:
-        if movie in trained_as:
-            known[movie] = KnownFilm(movie, trained_as=trained_as[movie], by="name", share=1.0)
+        if movie in name_on_card:
+            # A name stands for the whole film: a share of 1.
+            known[movie] = KnownFilm(movie, trained_as=name_on_card[movie], by="name", share=1.0)
     return known
 
 

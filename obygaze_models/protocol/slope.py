@@ -105,9 +105,13 @@ class SlopePosterior:
 
     @property
     def median_above_0(self) -> float:
-        """Median of the slope, given that it is above 0, in logits per unit of the score."""
+        """Median of the slope, given that it is above 0, in logits per unit of the score.
+
+        `cumulative` is the distribution of slopes above 0 alone (`GRID` holds no other): the median is where
+        it reaches one half.
+        """
         logits_per_deviation = float(np.interp(0.5, self.cumulative, GRID))
-        return logits_per_deviation / self.unit
+        return logits_per_deviation / self.unit  # `unit` is the scores' deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +190,9 @@ class SlopeLikelihood:
     def posterior(self, without: object = None) -> SlopePosterior:
         """Compute the posterior of the slope from all films, or from all but the movie `without`.
 
-        The posterior is proportional to prior times likelihood, at slope 0 and at each slope of `GRID`.
+        The prior has two cases. With the probability `P_UNSKILLED` the model knows nothing: its slope is 0.
+        Otherwise its slope is above 0, one of `GRID`. The posterior of each case, and of each slope, is
+        proportional to prior times likelihood.
         """
         log_likelihood = self._log_likelihood_on_grid(without)
         log_likelihood_at_0 = 0.0  # log likelihoods are relative to slope 0
@@ -197,8 +203,8 @@ class SlopeLikelihood:
         likelihood = np.exp(log_likelihood - highest)
         likelihood_at_0 = float(np.exp(log_likelihood_at_0 - highest))
 
-        # Prior times likelihood: on the grid, given that the slope is above 0; then of each of the two cases,
-        # of which the slope 0 has the prior probability P_UNSKILLED.
+        # Prior times likelihood: first of each slope of the grid, given that the slope is above 0; then of
+        # the two cases.
         mass_on_grid = _prior_mass_on_grid() * likelihood
         mass_above_0 = (1 - P_UNSKILLED) * float(mass_on_grid.sum())
         mass_at_0 = P_UNSKILLED * likelihood_at_0

@@ -458,10 +458,10 @@ class Target:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes: two, or the number of ordered levels."""
+        """Number of classes: two of a task or a concept, and as many as there are of ordered levels."""
         if self.kind == "concept":
-            # With and without the concept. The one entry of `classes` is no class, but the levels of the
-            # clips that are used.
+            # Clips with the concept, and clips without it. `classes` does not list these: of a concept it has
+            # a single entry, the levels of all clips that are used.
             return 2
         return len(self.classes)
 

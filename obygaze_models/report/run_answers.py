@@ -349,12 +349,13 @@ def _describe_lead(comparison: _BaselineComparison) -> str:
 
 
 def _describe_movies(comparison: _BaselineComparison) -> str:
-    """Write on how many movies the best model is better than the nearest baseline.
+    """Write on how many movies the best model is better than the nearest baseline, as the end of a sentence.
 
-    The text follows `_describe_lead` in a sentence, which says by how much it is better or worse.
+    The sentence begins with how far the model is ahead or behind on average (`_describe_lead`). If ahead, it
+    ends "on 7 of 12 movies". If behind, "ahead on 5 of 12 movies": without "ahead", 5 would be taken for the
+    movies on which it is behind.
     """
     movies = f"on {comparison.n_better} of {counted(comparison.difference.n_movies, 'movie')}"
-    # After "behind ... by", the number would be taken for that of movies on which it is behind.
     is_behind = comparison.difference.mean < 0
     return f"ahead {movies}" if is_behind else movies
 

@@ -273,13 +273,18 @@ def _draw_diamonds(axes: Axes, positions: Sequence[tuple[float, float]], label: 
 
 
 def _places_of_published(values: Sequence[float | None], rows: Sequence[float]) -> list[tuple[float, float]]:
-    """Return the position (value, row) of the diamond of each published value that is a number."""
+    """Return where the diamond of each published value is drawn: at the value, in the row of its bar.
+
+    A value that is not published (None or NaN) has no diamond. `values` has a value for each of the `rows`,
+    or is empty if nothing is published of these bars.
+    """
+    if not len(values):
+        return []
     places = []
-    # Not strict: a condition without published values has an empty list.
-    for value, row in zip(values, rows, strict=False):
-        length = _none_if_nan(value)
-        if length is not None:
-            places.append((length, row))
+    for published_value, row in zip(values, rows, strict=False):
+        value = _none_if_nan(published_value)
+        if value is not None:
+            places.append((value, row))
     return places
 
 

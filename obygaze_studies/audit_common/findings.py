@@ -134,7 +134,12 @@ class _WholeNumber(int):
     """A whole number that a sentence may have with its noun: "{n:map}" gives "1 map" or "1,200 maps"."""
 
     def __format__(self, noun: str) -> str:
-        """Write the number with its noun, which may be a singular and a plural with a bar between them."""
+        """Write the number with its noun: "{n:clip}" is "1 clip" or "2 clips".
+
+        The texts of findings, in which numbers are filled in, state the noun where Python has the format of a
+        number: so a text does not need to know whether there is one or several. A plural that is not made by
+        an s stands behind a bar: "{n:story|stories}".
+        """
         if noun in {"", ","}:  # Python's formats for numbers without a noun
             return format(int(self), noun)
         singular, _, plural = noun.partition("|")

@@ -564,13 +564,15 @@ def _measure_parts(tested: Sequence[Claim], content: Any) -> dict[str, list[Meas
 def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[str, Any]]:
     """Make a row for each part of a claim, with its number, its null and its verdict.
 
-    The columns are: what the claim says and where; what was computed (`statistic`), and in which range it
-    makes the part true; the number, with its interval and test; the null, which says what the number is if
-    the sentence is untrue; the verdict.
+    The null says what the number would be if the sentence were untrue. The columns are, in this order:
 
-    The column `null` names the null. Where it is a constant, the part argues why chance gives this number
-    (`Part.argued`), and the reason stands there too. `chance` is the median of the null's draws, with the
-    range of most of them; `planted` has the means of its data, where these were planted (`Null.planted`).
+    - `claim` to `is_elsewhere`: what the paper says, where, and which data decide it;
+    - `statistic` to `true_to`: what was computed, and in which range it makes the part true;
+    - `value` to `unit`: the number, with its interval and its test;
+    - `null`: the null's name; if it is a constant, also why chance gives this number (`Part.argued`);
+    - `chance` to `chance_high`: the median of the null's draws, and the range of most of them;
+    - `planted`: the means of the null's data, if these were planted (`Null.planted`);
+    - `verdict` and `note`.
 
     Parameters
     ----------
@@ -740,9 +742,11 @@ def _p(value: float) -> str:
 
 
 def _chance(median: float, low: float, high: float, planted: str, null: str) -> str:
-    """Write the cell on chance: what the null gives, and the null's name.
+    """Write the cell that says what the number would be if the sentence is untrue, and why (the null's name).
 
-    The null gives the median and 95 % of its draws, or the means that it plants.
+    A null that draws data sets in which the sentence is untrue gives the median of their numbers, and the
+    range of 95 % of them. A null that plants one of several means gives these. Else there is the name alone,
+    such as a constant.
 
     Parameters
     ----------

@@ -137,10 +137,11 @@ def from_interval(average: stats.Interval, unit: str, note: str = "", *, p: floa
     return Measured(average.mean, average.low, average.high, p, n=average.n_movies, unit=unit, note=note)
 
 
-def measure_and_keep_measure(measure: Callable[[Any], Measured], data: Any) -> Measured:
-    """Apply a measure to data, and keep the measure in the finding, as `Measured.measure_again`.
+def measure_repeatably(measure: Callable[[Any], Measured], data: Any) -> Measured:
+    """Measure data, and let the finding know how, so that other data can be measured in the same way.
 
-    Benchmarks use it to measure other data in the same way: data that the finding's null has randomised.
+    The finding holds the measure as `measure_again`. Benchmarks apply it to data that the finding's null has
+    randomised.
     """
     return replace(measure(data), measure_again=measure)
 
@@ -229,7 +230,7 @@ def _gap_of_sides(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.i
         """Average the gaps of the films if the clips are on the given sides."""
         return _average_gaps(gaps_for_sides, sides_of_clips, films)
 
-    return measure_and_keep_measure(measure, sides)
+    return measure_repeatably(measure, sides)
 
 
 def _average_gaps(
@@ -368,10 +369,11 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     marked at both (`Marks.distance`).
 
     The sentence says that levels are alike. A test that finds no difference does not show this, as data may
-    be few. So the null is the opposite of the sentence: levels that differ by twice the margin. The sentence
-    holds if the distance is clearly smaller than such levels give.
+    be few. So the data of the null are ones for which the sentence is untrue: levels that differ by twice the
+    margin. The sentence holds if the measured distance is clearly smaller than the distances of such data.
 
-    The finding's p is of another, usual test: whether HN, NS and S clips have the same shares of concepts.
+    The finding's p is of another test, the usual one: whether HN, NS and S clips have the same shares of
+    concepts. It is computed for these clips alone, not again for data of the null.
 
     Parameters
     ----------
@@ -385,17 +387,23 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     table = _paper_clips(manifest)
     table = table[table["level"].isin(levels)]
     present = np.column_stack([_marked(table, concept) for concept in concepts]).astype(np.float64)
-    marks = Marks(present, table["level"].map(levels.index).to_numpy())
+    observed_marks = Marks(present, table["level"].map(levels.index).to_numpy())
     films = film_indices(table)
     movies = table["movie"].to_numpy(dtype=str)
 
-    def make_levels_differ(observed: Marks, rng: np.random.Generator) -> Marks:
-        """Make levels alike by permuting them within films, then plant a difference of twice the margin."""
-        alike = Marks(observed.present, permuted_within(observed.ranks, films, rng))
-        return plant_rates(alike, 2 * margin, rng)
+    def make_levels_differ(marks: Marks, rng: np.random.Generator) -> Marks:
+        """Make data of the null: levels that differ by twice the margin.
+
+        Levels are permuted within films, so that they are alike; then the difference is planted.
+        """
+        marks_of_alike_levels = Marks(marks.present, permuted_within(marks.ranks, films, rng))
+        return plant_rates(marks_of_alike_levels, difference=2 * margin, rng=rng)
 
     def measure(measured_marks: Marks) -> Measured:
-        """Measure the distance of the shares, with its jackknife interval over films and its null."""
+        """Measure the distance of the shares of any marks, with its jackknife interval over films.
+
+        It is called with the observed marks, and by benchmarks with marks that the null has randomised.
+        """
         interval = stats.jackknife_interval(measured_marks.distance, movies, bounds=(0, 1))
         null = Null(
             kind="a planted difference of twice the margin",
@@ -405,9 +413,10 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
         )
         return replace(from_interval(interval, "films"), null=null)
 
-    finding = measure_and_keep_measure(measure, marks)
-    p_of_usual_test = _permutation_p(marks, films, len(levels))
-    return replace(finding, p=p_of_usual_test, note=_largest_difference(marks, concepts, levels))
+    # The finding holds `measure` too, by which benchmarks measure data of the null; these need no other test.
+    finding = measure_repeatably(measure, observed_marks)
+    p_of_usual_test = _permutation_p(observed_marks, films, len(levels))
+    return replace(finding, p=p_of_usual_test, note=_largest_difference(observed_marks, concepts, levels))
 
 
 def _permutation_p(marks: Marks, films: NDArray[np.intp], n_levels: int) -> float:
@@ -574,12 +583,17 @@ def smallest_rise(manifest: manifests.Manifest, unit: str = "clips") -> Measured
 
 
 def rising_by_annotator(segments: manifests.Manifest) -> Measured:
-    """Measure the rise of `rising` for each annotator of free segments, and return the lowest (`lowest`)."""
-    findings = {}
+    """Measure for each annotator how many more concepts segments have at S than at HN; return the least rise.
+
+    The sentence says that the number rises for every annotator. So it is judged by the annotator for whom
+    this is shown least: whose interval begins lowest (`lowest`). The note has the numbers of all of them.
+    """
+    rise_of_annotator = {}
     for name, segments_of_annotator in grouped(segments, "annotator").items():
-        findings[name] = rising(segments_of_annotator, "segments")
-    note = "; ".join(f"{name}: {finding.note}" for name, finding in findings.items())
-    return replace(_lowest_of_all(list(findings.values())), note=note)
+        rise_of_annotator[name] = rising(segments_of_annotator, "segments")
+    note = "; ".join(f"{name}: {rise.note}" for name, rise in rise_of_annotator.items())
+    least_rise = _lowest_of_all(list(rise_of_annotator.values()))
+    return replace(least_rise, note=note)
 
 
 def _lowest_of_all(findings: Sequence[Measured]) -> Measured:
@@ -595,7 +609,7 @@ def _lowest_of_all(findings: Sequence[Measured]) -> Measured:
     """
     choice = _ChoiceOfLowest([_as_repeatable(finding) for finding in findings])
     observed_data = [repeatable.null.data for repeatable in choice.measures]  # of each finding
-    return measure_and_keep_measure(choice.measure, observed_data)
+    return measure_repeatably(choice.measure, observed_data)
 
 
 class _Repeatable(NamedTuple):
@@ -692,7 +706,7 @@ def compositional(manifest: manifests.Manifest) -> Measured:
         """Average the differences over films, if the given clips are S."""
         return _average_gaps(gaps_for_levels, is_s_of_clips, films)
 
-    return replace(measure_and_keep_measure(measure, is_s), note=_note_on_numbers_of_concepts(table))
+    return replace(measure_repeatably(measure, is_s), note=_note_on_numbers_of_concepts(table))
 
 
 def _note_on_numbers_of_concepts(clips: pd.DataFrame) -> str:
@@ -733,7 +747,7 @@ def clothing_alone(manifest: manifests.Manifest) -> Measured:
         return replace(from_interval(share, "films"), null=null)
 
     # The measure is kept in the finding, to be repeated with permuted levels.
-    return replace(measure_and_keep_measure(measure, table["high"].to_numpy()), note=note)
+    return replace(measure_repeatably(measure, table["high"].to_numpy()), note=note)
 
 
 def _count_of(values: "pd.Series[Any]") -> str:
@@ -846,7 +860,7 @@ def shots_tell(manifest: manifests.Manifest, *, margin: float) -> Measured:
         finding = mean_over_units(auc_by_film, "films", null=0.5)
         return replace(finding, null=planted_off_centre(auc_by_film, centre=0.5, margin=margin))
 
-    return measure_and_keep_measure(measure, np.array(auc_of_films))
+    return measure_repeatably(measure, np.array(auc_of_films))
 
 
 def hard_negatives(predictions: pd.DataFrame) -> Measured:
@@ -862,7 +876,7 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
     gain_on_easy = ap[HARD_ON_EASY] - ap[EASY_ON_EASY]
     values = gain_on_all.to_numpy(dtype=np.float64)
     note = f"tested on EN and S alone {signed(gain_on_easy.mean(), 3)}"
-    return replace(measure_and_keep_measure(_mean_over_films, values), note=note)
+    return replace(measure_repeatably(_mean_over_films, values), note=note)
 
 
 def _ap_of_films(predictions: pd.DataFrame) -> Any:
@@ -976,11 +990,11 @@ def overlooked(segments: manifests.Manifest) -> Measured:
     EN (easy negative) is the lowest level: one expert saw nothing to mark, where the other marked something.
     """
     pairs = expert_pairs(segments)
-    is_overlooked = np.concatenate([_left_at_lowest(pair) for pair in pairs])
+    is_overlooked = np.concatenate([_is_overlooked_by_one(pair) for pair in pairs])
     n_windows = sum(len(pair.first) for pair in pairs)
     differing = counted(len(is_overlooked), "window")
     note = f"{int(is_overlooked.sum()):,} of {differing} that differ, of {n_windows:,}"
-    return replace(measure_and_keep_measure(_overlooked_share, pairs), note=note)
+    return replace(measure_repeatably(_overlooked_share, pairs), note=note)
 
 
 def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
@@ -989,7 +1003,7 @@ def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
     The share is of the windows of all films, and its interval is a jackknife over films. The test compares
     the share in each film with one half. In the null, one expert's labels are permuted within each film.
     """
-    overlooked_by_pair = [_left_at_lowest(pair) for pair in pairs]
+    overlooked_by_pair = [_is_overlooked_by_one(pair) for pair in pairs]
     is_overlooked = np.concatenate(overlooked_by_pair)  # windows of all films, one film after the other
     n_windows = [len(overlooked_of_pair) for overlooked_of_pair in overlooked_by_pair]
     movies = np.repeat([pair.movie for pair in pairs], n_windows)  # of each of these windows
@@ -999,17 +1013,21 @@ def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
 
     def share_of_pairs(pairs_drawn: Sequence[TwoExperts]) -> float:
         """Return the same share from pairs whose labels the null has permuted."""
-        return _mean(np.concatenate([_left_at_lowest(pair) for pair in pairs_drawn]))
+        return _mean(np.concatenate([_is_overlooked_by_one(pair) for pair in pairs_drawn]))
 
     null = null_of_one_experts_labels(pairs, statistic=share_of_pairs)
     return replace(from_interval(share, "films", p=p), null=null)
 
 
-def _left_at_lowest(pair: TwoExperts) -> NDArray[np.bool_]:
-    """Return, for each window that two experts label differently, whether one gave it the lowest level."""
-    differ = pair.first != pair.second
-    lower_ranks = np.minimum(pair.first[differ], pair.second[differ])
-    return np.asarray(lower_ranks == 0)
+def _is_overlooked_by_one(pair: TwoExperts) -> NDArray[np.bool_]:
+    """Return, for each window that two experts label differently, whether one gave it the lowest level.
+
+    Windows to which both gave the same level are left out. An example, with ranks of levels from 0 (EN) on:
+    first 0, 1, 2 and second 2, 2, 2 -> True, False; the third window is left out.
+    """
+    do_labels_differ = pair.first != pair.second
+    lower_ranks = np.minimum(pair.first[do_labels_differ], pair.second[do_labels_differ])
+    return np.asarray(lower_ranks == 0)  # 0 is the rank of the lowest level
 
 
 class WindowsAtThresholds(NamedTuple):
@@ -1061,9 +1079,7 @@ def thresholds(segments: manifests.Manifest | WindowsAtThresholds, *, level: str
     at_higher = _windows_of_level(windows.at_higher, level)
     change = at_higher - at_lower  # of each film
     values = np.asarray(sign * change, dtype=np.float64)
-    return replace(
-        measure_and_keep_measure(_mean_over_films, values), note=f"{level} {change.sum():+,} windows"
-    )
+    return replace(measure_repeatably(_mean_over_films, values), note=f"{level} {change.sum():+,} windows")
 
 
 def _windows_of_level(counts: pd.DataFrame, level: str) -> NDArray[np.int64]:
@@ -1104,7 +1120,7 @@ def without_unsure(segments: manifests.Manifest) -> Measured:
     mean_gamma = _mean(gammas[has_both])
     mean_without = _mean(gammas_without[has_both])
     note = f"mean gamma {mean_gamma:.3f}, without NS {mean_without:.3f}"
-    return replace(measure_and_keep_measure(measure, pairs), note=note)
+    return replace(measure_repeatably(measure, pairs), note=note)
 
 
 @dataclass(frozen=True, eq=False)
@@ -1197,7 +1213,7 @@ def alike_scores(_no_input: None, *, margin: float) -> Measured:
         null = planted_off_centre(measured_distances, centre=0.0, margin=margin, sides=(1.0,))
         return _mean_over_captioners(measured_distances, null)
 
-    return measure_and_keep_measure(measure, np.array(distances))
+    return measure_repeatably(measure, np.array(distances))
 
 
 def _mean_over_captioners(values: Numbers, null: Null) -> Measured:
@@ -1225,7 +1241,7 @@ def balanced_object(_no_input: None, *, margin: float) -> Measured:
         return _mean_over_captioners(ratios_of_object, null)
 
     ratios_of_most_balanced = ratios.loc[most_balanced].to_numpy(dtype=np.float64)
-    finding = measure_and_keep_measure(measure, ratios_of_most_balanced)
+    finding = measure_repeatably(measure, ratios_of_most_balanced)
     return replace(finding, note=f"object: {most_balanced}")
 
 
@@ -1268,7 +1284,7 @@ def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
         f"per 1,000 captions: {partly_clothed:.2f} partially clothed, {clothed:.2f} clothed "
         f"({', '.join(words)})"
     )
-    return replace(measure_and_keep_measure(_ratio_of, rates), note=note)
+    return replace(measure_repeatably(_ratio_of, rates), note=note)
 
 
 def _ratio_of(rates: Numbers) -> Measured:

@@ -576,7 +576,11 @@ def _notes_on_left_out(plan: LsmdcPlan, left_out: Sequence[samples.LeftOut]) -> 
 
 
 def _notes_on_damaged(left_out: Sequence[samples.LeftOut]) -> list[str]:
-    """Say how many damaged clips are used; `left_out` lists them too, as not left out."""
+    """Say how many damaged clips are used as far as they can be read.
+
+    They stand in the table of what is left out, in which the column `left_out` says "no" of them: a reader
+    finds there all that is not as it should be.
+    """
     damaged = [row for row in left_out if row.left_out == "no"]
     if not damaged:
         return []

@@ -92,20 +92,23 @@ def declared_block(
     last: Sequence[Sequence[str]] = (),
     writers: Writers = WRITERS,
 ) -> reports.Block:
-    """Make a table whose columns captions.toml declares.
+    """Make a table whose columns the file captions.toml declares: their headings, values and formats.
 
     Parameters
     ----------
     title
         Title of the table.
-    rows, notes, last
-        Values of the columns in each row, notes under the table, and lines of text behind its rows, as
-        `reports.block` takes them.
+    rows
+        A mapping for each row: name of a value -> the value.
+    notes
+        Notes under the table.
+    last
+        Lines behind the rows, such as a mean: the text of each cell.
     columns_of
-        Where captions.toml declares the columns: the table or figure of the paper, and which of its tables,
-        such as ("table2", "strict").
+        Where captions.toml declares the columns: the table or figure of the paper that is reproduced, and
+        which of our tables for it, such as ("table2", "strict").
     writers
-        Name of a writer in captions.toml -> function that formats a cell, for writers of this table alone.
+        Name of a format in captions.toml -> function that writes a cell; for formats of this table alone.
     """
     table_or_figure, which_table = columns_of
     return reports.block(title, columns(table_or_figure, which_table, writers), rows, notes, last)
@@ -292,10 +295,10 @@ class PaperCorpus:
         )
 
     def _notes_on_printed(self, captions: Mapping[str, Any], protocol: str) -> tuple[str, ...]:
-        """Return the notes on the numbers that the papers print, if they print any of these clips.
+        """Return the notes on printed numbers, if the papers print numbers of this corpus; else none.
 
-        A table or figure has notes of its own for this protocol, or else the same for both protocols.
-        `captions` is what captions.toml says of it.
+        `captions` is what captions.toml says of a table or figure. It may have notes for one protocol alone,
+        such as "strict_printed", and else has the same for both, "printed".
         """
         notes_of_both = captions.get("printed", ())
         notes = captions.get(f"{protocol}_printed", notes_of_both)

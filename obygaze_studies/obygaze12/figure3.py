@@ -212,11 +212,14 @@ def _paper_rows(result: PaperResults) -> list[Row]:
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Reproduce Figure 3 under `strict`: pooled over movies, with intervals and permutation tests.
+    """Reproduce Figure 3 of the paper, the F1 of its CAVs, under the protocol `strict`.
 
-    A note lists the concepts that cannot be learnt, as too few movies have clips of both classes.
+    F1 is pooled over movies, each tested by CAVs that were learnt without it, with intervals and permutation
+    tests. Each source of features has its part. A note lists the concepts that cannot be learnt, as too few
+    movies have clips of both classes: this is the same for all sources, as they have the same clips.
     """
-    targets = results[0].concept_targets
+    first_result = results[0]
+    targets = first_result.concept_targets
     undefined = []
     for concept, negatives in CONCEPT_TASKS:
         if (concept, negatives) not in targets:
@@ -226,15 +229,18 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     if undefined:
         notes.append(f"undefined, in too few movies to leave one out: {', '.join(undefined)}")
     parts = [_strict_part(result) for result in results]
-    return results[0].corpus.report("figure3", parts, {"n_permutations": N_PERMUTATIONS}, notes=notes)
+    return first_result.corpus.report("figure3", parts, {"n_permutations": N_PERMUTATIONS}, notes=notes)
 
 
 def _strict_part(result: StrictResults) -> SourcePart:
-    """Make the table, the figure and the answer of one source under `strict`."""
+    """Make the table and the figure of one source's CAVs under `strict`, and say how many beat all positive.
+
+    Each concept has a CAV against clips of the level EN, and one against all clips without the concept.
+    """
     rows: list[Row] = []
     for negatives in NEGATIVES:
         rows += _strict_rows(result, negatives)
-    return _part(result.source, "strict", rows, "no clip or movie is on two sides")
+    return _part(result.source, "strict", rows, note="no clip or movie is on two sides")
 
 
 def _strict_rows(result: StrictResults, negatives: Negatives) -> list[Row]:

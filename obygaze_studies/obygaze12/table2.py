@@ -113,17 +113,18 @@ def _has_papers_metric(row: Mapping[str, Any]) -> bool:
 
 
 def _trivial_rows() -> list[dict[str, Any]]:
-    """List the papers' numbers of trivial models with the values computed by formula, as rows of the data.
+    """List the papers' F1 of trivial models beside the F1 that follows from the share of positive clips.
 
-    A trivial model calls clips positive at random, or all of them.
+    A trivial model calls clips positive at random, or all of them. Its F1 needs no clips: it is a formula of
+    the share of positives, which the papers print (`trivial_f1`). The rows have the columns of the data.
     """
     rows = []
     for trivial in TRIVIAL:
         row = {
             "train": "",
             "test": trivial["test"],
-            "model": f"{trivial['row']} at printed prevalence",
-            "metric": trivial["average"],
+            "model": f"{trivial['row']} at printed prevalence",  # its row in the papers' table
+            "metric": trivial["average"],  # the F1 of positives, or the mean of both classes by their clips
             "ours": trivial["computed"],
             "printed": trivial["printed"],
             "printed_in": trivial["source"],
@@ -202,10 +203,13 @@ def best_rows(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> list[str]:
 
 
 def _is_concept_model(row: Mapping[str, Any]) -> bool:
-    """Return whether a row is of a concept model: one that reads features and has the F1 of S.
+    """Return whether a row of Table 2 is of a concept model.
 
-    Of the models that read features, only the perceptron has the weighted F1 in the papers' table, and
-    trivial models read none.
+    A row does not say what its model is, but it is told by two cells, as in the papers' table:
+
+    - concept models read features, and their metric is the F1 of S (`f1_pos`);
+    - the perceptron reads features, and its metric is the weighted F1;
+    - trivial models, which call clips positive at random, or all of them, read none.
     """
     reads_features: bool = row["features"] != NOTHING
     return reads_features and row["metric"] == "f1_pos"
@@ -295,7 +299,8 @@ def _trivial_rows_of_test(
 ) -> list[dict[str, Any]]:
     """List the F1 of trivial models on a test task, computed at the prevalence of its test clips.
 
-    `test_counts` describes these clips, as `_count_tested` returns it.
+    `test_counts` describes these clips (`_count_tested`): their number, the share of S, which is the
+    prevalence, and how many are seen in training. Each row has these numbers too.
     """
     rows = []
     for trivial in TRIVIAL:  # each is a number that the papers print of a trivial model
@@ -659,10 +664,12 @@ def _knowledge_block(knowledge: pd.DataFrame) -> Block:
     def verdict(told_apart: bool, n_movies: float) -> str:
         """Say whether a model knows more than the movie of a clip, or why this cannot be decided.
 
+        `reports.block` calls it with the values of two columns of a row, as captions.toml declares.
+
         Parameters
         ----------
         told_apart
-            Whether the test finds the model better than the prior.
+            Whether the test finds the model better than the movie prior, which knows a clip's movie alone.
         n_movies
             Movies in the test.
         """

@@ -34,8 +34,12 @@ SHOWN_METRICS = ("average_precision", "f1_pos", "f1_weighted", "auc")
 
 
 def _format_printed(printed: float, movie: str) -> str:
-    """Format the printed number of a movie as the paper does, with its SD; a dash if a row has none (NaN)."""
-    if np.isnan(printed):
+    """Write the printed number of a movie as in the paper, mean and SD; a dash if a row has none (NaN).
+
+    A row holds the printed mean alone, so that the text with the SD is looked up by the movie.
+    """
+    has_no_printed_number = np.isnan(printed)
+    if has_no_printed_number:
         return NOTHING
     return str(TABLE4[movie])
 

@@ -483,7 +483,7 @@ def test_the_degrees_of_freedom_of_a_mean_lie_within_welchs_bounds():
     one_group_of_60 = np.ones((60, 1))  # [films, coefficients]: only a mean is fitted
     for seed in range(20):
         films = planted_films(seed, n_films=60, n_judged=30, n_windows=40).samples
-        (degrees_of_freedom,) = comparison._fit(one_group_of_60, films, use_model=True).freedom
+        (degrees_of_freedom,) = comparison._fit(one_group_of_60, films, use_model=True).robust_freedom
         assert 29 <= degrees_of_freedom <= 29 + 59
 
 

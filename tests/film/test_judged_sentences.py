@@ -591,7 +591,7 @@ def test_a_share_unlike_its_counts_is_explained(number, changes, explanations, l
     words = Words(language)
     share = share_of(("AB",), number, **changes)
     expected = [words.say(key, who="vlm") for key in explanations]
-    assert phrases.own_shares_sentences([share], words) == expected
+    assert phrases.why_not_as_computed([share], words) == expected
 
 
 @pytest.mark.parametrize(("joint_share", "is_explained"), [(0.51, False), (0.5, True)])
@@ -602,7 +602,7 @@ def test_a_joint_share_that_is_not_the_mean_is_explained(joint_share, is_explain
     """
     words = Words("en")
     shares = [share_of(("AB", "CD"), joint_share), share_of(("AB",), 0.53), share_of(("CD",), 0.49)]
-    explanations = phrases.own_shares_sentences(shares, words)
+    explanations = phrases.why_not_as_computed(shares, words)
     assert (words["each_estimated"] in explanations) == is_explained
 
 
