@@ -62,8 +62,11 @@ def test_the_unit_is_asked_together_with_the_columns(tmp_path):
         times_of(path, columns=no_columns_named)
 
 
-def test_what_the_message_says_is_read(tmp_path):
-    """Where 1.05 may be seconds or minutes, a person is told to give --unit s, or to write 1:05."""
+def test_numbers_with_two_decimals_are_read_once_the_person_says_what_they_are(tmp_path):
+    """1.05 may be 1.05 s, or 1 min 5 s. The refusal advises to give --unit s, or else to write 1:05.
+
+    Either advice, when it is followed, gives the times that the person means.
+    """
     in_seconds = write_table(tmp_path, ("0.05", "1.05"), ("1.12", "2.30"))
     assert times_of(in_seconds, unit="s") == [(0.05, 1.05), (1.12, 2.3)]
 
@@ -90,7 +93,10 @@ def test_a_time_that_is_no_minutes_and_seconds_says_that_they_are_seconds(tmp_pa
 
 
 def test_steps_of_half_a_second_are_seconds(tmp_path):
-    """Two endings, .00 and .50, are those of any table of windows."""
+    """Times with two decimals below .60, such as 2.50, may be minutes and seconds: 2 min 50 s.
+
+    But here all of them end in .00 or .50, as in any table of windows of 2.5 s: they are seconds.
+    """
     path = write_table(tmp_path, ("0.00", "2.50"), ("2.50", "5.00"), ("5.00", "7.50"))
     assert times_of(path) == [(0, 2.5), (2.5, 5), (5, 7.5)]
 

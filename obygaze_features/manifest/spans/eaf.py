@@ -488,10 +488,11 @@ class _Times:
         )
 
     def _owner(self, timed_tier: Element, tier: Element) -> Owner:
-        """Return the annotator of the annotations on `tier` that take their times from `timed_tier`.
+        """Return whose the annotations on `tier` are that take their times from `timed_tier`.
 
-        It is the first who signed one of these: the tier with the times, the tier above that, the tier
-        itself.
+        Who marked a span also decided that something is there to describe. So the first of these tiers that
+        is signed names the annotator: the tier with the times, the tier above that, the tier itself. If the
+        latter is signed by somebody else, the owner's `signature` notes it.
         """
         if (timed_tier, tier) not in self._owners:
             tier_above = self._tier_of_name.get(timed_tier.get("PARENT_REF", ""), timed_tier)
@@ -500,9 +501,15 @@ class _Times:
         return self._owners[timed_tier, tier]
 
     def _time_ms(self, slot: str) -> float:
-        """Return the time of a slot in milliseconds; 0 if it has none, which `_problem_of_slot` reports."""
+        """Return the time of a slot in milliseconds of the film; 0 if it has none.
+
+        Why it has none, `_problem_of_slot` says, so that the 0 is not used.
+        """
         time = self._time_of_slot.get(slot, "")
-        return 0.0 if isinstance(time, str) else float(time + self._origin_ms)
+        has_no_time = isinstance(time, str)  # empty, or a text that is no whole number
+        if has_no_time:
+            return 0.0
+        return float(time + self._origin_ms)
 
     def _problem_of_slot(self, slot: str) -> str:
         """Return why a slot has no time that can be read; "" if it has one."""

@@ -806,13 +806,14 @@ def test_the_memory_of_a_process_can_be_seen():
     assert limits.excess(this_process, Limits(cpu_s=60, memory=MEGABYTE), nothing_before) == "memory"
 
 
-def test_the_time_of_a_process_can_be_seen_less_what_it_had_used_before():
-    """Of a process counts what it has used since a child's work began, here 60 s at most.
+def test_the_time_that_a_process_used_before_its_work_does_not_count():
+    """A process may use 60 s of CPU since its work began: what it used in all, less what it had used before.
 
-    To pretend that this process has used 61 s since then, it is said to have used -61 s before.
+    This process has not used 61 s. If it is said to have used -61 s before, the difference is 61 s or more.
     """
     used_before = limits.Used(cpu_s=-61.0, memory=0)
-    assert limits.excess(os.getpid(), Limits(cpu_s=60, memory=TERABYTE), used_before) == "time"
+    limits_of_work = Limits(cpu_s=60, memory=TERABYTE)
+    assert limits.excess(os.getpid(), limits_of_work, used_before) == "time"
 
 
 def test_a_table_of_more_concepts_than_the_memory_for_its_guessed_codebook_is_refused(tmp_path, monkeypatch):
