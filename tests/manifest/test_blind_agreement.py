@@ -192,13 +192,14 @@ def test_a_machine_may_not_stand_in_by_judgements_that_were_made_in_sight_of_a_s
 
 
 def test_a_machine_is_not_compared_by_few_blind_judgements():
-    """AB and CD judged 40 windows, of which 10 blindly. The comparison with the machine gpt needs 30 of each.
+    """AB, CD and the machine gpt judged 40 windows, of which AB and CD judged 10 blindly.
 
-    The reason counts the 2 * 30 = 60 judgements that are left out.
+    To compare a machine with people, 30 blind judgements of each person are needed. The reason counts those
+    that there are, and the 2 * 30 = 60 that AB and CD made in sight of a score, which are left out.
     """
     judged = manifest(*forty_judged_windows_10_of_them_blind())
     with pytest.raises(ProtocolError, match=r"AB 10, CD 10; 60 judgements in sight of a model's score"):
-        compare_machines(judged, judged)
+        compare_machines(judged, judged)  # one table has the rows of the people and of the machine
 
 
 def test_agreement_without_a_blind_judgement_is_refused_with_the_reason():

@@ -114,13 +114,14 @@ def test_different_names_of_plain_letters_are_different(names):
     ],
     ids=["an accent", "a Cyrillic C", "an elided article"],
 )
-def test_a_film_is_one_whatever_else_differs_when_its_article_stands_behind_it(name, other):
+def test_a_title_with_its_article_behind_it_and_a_letter_that_differs_names_the_same_film(name, other):
     """An article may stand behind a title, as in "Castle, The". Here a letter or an accent differs too.
 
-    The film is refused beside itself, and found under either name.
+    Both spellings are found to be one film, whichever comes first, and either finds the other.
     """
     for first, second in ((name, other), (other, name)):
-        assert same_films([first, second]) == [(second, first)]
+        later_and_earlier = (second, first)
+        assert same_films([first, second]) == [later_and_earlier]
         assert find_film(second, ["Psycho", first]) == first
 
 

@@ -506,8 +506,7 @@ class _Times:
         Why it has none, `_problem_of_slot` says, so that the 0 is not used.
         """
         time = self._time_of_slot.get(slot, "")
-        has_no_time = isinstance(time, str)  # empty, or a text that is no whole number
-        if has_no_time:
+        if isinstance(time, str):  # no time: it is empty, or a text that is no whole number
             return 0.0
         return float(time + self._origin_ms)
 

@@ -234,8 +234,12 @@ def test_slots_without_times_are_spread_evenly_between_those_that_have_some(impo
     assert clips == [(1.0, 3.0, "S", ()), (3.0, 5.0, "EN", ()), (5.0, 7.0, "HN", ())]
 
 
-def test_an_annotation_whose_end_nothing_tells_is_refused(import_file):
-    """S (a1) ends at t2, which has no time, and no other annotation goes on from there."""
+def test_an_annotation_of_elan_whose_end_has_no_time_is_refused(import_file):
+    """In ELAN, annotations begin and end at time slots. S (a1) ends at the slot t2, which has no time.
+
+    ELAN spreads slots without a time between the slots around them. But no annotation begins at t2, so that
+    no later slot follows, and nothing tells when a1 ends. The message names the annotation.
+    """
     level = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
     slots = {"t1": 1000, "t2": None}
     with pytest.raises(ManifestError, match=r"film.eaf.*a1"):
@@ -383,11 +387,17 @@ def test_paths_of_every_system_name_their_films(import_file, films, path_of_film
 @pytest.mark.parametrize(
     ("place", "video"),
     [("~/films/a.mp4", "films/a.mp4"), ("C:\\f\\b.mp4", "b.mp4"), ("~no-such-user/b.mp4", "b.mp4")],
+    ids=["in the user's home", "on another system", "in the home of nobody here"],
 )
 def test_a_video_of_another_computer_is_looked_for_beside_the_table(
     import_files, tmp_path, monkeypatch, place, video
 ):
-    """No folder of videos is given. The table lies in the user's home, so that ~/films is a folder beside it."""
+    """A table names a video, and no folder of videos is given: it should be in the folder of the table.
+
+    The table lies in the user's home, so that ~/films is a folder beside it. Of a path of another system, or
+    in the home of a user who is unknown here, only the file's name is of use. The clip's video is the path
+    from the table on, whether or not there is such a file.
+    """
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
 
@@ -903,11 +913,14 @@ def test_a_span_is_the_same_to_the_millisecond_in_one_file_and_in_two(import_fil
 def test_two_levels_of_one_span_contradict_each_other_also_if_two_tools_rounded_its_times(refusal_of):
     """AB says S at 0.4166667 to 0.8333333 s in one file, and HN at 0.417 to 0.833 s in the other.
 
-    To the millisecond both spans are one, so that the levels contradict each other.
+    To the millisecond both spans are one, so that the levels contradict each other: the refusal says that the
+    second file has HN where the first one has S.
     """
-    other = {"level": ("0.417", "0.833", "HN")}
-    files = {"0/m.TextGrid": textgrid_of_ab(LEVEL_OF_FRAMES), "1/m.TextGrid": textgrid_of_ab(other)}
-    refusal = refusal_of(files)
+    sure = {"level": ("0.4166667", "0.8333333", "S")}
+    hard_negative = {"level": ("0.417", "0.833", "HN")}
+    refusal = refusal_of(
+        {"0/m.TextGrid": textgrid_of_ab(sure), "1/m.TextGrid": textgrid_of_ab(hard_negative)}
+    )
     assert "HN where" in str(refusal)
 
 

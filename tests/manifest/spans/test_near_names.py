@@ -9,8 +9,12 @@ LIKERT = ["1", "2", "3", "4", "5"]
 
 
 @pytest.mark.parametrize("text", ["sí", "si", "S?", "N"])
-def test_a_short_word_is_no_level_of_one_letter_more_or_less(text):
-    """`sí` is yes in Spanish, and `S?` may be less than sure: neither is proposed as S."""
+def test_a_word_of_one_or_two_letters_is_not_taken_for_a_level_that_is_nearly_spelled_so(text):
+    """The levels are EN, HN, NS and S. These words differ from one or several by a single letter.
+
+    In words so short that is no slip: `sí` is yes in Spanish, `S?` may be less than sure, and `N` may be any
+    of three. No level is proposed ("").
+    """
     assert nearest(text, LEVELS) == ""
 
 

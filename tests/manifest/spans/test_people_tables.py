@@ -303,8 +303,11 @@ def test_a_second_row_about_a_clip_is_refused_where_rows_list_several_concepts(i
     ],
     ids=["in German", "by a program's names"],
 )
-def test_times_below_other_headings_are_proposed_and_clips_are_no_whole_films(import_files, table, options):
-    """The table has neither start_s nor end_s, but two columns hold times: they are proposed."""
+def test_columns_of_times_below_other_headings_are_proposed_as_start_and_end(import_files, table, options):
+    """The table has neither start_s nor end_s, but two columns hold times, such as "Anfang" and "Ende".
+
+    A row without times would be a whole film. So the table is refused, with the options that read the two.
+    """
     with pytest.raises(ManifestError, match=options):
         import_files({"t.csv": table})
 
@@ -331,7 +334,8 @@ def test_a_refusal_of_thousands_of_words_shows_a_few_and_counts_the_rest(import_
 def test_a_person_is_asked_once_what_the_words_of_several_columns_mean(refusal_of):
     """The words of the column "rating", mild and harsh, are no levels, and those of "seen" no concepts.
 
-    One refusal asks for the meanings of all four.
+    One refusal asks for the meanings of all four. That a codebook could be guessed of the words instead
+    (`obygaze codebook guess`) is said once for both columns.
     """
     table = "Film,Beginn,Ende,rating,seen\na,1,2,mild,hats\na,3,4,harsh,gloves\n"
 
@@ -939,7 +943,11 @@ def test_lists_of_a_few_words_are_asked_for_as_concepts_and_other_lists_are_kept
 
 
 def test_a_second_column_of_levels_beside_named_annotators_is_mentioned_with_its_option(import_files):
-    """The rows are of Ann and Bob, so the columns are not of one annotator each: one is read, and one named."""
+    """A table has a column of annotators, with Ann and Bob, and two columns of levels: "level" and "second".
+
+    Where rows name their annotators, the columns do not stand for one each. So "level" is read, and a notice
+    names the option that reads "second" in its place.
+    """
     rows = "a,0,1,Ann,S,EN\na,0,1,Bob,EN,S\na,2,3,Ann,EN,EN\n"
 
     clips, notices = import_files({"t.csv": f"movie,start_s,end_s,annotator,level,second\n{rows}"})

@@ -61,9 +61,10 @@ def test_whisperx_names_speakers_of_segments_or_of_their_words(import_files):
 
 
 def test_whisper_cpp_and_whispers_table_count_in_milliseconds(import_files):
-    """The text of whisper.cpp, and the first of the table, last from 1500 to 2500 ms; the second is of 1 s.
+    """whisper.cpp writes JSON, and Whisper a table, both with times in milliseconds.
 
-    A tab within the text of the table is read as a blank.
+    The text of the former lasts from 1500 to 2500 ms. The table has one of the same times, whose tab is read
+    as a blank, and one from 3,000,000 to 3,001,000 ms.
     """
     document_of_whisper_cpp = {
         "systeminfo": "", "result": {"language": "fr"},
