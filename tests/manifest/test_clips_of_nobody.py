@@ -12,7 +12,7 @@ def manifest_of_one_clip_by(tmp_path, *annotators):
     return Manifest(tuple(rows), tmp_path)
 
 
-def test_clips_that_name_nobody_are_told_where_to_name_them(tmp_path):
+def test_the_refusal_of_two_rows_of_a_clip_without_annotators_says_where_to_name_them(tmp_path):
     """A clip has two rows, and neither says who labelled it."""
     nobody = ""
     with pytest.raises(ManifestError, match="two people labelled it, name them in a column annotator"):

@@ -115,7 +115,10 @@ def test_alpha_is_undefined_where_all_labels_are_the_same():
 
 
 def test_alpha_is_undefined_where_no_clip_has_two_labels():
-    """The first annotator labelled two clips, and the second the third clip."""
+    """Of three clips, one annotator labelled the first two, and another one the third (nan is no label).
+
+    Alpha compares labels of one clip, and there are no two.
+    """
     assert krippendorff_alpha([[1, 2, np.nan], [np.nan, np.nan, 3]]) is None
 
 

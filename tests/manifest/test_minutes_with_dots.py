@@ -22,7 +22,7 @@ def test_a_number_beside_a_clock_with_dots_is_refused_with_what_to_type(number):
     )
 
 
-def test_what_the_message_proposes_is_read():
+def test_a_number_beside_a_clock_with_dots_is_read_once_it_is_written_as_the_message_proposes():
     """Beside a clock with dots, 59.30 may be written as 0.59.30, which is 59 * 60 + 30 s, or as 59.30 s."""
     assert instants(["0.59.30", "59.30 s", "1.00.10"]) == [3570, 59.3, 3610]
 

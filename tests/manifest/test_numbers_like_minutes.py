@@ -79,7 +79,7 @@ def test_numbers_with_two_decimals_are_read_once_the_person_says_what_they_are(t
     [("2.30", "10.60"), ("2.30", "10"), ("2.30", "10.5"), ("2.30", "10.590"), ("2.30", "0:12")],
     ids=["60 seconds", "no decimals", "one decimal", "three decimals", "a clock"],
 )
-def test_a_time_that_is_no_minutes_and_seconds_says_that_they_are_seconds(tmp_path, last_span):
+def test_one_time_that_cannot_be_minutes_and_seconds_shows_that_all_are_seconds(tmp_path, last_span):
     """The times of two spans, 0.05 to 1.05 and 1.05 to 2.30, may be seconds, or minutes and seconds.
 
     The end of the last span cannot be minutes and seconds with a point between, so all numbers are seconds.

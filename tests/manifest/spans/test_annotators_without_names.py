@@ -37,8 +37,8 @@ def test_a_word_for_several_people_is_not_noted_where_it_is_the_only_annotator(i
     assert "one person" not in notices
 
 
-def test_a_film_may_be_called_unknown(import_files):
-    """Unknown is a film of 2011."""
+def test_a_film_called_unknown_gets_no_notice_as_an_annotator_would(import_files):
+    """Unknown is a film of 2011. As the name of an annotator, the word would say that nobody is named."""
     _, notices = import_files({"t.csv": "movie,start_s,end_s,level\nUnknown,1,2,S\n"})
     assert "taken as" not in notices
 

@@ -298,7 +298,10 @@ def test_a_machine_may_name_a_level_in_small_letters_as_people_may(import_files,
     ids=["a concept that the codebook lacks", "no answer", "no model"],
 )
 def test_answers_that_fit_no_codebook_or_annotator_are_refused(import_files, answer, message):
-    """The file has this one answer. Its codebook is ObyGaze12."""
+    """A file has one answer of a machine: on a concept of another codebook, on nothing, or of no machine.
+
+    The codebook is ObyGaze12, which has no concept Guns. The message says what is wrong.
+    """
     with pytest.raises(ManifestError, match=message):
         import_files({"a.jsonl": jsonl_of(answer)})
 

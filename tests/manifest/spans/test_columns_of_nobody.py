@@ -75,8 +75,11 @@ def test_the_only_column_of_levels_is_proposed_although_its_heading_says_that_pe
     assert refusal_of({"t.csv": table(heading, "S", "EN")}).options == (f"--column level={heading}",)
 
 
-def test_alone_a_models_column_is_asked_about(refusal_of):
-    """The only levels of the table are below `prediction`: the person is asked whether people gave them."""
+def test_the_person_is_asked_of_a_column_called_prediction_where_it_has_the_only_levels(refusal_of):
+    """Below "prediction" usually stands what a model says, which is no label of people.
+
+    As the table has no other levels, the person is asked whether people gave these.
+    """
     assert "what a model says" in str(refusal_of({"t.csv": table("prediction", "S", "EN")}))
 
 

@@ -500,7 +500,10 @@ TWO_TASKS_OF_CVAT = cvat("").replace("</meta>", "<task><source>b.mp4</source></t
     ids=["Label Studio", "BORIS", "CVAT"],
 )
 def test_a_file_of_several_films_whose_records_name_none_is_refused(import_files, content, what):
-    """The records can't be taken as of one film, as there are several."""
+    """A file of a tool has two tasks, or two observations, and none of them names its film.
+
+    As they may be of different films, all of them cannot be taken as of the film f, after the file's name.
+    """
     with pytest.raises(ManifestError, match=rf"f\.x: .*{what}"):
         import_files({"f.x": content})
 
@@ -624,8 +627,8 @@ def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(import_
         assert {(clip.level, clip.concepts) for clip in clips} == {("S", ("Body",)), (None, ("Look",))}
 
 
-def test_a_clip_of_two_tables_is_refused_with_both(import_files):
-    """Both tables have the clip x."""
+def test_a_clip_that_two_tables_have_is_refused_with_the_names_of_both_tables(import_files):
+    """The tables a and b both have the clip x, and no annotator is named who would tell the rows apart."""
     table = "clip_id,movie,start_s,end_s,level\nx,m,1,2,S\n"
     with pytest.raises(ManifestError, match=r"[\\/]a, .*[\\/]b: clip 'x'"):
         import_files({"a": table, "b": table})

@@ -328,8 +328,8 @@ def test_a_tier_that_the_user_names_must_be_there(import_file):
         read_elan(import_file, LEVEL_ON_A_COPIED_TIER, tiers={"gaze": "levels"})
 
 
-def test_a_tier_of_a_model_cannot_be_read_as_one_of_people(import_file):
-    """Tiers whose names begin with "obygaze:" are what a model says of the film."""
+def test_a_tier_of_a_model_is_refused_where_the_person_says_that_it_holds_levels(import_file):
+    """Tiers whose names begin with "obygaze:" are what a model says of the film, and no labels of people."""
     of_model = tier("obygaze: segments", alignable_annotation("a1", "t1", "t2", "S"))
     with pytest.raises(ManifestError, match="model"):
         read_elan(import_file, of_model, tiers={"obygaze: segments": "levels"})
@@ -449,7 +449,10 @@ def test_accents_of_annotators_have_one_form(import_files, films):
 
 
 def test_two_concepts_that_differ_in_the_form_of_an_accent_are_refused(tmp_path):
-    """One has é as one sign, and one has e and an accent of its own."""
+    """A codebook has a concept with é as one sign, and one with e and an accent of its own.
+
+    They look the same, so that nobody could tell which one a label means.
+    """
     with pytest.raises(ManifestError):
         codebook_with(tmp_path, COMPOSED, DECOMPOSED)
 
@@ -708,8 +711,13 @@ def test_a_file_without_spans_leaves_no_manifest(turn_without_length, tmp_path, 
     assert "0 of 1 span read (rttm); line 1: it has no length" in printed.err
 
 
-def test_of_a_file_without_spans_the_answer_in_json_names_no_manifest(turn_without_length, tmp_path, capsys):
-    """The file has one turn of speech, which lasts 0 s. The command ends with the code 3."""
+def test_an_import_without_clips_writes_no_manifest_and_says_so_in_json(
+    turn_without_length, tmp_path, capsys
+):
+    """The file has one turn of speech, which lasts 0 s, and so is left out.
+
+    The command ends with the code 3. Its answer in JSON names no manifest, and counts the one record.
+    """
     code = obygaze("manifest", "import", "spans", turn_without_length, "--out", tmp_path / "a.csv", "--json")
 
     assert code == 3
@@ -809,8 +817,8 @@ def test_levels_that_overlap_are_counted_and_named(spans, overlaps):
         assert f"a by AB: {overlap}" in notice
 
 
-def test_of_nobody_overlapping_levels_are_named_without_an_annotator():
-    """Nobody is named as the annotator of two spans of the film a, which have 5 s in common."""
+def test_the_notice_on_levels_that_overlap_names_no_annotator_where_the_spans_name_none():
+    """S from 0 to 10 s and HN from 5 to 20 s of the film a overlap, and neither says who gave it."""
     spans_of_nobody = [
         judged_span("S", start_s=0, end_s=10, by=""),
         judged_span("HN", start_s=5, end_s=20, by=""),
@@ -830,7 +838,7 @@ def test_of_nobody_overlapping_levels_are_named_without_an_annotator():
     ],
     ids=["case and blanks", "two blanks", "a wide colon"],
 )
-def test_a_tier_of_people_that_was_renamed_a_little_says_how_they_judged_as_it_says_its_role(
+def test_a_tier_whose_name_was_spelled_in_another_way_still_says_how_people_judged(
     tmp_path, name, usual_name
 ):
     """A tier of a document of ELAN says in its name that AB judged blindly, in sight, or agreed with others.

@@ -19,8 +19,8 @@ def test_a_word_of_one_or_two_letters_is_not_taken_for_a_level_that_is_nearly_sp
 
 
 @pytest.mark.parametrize("text", ["-1", "11", "12", "1.5", "0"])
-def test_another_number_is_no_misspelt_one(text):
-    """On a scale from 1 to 5, -1 may be no answer and 1.5 a mean."""
+def test_a_number_outside_of_a_scale_is_not_taken_for_a_misspelt_one(text):
+    """On a scale from 1 to 5, -1 may be no answer and 1.5 a mean: no number is proposed for them ("")."""
     assert nearest(text, LIKERT) == ""
 
 

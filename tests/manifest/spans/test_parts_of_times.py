@@ -90,7 +90,7 @@ def test_ids_and_counts_of_a_crowd_are_no_times(import_files):
     assert "2 rows taken as whole films" in notices
 
 
-def test_columns_that_are_times_by_their_numbers_alone_are_said_to_be_so(refusal_of):
+def test_a_proposal_of_times_says_where_nothing_but_the_numbers_shows_that_they_are_times(refusal_of):
     """A table has the columns aa and bb, whose headings mean no time, and aa is always below bb.
 
     So they are proposed as starts and ends, and the refusal says that only their numbers tell so.

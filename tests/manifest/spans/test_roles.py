@@ -368,8 +368,8 @@ def test_tiers_of_one_name_by_several_annotators_have_one_role(import_files):
 
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
-def test_a_label_that_is_unknown_on_a_declared_tier_is_refused(import_marks, kind):
-    """By its name, the tier holds levels. Sx is none."""
+def test_an_unknown_level_on_a_tier_called_level_is_refused(import_marks, kind):
+    """A tier says by its name that it holds levels. It has S, and Sx, which is none of the codebook."""
     with pytest.raises(ManifestError, match=r"tt1\.x: .*'Sx'"):
         import_marks(kind, Mark("level", start=1, end=5, text="S"), Mark("level", start=6, end=7, text="Sx"))
 

@@ -57,7 +57,7 @@ def test_the_ends_of_a_scale_in_its_heading_say_in_which_direction_it_goes(impor
     assert words_proposed(import_files, content) == ["1=S", "2=NS", "3=HN", "4=EN"]
 
 
-def test_a_scale_in_the_usual_direction_stays_so(import_files):
+def test_numbers_between_the_ends_of_a_scale_in_the_heading_are_proposed_in_their_order(import_files):
     """The heading of levels says that 1 is easy negative and 4 sure: the scale goes from EN up to S.
 
     So the refusal proposes 2 as HN and 3 as NS, which the heading does not explain.

@@ -132,7 +132,7 @@ def test_words_of_amazon_are_joined_to_sentences(import_files):
     assert "4 sentences put together" in notices
 
 
-def test_segments_of_amazon_are_taken_as_they_are(import_files):
+def test_segments_in_a_transcript_of_amazon_are_read_in_place_of_its_words(import_files):
     """Newer transcripts of Amazon have segments, with a text and a speaker, beside the words.
 
     So the words need not be joined: the one segment, "Hello." from 1 to 2 s, is the clip.
@@ -155,7 +155,7 @@ def test_segments_of_amazon_are_taken_as_they_are(import_files):
 
 
 def test_a_transcript_of_words_alone_is_read(import_files):
-    """Two words that follow within 0.1 s are one text."""
+    """A transcript has words with their times and no sentences. Two words 0.1 s apart become one text."""
     words = [{"word": "a", "start": 1.0, "end": 1.5}, {"word": "b", "start": 1.6, "end": 2.0}]
 
     clips, _ = import_files({"a.json": json.dumps({"text": "a b", "words": words})})

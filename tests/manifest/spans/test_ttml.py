@@ -214,7 +214,7 @@ def test_subtitles_that_are_written_are_read_back(tmp_path):
 
 
 def test_frames_of_a_document_without_a_rate_count_by_the_rate_that_the_user_gives(import_files):
-    """12 frames at the given 24 a second are half a second."""
+    """A text begins 12 frames after 1 s. The person says that there are 24 a second: it begins at 1.5 s."""
     document = ttml('<div><p begin="00:00:01:12" end="00:00:02:00">a</p></div>')
 
     clips, _ = import_files({"a.ttml": document}, rate=Fraction(24))
@@ -365,8 +365,11 @@ def test_a_text_without_a_begin_is_shown_from_the_films_first_time_code_on(impor
     assert times_of(clips) == [(0.0, 5.5)]
 
 
-def test_without_the_films_first_time_code_a_notice_asks_for_it(import_files):
-    """All texts would be ten hours late."""
+def test_a_notice_asks_for_the_films_first_time_code_where_texts_begin_after_many_hours(import_files):
+    """Time codes begin at 10:00:05:12, and nobody says that the film's first one is 10:00:00:00.
+
+    Taken as they are, all texts would be ten hours late.
+    """
     _, notices = import_files({"a.xml": TEN_O_CLOCK})
     assert "does the time code begin at 0? Give --start hh:mm:ss:ff if not" in notices
 
@@ -396,5 +399,5 @@ def test_the_first_time_code_is_not_asked_for_where_late_times_are_no_time_codes
 
 
 def test_a_first_time_code_that_is_no_time_is_refused(refusal_of):
-    """A person says that the film starts at "ten"."""
+    """A person says that the film's first time code is "ten" (--start)."""
     assert "--start: 'ten' is no time of TTML" in str(refusal_of({"a.xml": TEN_O_CLOCK}, start="ten"))

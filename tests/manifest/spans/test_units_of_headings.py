@@ -148,8 +148,11 @@ def test_clocks_of_minutes_seconds_and_frames_are_no_hours(import_files):
 
 
 @pytest.mark.parametrize("form", ["hh:mm:ss", "mm:ss", "HH:MM:SS.ms"])
-def test_clocks_that_are_read_anyway_stay_as_they_are(import_files, form):
-    """A cell with one colon is minutes and seconds, with two hours, too, whichever usual form is named."""
+def test_a_usual_form_of_clocks_in_the_heading_changes_no_clock_below_it(import_files, form):
+    """01:05 is 65 s, and 00:01:20.5 is 80.5 s, whether the heading says hh:mm:ss, mm:ss or HH:MM:SS.ms.
+
+    A clock with one colon is of minutes and seconds, and one with two has hours before them.
+    """
     columns = columns_of(f"Start ({form})", f"End ({form})")
     content = table_of_times(f"Start ({form})", f"End ({form})", ("01:05", "00:01:20.5"))
 
@@ -321,10 +324,10 @@ def test_headings_without_a_unit_leave_nothing_open(heading):
     assert told.doubt == ""
 
 
-def test_a_persons_unit_is_for_the_headings_that_leave_it_open(import_files):
-    """The start is 10 s, as the person says: its heading, "Start (approx.)", leaves the unit open.
+def test_the_persons_unit_holds_below_headings_that_leave_it_open_and_not_below_others(import_files):
+    """The person says that times are in seconds. The heading "Start (approx.)" names no unit: 10 is 10 s.
 
-    The duration is 2 minutes, as its heading says, so that the clip ends at 130 s.
+    "Duration (min)" names one: 2 is 2 minutes, whatever the person says, so that the clip ends at 130 s.
     """
     content = "movie,Start (approx.),Duration (min),Level\ntt1,10,2,S\n"
     columns = {"start_s": ["Start (approx.)"], "duration_s": ["Duration (min)"], "level": ["Level"]}
@@ -410,8 +413,11 @@ def test_a_heading_says_all_that_is_known_of_the_times_below_it(heading, expecte
     ("heading", "has_unit"),
     [("Start", False), ("Start ()", False), ("Start (s)", True), ("start_ms", True), ("Start (%)", True)],
 )
-def test_a_heading_has_a_unit_if_it_says_one_or_leaves_one_open(heading, has_unit):
-    """Numbers such as 10.59 below it need no question whether they are minutes and seconds."""
+def test_a_heading_has_a_unit_if_it_names_one_or_has_a_text_that_may_be_one(heading, has_unit):
+    """Below a heading without a unit, 10.59 may be seconds, or minutes and seconds, which has to be asked.
+
+    "Start (s)" answers that, and of "Start (%)" the unit is asked anyway.
+    """
     assert has_time_unit(heading) is has_unit
 
 
@@ -456,8 +462,8 @@ def test_a_unit_in_brackets_counts_more_than_the_persons_option_unless_it_is_fra
         ("", ""),
     ],
 )
-def test_parts_of_one_time_have_the_same_heading_but_for_the_unit(heading, expected):
-    """`start_min` and `start_sec` are then known as one time in two columns."""
+def test_a_heading_is_compared_without_its_words_for_units(heading, expected):
+    """Without them `start_min` and `start_sec` are both "start": minutes and seconds of one time."""
     assert heading_without_unit(heading) == expected
 
 
