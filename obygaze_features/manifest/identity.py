@@ -259,7 +259,10 @@ class _Range(NamedTuple):
 
 
 def _ranges_of_movies(clips: Iterable[Clip]) -> dict[str, dict[str, _Range]]:
-    """Return video -> movie -> the range of the movie's clips in it."""
+    """Return video -> movie -> the time from the first start to the last end of the movie's clips in it.
+
+    A clip without times is the whole video, from 0 s to infinity.
+    """
     ranges: dict[str, dict[str, _Range]] = {}
     for clip in clips:
         if not clip.video:

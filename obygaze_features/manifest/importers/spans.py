@@ -556,7 +556,11 @@ class _ManifestMaker:
         return clips
 
     def _with_same_columns(self, clips: Sequence[Clip]) -> list[Clip]:
-        """Give all clips the same extra columns, and clips of one id the video of the clip that names one."""
+        """Give all clips the extra columns that any of them has, and clips of one id the same video.
+
+        A manifest has the same columns in all rows: those that a clip lacks are empty. Of the rows of one
+        clip by several annotators, some may name no video, and get the one that another row names.
+        """
         names: dict[str, None] = {}  # of the extra columns, in the order of their first clip
         for clip in clips:
             names |= dict.fromkeys(clip.extras)

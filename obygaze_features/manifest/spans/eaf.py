@@ -722,9 +722,12 @@ def _time_slots(file: SpanFile, root: Element) -> dict[str, int | str]:
 def _refuse_unclear_references(file: SpanFile, nodes: Sequence[Element]) -> None:
     """Refuse a document in which an annotation refers to an id that several annotations have."""
     n_of_id = Counter(node.get("ANNOTATION_ID", "") for node in nodes)
-    ids_referred_to = {node.get(name, "") for node in nodes for name in REFERENCES} - {""}
-    unclear_ids = [annotation_id for annotation_id in n_of_id if n_of_id[annotation_id] > 1]
-    unclear_ids = [annotation_id for annotation_id in unclear_ids if annotation_id in ids_referred_to]
+    ids_referred_to = {node.get(name, "") for node in nodes for name in REFERENCES}
+    ids_referred_to.discard("")  # of annotations that refer to none
+    unclear_ids = []
+    for annotation_id, n_annotations in n_of_id.items():
+        if n_annotations > 1 and annotation_id in ids_referred_to:
+            unclear_ids.append(annotation_id)
     if unclear_ids:
         first_id = unclear_ids[0]
         problem = f"{first_id!r} is the id of {n_of_id[first_id]} annotations, and others refer to it"

@@ -396,11 +396,20 @@ def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawS
 
 
 def _columns_of_usual_rows(records: Records) -> list[tuple[str, ...]]:
-    """Return the cells of each column, from the rows that have as many cells as most rows have."""
+    """Return the cells of each column, from the rows that have as many cells as most rows have.
+
+    A row with more cells or fewer has a tab within its text, or is damaged: its cells would be in wrong
+    columns.
+
+    Examples
+    --------
+    >>> _columns_of_usual_rows([(1, ["a", "1"]), (2, ["b", "2"]), (3, ["c"])])
+    [('a', 'b'), ('1', '2')]
+    """
     if not records:
         return []
-    n_by_width = Counter(len(cells) for _, cells in records)
-    usual_width, _ = n_by_width.most_common(1)[0]
+    n_rows_of_width = Counter(len(cells) for _, cells in records)
+    [(usual_width, _)] = n_rows_of_width.most_common(1)
     usual_rows = [cells for _, cells in records if len(cells) == usual_width]
     return list(zip(*usual_rows, strict=True))
 
