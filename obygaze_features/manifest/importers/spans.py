@@ -643,7 +643,7 @@ class _ManifestMaker:
 def _clip_ids_beside_those_of_tables(contents: Sequence[Content]) -> ClipIds:
     """Return a maker of new clip ids that makes none of the ids which people's tables give their own clips.
 
-    Only people's tables have ids of clips (a column `clip_id`); for files of tools all ids are made.
+    A table may come after a file for whose clips ids are made, so that all tables are looked at first.
     """
     ids = ClipIds()
     for content in contents:

@@ -231,8 +231,8 @@ def _pairing_key(row: Row) -> tuple[str, ...]:
 def _joined(first: Event, last: Event) -> Event:
     """Make one event of a START and its STOP, with the comments of both.
 
-    BORIS writes an event with a length in two rows of its table, which follow each other with other rows
-    between them. All else is as the START has it.
+    A table of BORIS may have an event with a length in two rows, its START and its STOP, with others between
+    them. All but the end and the comment is as the START has it.
     """
     comment = _distinct([first.span.cells["comment"], last.span.cells["comment"]])
     cells = {**first.span.cells, "comment": comment}

@@ -490,9 +490,8 @@ class _Times:
     def _owner(self, timed_tier: Element, tier: Element) -> Owner:
         """Return whose the annotations on `tier` are that take their times from `timed_tier`.
 
-        Who marked a span also decided that something is there to describe. So the first of these tiers that
-        is signed names the annotator: the tier with the times, the tier above that, the tier itself. If the
-        latter is signed by somebody else, the owner's `signature` notes it.
+        The first of these tiers that is signed names the annotator: the tier with the times, the tier above
+        that, the tier itself. If the latter is signed by somebody else, the owner's `signature` notes it.
         """
         if (timed_tier, tier) not in self._owners:
             tier_above = self._tier_of_name.get(timed_tier.get("PARENT_REF", ""), timed_tier)

@@ -50,7 +50,7 @@ def test_a_mark_that_stands_alone_is_what_the_person_says(import_files):
 def test_columns_with_marks_that_the_person_explained_are_proposed_as_concepts(import_files):
     """The columns Body and Look have the marks s and n, and the person says that these are yes and no.
 
-    S and NS are levels of the codebook, and "s" looks like one. But the columns are not proposed as those of
+    S is a level of the codebook, and s may be read as one. But the columns are not proposed as those of
     annotators called Body and Look: the refusal says by which options they are read as concepts.
     """
     with pytest.raises(ManifestError, match="give --column concepts=Body --column concepts=Look"):

@@ -248,7 +248,7 @@ def test_the_time_code_of_a_frame_is_read_as_its_time(rate, number_of_frame, dro
     ],
 )
 def test_time_codes_that_cannot_exist_are_refused(text, rate):
-    """Time codes at 29.97 count to 30 frames a second. To keep time they skip frames 0 and 1 of a minute.
+    """Time codes at 29.97 count 30 frames a second. To keep time they skip frames 0 and 1 of most minutes.
 
     A semicolon says that frames are skipped, which is done at 29.97 and its multiples alone. A time code of a
     skipped frame, or one whose signs or frames don't fit its rate, is in no film.
