@@ -118,7 +118,7 @@ def test_a_person_judged_blindly_and_in_sight_counts_by_the_blind_judgement():
     assert pair.counts == {("EN", "EN"): 1}
 
 
-def test_of_free_segments_a_reading_of_a_film_is_left_out_whole():
+def test_all_segments_of_an_annotator_in_a_film_are_left_out_where_one_was_marked_in_sight_of_a_score():
     """AB and CD marked two segments each in the films a and b, but for one of AB's in film a all blindly.
 
     If this one alone were left out, AB would seem to have found less there than CD. So both of AB's segments

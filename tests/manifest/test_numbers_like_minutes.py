@@ -33,7 +33,9 @@ def times_of(path, columns=COLUMNS, **options):
     ],
     ids=["points", "commas", "Arabic digits"],
 )
-def test_both_readings_are_named_and_what_to_type_for_either(tmp_path, spans, delimiter, highest):
+def test_numbers_that_may_be_seconds_or_minutes_are_refused_with_what_to_type_for_either(
+    tmp_path, spans, delimiter, highest
+):
     """All times of a table, starts and ends of spans, are numbers with two decimals, of .59 at most.
 
     So 10.59 may be seconds, or 10 minutes and 59 seconds. The refusal says for the highest number of the
@@ -102,7 +104,7 @@ def test_steps_of_half_a_second_are_seconds(tmp_path):
 
 
 @pytest.mark.parametrize("heading_of_starts", ["Start (s)", "Start in seconds", "start_s"])
-def test_a_unit_in_a_heading_says_which(tmp_path, heading_of_starts):
+def test_a_unit_in_a_heading_says_that_numbers_with_two_decimals_are_seconds(tmp_path, heading_of_starts):
     """The times of two spans may be seconds, or minutes and seconds: 1.05 may be a minute and 5 seconds.
 
     The heading of their starts says that they are seconds.

@@ -278,7 +278,7 @@ def films_of_clips(n_clips, seconds):
     ],
     ids=["seconds", "clips, as none has times"],
 )
-def test_annotators_get_as_much_of_films_by_their_length(seconds, pairs):
+def test_annotators_get_films_of_about_the_same_length_together(seconds, pairs):
     """The longest of four films goes with the shortest, so that both annotators watch as long.
 
     a, b, c and d have 4, 3, 2 and 1 clips: where no clip has times, that is their length.

@@ -160,7 +160,7 @@ def test_each_annotator_answers_for_what_they_marked():
     assert windows_without_a_row == {"CD": 2}
 
 
-def test_agreement_is_of_what_both_answered_for():
+def test_agreement_of_two_annotators_is_measured_on_clips_that_both_answered_for():
     """AB judges eight spans of 10 s in turn; CD judges the first four of them, and alike.
 
     In what both judged they never differ, so Krippendorff's alpha is 1.
