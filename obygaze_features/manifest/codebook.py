@@ -262,10 +262,14 @@ class Codebook:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages besides English in which it has texts, in alphabetical order."""
+        """The languages besides English in which it has texts, in alphabetical order.
+
+        They are those of any level or concept, and those of what the levels measure (`constructs`).
+        """
         parts: tuple[Level | Concept, ...] = (*self.levels, *self.concepts)
         languages = {language for part in parts for language in part.translations}
-        return tuple(sorted(languages | set(self.constructs)))
+        languages_of_construct = set(self.constructs)
+        return tuple(sorted(languages | languages_of_construct))
 
     def texts(self, language: str) -> CodebookTexts:
         """Return the codebook's texts that are translated into a language other than English.

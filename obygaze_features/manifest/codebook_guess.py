@@ -292,14 +292,15 @@ def _count_levels(table: Table, columns: Sequence[str]) -> list[CountedWord]:
 
 
 def _missing_levels(words: Sequence[CountedWord]) -> tuple[CountedWord, ...]:
-    """Return the words that stand where there is no level, such as `n/a`.
+    """Return the words that stand where there is no level, such as `n/a` or `-`.
 
-    `-` is an answer where another cell is `+`. As the name of a level it is refused, so that it is not lost.
+    Where another word is `+`, `-` is an answer and no missing level. It is then taken for a level, whose name
+    is refused later on: the person writes another word, and no answer is lost.
     """
     has_plus = any(word.name.startswith("+") for word in words)
     missing = [word for word in words if says_no_level(word.name)]
     if has_plus:
-        missing = [word for word in missing if set(plain(word.name)) != {"-"}]
+        missing = [word for word in missing if set(plain(word.name)) != {"-"}]  # neither `-` nor `--`
     return tuple(missing)
 
 

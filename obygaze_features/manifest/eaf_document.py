@@ -275,7 +275,12 @@ def _add_tier(root: Element, tier: EafTier) -> Element:
 
 
 def _add_types(root: Element, vocabularies: Mapping[str, object]) -> None:
-    """Add the types of tiers, the language of vocabularies, and the constraints on tiers with a parent."""
+    """Add what tiers and vocabularies refer to: types of tiers, a language, and constraints.
+
+    Of the types that choose from a vocabulary, only those are added whose vocabulary the document has
+    (`vocabularies`, by name). The language is that of the vocabularies' words. The constraints say how a tier
+    may depend on its parent; ELAN lists all of them in every document.
+    """
     _add_type(root, "model")
     _add_type(root, "note")
     for kind, vocabulary in VOCABULARY_OF.items():

@@ -44,12 +44,13 @@ _FirstPlaces = Mapping[str, tuple[object, str]]
 def refuse_twins(column: str, names: _FirstPlaces) -> None:
     """Refuse two spellings of one name (`same_names`); for films, also two forms of one IMDb id.
 
+    Two movies are also one if they have one IMDb id, or differ in where an article stands, as "The Birds" and
+    "Birds, The" do. Two people who are called by numbers are also one if these differ in zeros, as 1 and 01.
+
     Parameters
     ----------
     column
-        The column of the names: `movie`, or one of `PEOPLE`. Names of movies are also compared by IMDb id,
-        and with an article in front or behind ("Birds, The"), and those of people without zeros before
-        numbers.
+        The column of the names: `movie`, or one of `PEOPLE`.
     names
         Each name, in the order of reading, with the file and place where it is first.
 
@@ -140,15 +141,15 @@ def check_identity(clips: Iterable[Clip], root: Path | None = None) -> list[str]
 def _check_names(column: str, clips: Iterable[Clip]) -> list[str]:
     """Refuse two spellings of one name in a column; return a note for each two names that look alike."""
     no_file = ""  # the clips need not be from a file
-    first_places: dict[str, tuple[object, str]] = {}
+    first_places: dict[str, tuple[object, str]] = {}  # name -> file and place where it is first
     for clip in clips:
         name = getattr(clip, column)
         if name and name not in first_places:
             first_places[name] = (no_file, f"clip {clip.clip_id!r}")
-    names = _same_names(column, first_places)
-    _refuse_one_name_in_two_spellings(column, first_places, names)
+    pairs_of_names = _same_names(column, first_places)  # those that are one name, and those that may be
+    _refuse_one_name_in_two_spellings(column, first_places, pairs_of_names)
     notes = []
-    for name, lookalike in names.doubtful:
+    for name, lookalike in pairs_of_names.doubtful:
         notes.append(f"{column} {name!r} and {lookalike!r} look alike: if they are one, spell both alike")
     return notes
 
@@ -258,7 +259,10 @@ class _Range(NamedTuple):
 
 
 def _ranges_of_movies(clips: Iterable[Clip]) -> dict[str, dict[str, _Range]]:
-    """Return video -> movie -> the range of the movie's clips in it."""
+    """Return video -> movie -> the time from the first start to the last end of the movie's clips in it.
+
+    A clip without times is the whole video, from 0 s to infinity.
+    """
     ranges: dict[str, dict[str, _Range]] = {}
     for clip in clips:
         if not clip.video:

@@ -378,12 +378,14 @@ def write_manifest(
 
 
 def has_codebook_file(codebook: Codebook) -> bool:
-    """Return whether a manifest of this codebook has a file for it: it is none that a name alone stands for.
+    """Return whether a manifest of this codebook needs a file of it: its name alone does not tell it all.
 
-    A codebook of the name of a built-in one is the same for labels (`load_codebook`), but may explain them in
-    other words, which only a file holds.
+    The name tells all of a built-in codebook. One that has the name of a built-in one has its labels too
+    (`load_codebook` sees to it), but may explain them in other words, which only a file holds.
     """
-    return codebook.name not in BUILTIN or codebook != builtin_codebook(codebook.name)
+    if codebook.name not in BUILTIN:
+        return True
+    return codebook != builtin_codebook(codebook.name)
 
 
 def _needs_codebook_file(path: Path, codebook: Codebook) -> bool:

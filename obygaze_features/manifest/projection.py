@@ -209,7 +209,11 @@ def project(
 
 
 def _with_columns_of_judgements(clips: Manifest, columns: Sequence[str]) -> Manifest:
-    """Give clips empty columns for how their new labels are given, in place of all `HOW_JUDGED` of theirs."""
+    """Replace the columns that say how clips were judged (`HOW_JUDGED`) by empty ones, for new labels.
+
+    What the clips' own columns say is of labels that are replaced. `columns` are those of `HOW_JUDGED` that
+    the annotations have, which the new labels come from.
+    """
     prepared_clips = []
     for clip in clips:
         extras = {name: cell for name, cell in clip.extras.items() if name not in HOW_JUDGED}
@@ -353,11 +357,12 @@ def _label_movie(
 ) -> list[list[Clip]]:
     """Label the clips of one movie by its annotations: merged over annotators, or for each one separately.
 
-    A clip's label is made of the annotations that cover enough of it. Where an annotator has none, but has an
-    answer all the same (`_is_answered`), it is the lowest level, which was given as this annotator judged the
-    rest of the movie: in sight of a model's score, for example.
+    A clip's label is made of the annotations that cover enough of it. An annotator who marked nothing there,
+    but watched the clip (`_is_answered`), gives it the lowest level. No annotation says how that level was
+    judged, so it counts as judged like the rest of the movie: in sight of a model's score, for example.
 
-    `threshold` is the share of a clip's duration that an annotation must cover to count.
+    `marks` are the annotations of the movie, and `threshold` is the share of a clip's duration that an
+    annotation must cover to count.
 
     Returns
     -------
@@ -376,21 +381,26 @@ def _label_movie(
     for index, (clip, marks_of_clip) in enumerate(zip(clips, marks_of_clips, strict=True)):
         annotators = [name for name, has_answer in has_answer_of.items() if has_answer[index]]
         if not annotators:
-            rows_of_clips.append([replace(clip, level=None, concepts=(), annotator="")])
+            row_without_level = replace(clip, level=None, concepts=(), annotator="")
+            rows_of_clips.append([row_without_level])
             continue
+
+        # One row, merged over all annotators.
         if not per_annotator:
             row = merge(clip, marks_of_clip, codebook)
-            if not marks_of_clip:
+            if not marks_of_clip:  # the lowest level, of all who watched the clip and marked nothing
                 marks_in_movie = [mark for mark in marks if mark.annotator in annotators]
                 how_all_judged = how_judged(marks_in_movie, extras={})
                 row = replace(row, extras={**row.extras, **how_all_judged})
             rows_of_clips.append([row])
             continue
+
+        # A row for each annotator who has an answer.
         rows = []
         for annotator in annotators:
             marks_of_annotator = [mark for mark in marks_of_clip if mark.annotator == annotator]
             row = merge(clip, marks_of_annotator, codebook, annotator=annotator)
-            if not marks_of_annotator:
+            if not marks_of_annotator:  # the lowest level
                 row = replace(row, extras={**row.extras, **how_each_judged[annotator]})
             rows.append(row)
         rows_of_clips.append(rows)

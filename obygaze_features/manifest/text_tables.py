@@ -772,7 +772,10 @@ def _text_lines(path: Path) -> list[_TextRow]:
 
 
 def _text_cells(path: Path) -> list[_TextRow]:
-    """Read a table of texts by its pair of columns: text_id and text, or caption_id and caption."""
+    """Read the ids and texts of a table that has the columns text_id and text, or caption_id and caption.
+
+    A table with both pairs is refused, as it does not say which texts are meant.
+    """
     table = read_table(path, needed=(), named=False)
     pairs = [pair for pair in TEXT_COLUMNS if set(pair) <= set(table.columns)]
     if len(pairs) != 1:

@@ -135,10 +135,11 @@ def with_ids_for_each_annotator(labels):
     return labels.with_clips(replace(clip, clip_id=f"{clip.annotator}-{clip.clip_id}") for clip in labels)
 
 
-def test_clips_left_out_by_an_annotator_are_not_free_segments(tmp_path):
-    """CD labelled six of the nine clips that AB labelled.
+def test_clips_that_only_one_annotator_labelled_do_not_make_windows_necessary(tmp_path):
+    """AB labelled nine clips, and CD the first six of them.
 
-    The clips are common, so they are compared as they are, without windows; six have two labels.
+    Annotators who delimit segments freely have no clips in common, and are compared on windows. These two
+    worked on a list of clips, and CD is not done: the six common clips are compared as they are.
     """
     labels = nine_seconds_labelled_by_two(tmp_path)
 
@@ -299,14 +300,26 @@ def judged_by_two(tmp_path):
     return tmp_path / "judged.csv"
 
 
-def test_a_scene_that_one_overlooked_is_one_to_which_exactly_one_gave_the_lowest_level(judged_by_two, capsys):
-    """Two windows were overlooked by one, and of two the readings differ. The lowest level is EN."""
+def test_disagreements_tell_scenes_that_one_overlooked_from_scenes_that_two_read_differently(
+    judged_by_two, capsys
+):
+    """AB and CD judged five windows EN/EN, EN/S, S/EN, HN/S and NS/S.
+
+    EN is the lowest level. Where exactly one of the two gave it (EN/S and S/EN), that one overlooked the
+    scene. HN/S and NS/S are other readings of a scene that both saw.
+    """
     assert obygaze("manifest", "disagreements", judged_by_two, "--json") == 0
 
     (pair,) = json.loads(capsys.readouterr().out)["pairs"]
     assert (pair["spans"], pair["alike"], pair["overlooked"], pair["other readings"]) == (5, 1, 2, 2)
-    of_en, of_hn, of_ns, of_s = pair["levels"]
-    assert [of_en, of_hn, of_ns, of_s] == [[1, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 1], [1, 0, 0, 0]]
+    # A row for each level of AB; in it the number of windows by CD's level.
+    assert pair["levels"] == [
+        # EN, HN, NS, S of CD
+        [1, 0, 0, 1],  # EN of AB
+        [0, 0, 0, 1],  # HN
+        [0, 0, 0, 1],  # NS
+        [1, 0, 0, 0],  # S
+    ]
 
 
 def test_agreement_without_levels_of_no_task_names_these_levels(judged_by_two, capsys):

@@ -118,7 +118,7 @@ def test_a_person_judged_blindly_and_in_sight_counts_by_the_blind_judgement():
     assert pair.counts == {("EN", "EN"): 1}
 
 
-def test_of_free_segments_a_reading_of_a_film_is_left_out_whole():
+def test_all_segments_of_an_annotator_in_a_film_are_left_out_where_one_was_marked_in_sight_of_a_score():
     """AB and CD marked two segments each in the films a and b, but for one of AB's in film a all blindly.
 
     If this one alone were left out, AB would seem to have found less there than CD. So both of AB's segments
@@ -192,13 +192,14 @@ def test_a_machine_may_not_stand_in_by_judgements_that_were_made_in_sight_of_a_s
 
 
 def test_a_machine_is_not_compared_by_few_blind_judgements():
-    """AB and CD judged 40 windows, of which 10 blindly. The comparison with the machine gpt needs 30 of each.
+    """AB, CD and the machine gpt judged 40 windows, of which AB and CD judged 10 blindly.
 
-    The reason counts the 2 * 30 = 60 judgements that are left out.
+    To compare a machine with people, 30 blind judgements of each person are needed. The reason counts those
+    that there are, and the 2 * 30 = 60 that AB and CD made in sight of a score, which are left out.
     """
     judged = manifest(*forty_judged_windows_10_of_them_blind())
     with pytest.raises(ProtocolError, match=r"AB 10, CD 10; 60 judgements in sight of a model's score"):
-        compare_machines(judged, judged)
+        compare_machines(judged, judged)  # one table has the rows of the people and of the machine
 
 
 def test_agreement_without_a_blind_judgement_is_refused_with_the_reason():

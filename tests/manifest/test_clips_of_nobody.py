@@ -12,15 +12,18 @@ def manifest_of_one_clip_by(tmp_path, *annotators):
     return Manifest(tuple(rows), tmp_path)
 
 
-def test_clips_that_name_nobody_are_told_where_to_name_them(tmp_path):
+def test_the_refusal_of_two_rows_of_a_clip_without_annotators_says_where_to_name_them(tmp_path):
     """A clip has two rows, and neither says who labelled it."""
     nobody = ""
     with pytest.raises(ManifestError, match="two people labelled it, name them in a column annotator"):
         manifest_of_one_clip_by(tmp_path, nobody, nobody)
 
 
-def test_an_annotator_who_has_a_clip_twice_is_not_told_so(tmp_path):
-    """A clip has two rows of AB: to name two people would be no help."""
+def test_where_one_annotator_has_a_clip_twice_the_message_does_not_ask_for_two_names(tmp_path):
+    """A clip has two rows of AB. The message says so, and does not advise to name the two people.
+
+    That is the advice for two rows of nobody. Here a name is there.
+    """
     with pytest.raises(ManifestError, match="there twice, of AB") as refusal:
         manifest_of_one_clip_by(tmp_path, "AB", "AB")
 
@@ -52,8 +55,11 @@ def import_rows(folder, *rows, **options):
     return import_spans(paths, folder, codebook=MOODS, **options)
 
 
-def test_a_row_of_nobody_without_labels_is_a_list_of_clips_and_left_out_beside_an_annotators(tmp_path):
-    """Two tables have a row each of the clip c: one of nobody and without a label, the other of AB with S."""
+def test_a_clip_without_labels_and_annotator_is_left_out_where_an_annotator_labelled_it(tmp_path):
+    """Two tables have a row each of the clip c: one names nobody and has no label, the other has S of AB.
+
+    The former is a list of clips to label. Its row is no answer of a second person.
+    """
     row_of_nobody = "c,f,0,5,,,,"
     row_of_ab = "c,f,0,5,S,,AB,"
 
@@ -63,8 +69,12 @@ def test_a_row_of_nobody_without_labels_is_a_list_of_clips_and_left_out_beside_a
 
 
 @pytest.mark.parametrize("row", ["c,f,0,5,,Body,,", "c,f,0,5,,,,high"], ids=["concepts", "a rank on a scale"])
-def test_what_nobody_says_by_concepts_or_a_rank_is_not_left_out_as_unlabelled(tmp_path, row):
-    """Concepts and ranks are labels as a level is: whose they are must be said."""
+def test_a_row_with_concepts_or_a_rank_alone_counts_as_labelled_and_needs_an_annotator(tmp_path, row):
+    """Two tables have a row each of the clip c: one names nobody and has no level, the other has S of AB.
+
+    The former has the concept Body, or "high" on the scale of valence. These are labels as a level is, so
+    the row is not left out as an unlabelled one: the import is refused until its annotator is named.
+    """
     with pytest.raises(ManifestError, match=r"of nobody and AB: .* two people labelled it, name them"):
         import_rows(tmp_path, row, "c,f,0,5,S,,AB,")
 

@@ -93,8 +93,12 @@ def test_a_table_is_read_once_the_person_explains_its_level_with_a_question_mark
     assert labels == [("HN", ("Body",)), ("EN", ("Look",)), ("S", ("Body",))]
 
 
-def test_a_doubtful_level_alone_is_the_error_of_its_row(tmp_path):
-    """The marks are `x` and `-`, about which nobody has to be asked: the row says what to type."""
+def test_a_doubtful_level_is_refused_with_its_line_where_nothing_else_has_to_be_asked(tmp_path):
+    """Line 3 has the level "EN?". The marks of the table are x and -, which are known to be yes and no.
+
+    Marks in other words would be asked about, and the level with them. Here the error is of the one cell: it
+    names the line, and the option to type.
+    """
     path = write_three_clips(tmp_path)
 
     with pytest.raises(ManifestError, match=r"line 3, column level: unknown level 'EN\?'") as refusal:

@@ -134,11 +134,11 @@ def test_time_that_an_annotator_left_unmarked_is_no_conflict_if_they_mark_the_lo
     assert conflicts_up_to_20_s == []
 
 
-def test_a_label_of_nobody_is_no_annotators_to_settle(two_annotators):
-    """Ann and Ben labelled film f, and a merged row that names nobody says HN up to 10 s.
+def test_a_row_that_names_no_annotator_is_no_part_of_the_document_of_conflicts(two_annotators):
+    """Ann and Ben labelled film f. In this document they see where they differ, to settle it.
 
-    The row has no tier in the document for their decisions and is in no conflict, as it has no part in
-    agreement.
+    A merged row, which names nobody, says HN up to 10 s, where both say S. It is no third person who differs
+    from them: the document is the same as without the row.
     """
     of_nobody = clip_of_film_f("", start_s=0.0, end_s=10.0, level="HN")
     with_merged_row = two_annotators.with_clips((*two_annotators.clips, of_nobody))

@@ -28,14 +28,21 @@ def test_a_word_for_a_missing_level_is_no_level_and_is_counted(tmp_path, missing
 
 
 @pytest.mark.parametrize("minus", ["-", "--"])
-def test_a_minus_beside_a_plus_is_an_answer_and_not_left_out(tmp_path, minus):
-    """No level may be called so: the person is told, and writes another word."""
+def test_a_minus_beside_a_plus_is_a_level_whose_name_is_refused(tmp_path, minus):
+    """Films are rated +, - and ++. Alone, a minus would say that there is no level, and be left out.
+
+    Beside a plus it is an answer. As no level of a codebook may be called so, the guess is refused, and the
+    person can write another word: the answers are not lost.
+    """
     with pytest.raises(ManifestError, match="make no codebook"):
         codebook_guessed_of(tmp_path, "+", minus, "++", minus)
 
 
 def test_none_may_be_the_lowest_level(tmp_path):
-    """Two of three films have the level none, which is a word for a missing level too, and one has some."""
+    """Two of three films have "none", and one has "some".
+
+    The word none may say that there is no level. Here it is the lower one of two.
+    """
     guessed = codebook_guessed_of(tmp_path, "none", "some", "none")
 
     assert {level.name for level in guessed.levels} == {"none", "some"}

@@ -52,7 +52,7 @@ def test_a_lower_label_in_sight_leaves_a_higher_blind_one_blind():
     assert c1.extras["seen_score"] == "0"
 
 
-def test_one_label_in_sight_among_equal_ones_is_enough():
+def test_a_projected_clip_is_in_sight_where_one_of_two_equal_labels_was_given_in_sight():
     """AB and CD both gave S to c1, AB blindly (seen_score 0), CD in sight of a score (1)."""
     blind = judged_clip("S", by="AB", start_s=0, end_s=10, seen_score="0")
     in_sight = judged_clip("S", by="CD", start_s=0, end_s=10, seen_score="1")
@@ -141,7 +141,7 @@ def test_judgements_of_two_definitions_are_not_merged_even_if_each_was_projected
         merge_annotators(manifest(*rows_of_ab, *rows_of_cd))
 
 
-def test_columns_of_the_clips_own_labels_go_with_these_labels():
+def test_how_a_clips_earlier_label_was_given_is_forgotten_when_the_clip_gets_a_new_label():
     """The clip was labelled HN before, in sight of a score (seen_score 1). It gets the level S of AB.
 
     Nobody knows how AB's label was given, so seen_score would be wrong and goes, and the film's year stays.

@@ -61,7 +61,7 @@ def test_names_that_look_alike_are_one_whoever_is_first(name, other):
         ("AB", "BA"),
     ],
 )
-def test_names_that_differ_are_two(name, other):
+def test_names_that_differ_in_a_letter_or_mark_are_two_names(name, other):
     """`same_names` lists pairs that are one name, and pairs that only look alike. There are neither."""
     pairs_of_one_name, pairs_that_look_alike = same_names([name, other])
     assert pairs_of_one_name == []
@@ -85,14 +85,14 @@ def test_films_whose_names_look_alike_are_noted_and_stay_two_films(name, other):
 
 @pytest.mark.long
 @given(st.text(min_size=1), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
-def test_no_form_of_unicode_makes_another_name(name, form):
+def test_a_name_in_another_form_of_unicode_is_the_same_name(name, form):
     """A text may be written with other signs in each of the four forms, and is the same name."""
     assert is_one_name(name, unicodedata.normalize(form, name))
 
 
 @given(name=st.text("abcdefghkopqrstuvwxyz 23456789", min_size=1).map(str.strip).filter(bool))
-def test_no_case_makes_another_name(name):
-    """Left out are letters and digits that look like others: i, j, l, m, n, 0 and 1."""
+def test_a_name_in_capitals_is_the_same_name(name):
+    """Names are made of letters and digits, but for those that look like others: i, j, l, m, n, 0 and 1."""
     assert is_one_name(name, name.upper())
     assert is_one_name(name.capitalize(), name)
 
@@ -114,13 +114,14 @@ def test_different_names_of_plain_letters_are_different(names):
     ],
     ids=["an accent", "a Cyrillic C", "an elided article"],
 )
-def test_a_film_is_one_whatever_else_differs_when_its_article_stands_behind_it(name, other):
+def test_a_title_with_its_article_behind_it_and_a_letter_that_differs_names_the_same_film(name, other):
     """An article may stand behind a title, as in "Castle, The". Here a letter or an accent differs too.
 
-    The film is refused beside itself, and found under either name.
+    Both spellings are found to be one film, whichever comes first, and either finds the other.
     """
     for first, second in ((name, other), (other, name)):
-        assert same_films([first, second]) == [(second, first)]
+        later_and_earlier = (second, first)
+        assert same_films([first, second]) == [later_and_earlier]
         assert find_film(second, ["Psycho", first]) == first
 
 

@@ -120,8 +120,8 @@ def import_scenes(*times: tuple[float, float]) -> Imported:
     [([(0, 4), (4, 9)], 1.0), ([], 10.0), ([(0, 12)], 0.0)],
     ids=["scenes that end before the film", "no scene", "a scene that ends after the film"],
 )
-def test_what_lies_outside_of_scenes_is_the_remainder(times_of_scenes, remainder_s):
-    """The film is 10 s long, and `times_of_scenes` are the starts and ends of its scenes."""
+def test_the_time_of_a_film_outside_of_its_scenes_is_counted_as_the_remainder(times_of_scenes, remainder_s):
+    """The film is 10 s long, and `times_of_scenes` are the starts and ends of its scenes in seconds."""
     imported = import_scenes(*times_of_scenes)
     assert imported.remainder_s == {"a": remainder_s}
 
@@ -387,14 +387,17 @@ def test_a_card_that_states_no_length_of_clips_is_refused(tmp_path, card):
         window_of_model(model_file(tmp_path / "b.model", **card))
 
 
-def test_a_file_that_is_no_model_has_no_window(tmp_path):
-    """A model's file is a zip archive with a card. This is a text."""
+def test_the_window_of_a_model_cannot_be_read_from_a_file_that_is_no_model(tmp_path):
+    """Films are cut into windows of the length that a model is for, which its file says.
+
+    That file is a zip archive with a card. This one is a text.
+    """
     with pytest.raises(ManifestError):
         window_of_model(written(tmp_path / "c.model", "no zip"))
 
 
-def test_a_model_that_is_not_there_has_no_window(tmp_path):
-    """Nothing is in the folder, and somebody names a file of a model in it."""
+def test_the_window_of_a_model_whose_file_is_not_there_is_refused(tmp_path):
+    """Somebody names the file of a model in a folder that is empty."""
     with pytest.raises(ManifestError, match="cannot be read"):
         window_of_model(tmp_path / "none.model")
 

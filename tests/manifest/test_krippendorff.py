@@ -115,7 +115,10 @@ def test_alpha_is_undefined_where_all_labels_are_the_same():
 
 
 def test_alpha_is_undefined_where_no_clip_has_two_labels():
-    """The first annotator labelled two clips, and the second the third clip."""
+    """Of three clips, one annotator labelled the first two, and another one the third (nan is no label).
+
+    Alpha compares labels of one clip, and there are no two.
+    """
     assert krippendorff_alpha([[1, 2, np.nan], [np.nan, np.nan, 3]]) is None
 
 
@@ -359,10 +362,11 @@ def test_a_films_segments_are_compared_above_the_lowest_level():
     assert alphas.values == 1
 
 
-def test_a_segment_that_another_of_the_annotator_overlaps_is_cut():
-    """AB has S from 10 to 20 s, as CD and EF have, and the lower level HN from 0 to 15 s.
+def test_a_segment_is_cut_where_another_segment_of_its_annotator_has_a_higher_level():
+    """AB, CD and EF have S from 10 to 20 s. AB has the lower level HN from 0 to 15 s besides.
 
-    From 10 to 15 s the higher level stays, so that one segment is cut.
+    A person has one level at a time: from 10 to 15 s the higher one stays. So AB's segment of HN is cut to
+    0 to 10 s, and it is the only one that is cut.
     """
     overlapping_segment_of_ab = ("AB", 0, 15, "HN")
     manifest = manifest_of(*SAME_SEGMENTS_OF_THREE, overlapping_segment_of_ab)
@@ -387,9 +391,10 @@ def test_films_of_one_annotator_are_refused():
 
 
 def test_an_alpha_is_printed_as_in_other_tables():
-    """Halves go up, and what rounds to 0 has no minus."""
+    """Alphas have three decimals: a half of the last one goes up, and what rounds to 0 has no minus."""
     alphas = LevelAlphas(
         annotators=2, n_clips=16, n_labels=32, nominal=-0.0003, ordinal=0.0625, interval=None
     )
-    (line,) = alphas_of_levels(alphas, alphas, excluded_levels=[])
+    no_excluded_levels: list[str] = []  # so that the alphas without them are not printed
+    (line,) = alphas_of_levels(all_levels=alphas, labels_only=alphas, excluded_levels=no_excluded_levels)
     assert "nominal 0.000, ordinal 0.063, interval undefined" in line

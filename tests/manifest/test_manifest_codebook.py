@@ -113,10 +113,10 @@ def test_a_built_in_codebook_is_named_unless_it_is_obygaze12(tmp_path, codebook_
 
 @pytest.mark.parametrize("first_row", [",,,,,,,,", " ,,,,,,,, "], ids=["empty cells", "blanks"])
 def test_an_empty_row_says_nothing_of_the_codebook(tmp_path, first_row):
-    """The first row of a manifest is empty, and the second names the codebook mobygaze.
+    """The first row of a manifest is empty, and the second one has the level S and the codebook mobygaze.
 
-    S is a level of obygaze12 too, the default, so that the row would be read by the words of another
-    codebook.
+    If the first row decided, it would name no codebook, which means the default, obygaze12. That has a level
+    S too, so that the row would be read by the wrong codebook, and nothing would show it.
     """
     path = tmp_path / "films.csv"
     path.write_text(f"{HEADER},codebook\n{first_row}\na,a,,,,S,,,mobygaze\n")

@@ -33,7 +33,7 @@ def test_one_number_in_two_forms_is_refused(first, second):
     assert f"annotator {second!r} and {first!r} (clip 'f-0') are one name" in str(refusal.value)
 
 
-def test_an_import_names_both_lines(tmp_path):
+def test_the_refusal_of_one_number_in_two_forms_names_both_lines_of_an_imported_table(tmp_path):
     """The table has one number in two forms: annotator 1 in line 2, and annotator 01 in line 3."""
     path = tmp_path / "t.csv"
     path.write_text("movie,start_s,end_s,level,annotator\nf,1,2,S,1\nf,1,2,EN,01\n")

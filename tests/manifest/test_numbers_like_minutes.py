@@ -33,7 +33,9 @@ def times_of(path, columns=COLUMNS, **options):
     ],
     ids=["points", "commas", "Arabic digits"],
 )
-def test_both_readings_are_named_and_what_to_type_for_either(tmp_path, spans, delimiter, highest):
+def test_numbers_that_may_be_seconds_or_minutes_are_refused_with_what_to_type_for_either(
+    tmp_path, spans, delimiter, highest
+):
     """All times of a table, starts and ends of spans, are numbers with two decimals, of .59 at most.
 
     So 10.59 may be seconds, or 10 minutes and 59 seconds. The refusal says for the highest number of the
@@ -62,8 +64,11 @@ def test_the_unit_is_asked_together_with_the_columns(tmp_path):
         times_of(path, columns=no_columns_named)
 
 
-def test_what_the_message_says_is_read(tmp_path):
-    """Where 1.05 may be seconds or minutes, a person is told to give --unit s, or to write 1:05."""
+def test_numbers_with_two_decimals_are_read_once_the_person_says_what_they_are(tmp_path):
+    """1.05 may be 1.05 s, or 1 min 5 s. The refusal advises to give --unit s, or else to write 1:05.
+
+    Either advice, when it is followed, gives the times that the person means.
+    """
     in_seconds = write_table(tmp_path, ("0.05", "1.05"), ("1.12", "2.30"))
     assert times_of(in_seconds, unit="s") == [(0.05, 1.05), (1.12, 2.3)]
 
@@ -76,7 +81,7 @@ def test_what_the_message_says_is_read(tmp_path):
     [("2.30", "10.60"), ("2.30", "10"), ("2.30", "10.5"), ("2.30", "10.590"), ("2.30", "0:12")],
     ids=["60 seconds", "no decimals", "one decimal", "three decimals", "a clock"],
 )
-def test_a_time_that_is_no_minutes_and_seconds_says_that_they_are_seconds(tmp_path, last_span):
+def test_one_time_that_cannot_be_minutes_and_seconds_shows_that_all_are_seconds(tmp_path, last_span):
     """The times of two spans, 0.05 to 1.05 and 1.05 to 2.30, may be seconds, or minutes and seconds.
 
     The end of the last span cannot be minutes and seconds with a point between, so all numbers are seconds.
@@ -90,13 +95,16 @@ def test_a_time_that_is_no_minutes_and_seconds_says_that_they_are_seconds(tmp_pa
 
 
 def test_steps_of_half_a_second_are_seconds(tmp_path):
-    """Two endings, .00 and .50, are those of any table of windows."""
+    """Times with two decimals below .60, such as 2.50, may be minutes and seconds: 2 min 50 s.
+
+    But here all of them end in .00 or .50, as in any table of windows of 2.5 s: they are seconds.
+    """
     path = write_table(tmp_path, ("0.00", "2.50"), ("2.50", "5.00"), ("5.00", "7.50"))
     assert times_of(path) == [(0, 2.5), (2.5, 5), (5, 7.5)]
 
 
 @pytest.mark.parametrize("heading_of_starts", ["Start (s)", "Start in seconds", "start_s"])
-def test_a_unit_in_a_heading_says_which(tmp_path, heading_of_starts):
+def test_a_unit_in_a_heading_says_that_numbers_with_two_decimals_are_seconds(tmp_path, heading_of_starts):
     """The times of two spans may be seconds, or minutes and seconds: 1.05 may be a minute and 5 seconds.
 
     The heading of their starts says that they are seconds.

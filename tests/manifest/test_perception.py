@@ -92,6 +92,6 @@ def test_unknown_words_for_what_a_source_perceives_are_refused(names):
         modalities_of(names, "--perceives")
 
 
-def test_of_every_measured_variable_it_is_stated_what_it_is_measured_of():
+def test_every_measured_variable_says_whether_it_is_measured_of_sound_or_of_pictures():
     """`OF_VARIABLES` says of variables such as loudness, what it is measured of: sound or pictures."""
     assert set(OF_VARIABLES) == set(VARIABLES)

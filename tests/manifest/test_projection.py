@@ -183,13 +183,16 @@ def test_ranks_of_a_clip_on_a_scale_are_merged_like_its_levels_in_any_order_of_a
 
 
 def test_the_labels_of_one_annotator_are_found_by_a_name_in_any_form_of_accents():
-    """A keyboard may write é as e and an accent. Machines of `manifest alttest` are found so too."""
+    """Zoé says S of a clip, and Ann EN; the labels of Zoé alone are wanted.
+
+    Clips have the é of her name as one letter. A keyboard may write it as an e and an accent.
+    """
     labels = manifest_of(
         annotation(start_s=0, end_s=5, level="S", annotator="Zo\u00e9"),
-        annotation(start_s=0, end_s=5, level="EN"),
+        annotation(start_s=0, end_s=5, level="EN", annotator="Ann"),
     )
 
-    (clip,) = merge_annotators(labels, "expert", "Zoe\u0301")
+    (clip,) = merge_annotators(labels, how="expert", expert="Zoe\u0301")
 
     assert clip.level == "S"
 

@@ -234,8 +234,12 @@ def test_one_annotator_is_not_two_of_a_round_also_where_one_of_them_gets_no_film
         assign(make_corpus(n_films=1), ["Ren\u00e9", twin], each=1)
 
 
-def test_two_names_of_a_manifest_are_two_in_a_round():
-    """An and Lee are names in either order; only titles of films have an article behind them."""
+def test_annotators_whose_names_are_the_same_but_for_the_order_are_two_in_an_assignment():
+    """Two annotators of a manifest are called "Lee, An" and "An Lee", and both get films.
+
+    As titles of films they would be one: "An" is an article, which may stand behind a title. That rule is not
+    for people.
+    """
     assignment = assign(make_corpus(n_films=2), ["Lee, An", "An Lee"], each=1)
 
     assert {clip.annotator for clip in assignment} == {"Lee, An", "An Lee"}
@@ -274,7 +278,7 @@ def films_of_clips(n_clips, seconds):
     ],
     ids=["seconds", "clips, as none has times"],
 )
-def test_annotators_get_as_much_of_films_by_their_length(seconds, pairs):
+def test_annotators_get_films_of_about_the_same_length_together(seconds, pairs):
     """The longest of four films goes with the shortest, so that both annotators watch as long.
 
     a, b, c and d have 4, 3, 2 and 1 clips: where no clip has times, that is their length.

@@ -160,7 +160,7 @@ def test_each_annotator_answers_for_what_they_marked():
     assert windows_without_a_row == {"CD": 2}
 
 
-def test_agreement_is_of_what_both_answered_for():
+def test_agreement_of_two_annotators_is_measured_on_clips_that_both_answered_for():
     """AB judges eight spans of 10 s in turn; CD judges the first four of them, and alike.
 
     In what both judged they never differ, so Krippendorff's alpha is 1.
@@ -191,8 +191,13 @@ def test_free_segments_are_compared_where_both_annotators_answered():
     assert alpha.value.segments > 0.9
 
 
-def test_a_film_stays_whole_where_annotators_mark_only_what_they_find():
-    """AB and CD each mark a segment of S, and so say of all other time that nothing is there."""
+def test_annotations_are_not_cut_where_annotators_mark_only_what_they_find():
+    """AB marks S from 0 to 10 s, and CD from 50 to 60 s. Neither marks time without the gaze.
+
+    Annotators who mark every answer, EN too, are compared from their first mark to their last, as nobody
+    knows their answer elsewhere. These two say by each time without a mark that nothing is there. So the
+    whole film is compared, and no mark is cut or left out.
+    """
     segments = manifest(
         mark(start_s=0, end_s=10, level="S", annotator="AB"),
         mark(start_s=50, end_s=60, level="S", annotator="CD"),

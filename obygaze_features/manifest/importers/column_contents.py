@@ -106,7 +106,10 @@ class LabelCounts(NamedTuple):
 
     @property
     def are_concepts(self) -> bool:
-        """Whether most cells are labels, and nearly all of the labels are concepts."""
+        """Whether most cells are labels, and more than nine tenths of the labels are concepts alone.
+
+        With fewer, the column is one of levels (`are_levels`), which may have concepts beside them.
+        """
         return self.are_labels and not self.are_levels
 
     @property
@@ -183,7 +186,7 @@ def seconds_in(cells: Sequence[str]) -> list[float]:
     """
     # Equal cells are read once, as a column may have a few times in very many rows.
     candidates = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
-    texts = [_with_hundredths(cell) for cell in candidates]
+    texts = [_with_frames_as_hundredths(cell) for cell in candidates]
     try:
         values = instants(texts, usual_sign="")  # the decimal sign may be a point or a comma
     except ManifestError:
@@ -197,8 +200,12 @@ def seconds_in(cells: Sequence[str]) -> list[float]:
     return seconds
 
 
-def _with_hundredths(cell: str) -> str:
-    """Write a time code that ends in frames with the frames as decimals: `00:01:05:12` as `00:01:05.12`."""
+def _with_frames_as_hundredths(cell: str) -> str:
+    """Write a time code that ends in frames as if these were hundredths: `00:01:05:12` as `00:01:05.12`.
+
+    How long 12 frames are depends on the film's rate, which is not known where columns are compared. Their
+    order is right so, and the error is less than a second. Other cells are returned as they are.
+    """
     code = FRAME_CODE.fullmatch(cell.strip())
     if code is None:
         return cell

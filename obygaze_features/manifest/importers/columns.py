@@ -149,7 +149,11 @@ def _refuse_numbers_like_minutes(table: Table, heading_of_time: Mapping[str, str
 
 
 def _new_names(table: Table, headings: Headings) -> dict[str, str]:
-    """Return heading -> the manifest's column that the person names it for, without columns of labels."""
+    """Return heading of the table -> name of the manifest's column, as the person says by --column.
+
+    `--column start_s=Beginn` gives {"Beginn": "start_s"}. Columns of labels are left out, as they are read
+    in a way of their own, and headings that the table does not have.
+    """
     new_names = {}
     for name, named_headings in headings.columns.items():
         if name in LABEL_COLUMNS:

@@ -115,15 +115,18 @@ class FilmFiles:
         return []
 
     def _files_of_film(self, media_path: str) -> list[PurePosixPath]:
-        """Return the files of the film that a path, a title or an IMDb id names, by their names.
+        """Return the files of the film that a path, a title or an IMDb id names.
 
         `films/Psycho.avi` and `psycho` both name the film of the file `Psycho.mp4`. Files in several folders
         may have the same name: all of them are returned.
+
+        Few files have a name that is like the given one in some form. Which of these names is meant,
+        `find_film` decides, by the rules that hold for films everywhere.
         """
         candidates: list[PurePosixPath] = []
         for form in _forms_of_name(media_path):
             candidates += self._files_by_name.get(form, ())
-        stems = {file.stem for file in candidates}
+        stems = {file.stem for file in candidates}  # a film is called as its file without the suffix
         stem_of_film = find_film(media_path, stems)  # None if it names none of these
         return [file for file in dict.fromkeys(candidates) if file.stem == stem_of_film]
 

@@ -154,7 +154,11 @@ class _Found:
 
 
 def _search(source: Path, suffixes: frozenset[str]) -> _Found:
-    """Find the files below a folder that have one of some suffixes, and count what is left out."""
+    """Find the files below a folder that have one of some suffixes, and count what is left out.
+
+    Left out are hidden files and folders, folders that are links (which may lead round in a circle), and
+    files with other suffixes.
+    """
     found = _Found()
     for folder, subfolders, file_names in walk(source):
         found.n_hidden += sum(_is_hidden(name) for name in (*subfolders, *file_names))

@@ -170,8 +170,9 @@ class ClipIds:
 
     def __init__(self) -> None:
         """Start with no number taken."""
-        # Stem -> number that is taken -> the number at which the search for a free one goes on. It is higher,
-        # and all numbers between the two are taken too.
+        # For each stem: number that is taken -> a higher one, at which the search for a free number goes on.
+        # All numbers between the two are taken too. Once 1, 2 and 3 are taken, {1: 4, 2: 3, 3: 4} sends a
+        # search that begins at 1 on to 4.
         self._next_to_try: dict[str, dict[int, int]] = {}
 
     def take(self, clip_id: str) -> None:

@@ -317,12 +317,16 @@ class LabelColumns:
         return not column_of_annotators
 
     def _is_of_sums_or_ids(self, column: str) -> bool:
-        """Return whether a column that looks like levels has sums, or numbers such as ids, by its heading."""
+        """Return whether the heading says that a column which looks like levels has sums, or numbers of else.
+
+        1, 2 and 3 may be levels. Below "Total" they are sums, and below "Clip" ids of clips.
+        """
         if bare_heading(column) in SUMS:
             return True
         are_numbers = whole_numbers(self._cells[column]) is not None
-        meanings = meanings_of_heading(column)
-        return are_numbers and bool(meanings) and "level" not in meanings
+        meanings = meanings_of_heading(column)  # the manifest's columns that the heading may mean
+        means_another_column = bool(meanings) and "level" not in meanings
+        return are_numbers and means_another_column
 
     def _levels_in_unknown_words(self, levels: Sequence[str]) -> list[str]:
         """Return further columns of levels, beside `levels`, whose words the codebook does not have.
@@ -659,12 +663,17 @@ class LabelColumns:
         self._propose_marks("concepts")
 
     def _propose_levels_by_heading(self) -> None:
-        """Propose the column that is headed as levels, though the codebook does not have its words."""
+        """Propose as the levels the column whose heading means that, though its words are in no codebook.
+
+        For example, the column "Rating" with the words mild and strong. The table is refused with this
+        proposal, as without levels its rows say nothing.
+        """
         if self._unread.person_denies("level"):
             return
-        column = self._unread.column_meant_as("level", self._can_be_levels)
+        column = self._unread.column_meant_as("level", self._can_be_levels)  # "" if there is none
         if column:
-            self._unread.propose("level", [column], needed=f"levels in other words ({column!r})")
+            reason_of_refusal = f"levels in other words ({column!r})"
+            self._unread.propose("level", [column], needed=reason_of_refusal)
 
     def _propose_annotators_by_words(self) -> None:
         """Propose columns with the same few unknown words as levels of one annotator each.
@@ -737,10 +746,21 @@ def _has_most_words_in(words: set[str], others: set[str]) -> bool:
 def annotators_of(levels: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Name the annotators who have a column of levels each: `AB` for a column `Level AB`.
 
-    The whole headings are the names if the shorter names are not all different, or if one of them is also in
-    the heading of another annotator's column.
+    The import finds an annotator's columns by the name. So each name must find the annotator's own column of
+    levels, and no other one's. If some name does not, or two are the same, the whole headings are the names,
+    which are always different.
 
-    `columns` are all headings of the table.
+    Parameters
+    ----------
+    levels
+        The headings of the columns of levels.
+    columns
+        All headings of the table.
+
+    Examples
+    --------
+    >>> annotators_of(["Level AB", "Level CD"], ["Film", "Level AB", "Level CD"])
+    ['AB', 'CD']
     """
     whole_headings = list(levels)
     names = [_without_role_word(heading) for heading in levels]
@@ -748,8 +768,9 @@ def annotators_of(levels: Sequence[str], columns: Sequence[str]) -> list[str]:
     if not are_all_different:
         return whole_headings
     for name, own_heading in zip(names, levels, strict=True):
-        headings_with_name = [heading for heading in columns_headed_by(name, columns) if heading in levels]
-        if set(headings_with_name) != {own_heading}:
+        levels_with_name = {heading for heading in columns_headed_by(name, columns) if heading in levels}
+        finds_own_column_alone = levels_with_name == {own_heading}
+        if not finds_own_column_alone:
             return whole_headings
     return names
 

@@ -507,7 +507,7 @@ class _ManifestMaker:
         # 1. Make the clips of all files: of people's tables, and of other tools' files. What a tier holds is
         # decided by all files together, and ids that tables give are taken before others are made.
         tier_roles = self._roles(contents, reading)
-        ids = _ids_with_those_of_tables(contents)
+        ids = _clip_ids_beside_those_of_tables(contents)
         tables = PersonTables(self._films, self._annotator, ids, self._budget)
         tools = ToolSpans(self._films, self._words, tier_roles, self._annotator, ids)
         read_clips = _join_concepts(self._clips_within_films(contents, tables, tools))
@@ -556,7 +556,11 @@ class _ManifestMaker:
         return clips
 
     def _with_same_columns(self, clips: Sequence[Clip]) -> list[Clip]:
-        """Give all clips the same extra columns, and clips of one id the video of the clip that names one."""
+        """Give all clips the extra columns that any of them has, and clips of one id the same video.
+
+        A manifest has the same columns in all rows: those that a clip lacks are empty. Of the rows of one
+        clip by several annotators, some may name no video, and get the one that another row names.
+        """
         names: dict[str, None] = {}  # of the extra columns, in the order of their first clip
         for clip in clips:
             names |= dict.fromkeys(clip.extras)
@@ -636,13 +640,18 @@ class _ManifestMaker:
         account.note(*_doubtful_names(clips))
 
 
-def _ids_with_those_of_tables(contents: Sequence[Content]) -> ClipIds:
-    """Return a maker of clip ids that makes none of the ids which people's tables give their own clips."""
+def _clip_ids_beside_those_of_tables(contents: Sequence[Content]) -> ClipIds:
+    """Return a maker of new clip ids that makes none of the ids which people's tables give their own clips.
+
+    A table may come after a file for whose clips ids are made, so that all tables are looked at first.
+    """
     ids = ClipIds()
     for content in contents:
-        if content.table is not None:
-            for clip_id in ids_in(content.table, content.file.account.kind):
-                ids.take(clip_id)
+        if content.table is None:  # a file of a tool
+            continue
+        kind = content.file.account.kind
+        for clip_id in ids_in(content.table, kind):
+            ids.take(clip_id)
     return ids
 
 
@@ -784,18 +793,22 @@ def _owners(read_clips: Sequence[_ReadClip]) -> dict[int, int]:
     if not with_only_concepts:
         return {}
 
-    owner_of_span: dict[tuple[object, ...], int] = {}  # film, times, annotator and how -> index of the owner
+    # The keys are film, times, annotator and how they judged.
+    last_with_level: dict[tuple[object, ...], int] = {}
     for index, read_clip in enumerate(read_clips):
         if read_clip.clip.level:
-            owner_of_span[_key_of_judged_span(read_clip.clip)] = index  # a later one replaces an earlier
+            last_with_level[_key_of_judged_span(read_clip.clip)] = index
 
     owners = {}
+    first_without_level: dict[tuple[object, ...], int] = {}
     for index in with_only_concepts:
-        key = _key_of_judged_span(read_clips[index].clip)
-        if key in owner_of_span:
-            owners[index] = owner_of_span[key]
-        else:  # no clip of the span has a level, and this is its first
-            owner_of_span[key] = index
+        span = _key_of_judged_span(read_clips[index].clip)
+        if span in last_with_level:
+            owners[index] = last_with_level[span]
+        elif span in first_without_level:
+            owners[index] = first_without_level[span]
+        else:
+            first_without_level[span] = index
     return owners
 
 

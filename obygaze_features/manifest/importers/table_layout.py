@@ -330,12 +330,23 @@ def _may_be_headings(row: Sequence[str]) -> bool:
 
 
 def _has_group_of_several(upper: Sequence[str], lower: Sequence[str]) -> bool:
-    """Return whether a column after the first group has a heading in the lower row and none in the upper."""
+    """Return whether one heading of the upper row stands above several columns, as a merged cell does.
+
+    A merged cell has its text in its first column: further columns of the group have a heading in the lower
+    row and none in the upper. Columns before the first heading of the upper row are in no group.
+
+    Examples
+    --------
+    >>> _has_group_of_several(upper=["", "Anna", ""], lower=["Film", "Level", "Concepts"])
+    True
+    >>> _has_group_of_several(upper=["", "Anna", "Ben"], lower=["Film", "Level", "Level"])
+    False
+    """
     is_in_a_group = False
-    for group, heading in zip(upper, lower, strict=True):
-        if is_in_a_group and heading and not group:
+    for heading_of_group, heading in zip(upper, lower, strict=True):
+        if is_in_a_group and heading and not heading_of_group:
             return True
-        if group:
+        if heading_of_group:
             is_in_a_group = True
     return False
 

@@ -161,8 +161,12 @@ def commented_out(table: Table) -> list[LeftOut]:
 
 
 def maybe_commented_out(table: Table) -> list[Row]:
-    """Return the rows that begin with a sign of comments, which may as well belong to a name."""
-    ids_of_comments = {id(comment.row) for comment in commented_out(table)}
+    """Return the rows whose sign of comments may as well belong to a name, as in the film #Alive.
+
+    They are the rows with such a sign but without the proof that they are comments (`commented_out`).
+    """
+    rows_of_comments = [comment.row for comment in commented_out(table)]
+    ids_of_comments = set(map(id, rows_of_comments))  # of the rows themselves, as two may have equal cells
     return [row for row in _rows_with_comment_sign(table) if id(row) not in ids_of_comments]
 
 

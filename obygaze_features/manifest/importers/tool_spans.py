@@ -356,10 +356,11 @@ class ToolSpans:
     def _role(self, source: SpanSource, record: RawSpan) -> str:
         """Return what the tier of a record holds, such as levels, concepts or texts.
 
-        `source` is the kind of the record's file. It has the name of tiers of records that name none, and
-        says whether its texts are speech, which is no label.
+        `source` is the kind of the record's file. It says whether the texts of such files are spoken words,
+        which are no labels, and on which tier a record counts that names none.
         """
-        return self._roles.role_of(record, source.tier, is_speech=source.is_said)
+        tier_of_others = source.tier
+        return self._roles.role_of(record, tier_of_others, is_speech=source.is_said)
 
     def _divide_by_role(
         self, file: SpanFile, spans: Sequence[RawSpan]
@@ -944,10 +945,17 @@ def _notices_on_unknown_questions(questions: Iterable[str], words: LabelWords) -
 def _notices_on_unasked_concepts(
     unasked: Sequence[str], reason_of_concept: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield notices on the concepts that a model was not asked about.
+    """Yield notices on the concepts that a model was not asked about: at most two.
 
-    `reason_of_concept` is concept that the model cannot perceive -> the reason. No question about it is
-    expected.
+    One is on concepts that the model cannot perceive, such as music for a model of pictures: nobody expects
+    a question about them. The other is on those that it could have been asked about.
+
+    Parameters
+    ----------
+    unasked
+        The concepts.
+    reason_of_concept
+        For each concept that the model cannot perceive, the reason.
     """
     missing = []
     reasons = []

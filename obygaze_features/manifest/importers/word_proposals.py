@@ -89,9 +89,16 @@ class WordProposals:
                 self._proposal.words[heading] = guess or UNKNOWN_LABEL
 
     def _headings_of_shared_marks(self) -> list[str]:
-        """Return the headings of proposed columns of marks that belong to no single annotator."""
-        level_columns = self._proposal.columns.get("level", ())
-        columns = [column for column in level_columns if label_of_heading(column, self._words_with_guesses)]
+        """Return the headings of proposed columns of marks that belong to no single annotator.
+
+        A column that is proposed for levels has them in its cells, or it has marks and its heading names the
+        level: only the latter is looked for.
+        """
+        columns = []
+        for column in self._proposal.columns.get("level", ()):
+            is_headed_by_label = bool(label_of_heading(column, self._words_with_guesses))
+            if is_headed_by_label:
+                columns.append(column)
         columns += self._proposal.columns.get("concepts", ())
         return [column for column in columns if are_marks(self._cells[column])]
 
@@ -224,7 +231,13 @@ class WordProposals:
         return cells
 
     def _propose_numbers(self, level_of_number: Mapping[str, str], numbers: Sequence[str]) -> None:
-        """Propose numbers as levels, and ask the person whether they count from low to high."""
+        """Propose what level each number means, and ask the person to check the first and the last one.
+
+        Nobody but the person knows whether a scale counts from low to high. So the table is refused, with
+        "levels as numbers (0, 1, 2, 3)" among the reasons and "if 0 is EN and 3 is S" among the conditions.
+
+        `numbers` are all that the columns of levels have.
+        """
         self._proposal.words |= level_of_number
         self._proposal.require(f"levels as numbers ({', '.join(numbers)})")
         meanings = [f"{number} is {level}" for number, level in level_of_number.items()]

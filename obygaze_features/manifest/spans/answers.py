@@ -341,7 +341,18 @@ def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
 
 
 def _probabilities_of_answer(question: str, answer: Any) -> dict[str, float]:
-    """Return question on one label -> probability of yes, of which an answer to `level` gives several."""
+    """Return question -> probability of yes, for one question of a machine's record and its answer.
+
+    Most questions are about one label, such as `concept:Look`. The answer to the question `level`, which of
+    the levels it is, counts as answers to `level:EN`, `level:HN` and so on.
+
+    Examples
+    --------
+    >>> _probabilities_of_answer("concept:Look", "yes")
+    {'concept:Look': 1.0}
+    >>> _probabilities_of_answer("level", {"EN": 0.2, "S": 0.8})
+    {'level:EN': 0.2, 'level:S': 0.8}
+    """
     if question == "level":
         return _levels(answer)
     return {question: _probability(answer)}

@@ -229,10 +229,14 @@ def _pairing_key(row: Row) -> tuple[str, ...]:
 
 
 def _joined(first: Event, last: Event) -> Event:
-    """Make one event of a START and its STOP, with the comments of both."""
+    """Make one event of a START and its STOP, with the comments of both.
+
+    A table of BORIS may have an event with a length in two rows, its START and its STOP, with others between
+    them. All but the end and the comment is as the START has it.
+    """
     comment = _distinct([first.span.cells["comment"], last.span.cells["comment"]])
     cells = {**first.span.cells, "comment": comment}
-    # The START waited with a reason, "START without STOP", which is not true any more.
+    # Until its STOP came, the START had the reason to be left out "START without STOP". It goes away.
     span = replace(first.span, end_s=last.span.end_s, reason="", cells=cells)
     return Event(span, (*first.rows, *last.rows))
 

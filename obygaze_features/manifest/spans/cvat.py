@@ -272,11 +272,16 @@ def _tags_with_frames(root: Element) -> list[tuple[Element, int | None]]:
 
 
 def _statements_of_tag(tag: Element, label: str) -> list[Statement]:
-    """Return what a tag says of its frame: its label, and the values of its attributes."""
+    """Return what a tag says of its frame: its label, and the values of its attributes.
+
+    CVAT writes the source "semi-auto" where a model proposed the tag to the annotator.
+    """
     has_models_help = tag.get("source") == "semi-auto"
     seen_score = SEEN if has_models_help else ""
-    statements = [Statement("", label, seen_score)]
-    statements += [Statement(tier, text, seen_score) for tier, text in _attributes(tag)]
+    no_tier = ""  # the label is not the value of an attribute
+    statements = [Statement(no_tier, label, seen_score)]
+    for attribute, value in _attributes(tag):
+        statements.append(Statement(attribute, value, seen_score))
     return statements
 
 

@@ -488,10 +488,10 @@ class _Times:
         )
 
     def _owner(self, timed_tier: Element, tier: Element) -> Owner:
-        """Return the annotator of the annotations on `tier` that take their times from `timed_tier`.
+        """Return whose the annotations on `tier` are that take their times from `timed_tier`.
 
-        It is the first who signed one of these: the tier with the times, the tier above that, the tier
-        itself.
+        The first of these tiers that is signed names the annotator: the tier with the times, the tier above
+        that, the tier itself. If the latter is signed by somebody else, the owner's `signature` notes it.
         """
         if (timed_tier, tier) not in self._owners:
             tier_above = self._tier_of_name.get(timed_tier.get("PARENT_REF", ""), timed_tier)
@@ -500,9 +500,14 @@ class _Times:
         return self._owners[timed_tier, tier]
 
     def _time_ms(self, slot: str) -> float:
-        """Return the time of a slot in milliseconds; 0 if it has none, which `_problem_of_slot` reports."""
+        """Return the time of a slot in milliseconds of the film; 0 if it has none.
+
+        Why it has none, `_problem_of_slot` says, so that the 0 is not used.
+        """
         time = self._time_of_slot.get(slot, "")
-        return 0.0 if isinstance(time, str) else float(time + self._origin_ms)
+        if isinstance(time, str):  # no time: it is empty, or a text that is no whole number
+            return 0.0
+        return float(time + self._origin_ms)
 
     def _problem_of_slot(self, slot: str) -> str:
         """Return why a slot has no time that can be read; "" if it has one."""
@@ -716,9 +721,12 @@ def _time_slots(file: SpanFile, root: Element) -> dict[str, int | str]:
 def _refuse_unclear_references(file: SpanFile, nodes: Sequence[Element]) -> None:
     """Refuse a document in which an annotation refers to an id that several annotations have."""
     n_of_id = Counter(node.get("ANNOTATION_ID", "") for node in nodes)
-    ids_referred_to = {node.get(name, "") for node in nodes for name in REFERENCES} - {""}
-    unclear_ids = [annotation_id for annotation_id in n_of_id if n_of_id[annotation_id] > 1]
-    unclear_ids = [annotation_id for annotation_id in unclear_ids if annotation_id in ids_referred_to]
+    ids_referred_to = {node.get(name, "") for node in nodes for name in REFERENCES}
+    ids_referred_to.discard("")  # of annotations that refer to none
+    unclear_ids = []
+    for annotation_id, n_annotations in n_of_id.items():
+        if n_annotations > 1 and annotation_id in ids_referred_to:
+            unclear_ids.append(annotation_id)
     if unclear_ids:
         first_id = unclear_ids[0]
         problem = f"{first_id!r} is the id of {n_of_id[first_id]} annotations, and others refer to it"

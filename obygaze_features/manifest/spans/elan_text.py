@@ -155,18 +155,29 @@ def _is_name(text: str) -> bool:
 
 
 def _has_third_time(cells: Sequence[str], first_s: float, second_s: float) -> bool:
-    """Return whether a row has more than a begin and an end, as ELAN writes it and people do not.
+    """Return whether a row has a time besides a begin and an end: ELAN writes one, and people do not.
 
-    If the two times are begin and end, a later cell is the duration between them. If ELAN wrote each time in
-    two forms, both are the begin: 00:00:01.5 and 1.5, or 1.5 and 1500 (seconds and milliseconds).
+    `first_s` and `second_s` are the times in its third and fourth cells. They are either
+
+    - one time in two forms, as 00:00:01.5 and 1.5, or as 1.5 and 1500, its milliseconds; or
+    - begin and end, and a cell behind them holds the duration between them.
+
+    Examples
+    --------
+    >>> _has_third_time(["tier", "", "1.5", "1500", "4", "4000", "text"], first_s=1.5, second_s=1500.0)
+    True
+    >>> _has_third_time(["tier", "", "1", "4", "3", "text"], first_s=1.0, second_s=4.0)
+    True
+    >>> _has_third_time(["tier", "", "1", "4", "text"], first_s=1.0, second_s=4.0)
+    False
     """
     is_one_time = abs(first_s - second_s) <= SLACK_S
-    is_one_time_in_ms = abs(1000 * first_s - second_s) <= 1
-    if is_one_time or is_one_time_in_ms:
+    is_second_in_ms = abs(1000 * first_s - second_s) <= 1  # then `second_s` is in fact milliseconds
+    if is_one_time or is_second_in_ms:
         return True
     duration_s = second_s - first_s
-    later_times = [time_or_nan(cell) for cell in cells[4:]]
-    return any(abs(time_s - duration_s) <= SLACK_S for time_s in later_times)
+    times_behind = [time_or_nan(cell) for cell in cells[4:]]
+    return any(abs(time_s - duration_s) <= SLACK_S for time_s in times_behind)
 
 
 def _index_of_first_row(records: Records) -> int:
@@ -330,7 +341,15 @@ def _form_to_read(file: SpanFile, headings: dict[tuple[str, str], str], line: in
 
 
 def _rate(form: str) -> Fraction | None:
-    """Return the frames per second of a form that counts PAL frames; None for the other forms."""
+    """Return the frames per second of a form of times that counts PAL frames; None for the other forms.
+
+    `form` is what ELAN writes behind "Begin Time - " in a heading.
+
+    Examples
+    --------
+    >>> _rate("hh:mm:ss:ff PAL"), _rate("hh:mm:ss:ff PAL-50fps"), _rate("hh:mm:ss.ms")
+    (Fraction(25, 1), Fraction(50, 1), None)
+    """
     if "PAL" not in form:
         return None
     return Fraction(50 if "50" in form else 25)
@@ -377,11 +396,20 @@ def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawS
 
 
 def _columns_of_usual_rows(records: Records) -> list[tuple[str, ...]]:
-    """Return the cells of each column, from the rows that have as many cells as most rows have."""
+    """Return the cells of each column, from the rows that have as many cells as most rows have.
+
+    A row with more cells or fewer has a tab within its text, or is damaged: its cells would be in wrong
+    columns.
+
+    Examples
+    --------
+    >>> _columns_of_usual_rows([(1, ["a", "1"]), (2, ["b", "2"]), (3, ["c"])])
+    [('a', 'b'), ('1', '2')]
+    """
     if not records:
         return []
-    n_by_width = Counter(len(cells) for _, cells in records)
-    usual_width, _ = n_by_width.most_common(1)[0]
+    n_rows_of_width = Counter(len(cells) for _, cells in records)
+    [(usual_width, _)] = n_rows_of_width.most_common(1)
     usual_rows = [cells for _, cells in records if len(cells) == usual_width]
     return list(zip(*usual_rows, strict=True))
 
@@ -389,7 +417,21 @@ def _columns_of_usual_rows(records: Records) -> list[tuple[str, ...]]:
 def _english_header(layout: Layout, n_columns: int, form: str) -> list[str]:
     """Return the header that ELAN would write in English above columns without names.
 
-    `form` is that of the times in the first columns of begin and end times.
+    The order of ELAN's columns is: tier, participant (optional), times, text, path of the file (optional).
+
+    Parameters
+    ----------
+    layout
+        Where the first begin times, the first end times and the text stand.
+    n_columns
+        How many columns there are.
+    form
+        The form of the times in the first columns of begin and end times.
+
+    Examples
+    --------
+    >>> _english_header(Layout(begin=1, end=2, text=4), n_columns=5, form="msec")
+    ['Tier', 'Begin Time - msec', 'End Time - msec', '3 - time', 'Annotation']
     """
     # A column that is not read needs a name that no other column has, and that is not taken for the name of a
     # tier. `_COLUMN_OF_ELAN` matches names that end in "- time".
@@ -398,7 +440,8 @@ def _english_header(layout: Layout, n_columns: int, form: str) -> list[str]:
     first_after_text = layout.text + 1
     if first_after_text < n_columns:
         header[first_after_text] = "File Path"
-    if layout.begin > 1:
+    has_participants = layout.begin > 1  # a column between the tier and the first time
+    if has_participants:
         header[1] = "Participant"
     header[layout.begin] = f"{BEGIN} - {form}"
     header[layout.end] = f"{END} - {form}"
@@ -443,16 +486,18 @@ def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, has_durations: 
 
 
 def _only_layout(columns: Sequence[Sequence[str]], *, n_groups: int) -> Layout | None:
-    """Return the only layout that fits, with times in as many forms as possible; None if there is none.
+    """Return the only layout that fits: where begin times, end times and the text stand; None if none is.
 
-    A number of forms with which several layouts fit is passed over.
+    ELAN may write each time in up to three forms side by side, as in 00:00:01.500, 1.5, 1500. It is first
+    tried whether every time is there in three forms, then in two, then in one. A number of forms with which
+    several layouts fit tells nothing, so that the next number is tried.
 
     Parameters
     ----------
     columns
         The cells of each column.
     n_groups
-        2 for begins and ends; 3 with durations.
+        Which times each row has: 2 for begin and end; 3 for begin, end and duration.
     """
     for n_forms in (3, 2, 1):
         layouts = _possible_layouts(columns, n_groups=n_groups, n_forms=n_forms)

@@ -195,7 +195,10 @@ def _texts(lines: Mapping[int, bytes], name: str) -> dict[int, str]:
 
 
 def _shown(text: str) -> str:
-    """Return the part of a line around its first character beyond ASCII, quoted."""
+    """Return the part of a line around its first character beyond ASCII, quoted.
+
+    That character shows a person whether the text was read in the right encoding.
+    """
     text = one_line(text)
     first_place = next((index for index, sign in enumerate(text) if not sign.isascii()), 0)
     # A third of what is shown stands before that character, and more if the line ends soon after it.

@@ -151,12 +151,16 @@ def _played_source(node: Element, assets: Mapping[str, Asset]) -> Element | None
 def _shift_of_source(node: Element, source: Element) -> Fraction:
     """Return what is added to a time inside an element to get the time code of the file that it plays.
 
-    It is 0 in the element that names the file. A clip places this element at its `offset`, where it shows the
-    file from its `start` on; mostly both are the same, or only one is stated.
+    The shift is 0 if the element names the file itself (`source` is `node`), as its times are then those of
+    the file. Otherwise `source` is an element inside that names it. At the time `offset` of `node`, `source`
+    shows the file's time code `start`: time code = time - offset + start. Mostly both are the same, or only
+    one is stated: then nothing is shifted.
     """
+    if source is node:
+        return Fraction(0)
     offset = _seconds(source.get("offset", ""))
     start = _seconds(source.get("start", ""))
-    if source is node or offset is None or start is None:
+    if offset is None or start is None:
         return Fraction(0)
     return start - offset
 

@@ -374,7 +374,8 @@ FORMATS: Final[Sequence[Format]] = [
 def unread_format_of(file: SpanFile) -> Format | None:
     """Return the format of a file if it is one that is known and not read; else None."""
     for known in FORMATS:
-        if not known.kind and known.tells(file):
+        is_read = known.kind != ""  # the kind of files as which it is read
+        if not is_read and known.tells(file):
             return known
     return None
 

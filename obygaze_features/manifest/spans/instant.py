@@ -456,7 +456,10 @@ def instants(
 
 
 def _refuse_mixed_codes(texts: Sequence[str]) -> None:
-    """Refuse a column in which only some time codes have drop frame."""
+    """Refuse a column in which some time codes are drop frame (00:01:05;12) and others are not (00:01:05:12).
+
+    The sign before the frames says it. Drop frame counts time in another way, and a film has one way.
+    """
     signs = set[str]()
     for text in texts:
         code = FRAME_CODE.fullmatch(with_ascii_digits(text))

@@ -207,7 +207,10 @@ class LabelWords:
         )
 
     def _add(self, key: str, labels: Labels) -> None:
-        """Add a word, as words are compared, that stands for a level or a concept, or for no label."""
+        """Let a word stand for a level, for concepts, or both; nothing is added for one that is no label.
+
+        `key` is the word in the form in which words are compared (`_key_of_word`).
+        """
         if labels.level:
             self._levels[key] = labels.level
         for concept in labels.concepts:
@@ -294,9 +297,12 @@ class LabelWords:
 
     @property
     def words_not_read(self) -> dict[str, str]:
-        """The words that the person explains and that no text was or held, with their labels, as given."""
+        """The words that the person explains and that are nowhere in the files, with the labels they give.
+
+        A word is there if it is a whole cell, or one of several labels in a cell (`note_read`).
+        """
         return {
-            text: label for text, label in self._meanings.items() if _key_of_word(text) not in self._keys_read
+            word: label for word, label in self._meanings.items() if _key_of_word(word) not in self._keys_read
         }
 
     def _level_of(self, text: str) -> str:

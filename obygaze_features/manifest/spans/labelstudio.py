@@ -70,10 +70,14 @@ def read_labelstudio(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _unfinished(task: Mapping[str, Any], location: str) -> Iterator[RawSpan]:
-    """Yield a record to leave out for each region of a task that is a model's prediction or a draft."""
+    """Yield a record to leave out for each region of a task that is a model's prediction or a draft.
+
+    A task of Label Studio has lists of `predictions` and `drafts`, and each of these has its regions in
+    `result`. What they say is not read; each is a record with a reason, so that the account counts it.
+    """
     for name, reason in UNFINISHED.items():
         for n, attempt in enumerate(objects_of(task.get(name)), start=1):
-            for _ in objects_of(attempt.get("result")):
+            for _region in objects_of(attempt.get("result")):
                 yield RawSpan(f"{location}, {name} {n}", reason=reason)
 
 

@@ -154,8 +154,13 @@ def _marker_of_row(row: Row, layout: Layout, times: TimeLine) -> RawSpan:
 def _of_avid(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the markers of Avid's text; the annotator is the user who set the marker."""
     matches = [(number, AVID.fullmatch(text)) for number, text in _texts_of_avid(file.lines)]
-    codes = [match[2] for _, match in matches if match]
-    times = time_line(file, codes)
+    # All time codes together show how they count, and are looked at before any marker is read.
+    time_codes = []
+    for _, match in matches:
+        if match is not None:
+            _user, time_code, *_ = match.groups()
+            time_codes.append(time_code)
+    times = time_line(file, time_codes)
     for number, match in matches:
         location = f"line {number}"
         if match is None:
@@ -185,7 +190,7 @@ def _texts_of_avid(lines: Sequence[str]) -> list[tuple[int, str]]:
 
 
 class _AvidText:
-    """A marker of Avid's text, or a line of no marker, which stands alone.
+    """A marker of Avid's text, to which lines are added as they are read; or a line that is no marker.
 
     Attributes
     ----------
@@ -196,7 +201,10 @@ class _AvidText:
     """
 
     def __init__(self, number: int, line: str, *, is_marker: bool) -> None:
-        """Begin with the first line and its number in the file; `is_marker` is whether a marker begins so."""
+        """Begin with the first line and its number in the file; `is_marker` is whether a marker begins there.
+
+        Tabs are counted, as a marker has a known number of them (`is_complete`).
+        """
         self.number = number
         self.lines = [line]
         self._is_marker = is_marker

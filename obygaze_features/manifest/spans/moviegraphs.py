@@ -57,12 +57,12 @@ def _graph(location: str, graph: Mapping[str, Any]) -> Iterator[RawSpan]:
 
 
 def _unread_keys(graph: Mapping[str, Any]) -> list[str]:
-    """List the keys of a graph, and of its interactions, that are not read."""
+    """List the keys of a graph, and of its interactions, that are not read, for a note in the account."""
     unread_keys = [name for name in graph if name not in READ_KEYS]
     for interaction in _items_or_invalid(graph.get("interactions")):
-        keys_of_interaction = interaction if isinstance(interaction, dict) else {}
-        unread_keys_of_interaction = [name for name in keys_of_interaction if name not in KEYS_OF_INTERACTION]
-        unread_keys += [f"{name} of interactions" for name in unread_keys_of_interaction]
+        if not isinstance(interaction, dict):  # a text, or damage
+            continue
+        unread_keys += [f"{name} of interactions" for name in interaction if name not in KEYS_OF_INTERACTION]
     return unread_keys
 
 
@@ -83,10 +83,19 @@ def _items_or_invalid(value: Any) -> list[Any]:
 
 
 def _interaction(value: Any) -> str:
-    """Write an interaction as `who: what: whom`; "" if it does not say what."""
-    if not isinstance(value, dict):
+    """Write an interaction as `who: what: whom`; "" if it does not say what.
+
+    Examples
+    --------
+    >>> _interaction({"from": "Anna", "what": "kisses", "to": "Ben"})
+    'Anna: kisses: Ben'
+    >>> _interaction({"what": "quarrel"}), _interaction({"from": "Anna"})
+    ('quarrel', '')
+    """
+    if not isinstance(value, dict):  # a text alone
         return _text(value)
-    if not _text(value.get("what")):
+    says_what = bool(_text(value.get("what")))
+    if not says_what:
         return ""
     texts = [_text(value.get(name)) for name in KEYS_OF_INTERACTION]
     return ": ".join(text for text in texts if text)

@@ -416,9 +416,15 @@ class _Films:
         return list(self._by_imdb_id.get(film_id, ()))
 
     def spelled_nearly(self, text: str) -> list[str]:
-        """Return the films whose id is one title with a text or the name of its file (`is_one_title`)."""
+        """Return the films whose id is the same title as a text, or as the name of the file that it names.
+
+        Titles may differ as `is_one_title` says, in accents for example. To compare each film so takes long:
+        only films that look similar (`looks_of_title`) are compared.
+        """
         names = _names_in(text)
-        looks = [look for name in names for look in looks_of_title(name)]
+        looks: list[str] = []
+        for name in names:
+            looks += looks_of_title(name)
         candidates = self._in_order(self._by_look, looks)
         return [movie for movie in candidates if any(is_one_title(movie, name) for name in names)]
 
@@ -428,10 +434,14 @@ class _Films:
         return [movie for movie in self.movies if movie in found] if found else []
 
     def _indexed(self, forms_of: Callable[[str], Iterable[str]]) -> dict[str, list[str]]:
-        """Return form -> the films whose ids have this form."""
+        """Return form of an id -> the films whose ids have this form, to find them by it at once.
+
+        `forms_of` gives the forms of an id in which it may be looked up, such as the id in small letters.
+        """
         index: dict[str, list[str]] = {}
         for movie in self.movies:
-            for form in dict.fromkeys(forms_of(movie)):
+            different_forms = dict.fromkeys(forms_of(movie))  # so that no film is listed twice below a form
+            for form in different_forms:
                 index.setdefault(form, []).append(movie)
         return index
 

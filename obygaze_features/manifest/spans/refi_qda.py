@@ -279,9 +279,13 @@ class _Reader:
             yield self._coded(selection, coding)
 
     def _coded(self, selection: Selection, coding: Element, *, is_whole_file: bool = False) -> RawSpan:
-        """Make the record of a code that somebody gave to a selection."""
-        references = [attribute(reference, "targetGUID") for reference in children(coding, "CodeRef")]
-        code = self._codes.get(references[0].casefold()) if references else None
+        """Make the record of a code that somebody gave to a selection.
+
+        A coding refers to its code by an id; without one, or with an unknown id, it has no code. Its coder
+        is the user who made it, else the one who made the selection.
+        """
+        ids_of_code = [attribute(reference, "targetGUID") for reference in children(coding, "CodeRef")]
+        code = self._codes.get(ids_of_code[0].casefold()) if ids_of_code else None
         user = attribute(coding, "creatingUser") or selection.user
         cells = {**selection.cells, "annotator": self._users.get(user.casefold(), "")}
         record = RawSpan(

@@ -48,20 +48,34 @@ def read_rttm(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _unread_fields(fields: Sequence[str]) -> list[str]:
-    """Return the names of the filled fields of a turn that are not read, for a note in the file's account."""
+    """Return the names of the filled fields of a turn that are not read, for a note in the file's account.
+
+    The fields of a turn are: type, file, channel, start, length, orthography, speaker type, speaker,
+    confidence and lookahead. The last one may be missing.
+
+    Examples
+    --------
+    >>> _unread_fields("SPEAKER film 2 1.5 3.0   Anna .9".split(" "))
+    ['channel', 'confidence']
+    """
     unread = []
     channel = fields[2]
-    if channel not in {"", "1"}:
+    if channel not in {"", "1"}:  # 1 is the usual channel
         unread.append("channel")
-    # The last one, of the look-ahead, may be missing.
-    fields_after_times = zip(FIELD_NAMES, fields[5:], strict=False)
-    unread += [name for name, field in fields_after_times if field and name != "speaker"]
+    fields_after_times = fields[5:]
+    for name, field in zip(FIELD_NAMES, fields_after_times, strict=False):  # lookahead may be missing
+        if field and name != "speaker":
+            unread.append(name)
     return unread
 
 
 def _turn(location: str, fields: Sequence[str]) -> RawSpan:
-    """Read a turn of a speaker, whose name may name a tier of people and a label; a field <NA> is ""."""
-    _, movie, _, start, length, _, _, speaker, *_ = fields
+    """Read a turn of a speaker from its fields, of which those that say <NA> are "".
+
+    Exports of obygaze write labels as turns, whose speaker is a tier and a label, as `human: level@AB = S`
+    (`write_rttm`). Any other speaker's name becomes the text of the span.
+    """
+    _type, movie, _channel, start, length, _orthography, _speaker_type, speaker, *_ = fields
     start_s = number(start)
     end_s = round(start_s + number(length), 9)  # to nanoseconds: a sum such as .1 + .2 has more digits
     name = one_line(speaker)

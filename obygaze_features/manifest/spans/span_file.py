@@ -109,7 +109,11 @@ class HeaderScore(NamedTuple):
 
     @property
     def is_likely(self) -> bool:
-        """Whether the row is a header rather than any other row, in which one known heading may stand."""
+        """Whether the row is likely a header.
+
+        It has a heading that the person names, is the header of a known kind of file, or has two known
+        headings. A single one may stand in any row: a cell of a film's data may be called "level".
+        """
         return self.n_named > 0 or self.is_of_known_kind or self.n_known > 1
 
 
@@ -386,5 +390,6 @@ class SpanFile:
     def close(self) -> None:
         """Forget the file's content and all that was computed from it, to free memory; the account stays."""
         of_workbook = ("sheet", "_book", "_header_of_sheet", "main_sheet", "_sheets")
-        for name in ("content", "text", "head", *of_workbook, "first_rows", "first_names", "document"):
-            self.__dict__.pop(name, None)
+        cached_properties = ("content", "text", "head", *of_workbook, "first_rows", "first_names", "document")
+        for name in cached_properties:
+            self.__dict__.pop(name, None)  # where `cached_property` keeps a value that was asked for

@@ -244,12 +244,17 @@ def _first_and_last_line(cue: Cue, remove_markup: Callable[[str], str]) -> Shown
 def _starts_of_joined_files(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> list[int]:
     """Return the lines (from 0) where a further file begins, if several were joined to one.
 
-    A file of WebVTT begins with a line `WEBVTT`, and one of SRT with the number 1.
+    A file of WebVTT begins with a line `WEBVTT`, and one of SRT with a cue of the number 1, which stands in
+    the line above its times. The first file that is found begins no further one.
     """
     if is_vtt:
         starts = [number for number, line in enumerate(lines) if line.startswith("WEBVTT")]
     else:
-        starts = [block.times for block in blocks if block.times and lines[block.times - 1].strip() == "1"]
+        starts = []
+        for block in blocks:
+            has_line_above_times = block.times > 0
+            if has_line_above_times and lines[block.times - 1].strip() == "1":
+                starts.append(block.times)
     return starts[1:]
 
 

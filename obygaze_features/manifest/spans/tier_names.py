@@ -99,9 +99,14 @@ class PeopleTier(NamedTuple):
     @classmethod
     @lru_cache(4096)  # many spans are on few tiers
     def parse(cls, name: str) -> "PeopleTier | None":
-        """Read the name of a tier, however it is spelled (`tier_key`); None if it is no tier of people."""
-        base, _, annotator = name.partition("@")
-        facts = _FACTS_OF_KEY.get(tier_key(_NUMBER.sub("", base.strip())))
+        """Read the name of a tier, however it is spelled (`tier_key`); None if it is no tier of people.
+
+        A number in brackets, as in `human: level, blind (2)@AB`, is left out: it only tells apart tiers of
+        one person that have the same name otherwise.
+        """
+        name_before_annotator, _, annotator = name.partition("@")
+        name_without_number = _NUMBER.sub("", name_before_annotator.strip())
+        facts = _FACTS_OF_KEY.get(tier_key(name_without_number))
         if facts is None:
             return None
         what, how = facts
@@ -165,7 +170,11 @@ def tier_key(name: str) -> str:
 
 
 def _facts_of_people_tiers() -> dict[str, tuple[str, str]]:
-    """Return the key of a tier of people without annotator -> what it holds, and how people decided."""
+    """Return key of a tier of people -> what it holds, and how people decided ("" if it does not say).
+
+    A key is the form in which names are compared (`tier_key`), here of a name without annotator: the key of
+    `human: level, blind` has the facts ("level", "blind").
+    """
     facts: dict[str, tuple[str, str]] = {}
     for what in (*ROLE_OF, "note"):
         for how in ("", *HOWS):

@@ -116,15 +116,15 @@ def read_transcript(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _record(location: str, start_s: float, end_s: float, text: str, speaker: str = "") -> RawSpan:
-    """Make the record of a spoken text; one without a text is left out.
+    """Make the record of a spoken text; one without a text gets the reason for which it is left out.
 
-    Exports of obygaze write labels into transcripts, as `human: level@AB = S`: then the text is on the tier
-    that it names.
+    Exports of obygaze write labels into transcripts, as `human: level@AB = S`. From such a text comes the
+    tier `human: level@AB` and the text S; from any other one the text itself, on no tier.
     """
     tier, text_on_tier = split_people_tier(one_line(text))
     cells = {"subject": one_line(speaker)} if speaker else {}
     reason = "" if text_on_tier else "no text"
-    return RawSpan(location, start_s, end_s, text_on_tier, tier, cells, reason=reason)
+    return RawSpan(location, start_s, end_s, text=text_on_tier, tier=tier, cells=cells, reason=reason)
 
 
 def _of_table(file: SpanFile) -> Iterator[RawSpan]:

@@ -339,15 +339,28 @@ class _Reader:
     def _texts_of_element(
         self, node: Element, interval: Interval, inherited: Inherited, depth: int
     ) -> Iterator[RawSpan]:
-        """Yield the texts of an element, which has what it does not say itself from the element around it."""
+        """Yield the texts in an element: its own, or those of the elements in it.
+
+        Parameters
+        ----------
+        node
+            The element.
+        interval
+            When it is shown.
+        inherited
+            Language, speaker and region of the element around it, for those that it does not state itself.
+        depth
+            How many elements are around it, to refuse a document that is nested without end.
+        """
         if depth > MAX_DEPTH:
             raise self._file.error("nested too deeply")
         style = Inherited(
-            attribute(node, "lang") or inherited.language,
-            self._speakers.get(attribute(node, "agent"), inherited.speaker),
-            attribute(node, "region") or inherited.region,
+            language=attribute(node, "lang") or inherited.language,
+            speaker=self._speakers.get(attribute(node, "agent"), inherited.speaker),
+            region=attribute(node, "region") or inherited.region,
         )
-        if local_name(node.tag) in WITH_TEXT:
+        may_have_text_itself = local_name(node.tag) in WITH_TEXT  # such as a paragraph
+        if may_have_text_itself:
             yield from self._text_element(node, interval, style, depth)
             return
         yield from self._texts_of_children(node, interval, style, depth)

@@ -212,33 +212,52 @@ def _unit_of_clock(text: str, form: str) -> UnitOfHeading:
 
     The form of a clock is always a doubt about numbers: below `hh:mm:ss`, a mere 90 may be anything.
     `text` is the form as the heading has it, such as `h:mm`, and `form` its parts, such as `h:m`.
+
+    Examples
+    --------
+    >>> _unit_of_clock("ss.msec", "s.x").unit
+    's'
+    >>> _unit_of_clock("h:mm", "h:m").whole_clock, _unit_of_clock("mm.ss", "m.s").unread_clock
+    ('{}:00', 'mm.ss')
     """
-    if form in _DECIMAL_SECONDS:
+    if form in _DECIMAL_SECONDS:  # 1.5 below "ss.msec" is a number of seconds, and no clock
         return UnitOfHeading(unit="s", is_stated=True)
-    if form in _CLOCKS_AS_READ:
+    if form in _CLOCKS_AS_READ:  # clocks of this form are read rightly without the heading
         return UnitOfHeading(doubt=text)
-    if form in _WHOLE_CLOCK:
+    if form in _WHOLE_CLOCK:  # 1:30 below "h:mm" would be read as minutes and seconds, so it is completed
         n_signs = len(re.findall("[:;]", form))
         return UnitOfHeading(doubt=text, whole_clock=_WHOLE_CLOCK[form], n_signs=n_signs)
+    # 1.30 below "mm.ss" would be read as a number.
     return UnitOfHeading(doubt=text, unread_clock=text)
 
 
 def _units_of_words(words: Sequence[str], *, are_in_brackets: bool) -> set[str]:
     """Return the units that some words of a heading name.
 
+    A short form such as `ms` or `s` counts in brackets, as the last word, and as the first one if it has two
+    letters or more. Elsewhere it may be any abbreviation.
+
     Parameters
     ----------
     words
-        The words, as names are compared.
+        The words, in small letters.
     are_in_brackets
-        Whether they are in brackets, where short words count wherever they stand. Elsewhere only the last
-        word may be short, or the first one, if it has two letters or more.
+        Whether the words stand in brackets.
+
+    Examples
+    --------
+    >>> _units_of_words(["start", "ms"], are_in_brackets=False)
+    {'ms'}
+    >>> _units_of_words(["start", "ms", "film"], are_in_brackets=False)
+    set()
     """
     units = set[str]()
     for index, word in enumerate(words):
         is_last = index == len(words) - 1
-        is_first = index == 0 and len(word) > 1
-        units |= _units_of_word(word, may_be_short=are_in_brackets or is_last or is_first)
+        is_first = index == 0
+        is_first_of_several_letters = is_first and len(word) > 1
+        may_be_short = are_in_brackets or is_last or is_first_of_several_letters
+        units |= _units_of_word(word, may_be_short=may_be_short)
     return units
 
 

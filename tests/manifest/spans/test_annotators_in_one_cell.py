@@ -34,7 +34,10 @@ def test_a_name_with_a_comma_is_a_name(tmp_path, annotator):
     assert notices_of_names(tmp_path, annotator) == []
 
 
-def test_a_name_with_a_sign_behind_it_lists_no_one_else(tmp_path):
-    """A row names "AB;", and another row nobody: its empty cell is no name that the first could list."""
+def test_a_name_with_a_semicolon_behind_it_is_no_list_of_two_names(tmp_path):
+    """Rows name "AB;", AB, CD, and nobody. A cell that lists two of these names would get a notice.
+
+    "AB;" is AB and an empty text, which is what the row of nobody has as its annotator. That is no name.
+    """
     row_of_nobody = "f,2,3,S,\n"
     assert notices_of_names(tmp_path, "AB;", rows=ROWS_OF_AB_AND_CD + row_of_nobody) == []

@@ -18,20 +18,27 @@ def test_a_word_for_nobody_is_said_to_be_taken_as_a_person(import_files, nobody)
 
 
 @pytest.mark.parametrize("several", ["both", "Beide", "tous", "entrambi", "consensus", "全員"])
-def test_a_word_for_several_people_is_said_to_be_taken_as_one(import_files, several):
-    """AB and CD judged a span together: as a third person, they would agree with nobody."""
+def test_a_word_for_several_people_as_an_annotator_is_noted_as_taken_for_one_person(import_files, several):
+    """AB, CD and "both" judged a span each: "both" surely means that AB and CD judged theirs together.
+
+    It is kept as an annotator's name, and would count in agreement as a third person. The notice says so, so
+    that the person can correct it.
+    """
     notices = notices_of(import_files, several)
     assert f"annotator {several!r} taken as one person beside 'AB', 'CD'" in notices
 
 
-def test_a_name_alone_is_no_word_for_several(import_files):
-    """All rows of a table are by `all`: nobody else is there who may be meant."""
+def test_a_word_for_several_people_is_not_noted_where_it_is_the_only_annotator(import_files):
+    """The only row of a table is by "all". No other annotators are there who could be meant by it.
+
+    So it is taken as a name without a notice.
+    """
     _, notices = import_files({"t.csv": "movie,start_s,end_s,level,annotator\nf,1,2,S,all\n"})
     assert "one person" not in notices
 
 
-def test_a_film_may_be_called_unknown(import_files):
-    """Unknown is a film of 2011."""
+def test_a_film_called_unknown_gets_no_notice_as_an_annotator_would(import_files):
+    """Unknown is a film of 2011. As the name of an annotator, the word would say that nobody is named."""
     _, notices = import_files({"t.csv": "movie,start_s,end_s,level\nUnknown,1,2,S\n"})
     assert "taken as" not in notices
 

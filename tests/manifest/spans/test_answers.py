@@ -206,8 +206,12 @@ def test_concepts_that_pictures_do_not_show_are_noted_as_not_asked(import_files)
     assert "question" not in notices
 
 
-def test_where_levels_alone_were_asked_of_no_concept_is_noted(import_files):
-    """A machine answered whether a clip is EN, and whether it is S."""
+def test_no_notice_speaks_of_concepts_where_a_machine_was_asked_for_levels_alone(import_files):
+    """A machine answered whether a clip is EN, and whether it is S. Nobody asked it for concepts.
+
+    A machine that was asked for some concepts and not for others gets a notice of the questions that were
+    not asked. Here there is none.
+    """
     _, notices = import_files({"b.jsonl": jsonl_of({"answers": {"level:EN": "yes", "level:S": "no"}})})
     assert "asked" not in notices
     assert "question" not in notices
@@ -270,10 +274,13 @@ def test_a_level_may_be_named_or_have_probabilities(import_files, level):
 
 
 @pytest.mark.parametrize("level", ["s", "en"])
-def test_a_level_that_a_machine_names_is_one_in_any_case_as_in_a_column_of_levels(import_files, level):
-    """A machine answered s, or en, in small letters, and AB wrote the same into a table: S, or EN."""
-    row = f"movie,start_s,end_s,level,annotator\nm,0,4,{level},AB\nm,4,8,HN,AB\n"
-    files = {"a.jsonl": jsonl_of({"answers": {"level": level}}), "people.csv": row}
+def test_a_machine_may_name_a_level_in_small_letters_as_people_may(import_files, level):
+    """The machine tiny answered s, or en, of the clip from 0 s on, and AB wrote the same into a table.
+
+    Both mean the level S, or EN, of the codebook.
+    """
+    table = f"movie,start_s,end_s,level,annotator\nm,0,4,{level},AB\nm,4,8,HN,AB\n"
+    files = {"a.jsonl": jsonl_of({"answers": {"level": level}}), "people.csv": table}
 
     clips, _ = import_files(files)
 
@@ -291,7 +298,10 @@ def test_a_level_that_a_machine_names_is_one_in_any_case_as_in_a_column_of_level
     ids=["a concept that the codebook lacks", "no answer", "no model"],
 )
 def test_answers_that_fit_no_codebook_or_annotator_are_refused(import_files, answer, message):
-    """The file has this one answer. Its codebook is ObyGaze12."""
+    """A file has one answer of a machine: on a concept of another codebook, on nothing, or of no machine.
+
+    The codebook is ObyGaze12, which has no concept Guns. The message says what is wrong.
+    """
     with pytest.raises(ManifestError, match=message):
         import_files({"a.jsonl": jsonl_of(answer)})
 

@@ -49,7 +49,7 @@ def test_words_for_yes_and_no_that_are_known_in_full_are_read_at_once(import_fil
     assert [clip.concepts for clip in clips] == [("Body",), (), ("Body",)]
 
 
-def test_an_abbreviation_is_proposed_with_the_condition_that_it_is_one(import_files):
+def test_a_letter_that_may_abbreviate_yes_is_proposed_on_the_condition_that_it_does(import_files):
     """Below the heading Body stand s and n, which may abbreviate yes and no in Spanish, or something else.
 
     So the option that says that s means yes is proposed with the condition that it is abbreviated.
@@ -60,8 +60,12 @@ def test_an_abbreviation_is_proposed_with_the_condition_that_it_is_one(import_fi
     assert proposed_words(str(refusal.value)) == {"s": "yes"}
 
 
-def test_which_of_two_unknown_words_means_yes_is_asked(import_files):
-    """A proposal of either would turn the answers round for whoever takes it."""
+def test_which_of_two_unknown_words_means_yes_is_left_to_the_person(import_files):
+    """Below the concept Body stand 是 and 否, of which the import does not know which one means yes.
+
+    If it guessed wrongly, whoever takes the proposal would turn all answers round. So both words are proposed
+    with ANSWER, for which the person types yes or no.
+    """
     with pytest.raises(ManifestError, match="in place of ANSWER type yes if") as refusal:
         import_files({"t.csv": table_below_body("是", "否")}, columns={"concepts": ["Body"]})
 

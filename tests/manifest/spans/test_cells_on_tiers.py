@@ -69,7 +69,10 @@ def test_a_text_of_concepts_on_a_tier_of_levels_gives_its_span_these_concepts_an
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("nothing", ["-", "?", "n/a"])
 def test_a_text_that_says_that_there_is_no_level_is_left_out_and_counted(import_files, kind, nothing):
-    """An annotator marked a span and gave it no level, as in a cell of a table."""
+    """A tier of levels has two spans: one of S, and one of "-", "?" or "n/a", by which there is no level.
+
+    Such a word is read as in a cell of a table. The span is left out, with the reason.
+    """
     marks = [Mark("level", start=1, end=5, text=nothing), Mark("level", start=6, end=9, text="S")]
     clips, messages = import_files({"tt1.x": WITH_TIERS[kind](marks)})
     assert [clip.level for clip in clips] == ["S"]

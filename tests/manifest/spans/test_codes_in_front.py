@@ -20,6 +20,10 @@ def test_a_code_that_is_no_other_label_is_left_out(words, text):
 
 
 @pytest.mark.parametrize("text", ["EN-HN", "HN - sure", "NS: S", "S-NS"])
-def test_two_labels_are_not_the_second(words, text):
-    """They are a range of levels, or what somebody hesitates between; the person is asked what they mean."""
+def test_a_cell_of_two_levels_is_not_taken_for_the_second_with_a_code_in_front(words, text):
+    """In "1 - Sure" the part in front is a code, and left out. In "HN - sure" both parts are levels.
+
+    That is a range of levels, or what somebody hesitates between. So no level is guessed (""), and the
+    person is asked what the cell means.
+    """
     assert label_like(text, words) == ""

@@ -22,11 +22,11 @@ def test_a_column_whose_cells_are_like_labels_is_noticed_once(import_files, head
     assert "3 of its 3 cells are labels" not in notices
 
 
-def test_a_column_that_no_option_is_proposed_for_is_noticed_as_well(import_files):
-    """A table has levels, a column of speakers spelled like levels, and AB's remarks in other words.
+def test_a_notice_that_proposes_an_option_for_one_column_does_not_hide_the_notice_on_another(import_files):
+    """A table has levels, a column "speaker" whose cells are spelled like levels, and AB's remarks.
 
-    Of the speakers a notice proposes the option that reads them as levels. That must not hide the notice on
-    the remarks.
+    For "speaker" a notice proposes the option that would read it as levels. A second notice says that the
+    remarks, for which no option is proposed, are kept and read as no labels.
     """
     table = "movie,start_s,end_s,level,speaker,Remarks AB\nf,0,1,S,S,see\nf,1,2,EN,EN,hear\nf,2,3,S,S,fine\n"
 

@@ -65,13 +65,21 @@ def test_a_second_column_of_levels_is_no_second_person(import_files):
 
 
 @pytest.mark.parametrize("heading", ["final", "consensus"])
-def test_alone_a_column_of_decided_levels_is_read(refusal_of, heading):
-    """The only levels of the table are those that people agreed on."""
+def test_the_only_column_of_levels_is_proposed_although_its_heading_says_that_people_agreed(
+    refusal_of, heading
+):
+    """A table has no levels but those in a column "final" or "consensus", which people agreed on.
+
+    Beside columns of annotators it would be left out. Here the refusal proposes to read it as the level.
+    """
     assert refusal_of({"t.csv": table(heading, "S", "EN")}).options == (f"--column level={heading}",)
 
 
-def test_alone_a_models_column_is_asked_about(refusal_of):
-    """The only levels of the table are below `prediction`: the person is asked whether people gave them."""
+def test_the_person_is_asked_of_a_column_called_prediction_where_it_has_the_only_levels(refusal_of):
+    """Below "prediction" usually stands what a model says, which is no label of people.
+
+    As the table has no other levels, the person is asked whether people gave these.
+    """
     assert "what a model says" in str(refusal_of({"t.csv": table("prediction", "S", "EN")}))
 
 
@@ -106,14 +114,20 @@ def test_times_of_one_annotator_are_not_read_as_those_of_another(import_files, r
     ]
 
 
-def test_an_annotator_without_a_heading_for_levels_keeps_the_columns(import_files):
-    """The heading Ann 1 does not say that the column is of levels, but the person says that Ann has a column.
+def test_a_column_headed_by_an_annotator_and_a_number_is_that_annotators_levels(import_files):
+    """The heading "Ann 1" does not say that its column holds levels.
 
-    So what stands below her name and a number is hers. Where there is a column called level too, one of the
-    two must be left out.
+    But the person says that Ann has columns of her own (`wide`), and its cells are levels: it is hers.
     """
     clips, _ = import_files({"t.csv": table("Ann 1", "S", "EN")}, wide=["Ann"])
+
     assert [clip.level for clip in clips] == ["S", "EN"]
 
+
+def test_a_column_of_levels_beside_that_of_an_annotator_is_refused(import_files):
+    """Ann has a column of levels, "Ann 1", and the table another one, "level", of nobody.
+
+    A row has one level of Ann, so the person must leave one of the two out.
+    """
     with pytest.raises(ManifestError, match="leave one of them out"):
         import_files({"t.csv": table("level,Ann 1", "S,S", "EN,EN")}, wide=["Ann"])

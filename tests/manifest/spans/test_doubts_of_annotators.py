@@ -47,7 +47,11 @@ def test_a_row_with_a_doubt_names_all_levels_and_not_the_nearest(import_files, d
 
 
 def test_a_question_mark_that_a_label_has_itself_is_no_doubt():
-    """Of a codebook with the level `S?`, a code in front of it is ignored as in front of others."""
+    """Mostly "S?" says that an annotator doubts of S. This codebook has a level that is called so.
+
+    The cells "1 - S?" and "2 - S" have codes in front, which are left out. Their guesses are the levels S?
+    and S.
+    """
     book = builtin_codebook("obygaze12")
     words = LabelWords(replace(book, levels=(*book.levels, Level("S?", position=9.0))))
 

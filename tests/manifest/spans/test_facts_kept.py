@@ -212,10 +212,10 @@ def textgrid(*tiers):
     return f'"ooTextFile"\n"TextGrid"\n0 9 <exists> {len(tiers)}\n{"".join(blocks)}'
 
 
-def signed(url):
-    """Write a document of ELAN of a medium, with the level S of AB."""
+def signed(url, annotator="AB"):
+    """Write a document of ELAN of a medium, with the level S of an annotator."""
     media = f'<MEDIA_DESCRIPTOR MEDIA_URL="{url}"/>'
-    return eaf(SLOTS, tier("human: level@AB", alignable_annotation("a", "t1", "t2", "S")), media)
+    return eaf(SLOTS, tier(f"human: level@{annotator}", alignable_annotation("a", "t1", "t2", "S")), media)
 
 
 def rectangle(last):
@@ -263,7 +263,7 @@ def vian_keyword(cell):
 
 def two_signed(first, second):
     """Two files of ELAN by two annotators, and the media that each names."""
-    return {"x.eaf": signed(first), "y.eaf": signed(second).replace("@AB", "@CD")}
+    return {"x.eaf": signed(first), "y.eaf": signed(second, annotator="CD")}
 
 
 def cue_of_digits(digits):
@@ -500,7 +500,10 @@ TWO_TASKS_OF_CVAT = cvat("").replace("</meta>", "<task><source>b.mp4</source></t
     ids=["Label Studio", "BORIS", "CVAT"],
 )
 def test_a_file_of_several_films_whose_records_name_none_is_refused(import_files, content, what):
-    """The records can't be taken as of one film, as there are several."""
+    """A file of a tool has two tasks, or two observations, and none of them names its film.
+
+    As they may be of different films, all of them cannot be taken as of the film f, after the file's name.
+    """
     with pytest.raises(ManifestError, match=rf"f\.x: .*{what}"):
         import_files({"f.x": content})
 
@@ -555,11 +558,14 @@ def test_a_film_of_two_videos_of_its_name_is_refused(import_files, two_videos):
 
 
 def test_two_documents_whose_videos_have_one_name_are_refused(import_files, two_videos):
-    """One document of ELAN is of x/a.mp4, and one of y/a.mkv: both would be of film a."""
-    document_of_x = signed("x/a.mp4").replace("@AB", "@x")
-    document_of_y = signed("y/a.mkv").replace("@AB", "@y")
+    """One document of ELAN is of x/a.mp4, and one of y/a.mkv: both would be of film a.
+
+    They have a level each, of AB and of CD, for the same time. Were these taken as of one film, two people
+    would seem to agree on it.
+    """
+    documents = {"x.eaf": signed("x/a.mp4", annotator="AB"), "y.eaf": signed("y/a.mkv", annotator="CD")}
     with pytest.raises(ManifestError, match=r"y\.eaf: .*both be movie"):
-        import_files({"x.eaf": document_of_x, "y.eaf": document_of_y}, videos=two_videos)
+        import_files(documents, videos=two_videos)
 
 
 def test_a_film_without_a_video_is_noted(import_files, two_videos):
@@ -621,8 +627,8 @@ def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(import_
         assert {(clip.level, clip.concepts) for clip in clips} == {("S", ("Body",)), (None, ("Look",))}
 
 
-def test_a_clip_of_two_tables_is_refused_with_both(import_files):
-    """Both tables have the clip x."""
+def test_a_clip_that_two_tables_have_is_refused_with_the_names_of_both_tables(import_files):
+    """The tables a and b both have the clip x, and no annotator is named who would tell the rows apart."""
     table = "clip_id,movie,start_s,end_s,level\nx,m,1,2,S\n"
     with pytest.raises(ManifestError, match=r"[\\/]a, .*[\\/]b: clip 'x'"):
         import_files({"a": table, "b": table})

@@ -150,8 +150,12 @@ def test_a_file_of_no_known_format_is_refused_in_a_line_with_the_nearest_formats
     assert "\n" not in message
 
 
-def test_the_nearest_formats_are_those_of_like_words(import_files):
-    """Transcripts of Deepgram have "metadata", and "results" with "channels" and "alternatives", in them."""
+def test_the_nearest_formats_to_an_unknown_file_are_those_whose_words_it_has(import_files):
+    """A file has the words of a transcript of Deepgram: results, channels, alternatives and metadata.
+
+    But "channels" is a number and no list of channels, so that it is none, and is refused. The refusal names
+    Deepgram among the nearest formats.
+    """
     like_deepgram = {"results": {"channels": 1, "alternatives": []}, "metadata": {}}
     with pytest.raises(ManifestError, match="Deepgram"):
         import_files({"a.json": json.dumps(like_deepgram)})

@@ -38,7 +38,8 @@ def boris_table(*media):
 def boris_table_of_two_media(start, stop, name):
     """Write a table of BORIS 9 with S in an observation that plays b.mp4 (180 s), then x/a.mp4 (360 s).
 
-    A second player shows c.mp4 (540 s). Times count from the begin of b.mp4; `name` is the medium at start.
+    A second player shows c.mp4 (540 s). Times count from the begin of b.mp4. `name` is the medium that the
+    table says was shown at the start of the event.
     """
     media = "player #1:b.mp4;x/a.mp4|player #2:c.mp4"
     durations = "180.000;360.000|540"
@@ -157,12 +158,13 @@ def import_content(tmp_path):
     return import_content
 
 
-def test_an_event_over_the_end_of_a_medium_is_in_both(import_content):
-    """BORIS played b.mp4, 180 s long, and then a.mp4. The event lasts from 170 to 185 s of the two in a row.
+def test_an_event_that_lasts_into_the_next_medium_is_in_both_media(import_content):
+    """BORIS played b.mp4, 180 s long, and then a.mp4. The event lasts from 170 to 185 s since b.mp4 began.
 
-    So it is in the last 10 s of b.mp4 and in the first 5 s of a.mp4.
+    So it is in the last 10 s of b.mp4 and in the first 5 s of a.mp4. The account notes that the times, which
+    go on over both media, were counted anew in each.
     """
-    table = boris_table_of_two_media("170", "185", "x/a.mp4")
+    table = boris_table_of_two_media(start="170", stop="185", name="x/a.mp4")
 
     imported = import_content(table)
 
@@ -174,8 +176,12 @@ def test_an_event_over_the_end_of_a_medium_is_in_both(import_content):
 
 
 def test_a_part_of_an_event_that_is_shorter_than_a_frame_is_left_out(import_content):
-    """BORIS played b.mp4, 180 s long, and then a.mp4. Only the last millisecond of b.mp4 is in the event."""
-    table = boris_table_of_two_media("179.999", "185", "x/a.mp4")
+    """BORIS played b.mp4, 180 s long, and then a.mp4. The event lasts from 179.999 to 185 s since b.mp4 began.
+
+    So it is in the last millisecond of b.mp4 and in the first 5 s of a.mp4. No frame fits into the former,
+    which is left out, and the account says so.
+    """
+    table = boris_table_of_two_media(start="179.999", stop="185", name="x/a.mp4")
 
     imported = import_content(table)
 
@@ -318,13 +324,26 @@ def test_a_record_that_cannot_be_read_is_listed_as_left_out(import_content, form
 
 @pytest.mark.parametrize(
     "content",
-    ["'", ",", ",'", ",,\n,,\n", "\t\t\n", ";", "\n", "Behavior,Time\nS,1\n", "segmentation_name,x\nM,1\n"],
+    [
+        pytest.param("'", id="a quote"),
+        pytest.param(",", id="two empty cells"),
+        pytest.param(",'", id="an empty cell and a quote"),
+        pytest.param(",,\n,,\n", id="two rows of empty cells"),
+        pytest.param("\t\t\n", id="empty cells between tabs"),
+        pytest.param(";", id="empty cells between semicolons"),
+        pytest.param("\n", id="an empty line"),
+        pytest.param("Behavior,Time\nS,1\n", id="two of the headings of BORIS"),
+        pytest.param("segmentation_name,x\nM,1\n", id="one of the headings of VIAN"),
+    ],
 )
-def test_a_table_that_lacks_columns_of_its_kind_is_refused_by_its_name(import_files, content):
-    """Each kind of table needs columns of the film, of times and of labels. These headers have not all of them."""
-    for kind in ("vian", "boris", "table", "elan-text"):
-        with pytest.raises(ManifestError, match=r"a\.x"):
-            import_files({"a.x": content}, kind=kind)
+@pytest.mark.parametrize("kind", ["vian", "boris", "table", "elan-text"])
+def test_a_table_that_lacks_columns_of_its_kind_is_refused_by_its_name(import_files, kind, content):
+    """Each kind of table needs columns of the film, of times and of labels. These files lack some or all.
+
+    The person says of which kind the file a.x is, and the message names the file.
+    """
+    with pytest.raises(ManifestError, match=r"a\.x"):
+        import_files({"a.x": content}, kind=kind)
 
 
 def test_an_import_for_one_film_refuses_a_file_of_two(import_files):

@@ -234,8 +234,12 @@ def test_slots_without_times_are_spread_evenly_between_those_that_have_some(impo
     assert clips == [(1.0, 3.0, "S", ()), (3.0, 5.0, "EN", ()), (5.0, 7.0, "HN", ())]
 
 
-def test_an_annotation_whose_end_nothing_tells_is_refused(import_file):
-    """S (a1) ends at t2, which has no time, and no other annotation goes on from there."""
+def test_an_annotation_of_elan_whose_end_has_no_time_is_refused(import_file):
+    """In ELAN, annotations begin and end at time slots. S (a1) ends at the slot t2, which has no time.
+
+    ELAN spreads slots without a time between the slots around them. But no annotation begins at t2, so that
+    no later slot follows, and nothing tells when a1 ends. The message names the annotation.
+    """
     level = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
     slots = {"t1": 1000, "t2": None}
     with pytest.raises(ManifestError, match=r"film.eaf.*a1"):
@@ -324,8 +328,8 @@ def test_a_tier_that_the_user_names_must_be_there(import_file):
         read_elan(import_file, LEVEL_ON_A_COPIED_TIER, tiers={"gaze": "levels"})
 
 
-def test_a_tier_of_a_model_cannot_be_read_as_one_of_people(import_file):
-    """Tiers whose names begin with "obygaze:" are what a model says of the film."""
+def test_a_tier_of_a_model_is_refused_where_the_person_says_that_it_holds_levels(import_file):
+    """Tiers whose names begin with "obygaze:" are what a model says of the film, and no labels of people."""
     of_model = tier("obygaze: segments", alignable_annotation("a1", "t1", "t2", "S"))
     with pytest.raises(ManifestError, match="model"):
         read_elan(import_file, of_model, tiers={"obygaze: segments": "levels"})
@@ -383,11 +387,17 @@ def test_paths_of_every_system_name_their_films(import_file, films, path_of_film
 @pytest.mark.parametrize(
     ("place", "video"),
     [("~/films/a.mp4", "films/a.mp4"), ("C:\\f\\b.mp4", "b.mp4"), ("~no-such-user/b.mp4", "b.mp4")],
+    ids=["in the user's home", "on another system", "in the home of nobody here"],
 )
 def test_a_video_of_another_computer_is_looked_for_beside_the_table(
     import_files, tmp_path, monkeypatch, place, video
 ):
-    """No folder of videos is given. The table lies in the user's home, so that ~/films is a folder beside it."""
+    """A table names a video, and no folder of videos is given: it should be in the folder of the table.
+
+    The table lies in the user's home, so that ~/films is a folder beside it. Of a path of another system, or
+    in the home of a user who is unknown here, only the file's name is of use. The clip's video is the path
+    from the table on, whether or not there is such a file.
+    """
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
 
@@ -439,7 +449,10 @@ def test_accents_of_annotators_have_one_form(import_files, films):
 
 
 def test_two_concepts_that_differ_in_the_form_of_an_accent_are_refused(tmp_path):
-    """One has é as one sign, and one has e and an accent of its own."""
+    """A codebook has a concept with é as one sign, and one with e and an accent of its own.
+
+    They look the same, so that nobody could tell which one a label means.
+    """
     with pytest.raises(ManifestError):
         codebook_with(tmp_path, COMPOSED, DECOMPOSED)
 
@@ -698,8 +711,13 @@ def test_a_file_without_spans_leaves_no_manifest(turn_without_length, tmp_path, 
     assert "0 of 1 span read (rttm); line 1: it has no length" in printed.err
 
 
-def test_of_a_file_without_spans_the_answer_in_json_names_no_manifest(turn_without_length, tmp_path, capsys):
-    """The file has one turn of speech, which lasts 0 s. The command ends with the code 3."""
+def test_an_import_without_clips_writes_no_manifest_and_says_so_in_json(
+    turn_without_length, tmp_path, capsys
+):
+    """The file has one turn of speech, which lasts 0 s, and so is left out.
+
+    The command ends with the code 3. Its answer in JSON names no manifest, and counts the one record.
+    """
     code = obygaze("manifest", "import", "spans", turn_without_length, "--out", tmp_path / "a.csv", "--json")
 
     assert code == 3
@@ -799,8 +817,8 @@ def test_levels_that_overlap_are_counted_and_named(spans, overlaps):
         assert f"a by AB: {overlap}" in notice
 
 
-def test_of_nobody_overlapping_levels_are_named_without_an_annotator():
-    """Nobody is named as the annotator of two spans of the film a, which have 5 s in common."""
+def test_the_notice_on_levels_that_overlap_names_no_annotator_where_the_spans_name_none():
+    """S from 0 to 10 s and HN from 5 to 20 s of the film a overlap, and neither says who gave it."""
     spans_of_nobody = [
         judged_span("S", start_s=0, end_s=10, by=""),
         judged_span("HN", start_s=5, end_s=20, by=""),
@@ -820,7 +838,7 @@ def test_of_nobody_overlapping_levels_are_named_without_an_annotator():
     ],
     ids=["case and blanks", "two blanks", "a wide colon"],
 )
-def test_a_tier_of_people_that_was_renamed_a_little_says_how_they_judged_as_it_says_its_role(
+def test_a_tier_whose_name_was_spelled_in_another_way_still_says_how_people_judged(
     tmp_path, name, usual_name
 ):
     """A tier of a document of ELAN says in its name that AB judged blindly, in sight, or agreed with others.
@@ -903,11 +921,14 @@ def test_a_span_is_the_same_to_the_millisecond_in_one_file_and_in_two(import_fil
 def test_two_levels_of_one_span_contradict_each_other_also_if_two_tools_rounded_its_times(refusal_of):
     """AB says S at 0.4166667 to 0.8333333 s in one file, and HN at 0.417 to 0.833 s in the other.
 
-    To the millisecond both spans are one, so that the levels contradict each other.
+    To the millisecond both spans are one, so that the levels contradict each other: the refusal says that the
+    second file has HN where the first one has S.
     """
-    other = {"level": ("0.417", "0.833", "HN")}
-    files = {"0/m.TextGrid": textgrid_of_ab(LEVEL_OF_FRAMES), "1/m.TextGrid": textgrid_of_ab(other)}
-    refusal = refusal_of(files)
+    sure = {"level": ("0.4166667", "0.8333333", "S")}
+    hard_negative = {"level": ("0.417", "0.833", "HN")}
+    refusal = refusal_of(
+        {"0/m.TextGrid": textgrid_of_ab(sure), "1/m.TextGrid": textgrid_of_ab(hard_negative)}
+    )
     assert "HN where" in str(refusal)
 
 

@@ -13,8 +13,8 @@ def test_json_lines_are_not_called_damaged(import_files):
     assert "cut short" not in str(refusal.value)
 
 
-def test_a_document_that_is_cut_short_is_called_so(import_files):
-    """The end of a list is missing."""
+def test_the_message_on_a_document_that_lacks_its_end_says_that_it_is_cut_short(import_files):
+    """A document of JSON is a list, whose last bracket is missing."""
     with pytest.raises(ManifestError, match="cut short"):
         import_files({"t.json": '[{"id": 1, "text": "a"},'})
 

@@ -198,10 +198,14 @@ def test_rows_that_are_no_spans_are_left_out_and_counted(tmp_path, rows_left_out
             ("Look", "Nude, or nearly", "Body (nudity, parts)"),
         ),
     ],
-    ids=['a code of one letter, which is "and" in Italian', "a concept with a comma"],
+    ids=["the code E, which as a word between two others is Italian for and", "a concept with a comma"],
 )
-def test_a_cell_of_several_concepts_is_divided_between_words(words, text, parts):
-    """`words` are those that the person explained, {word: label}, besides those of the codebook."""
+def test_a_cell_of_several_concepts_is_divided_into_known_words(words, text, parts):
+    """A cell lists concepts, in words of the codebook and in others that the person explained by `words`.
+
+    It is divided where one word ends and the next begins, and not within a word: a comma or an "e" in a word
+    parts nothing. The parts are the words as the cell has them.
+    """
     assert LabelWords(builtin_codebook("obygaze12"), words).parts_of(text) == parts
 
 
@@ -228,9 +232,9 @@ def test_a_cell_that_is_no_mark_is_proposed_as_a_word_and_the_marks_of_its_colum
 
 
 def test_a_mark_that_says_neither_yes_nor_no_is_refused_with_its_line(tmp_path):
-    """A table has an x below the concepts of a clip. In line 2 it has "?" below "body", which says neither.
+    """A table has an x below the concepts of a clip, but "?" in line 2 and "(x)" in line 4, below "body".
 
-    The person explained another such mark, "(x)", alone.
+    The person explains "(x)", by an option, and not "?". So the cell of line 2 is refused.
     """
     path = tmp_path / "marks.tsv"
     write_table(path, TABLE_OF_MARKS)
@@ -429,8 +433,12 @@ def test_a_level_whose_synonym_is_one_letter_is_read_in_any_case_and_not_lost(tm
         "another table",
     ],
 )
-def test_a_row_that_is_no_legend_of_other_meanings_is_no_question(tmp_path, title):
-    """Levels beside each other, or a concept beside a level, do not say that one of them is another level."""
+def test_a_title_that_gives_no_label_another_meaning_is_passed_over(tmp_path, title):
+    """A row above the header may be a legend: "S", "Easy negative" would say that S is easy negative here.
+
+    Then the import would be refused, with a question. These rows above the header only list levels, say of
+    one what the codebook says, or have a remark beside it. The table is read as the codebook has its levels.
+    """
     path = tmp_path / "a.tsv"
     rows = [title, ["movie", "start_s", "end_s", "level"], ["m", 0, 5, "S"], ["m", 5, 9, "HN"]]
     rows += [["m", 9, 12, "NS"], ["m", 12, 15, "EN"]]

@@ -66,7 +66,11 @@ def test_spans_with_gaps_are_read_half_open_which_is_said(import_files):
 
 
 def test_a_span_of_a_single_frame_is_kept(import_files):
-    """Half-open, a span from 10 to 10 would have no time at all."""
+    """A table of frames, 25 a second, gives the first and the last frame of each span.
+
+    A span from frame 10 to frame 10 is that one frame, from .4 to .44 s. If the end were the frame after the
+    span, it would have no time at all.
+    """
     clips, _ = import_files({"a.csv": "movie,first,end,level\nf,10,10,EN\nf,25,49,S\n"}, **TIMES_ARE_FRAMES)
 
     assert spans_of(clips) == [(0.4, 0.44), (1, 2)]

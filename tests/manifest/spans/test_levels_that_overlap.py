@@ -81,11 +81,11 @@ def test_judged_windows_may_overlap(import_files, headings, first, second):
     assert "overlap" not in notices
 
 
-def test_a_judgement_that_was_exported_to_a_tier_of_a_film_is_not_noticed(import_files):
-    """Two judgements of AB, S of 1 to 5 s and HN of 4 to 9 s, were exported to tiers of ELAN.
+def test_judgements_of_windows_that_overlap_are_not_noticed_as_slips(import_files):
+    """AB judged S from 1 to 5 s and HN from 4 to 9 s, and both were exported to tiers of ELAN.
 
-    The tiers' names say that they were made blindly, as is done with windows that are drawn: no level is a
-    slip.
+    Two levels of one person that overlap are mostly a slip, and a notice says so. But the names of these
+    tiers say that they hold blind judgements: these are of windows that were drawn, which may overlap.
     """
     exported = ELAN.replace('TIER_ID="level"', 'TIER_ID="human: level, blind@AB"')
     exported = exported.replace('TIER_ID="levels"', 'TIER_ID="human: level, blind (2)@AB"')

@@ -294,7 +294,7 @@ def test_a_child_is_kept_for_the_files_of_an_import(child):
     assert first != str(os.getpid()).encode()
 
 
-def test_what_a_reader_raises_in_a_child_is_raised_here(child):
+def test_an_error_of_a_reader_in_a_child_is_raised_in_the_process_that_asked(child):
     """A child is a process that reads files for us, and what its work raises is raised in this process.
 
     Errors for users keep their facts, here the column, and an error of the system stays one. An error of a
@@ -741,8 +741,11 @@ def span_of_half_a_letter(file: SpanFile) -> FileContent[RawSpan]:
     return FileContent(file, [RawSpan("line 1", start_s=1.0, end_s=float("nan"), text=HALF_A_LETTER)])
 
 
-def test_halves_of_letters_come_back_from_a_child_as_they_are(child, tmp_path):
-    """A child reads a span from 1 s to no time, whose text is half a letter of UTF-16."""
+def test_a_child_sends_back_a_text_that_no_utf8_can_hold(child, tmp_path):
+    """A child, a process that reads files for us, reads a span from 1 s to no time (NaN).
+
+    Its text is half a letter of UTF-16. Most answers come as msgpack, which cannot hold it.
+    """
     path = tmp_path / "a.txt"
     path.write_text("a")
 
@@ -806,13 +809,14 @@ def test_the_memory_of_a_process_can_be_seen():
     assert limits.excess(this_process, Limits(cpu_s=60, memory=MEGABYTE), nothing_before) == "memory"
 
 
-def test_the_time_of_a_process_can_be_seen_less_what_it_had_used_before():
-    """Of a process counts what it has used since a child's work began, here 60 s at most.
+def test_the_time_that_a_process_used_before_its_work_does_not_count():
+    """A process may use 60 s of CPU since its work began: what it used in all, less what it had used before.
 
-    To pretend that this process has used 61 s since then, it is said to have used -61 s before.
+    This process has not used 61 s. If it is said to have used -61 s before, the difference is 61 s or more.
     """
     used_before = limits.Used(cpu_s=-61.0, memory=0)
-    assert limits.excess(os.getpid(), Limits(cpu_s=60, memory=TERABYTE), used_before) == "time"
+    limits_of_work = Limits(cpu_s=60, memory=TERABYTE)
+    assert limits.excess(os.getpid(), limits_of_work, used_before) == "time"
 
 
 def test_a_table_of_more_concepts_than_the_memory_for_its_guessed_codebook_is_refused(tmp_path, monkeypatch):

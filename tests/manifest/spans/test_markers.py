@@ -184,10 +184,11 @@ with a marker of Avid.
 
 
 def test_each_line_of_an_edl_is_an_event_or_left_out_by_its_number(import_files):
-    """In a list of cuts (EDL) the last two times of an event are those of the film.
+    """A list of cuts (EDL) has a line for each event, whose last two times are those of the film.
 
-    The marker in line 3 is a point, and line 6 lacks the sort of its event, C for a cut. The two before are
-    read, though a reel is called Head Leader, with a blank, and times of sources are in frames.
+    Lines 4 and 5 are events and are read, though a reel is called Head Leader, with a blank, and the times of
+    sources are counted in frames, as 1041+03. Line 3 is a marker at a point of time, and line 6 lacks the
+    sort of its event, C for a cut: both are left out.
     """
     list_of_cuts = (
         "TITLE: film\n"
@@ -507,10 +508,12 @@ def test_markers_of_one_frame_or_none_in_opentimelineio_are_left_out_as_points(i
     assert "a marker without length, or of the one frame" in notices
 
 
-def test_a_decision_of_one_frame_comes_back_from_our_lists(import_files):
-    """Of other programs, a marker of one frame (D:1) is left out as a marker without length.
+def test_a_level_of_one_frame_is_read_from_a_list_that_obygaze_wrote(import_files):
+    """A list of cuts (EDL) has a marker S of one frame, in the notation of DaVinci Resolve.
 
-    A list that we wrote has comments OBYGAZE, which say that it is a level, and of whom.
+    There C is its colour, M its text, and D its length in frames. Other programs write the length 1 for a
+    marker without any, which is left out. This list has comments OBYGAZE, as we write them: they say that
+    the marker is a level of AB, and at 25 frames a second it lasts from 1 to 1.04 s.
     """
     list_of_ours = (
         "TITLE: film\n"

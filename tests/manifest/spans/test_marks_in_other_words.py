@@ -47,10 +47,14 @@ def test_a_mark_that_stands_alone_is_what_the_person_says(import_files):
     assert [clip.concepts for clip in clips] == [("Body",), ("Look",), ()]
 
 
-def test_explained_marks_of_columns_that_are_not_named_are_asked_for_as_concepts(import_files):
-    """They are no levels of three annotators called `level`, `Body` and `Look`."""
+def test_columns_with_marks_that_the_person_explained_are_proposed_as_concepts(import_files):
+    """The columns Body and Look have the marks s and n, and the person says that these are yes and no.
+
+    S is a level of the codebook, and s may be read as one. But the columns are not proposed as those of
+    annotators called Body and Look: the refusal says by which options they are read as concepts.
+    """
     with pytest.raises(ManifestError, match="give --column concepts=Body --column concepts=Look"):
-        import_files({"t.csv": table_of_marks("s", "n")}, words={"s": "yes", "n": "no"})
+        import_files({"t.csv": table_of_marks(yes="s", no="n")}, words={"s": "yes", "n": "no"})
 
 
 def test_a_column_whose_cells_are_no_marks_says_what_to_type(import_files):
@@ -62,12 +66,18 @@ def test_a_column_whose_cells_are_no_marks_says_what_to_type(import_files):
 
 
 @pytest.mark.parametrize(("heading", "option"), [("Body", "concepts=Body"), ("S", "level=S")])
-def test_marks_that_are_not_read_beside_labels_are_not_called_no_marks(import_files, heading, option):
-    """1 and 0 are marks: the import says which option reads them, and does not ask what they mean."""
+def test_an_unread_column_of_marks_is_noticed_with_its_option_and_without_a_question(
+    import_files, heading, option
+):
+    """A table has levels and concepts, and beside them a column "Body", or "S", with the marks 1 and 0.
+
+    That column is not read. A notice says which option reads it, and does not say that 1 and 0 are no marks,
+    as it would of words whose meaning the person has to explain.
+    """
     rows = ["f,0,1,EN,Look,1", "f,1,2,S,,0", "f,2,3,EN,,1"]
     table = "\n".join([f"movie,start_s,end_s,level,concepts,{heading}", *rows, ""])
 
-    _, said = import_files({"t.csv": table})
+    _, notices = import_files({"t.csv": table})
 
-    assert f"columns headed by labels are not read ('{heading}'): --column {option}" in said
-    assert "no marks" not in said
+    assert f"columns headed by labels are not read ('{heading}'): --column {option}" in notices
+    assert "no marks" not in notices

@@ -89,10 +89,11 @@ def test_a_person_is_asked_whether_unknown_words_beside_a_concept_in_headings_ar
     assert f"are annotators, give --wide {names}" in str(refusal)
 
 
-def test_counts_of_votes_below_levels_are_no_annotators(import_files):
+def test_columns_that_count_votes_for_a_level_are_not_proposed_as_columns_of_annotators(import_files):
     """Below the headings S and EN stands how many people gave this level: 2 and 1, and 0 and 3.
 
-    S and EN are no annotators, and a number is no level, so that no row has one, which is said.
+    S and EN are levels, and no annotators for whom the option --wide would be proposed. Nor are the counts
+    levels. So the clips have none, and a notice says it.
     """
     content = "movie,start_s,end_s,S,EN\nf,1,2,2,1\nf,3,4,0,3\n"
     clips, notices = import_files({"t.csv": content})

@@ -9,14 +9,18 @@ LIKERT = ["1", "2", "3", "4", "5"]
 
 
 @pytest.mark.parametrize("text", ["sí", "si", "S?", "N"])
-def test_a_short_word_is_no_level_of_one_letter_more_or_less(text):
-    """`sí` is yes in Spanish, and `S?` may be less than sure: neither is proposed as S."""
+def test_a_word_of_one_or_two_letters_is_not_taken_for_a_level_that_is_nearly_spelled_so(text):
+    """The levels are EN, HN, NS and S. These words differ from one or several by a single letter.
+
+    In words so short that is no slip: `sí` is yes in Spanish, `S?` may be less than sure, and `N` may be any
+    of three. No level is proposed ("").
+    """
     assert nearest(text, LEVELS) == ""
 
 
 @pytest.mark.parametrize("text", ["-1", "11", "12", "1.5", "0"])
-def test_another_number_is_no_misspelt_one(text):
-    """On a scale from 1 to 5, -1 may be no answer and 1.5 a mean."""
+def test_a_number_outside_of_a_scale_is_not_taken_for_a_misspelt_one(text):
+    """On a scale from 1 to 5, -1 may be no answer and 1.5 a mean: no number is proposed for them ("")."""
     assert nearest(text, LIKERT) == ""
 
 

@@ -33,8 +33,12 @@ def test_hours_are_no_starts_of_spans_that_end_at_minutes(refusal_of):
     assert "start_s=" not in " ".join(refusal.options)
 
 
-def test_the_same_times_in_two_units_are_no_parts(import_files):
-    """The table has each time in minutes and in seconds, which are sixty times as many."""
+def test_columns_with_the_same_times_in_minutes_and_in_seconds_are_not_added_up(import_files):
+    """A table has each time twice: 1 min in start_min, and the same 60 s in start_s.
+
+    If the columns held the parts of a time, 1 min and 60 s would be 120 s, and the table would be refused.
+    Here the seconds are 60 times the minutes in each row, so that they are whole times, and read.
+    """
     content = "movie,start_min,start_s,end_min,end_s,level\nf,1,60,1.5,90,S\nf,2,120,3,180,EN\n"
 
     clips, _ = import_files({"t.csv": content})
@@ -98,7 +102,7 @@ def test_clocks_and_seconds_are_compared_as_seconds(refusal_of, first, second):
     assert refusal.options == ("--column start_s=aa", "--column end_s=bb")
 
 
-def test_columns_that_are_times_by_their_numbers_alone_are_said_to_be_so(refusal_of):
+def test_a_proposal_of_times_says_where_nothing_but_the_numbers_shows_that_they_are_times(refusal_of):
     """A table has the columns aa and bb, whose headings mean no time, and aa is always below bb.
 
     So they are proposed as starts and ends, and the refusal says that only their numbers tell so.

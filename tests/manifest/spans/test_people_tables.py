@@ -131,8 +131,8 @@ def test_a_column_whose_cells_do_not_fit_its_heading_is_kept_as_it_is(import_fil
     assert [clip.extras[heading] for clip in clips] == [first, second]
 
 
-def test_a_heading_of_several_words_is_told_by_the_one_that_is_known(import_files):
-    """The words "begins" and "ends" tell starts from ends."""
+def test_a_known_word_in_a_heading_of_several_tells_starts_from_ends(import_files):
+    """The columns "shot ends at" and "shot begins at" are proposed as ends and starts."""
     table = "movie,shot ends at,shot begins at,level\na,6,1,S\na,9,5,EN\n"
     columns = proposed_options(import_files, table)["columns"]
     assert columns == {"start_s": ["shot begins at"], "end_s": ["shot ends at"]}
@@ -283,7 +283,11 @@ def test_a_second_row_of_a_clip_that_adds_no_label_is_refused(import_files, row)
 
 
 def test_a_second_row_about_a_clip_is_refused_where_rows_list_several_concepts(import_files):
-    """Where a row lists all concepts of a clip, another row contradicts it."""
+    """The clip a1 has the concepts Body and Look in line 2, and Clothing in line 3.
+
+    Some tables have a row for each concept. Here line 2 lists two, so that rows list all concepts of a clip,
+    and line 3 contradicts it.
+    """
     table = "clip_id,movie,start_s,end_s,concepts\na1,f,0,10,Body;Look\na1,f,0,10,Clothing\n"
     with pytest.raises(ManifestError, match=r"line 3, .*line 2"):
         import_files({"t.csv": table})
@@ -303,8 +307,11 @@ def test_a_second_row_about_a_clip_is_refused_where_rows_list_several_concepts(i
     ],
     ids=["in German", "by a program's names"],
 )
-def test_times_below_other_headings_are_proposed_and_clips_are_no_whole_films(import_files, table, options):
-    """The table has neither start_s nor end_s, but two columns hold times: they are proposed."""
+def test_columns_of_times_below_other_headings_are_proposed_as_start_and_end(import_files, table, options):
+    """The table has neither start_s nor end_s, but two columns hold times, such as "Anfang" and "Ende".
+
+    A row without times would be a whole film. So the table is refused, with the options that read the two.
+    """
     with pytest.raises(ManifestError, match=options):
         import_files({"t.csv": table})
 
@@ -331,7 +338,8 @@ def test_a_refusal_of_thousands_of_words_shows_a_few_and_counts_the_rest(import_
 def test_a_person_is_asked_once_what_the_words_of_several_columns_mean(refusal_of):
     """The words of the column "rating", mild and harsh, are no levels, and those of "seen" no concepts.
 
-    One refusal asks for the meanings of all four.
+    One refusal asks for the meanings of all four. That a codebook could be guessed of the words instead
+    (`obygaze codebook guess`) is said once for both columns.
     """
     table = "Film,Beginn,Ende,rating,seen\na,1,2,mild,hats\na,3,4,harsh,gloves\n"
 
@@ -685,7 +693,10 @@ def test_a_missing_film_is_not_filled_in_where_others_are_repeated(import_files)
 
 
 def test_a_mistyped_time_in_the_last_row_is_refused(import_files):
-    """The row has a level and another time, so it is no remark below the table."""
+    """The last row has the start "5x". Remarks below a table have no times either, and are left out.
+
+    But this row has an end and a level, so it is a clip with a slip, and is refused by its line.
+    """
     table = "movie,start_s,end_s,level\na,1,2,S\na,3,4,EN\na,5x,6,S\n"
     with pytest.raises(ManifestError, match="line 4, column start_s"):
         import_files({"t.csv": table})
@@ -891,8 +902,12 @@ def test_one_row_of_very_many_cells_is_the_reason_why_a_table_is_refused(import_
     ],
     ids=["its own name", "a heading", "no heading tells"],
 )
-def test_starts_are_told_from_ends_by_their_heading(columns_of_times, starts):
-    """Where no heading tells, any of the columns may hold starts: all are given."""
+def test_columns_of_starts_are_told_by_their_headings(columns_of_times, starts):
+    """Of some columns of times, those that may hold starts are looked for.
+
+    A column that is called start_s comes before any other heading of starts. Where no heading tells, each of
+    the columns may hold them.
+    """
     assert _columns_of_starts(columns_of_times) == starts
 
 
@@ -939,7 +954,11 @@ def test_lists_of_a_few_words_are_asked_for_as_concepts_and_other_lists_are_kept
 
 
 def test_a_second_column_of_levels_beside_named_annotators_is_mentioned_with_its_option(import_files):
-    """The rows are of Ann and Bob, so the columns are not of one annotator each: one is read, and one named."""
+    """A table has a column of annotators, with Ann and Bob, and two columns of levels: "level" and "second".
+
+    Where rows name their annotators, the columns do not stand for one each. So "level" is read, and a notice
+    names the option that reads "second" in its place.
+    """
     rows = "a,0,1,Ann,S,EN\na,0,1,Bob,EN,S\na,2,3,Ann,EN,EN\n"
 
     clips, notices = import_files({"t.csv": f"movie,start_s,end_s,annotator,level,second\n{rows}"})

@@ -331,8 +331,11 @@ def project_of_two_coders():
     return refi_qda_project(spans, "tt0000042", "made by hand")
 
 
-def test_what_is_written_comes_back_with_coders_and_codes(import_files):
-    """The coder called AB <&> "' gave S and Body from 1 to 5 s of tt0000042, and CD gave EN."""
+def test_a_project_that_obygaze_wrote_is_read_back_with_its_coders_and_codes(import_files):
+    """The coder called AB <&> "' gave S and Body from 1 to 5 s of tt0000042, and CD gave EN.
+
+    The signs in the name have a meaning in XML, in which projects are written.
+    """
     content = refi_qda_archive(project_of_two_coders())
 
     clips, _ = import_files({"a.qdpx": content})

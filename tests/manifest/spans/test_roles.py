@@ -135,16 +135,23 @@ def test_a_column_whose_cells_look_like_labels_is_not_read_and_the_option_that_r
 
 
 @pytest.mark.parametrize("kind", TABLES_OF_TOOLS)
-def test_an_undeclared_column_without_labels_is_noted_and_not_read(import_files, kind):
-    """A person added a column "weather" to the table of a tool, which has two events "gaze"."""
+def test_an_added_column_without_labels_is_noted_and_not_read(import_files, kind):
+    """A person added a column "weather" to the table of a tool, which has two events "gaze".
+
+    Its cells, sun and rain, are no labels, and no option says what they are. So the two events are imported
+    as they are, and a notice names the column.
+    """
     clips, notices = import_files(table_of_tool_with_columns(kind, ["weather"], ("sun",), ("rain",)))
     assert texts_of(clips) == ["gaze", "gaze"]
     assert "weather" in notices
 
 
 @pytest.mark.parametrize("kind", TABLES_OF_TOOLS)
-def test_a_word_of_no_codebook_in_a_column_called_level_is_refused(import_files, kind):
-    """A person added a column "level" to the table of a tool. Its second cell, Sx, is no level."""
+def test_an_unknown_word_in_an_added_column_called_level_is_refused(import_files, kind):
+    """A person added a column "level" to the table of a tool such as ELAN, with the cells S and Sx.
+
+    The codebook has no level Sx. It may be a slip, and a level that is passed over would be lost.
+    """
     with pytest.raises(ManifestError, match="'Sx'"):
         import_files(table_of_tool_with_columns(kind, ["level"], ("S",), ("Sx",)))
 
@@ -188,8 +195,11 @@ def test_tiers_named_level_and_concepts_give_the_same_labels_in_every_format(imp
     assert labels_of(clips) == {(1.0, 5.0, "S", ("Look", "Body")), (6.0, 9.0, "EN", ())}
 
 
-def test_a_table_gives_the_same_labels_as_tiers_do(import_files):
-    """The table has the columns level and concepts, as tools have tiers of these names."""
+def test_columns_level_and_concepts_of_a_table_are_labels_without_an_option(import_files):
+    """A table has the columns level and concepts. AB's clips are S with two concepts, and EN with none.
+
+    Concepts are in the order of the codebook, in which Look comes before Body.
+    """
     table = "movie,start_s,end_s,level,concepts,annotator\ntt1,1,5,S,Body; Look,AB\ntt1,6,9,EN,,AB\n"
 
     clips, _ = import_files({"t.csv": table})
@@ -358,8 +368,8 @@ def test_tiers_of_one_name_by_several_annotators_have_one_role(import_files):
 
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
-def test_a_label_that_is_unknown_on_a_declared_tier_is_refused(import_marks, kind):
-    """By its name, the tier holds levels. Sx is none."""
+def test_an_unknown_level_on_a_tier_called_level_is_refused(import_marks, kind):
+    """A tier says by its name that it holds levels. It has S, and Sx, which is none of the codebook."""
     with pytest.raises(ManifestError, match=r"tt1\.x: .*'Sx'"):
         import_marks(kind, Mark("level", start=1, end=5, text="S"), Mark("level", start=6, end=7, text="Sx"))
 

@@ -41,8 +41,11 @@ def test_film_of_several_rows_is_a_film_whatever_its_name(import_files):
     assert "called like" not in messages
 
 
-def test_first_row_is_no_sum(import_files):
-    """The first row is called Max. The maximum of a column would stand below it."""
+def test_a_first_row_called_like_a_sum_gets_no_notice(import_files):
+    """The film of the first row is called Max, as a row with the maximum of each column would be.
+
+    Such a row would stand below the others, so that this is surely a film.
+    """
     table = "movie,start_s,end_s,level\nMax,0,5,EN\nf,5,9,S\n"
 
     _, messages = import_files({"a.csv": table})

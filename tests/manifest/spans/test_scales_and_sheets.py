@@ -57,7 +57,7 @@ def test_the_ends_of_a_scale_in_its_heading_say_in_which_direction_it_goes(impor
     assert words_proposed(import_files, content) == ["1=S", "2=NS", "3=HN", "4=EN"]
 
 
-def test_a_scale_in_the_usual_direction_stays_so(import_files):
+def test_numbers_between_the_ends_of_a_scale_in_the_heading_are_proposed_in_their_order(import_files):
     """The heading of levels says that 1 is easy negative and 4 sure: the scale goes from EN up to S.
 
     So the refusal proposes 2 as HN and 3 as NS, which the heading does not explain.
@@ -66,8 +66,14 @@ def test_a_scale_in_the_usual_direction_stays_so(import_files):
     assert words_proposed(import_files, content) == ["1=EN", "2=HN", "3=NS", "4=S"]
 
 
-def test_where_neither_direction_fits_the_other_numbers_are_asked_about(import_files):
-    """The heading says that 1 is hard negative and 2 sure: what 3 is nobody can tell from the order."""
+def test_a_number_that_the_heading_does_not_explain_is_asked_about_where_no_order_of_levels_tells_it(
+    import_files,
+):
+    """The levels are EN, HN, NS and S. A heading says that 1 is hard negative and 2 sure, and 3 is there too.
+
+    Neither from low to high nor from high to low do numbers count these levels as the heading has them. So
+    what 3 means is left to the person: LABEL stands for what they type.
+    """
     content = table_with_levels("level (1=hard negative, 2=sure)", "1", "2", "3")
     assert sorted(words_proposed(import_files, content)) == ["1=HN", "2=S", "3=LABEL"]
 

@@ -86,7 +86,7 @@ def test_a_film_that_stands_alone_in_a_row_is_that_of_the_rows_below(import_file
     assert not any("section" in clip.extras for clip in clips)
 
 
-def test_titles_of_sections_leave_a_column_of_that_name_as_it_is(import_files):
+def test_a_column_called_section_is_kept_beside_the_titles_of_sections(import_files):
     """Rows of a note alone, such as "In the church", are titles of sections, kept in a column "section".
 
     The table has a column of this name already, so theirs is called "section (2)".

@@ -21,7 +21,11 @@ def test_films_as_columns_do_not_become_annotators(import_files, table):
         import_files({"a.csv": table})
 
 
-def test_annotators_as_columns_are_proposed_as_before(import_files):
-    """The columns AB and CD of a table of two films hold levels: they are those of two annotators."""
+def test_columns_of_levels_in_a_table_of_films_are_proposed_as_those_of_annotators(import_files):
+    """The columns AB and CD of a table of two films hold levels.
+
+    A table that is turned on its side has films as columns. This one has them in rows, so that AB and CD are
+    two annotators.
+    """
     with pytest.raises(ManifestError, match=r"levels of 2 annotators \('AB', 'CD'\)"):
         import_files({"a.csv": "movie,AB,CD\nf1,EN,S\nf2,EN,S\n"})

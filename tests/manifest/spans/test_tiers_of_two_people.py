@@ -68,8 +68,14 @@ def test_a_tier_of_elan_that_is_a_copy_of_another_one_by_the_same_annotator_is_l
     assert "the same as" in notices
 
 
-def test_tiers_and_their_annotator_named_by_the_person_are_one_annotators(import_files):
-    """The person says that both tiers hold levels, and that all of the file is of EF."""
+def test_equal_levels_on_two_tiers_are_a_repetition_where_the_person_says_that_one_annotator_made_them(
+    import_files,
+):
+    """The tiers AB and CD have the same levels, S and EN, at the same times.
+
+    Their names could be those of two people who agree. But the person says that both tiers hold levels, and
+    that all of the file is of EF. So each level counts once, and the other is left out as "the same as" it.
+    """
     content = as_textgrid(BOTH_SAY_THE_SAME)
     clips, notices = import_files({"tt1.x": content}, tiers={"AB": "levels", "CD": "levels"}, annotator="EF")
     assert [(clip.level, clip.annotator) for clip in clips] == [("S", "EF"), ("EN", "EF")]

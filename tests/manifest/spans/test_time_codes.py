@@ -67,7 +67,10 @@ def test_what_a_person_says_of_rate_and_start_counts_before_the_file(by_person, 
     ],
 )
 def test_a_time_code_is_counted_from_the_films_start(code, expected_s):
-    """The film starts at two seconds of the time code, of 25 frames a second."""
+    """The film starts at the time code of 2 s. At 25 frames a second, that of 10 s and 5 frames is at 8.2 s.
+
+    A time before the start is negative, and a number of seconds counts as time codes do.
+    """
     assert TimeLine(PAL, start_s=2.0).seconds(code) == pytest.approx(expected_s)
 
 

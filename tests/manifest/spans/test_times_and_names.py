@@ -31,37 +31,52 @@ FILMS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
 @pytest.mark.parametrize(
     ("cells", "usual_sign", "expected"),
     [
+        # Numbers with points alone, in a table whose usual sign is the point.
         (["12.5", "1234.25"], ".", [12.5, 1234.25]),
+        (["1.234", "5.678"], ".", [1.234, 5.678]),
+        # Commas before three digits part thousands, as points are there for decimals.
         (["1,234.5", "1,280"], ".", [1234.5, 1280.0]),
         (["1,234", "12.5"], ".", [1234.0, 12.5]),
+        # Commas before one digit part decimals, so that the point of another cell parts thousands.
         (["999,5", "1000,5", "1.234"], "", [999.5, 1000.5, 1234.0]),
         (["1.234,5"], "", [1234.5]),
+        # Blanks part thousands, a narrow no-break one (U+202F) too.
         (["1\u202f234,5", "1 234"], "", [1234.5, 1234.0]),
-        (["1.234", "5.678"], ".", [1.234, 5.678]),
-        (["00:01:30,500", "00:01:30.5"], ".", [90.5, 90.5]),
+        # No thousands follow a 0, so that the comma parts decimals.
         (["0,500", "5,500"], ".", [0.5, 5.5]),
+        # Whole numbers, an empty cell, and a number with an exponent.
         (["7", "", "8"], "", [7.0, None, 8.0]),
         (["1e3", "5"], ".", [1000.0, 5.0]),
+        # Clocks: 90 min, and 1 h 2 min 3.25 s. What follows their seconds are decimals.
+        (["00:01:30,500", "00:01:30.5"], ".", [90.5, 90.5]),
         (["90:00", "1:02:03.25"], ".", [5400.0, 3723.25]),
+        # Clocks in wide characters; digits and decimal sign in Arabic, digits of two scripts, a wide minus.
         (["００：０１：３０", "００：０１：４０．５"], ".", [90.0, 100.5]),
         (["\u0661\u0662\u066b\u0665", "\uff11\u0969", "\uff0d1"], ".", [12.5, 13.0, -1.0]),
+        # A wide comma.
         (["1\uff0c5"], "", [1.5]),
     ],
 )
 def test_the_whole_column_decides_the_decimal_sign(cells, usual_sign, expected):
     """The cells of a column are times: numbers of seconds, or clocks of hours, minutes and seconds.
 
-    A comma or a point may separate decimals or thousands, and other cells of the column tell which; where
-    none does, it is the usual sign of this kind of tables, if there is one.
+    A comma or a point may separate decimals or thousands, and other cells of the column tell which. Where
+    none does, it is the usual sign of this kind of tables: the point, or "" where it may be either.
     """
     assert instants(cells, usual_sign) == expected
 
 
 @pytest.mark.parametrize(
-    ("cells", "usual_sign"), [(["1,234", "1,280"], "."), (["1.234", "1.280"], "")], ids=["commas", "points"]
+    ("cells", "usual_sign"),
+    [(["1,234", "1,280"], "."), (["1.234", "1.280"], "")],
+    ids=["commas, where the point is usual", "points, where neither sign is usual"],
 )
 def test_an_ambiguous_decimal_sign_is_refused(cells, usual_sign):
-    """The cell 1,234 may be 1.234 s or 1234 s, and no other cell of the column tells which."""
+    """The cell 1,234 may be 1.234 s or 1234 s, and no other cell of the column tells which.
+
+    1.234 is as ambiguous in a table whose usual decimal sign may be a point or a comma (""). Where the point
+    is usual, 1.234 would be read.
+    """
     with pytest.raises(ManifestError, match=r"could be 1\.234 or 1234"):
         instants(cells, usual_sign)
 
@@ -85,7 +100,8 @@ def test_a_column_of_two_decimal_signs_is_refused():
 def test_shares_of_a_day_are_refused(cells, usual_sign):
     """Spreadsheets keep a clock of 1 min 30 s as 0.00104166666666667, its share of the 86,400 s of a day.
 
-    Numbers below 1 with so many digits are such shares, and would be wrong as seconds.
+    Numbers below 1 with so many digits are such shares, and would be wrong as seconds. The decimal sign that
+    is usual in the table is the point, or either ("").
     """
     with pytest.raises(ManifestError, match="as shares of a day have"):
         instants(cells, usual_sign)
@@ -222,9 +238,9 @@ def test_the_time_code_of_a_frame_is_read_as_its_time(rate, number_of_frame, dro
         pytest.param("00;01;10;02", "25", id="drop frame with semicolons at 25"),
         pytest.param("01:00:00;00", "23.976", id="drop frame at 23.976"),
         pytest.param("01:00:00;00", "30", id="drop frame at 30"),
-        pytest.param("00:02:00;00", "29.97", id="the first label that a minute drops"),
-        pytest.param("00:02:00;01", "29.97", id="the second label that a minute drops"),
-        pytest.param("00:01:00;03", "59.94", id="the last of four labels that a minute drops"),
+        pytest.param("00:02:00;00", "29.97", id="the first of two frames that are skipped"),
+        pytest.param("00:02:00;01", "29.97", id="the second of two frames that are skipped"),
+        pytest.param("00:01:00;03", "59.94", id="the last of four frames that are skipped"),
         pytest.param("00;01:10;02", "29.97", id="one semicolon before the seconds"),
         pytest.param("00;01;10:02", "29.97", id="a colon behind semicolons"),
         pytest.param("01:00:00:00", "12.5", id="a rate that labels no frames"),
@@ -232,7 +248,11 @@ def test_the_time_code_of_a_frame_is_read_as_its_time(rate, number_of_frame, dro
     ],
 )
 def test_time_codes_that_cannot_exist_are_refused(text, rate):
-    """A semicolon says that labels are dropped, which 29.97 and its multiples do alone: 2 of 30 a minute."""
+    """Time codes at 29.97 count 30 frames a second. To keep time they skip frames 0 and 1 of most minutes.
+
+    A semicolon says that frames are skipped, which is done at 29.97 and its multiples alone. A time code of a
+    skipped frame, or one whose signs or frames don't fit its rate, is in no film.
+    """
     frames_per_second = frame_rate(rate)
     with pytest.raises(ManifestError):
         time_code(text, frames_per_second)
@@ -244,19 +264,20 @@ def test_a_film_is_found_by_its_name_in_letters_and_digits_of_full_width():
 
 
 @pytest.mark.parametrize(
-    ("text", "script"),
-    [("\u0405", "CYRILLIC"), ("B\u043edy", "CYRILLIC"), ("B\u00f3dy", ""), ("\U00017000", "")],
+    ("text", "has_cyrillic_letter"),
+    [("\u0405", True), ("B\u043edy", True), ("B\u00f3dy", False), ("\U00017000", False)],
     ids=["Cyrillic S", "Body with a Cyrillic o", "Body with an accent", "a letter of Tangut"],
 )
-def test_a_letter_that_looks_like_one_of_another_script_is_named(text, script):
-    """A Cyrillic letter looks like the Latin one, so the user can't see why a word is unknown.
+def test_a_letter_that_looks_like_one_of_another_script_is_named(text, has_cyrillic_letter):
+    """The known words are S and Body. A Cyrillic letter looks like the Latin one, so that nobody sees it.
 
-    The words that are known are S and Body. Python may have no name of a letter, such as that of Tangut.
+    The message on the unknown word says that the letter is Cyrillic. An accent is seen, and is of the Latin
+    script. Of a letter of Tangut Python may not know the name: the message does without.
     """
     message = suggestion(text, ["S", "Body"])
 
     assert message != ""
-    assert ("is CYRILLIC" in message) == (script == "CYRILLIC")
+    assert ("is CYRILLIC" in message) == has_cyrillic_letter
     assert "is LATIN" not in message
 
 

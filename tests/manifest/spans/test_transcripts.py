@@ -61,9 +61,10 @@ def test_whisperx_names_speakers_of_segments_or_of_their_words(import_files):
 
 
 def test_whisper_cpp_and_whispers_table_count_in_milliseconds(import_files):
-    """The text of whisper.cpp, and the first of the table, last from 1500 to 2500 ms; the second is of 1 s.
+    """whisper.cpp writes JSON, and Whisper a table, both with times in milliseconds.
 
-    A tab within the text of the table is read as a blank.
+    The text of the former lasts from 1500 to 2500 ms. The table has one of the same times, whose tab is read
+    as a blank, and one from 3,000,000 to 3,001,000 ms.
     """
     document_of_whisper_cpp = {
         "systeminfo": "", "result": {"language": "fr"},
@@ -131,7 +132,7 @@ def test_words_of_amazon_are_joined_to_sentences(import_files):
     assert "4 sentences put together" in notices
 
 
-def test_segments_of_amazon_are_taken_as_they_are(import_files):
+def test_segments_in_a_transcript_of_amazon_are_read_in_place_of_its_words(import_files):
     """Newer transcripts of Amazon have segments, with a text and a speaker, beside the words.
 
     So the words need not be joined: the one segment, "Hello." from 1 to 2 s, is the clip.
@@ -154,7 +155,7 @@ def test_segments_of_amazon_are_taken_as_they_are(import_files):
 
 
 def test_a_transcript_of_words_alone_is_read(import_files):
-    """Two words that follow within 0.1 s are one text."""
+    """A transcript has words with their times and no sentences. Two words 0.1 s apart become one text."""
     words = [{"word": "a", "start": 1.0, "end": 1.5}, {"word": "b", "start": 1.6, "end": 2.0}]
 
     clips, _ = import_files({"a.json": json.dumps({"text": "a b", "words": words})})

@@ -214,7 +214,7 @@ def test_subtitles_that_are_written_are_read_back(tmp_path):
 
 
 def test_frames_of_a_document_without_a_rate_count_by_the_rate_that_the_user_gives(import_files):
-    """12 frames at the given 24 a second are half a second."""
+    """A text begins 12 frames after 1 s. The person says that there are 24 a second: it begins at 1.5 s."""
     document = ttml('<div><p begin="00:00:01:12" end="00:00:02:00">a</p></div>')
 
     clips, _ = import_files({"a.ttml": document}, rate=Fraction(24))
@@ -245,9 +245,11 @@ def test_a_text_is_shown_while_its_region_is(import_files):
 
 
 def test_bare_text_of_a_sequence_takes_no_time_and_delays_nothing(import_files):
-    """A paragraph that is a sequence shows its timed parts one by one; "never" stands in none.
+    """A sequence (timeContainer="seq") shows its parts one after the other, each from the last one's end on.
 
-    It begins 5 s after the first text's end, at 15 s, and ends there, where the second text begins.
+    A division of 20 s is one. Its parts are "first", from 5 to 10 s, a paragraph that begins 5 s later, and
+    "second", which lasts 5 s. The paragraph is a sequence too, and its text "never" is no part that has a
+    time. So it lasts no time, and "second" is shown from 15 to 20 s.
     """
     first = '<p begin="5s" dur="5s">first</p>'
     never = '<p begin="5s" timeContainer="seq">never</p>'
@@ -281,8 +283,11 @@ def test_times_count_from_the_begin_of_the_body_and_end_with_it(import_files, ti
     assert times_of(clips) == [start_and_end]
 
 
-def test_the_length_of_a_body_ends_no_text_whose_times_are_times_of_day(import_files):
-    """A live programme has timeBase="clock": 5 s from the begin of the body are not 5 s after midnight."""
+def test_a_text_at_a_time_of_day_is_not_cut_by_the_duration_of_the_body(import_files):
+    """A live programme has timeBase="clock": its text is shown from 12:11:53.17 to 12:11:57.05 by the clock.
+
+    The document's <body> lasts 5 s. If these counted from midnight, all would be over before the text begins.
+    """
     text = '<div><p begin="12:11:53.17" end="12:11:57.05">x</p></div>'
     document = ttml(text, 'ttp:timeBase="clock"', body='<body dur="5s">')
 
@@ -340,7 +345,10 @@ TEN_O_CLOCK = ttml(
 
 
 def test_time_codes_count_from_the_films_first_one(import_files):
-    """Twelve frames are half a second."""
+    """The film's first time code is 10:00:00:00, and a text is shown from 10:00:05:12 to 10:00:07:00.
+
+    At 24 frames a second, 12 frames are half a second. So it is shown from 5.5 to 7 s of the film.
+    """
     clips, _ = import_files({"a.xml": TEN_O_CLOCK}, start="10:00:00:00")
     assert times_of(clips) == [(5.5, 7.0)]
 
@@ -357,8 +365,11 @@ def test_a_text_without_a_begin_is_shown_from_the_films_first_time_code_on(impor
     assert times_of(clips) == [(0.0, 5.5)]
 
 
-def test_without_the_films_first_time_code_a_notice_asks_for_it(import_files):
-    """All texts would be ten hours late."""
+def test_a_notice_asks_for_the_films_first_time_code_where_texts_begin_after_many_hours(import_files):
+    """Time codes begin at 10:00:05:12, and nobody says that the film's first one is 10:00:00:00.
+
+    Taken as they are, all texts would be ten hours late.
+    """
     _, notices = import_files({"a.xml": TEN_O_CLOCK})
     assert "does the time code begin at 0? Give --start hh:mm:ss:ff if not" in notices
 
@@ -373,8 +384,12 @@ def test_a_first_time_code_moves_no_times_that_count_from_the_films_start(import
     assert "--start is not used" in notices
 
 
-def test_late_texts_whose_times_are_no_time_codes_are_not_said_to_need_a_first_one(import_files):
-    """The option would not be used, so the notice that asks about ten hours does not advise it."""
+def test_the_first_time_code_is_not_asked_for_where_late_times_are_no_time_codes(import_files):
+    """A text is shown 10 hours and 5.5 s after the film's start, which no film is long enough for.
+
+    A notice asks about that. It does not advise the option --start, the film's first time code: that would
+    move time codes alone, and 10:00:05.5 is none.
+    """
     document = ttml('<div><p begin="10:00:05.5" end="10:00:07">x</p></div>')
 
     _, notices = import_files({"a.xml": document})
@@ -384,5 +399,5 @@ def test_late_texts_whose_times_are_no_time_codes_are_not_said_to_need_a_first_o
 
 
 def test_a_first_time_code_that_is_no_time_is_refused(refusal_of):
-    """A person says that the film starts at "ten"."""
+    """A person says that the film's first time code is "ten" (--start)."""
     assert "--start: 'ten' is no time of TTML" in str(refusal_of({"a.xml": TEN_O_CLOCK}, start="ten"))

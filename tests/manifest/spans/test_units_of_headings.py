@@ -119,17 +119,21 @@ def test_times_with_units_of_their_own_are_not_converted(import_files):
 
 # --- clocks
 # ---------------------------------------------------------------------------
-def test_clocks_of_hours_and_minutes_are_read_so(import_files):
-    """Below h:mm, 0:30 is half an hour, and not 30 s; 1:20:30 has seconds all the same."""
-    half_an_hour_s = 30 * 60
-    three_quarters_s = 45 * 60
-    an_hour_s = 3600
-    with_seconds_s = 3600 + 20 * 60 + 30
+def test_clocks_below_hours_and_minutes_are_no_minutes_and_seconds(import_files):
+    """Below the heading h:mm, 0:30 is half an hour, and not 30 s.
+
+    1:20:30 has three parts. It is hours, minutes and seconds, whatever the heading says.
+    """
+    minute_s = 60
+    hour_s = 3600
     content = table_of_times("Start (h:mm)", "End (h:mm)", ("0:30", "0:45"), ("1:00", "1:20:30"))
 
     clips, _ = import_files({"t.csv": content}, columns=columns_of("Start (h:mm)", "End (h:mm)"))
 
-    assert times_of(clips) == [(half_an_hour_s, three_quarters_s), (an_hour_s, with_seconds_s)]
+    assert times_of(clips) == [
+        (30 * minute_s, 45 * minute_s),
+        (hour_s, hour_s + 20 * minute_s + 30),
+    ]
 
 
 def test_clocks_of_minutes_seconds_and_frames_are_no_hours(import_files):
@@ -144,8 +148,11 @@ def test_clocks_of_minutes_seconds_and_frames_are_no_hours(import_files):
 
 
 @pytest.mark.parametrize("form", ["hh:mm:ss", "mm:ss", "HH:MM:SS.ms"])
-def test_clocks_that_are_read_anyway_stay_as_they_are(import_files, form):
-    """A cell with one colon is minutes and seconds, with two hours, too, whichever usual form is named."""
+def test_a_usual_form_of_clocks_in_the_heading_changes_no_clock_below_it(import_files, form):
+    """01:05 is 65 s, and 00:01:20.5 is 80.5 s, whether the heading says hh:mm:ss, mm:ss or HH:MM:SS.ms.
+
+    A clock with one colon is of minutes and seconds, and one with two has hours before them.
+    """
     columns = columns_of(f"Start ({form})", f"End ({form})")
     content = table_of_times(f"Start ({form})", f"End ({form})", ("01:05", "00:01:20.5"))
 
@@ -195,8 +202,11 @@ def test_times_as_numbers_below_a_heading_with_an_unclear_unit_are_refused_until
     assert f"numbers in column {heading!r} are times of 60 s" in notices
 
 
-def test_clocks_below_brackets_that_are_no_unit_are_read(import_files):
-    """In brackets stands "Film". The unit would be open for numbers; clocks need none."""
+def test_clocks_are_read_below_a_heading_whose_brackets_hold_no_unit(import_files):
+    """The headings have "Film" in brackets, which is no unit.
+
+    Numbers below them would be refused, as their unit is not known. Clocks such as 00:00:10 need no unit.
+    """
     content = table_of_times("Start (Film)", "End (Film)", ("00:00:10", "00:00:20"))
 
     clips, _ = import_files({"t.csv": content}, columns=columns_of("Start (Film)", "End (Film)"))
@@ -204,8 +214,12 @@ def test_clocks_below_brackets_that_are_no_unit_are_read(import_files):
     assert times_of(clips) == [(10.0, 20.0)]
 
 
-def test_the_proposal_asks_for_a_unit_that_is_open(refusal_of):
-    """Without options, a refusal proposes what to type: also --unit, as "%" is no unit of times."""
+def test_a_proposal_of_columns_of_times_asks_for_their_unit_where_the_headings_name_none(refusal_of):
+    """The numbers stand below "Start (%)" and "End (%)", and "%" is no unit of times.
+
+    The import is refused with the options that would read the table. Besides the columns these have --unit,
+    for which the person has to say the unit.
+    """
     message = str(refusal_of({"t.csv": table_of_times("Start (%)", "End (%)", (10, 20), (30, 40))}))
 
     assert "--unit UNIT" in message
@@ -310,10 +324,10 @@ def test_headings_without_a_unit_leave_nothing_open(heading):
     assert told.doubt == ""
 
 
-def test_a_persons_unit_is_for_the_headings_that_leave_it_open(import_files):
-    """The start is 10 s, as the person says: its heading, "Start (approx.)", leaves the unit open.
+def test_the_persons_unit_holds_below_headings_that_leave_it_open_and_not_below_others(import_files):
+    """The person says that times are in seconds. The heading "Start (approx.)" names no unit: 10 is 10 s.
 
-    The duration is 2 minutes, as its heading says, so that the clip ends at 130 s.
+    "Duration (min)" names one: 2 is 2 minutes, whatever the person says, so that the clip ends at 130 s.
     """
     content = "movie,Start (approx.),Duration (min),Level\ntt1,10,2,S\n"
     columns = {"start_s": ["Start (approx.)"], "duration_s": ["Duration (min)"], "level": ["Level"]}
@@ -339,13 +353,13 @@ def test_seconds_with_decimals_are_no_clocks(import_files, form):
 @pytest.mark.parametrize(
     ("heading", "expected"),
     [
-        # in brackets: certain
+        # a unit in brackets, which is certain
         ("Start (ms)", UnitOfHeading("ms", is_stated=True)),
         ("Start [min.]", UnitOfHeading("min", is_stated=True)),
         ("Start (ms) (Film)", UnitOfHeading("ms", is_stated=True)),
         ("Start frame (s)", UnitOfHeading("s", is_stated=True)),
         ("Start (time in s from 0)", UnitOfHeading("s", is_stated=True)),
-        # in another word: told, and not certain
+        # a unit in another word, which is not certain
         ("start_ms", UnitOfHeading("ms")),
         ("Start seconds (Film)", UnitOfHeading("s")),
         ("s", UnitOfHeading("s")),
@@ -355,14 +369,14 @@ def test_seconds_with_decimals_are_no_clocks(import_files, form):
         ("startMillisekunden", UnitOfHeading("ms")),
         ("startmillisekunden", UnitOfHeading("ms")),
         ("開始ミリ秒", UnitOfHeading("ms")),
-        # no unit: a short form within other words, one letter in front, an ending of three letters
-        ("begin ms of film", UnitOfHeading()),
-        ("m start", UnitOfHeading()),
-        ("xms", UnitOfHeading()),
-        ("flora", UnitOfHeading()),
+        # no unit
+        ("begin ms of film", UnitOfHeading()),  # a short form within other words
+        ("m start", UnitOfHeading()),  # one letter in front
+        ("xms", UnitOfHeading()),  # a short form behind a word that is none for a time
+        ("flora", UnitOfHeading()),  # ends in "ora", Italian for hour, which is too short for an ending
         ("Start ()", UnitOfHeading()),
         ("", UnitOfHeading()),
-        # open
+        # a doubt: several units, or a text that may be one
         ("Start (s, ms)", UnitOfHeading(doubt="s, ms")),
         (" Minutes seconds ", UnitOfHeading(doubt="Minutes seconds")),
         ("percent", UnitOfHeading(doubt="percent")),
@@ -372,20 +386,26 @@ def test_seconds_with_decimals_are_no_clocks(import_files, form):
         ("Start (a:b)", UnitOfHeading(doubt="a:b")),
         ("Start (ab:mm)", UnitOfHeading(doubt="ab:mm")),
         ("Start ( ca. )", UnitOfHeading(doubt="ca")),
-        # clocks
+        # clocks: the form is a doubt about mere numbers below it
         ("Start (hh:mm:ss)", UnitOfHeading(doubt="hh:mm:ss")),
+        # clocks that lack a part: how cells with so many colons or semicolons are completed
         ("Start h:mm", UnitOfHeading(doubt="h:mm", whole_clock="{}:00", n_signs=1)),
         ("Start (mm:ss:ff)", UnitOfHeading(doubt="mm:ss:ff", whole_clock="00:{}", n_signs=2)),
         ("Start (mm:ss;ff)", UnitOfHeading(doubt="mm:ss;ff", whole_clock="00:{}", n_signs=2)),
         ("Start (ss:ff)", UnitOfHeading(doubt="ss:ff", whole_clock="00:00:{}", n_signs=1)),
         ("Start (ss;ff)", UnitOfHeading(doubt="ss;ff", whole_clock="00:00:{}", n_signs=1)),
+        # a clock whose cells would be read as numbers, and are refused
         ("Start (mm.ss)", UnitOfHeading(doubt="mm.ss", unread_clock="mm.ss")),
+        # seconds with decimals
         ("Start (ss.ms)", UnitOfHeading("s", is_stated=True)),
         ("Start (ss,ms)", UnitOfHeading("s", is_stated=True)),
     ],
 )
 def test_a_heading_says_all_that_is_known_of_the_times_below_it(heading, expected):
-    """A unit that is taken for another makes every time of a table wrong, and nothing shows it."""
+    """A heading names a unit, leaves a doubt, or shows the form of clocks (`UnitOfHeading` has the fields).
+
+    A unit that is taken for another makes every time of a table wrong, and nothing shows it.
+    """
     assert unit_of_heading(heading) == expected
 
 
@@ -393,28 +413,40 @@ def test_a_heading_says_all_that_is_known_of_the_times_below_it(heading, expecte
     ("heading", "has_unit"),
     [("Start", False), ("Start ()", False), ("Start (s)", True), ("start_ms", True), ("Start (%)", True)],
 )
-def test_a_heading_has_a_unit_if_it_says_one_or_leaves_one_open(heading, has_unit):
-    """Numbers such as 10.59 below it need no question whether they are minutes and seconds."""
+def test_a_heading_has_a_unit_if_it_names_one_or_has_a_text_that_may_be_one(heading, has_unit):
+    """Below a heading without a unit, 10.59 may be seconds, or minutes and seconds, which has to be asked.
+
+    "Start (s)" answers that, and of "Start (%)" the unit is asked anyway.
+    """
     assert has_time_unit(heading) is has_unit
 
 
 @pytest.mark.parametrize(
     ("in_heading", "by_person", "expected"),
     [
+        # a heading without a unit, or with a doubt
         (UnitOfHeading(), "", ""),
         (UnitOfHeading(), "ms", "ms"),
+        (UnitOfHeading(doubt="%"), "s", "s"),
+        # minutes in a word of the heading, and in brackets
         (UnitOfHeading("min"), "", "min"),
         (UnitOfHeading("min"), "s", "s"),
         (UnitOfHeading("min", is_stated=True), "", "min"),
         (UnitOfHeading("min", is_stated=True), "s", "min"),
+        # frames in a word of the heading, and in brackets
         (UnitOfHeading("frames"), "s", "s"),
         (UnitOfHeading("frames", is_stated=True), "", "frames"),
         (UnitOfHeading("frames", is_stated=True), "s", "s"),
-        (UnitOfHeading(doubt="%"), "s", "s"),
     ],
 )
-def test_a_unit_in_brackets_counts_before_a_persons_but_for_frames(in_heading, by_person, expected):
-    """The person's unit is one for all columns of all files, and a column's own in brackets is certain."""
+def test_a_unit_in_brackets_counts_more_than_the_persons_option_unless_it_is_frames(
+    in_heading, by_person, expected
+):
+    """A person types one unit for all columns of all files (--unit), "" if none.
+
+    A unit in the brackets of a heading (`is_stated`) is certain of its column, and counts more. Frames alone
+    give way: without a frame rate, the person has no other way to say what such numbers are.
+    """
     assert in_heading.unit_beside(by_person) == expected
 
 
@@ -430,8 +462,8 @@ def test_a_unit_in_brackets_counts_before_a_persons_but_for_frames(in_heading, b
         ("", ""),
     ],
 )
-def test_parts_of_one_time_have_the_same_heading_but_for_the_unit(heading, expected):
-    """`start_min` and `start_sec` are then known as one time in two columns."""
+def test_a_heading_is_compared_without_its_words_for_units(heading, expected):
+    """Without them `start_min` and `start_sec` are both "start": minutes and seconds of one time."""
     assert heading_without_unit(heading) == expected
 
 

@@ -50,10 +50,13 @@ def test_whole_films_of_one_video_are_refused_as_a_video_of_two_movies(import_fi
     assert "without times" not in str(refused.value)
 
 
-def test_a_clip_that_is_given_twice_for_one_movie_is_refused_as_before(import_files, videos):
+def test_two_rows_on_one_clip_of_one_movie_are_refused_for_the_clip_and_not_for_the_video(
+    import_files, videos
+):
     """AB's two rows are of the same second of Alien, whose video is b.mp4. One says S, the other EN.
 
-    The video is of one movie, so the refusal is about the clip.
+    A video that two movies name would be refused. Here one movie names it twice, so the refusal is about the
+    clip: one row must say all of it.
     """
     table = "movie,video,start_s,end_s,level,annotator\nAlien,b.mp4,0,1,S,AB\nAlien,b.mp4,0,1,EN,AB\n"
 

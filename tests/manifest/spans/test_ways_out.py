@@ -39,7 +39,11 @@ def maxqda_table():
 
 @pytest.mark.parametrize("format_name", ["Dedoose excerpts", "THUMOS"])
 def test_a_table_with_the_columns_that_a_way_out_lists_is_read_with_its_level(import_files, format_name):
-    """A way out says "the columns movie, start_s, end_s and level", or "movie,start_s,end_s,level"."""
+    """A file of Dedoose or THUMOS is not read: a person is advised to make a table of it (the way out).
+
+    The advice names the columns, as "the columns movie, start_s, end_s and level", or with commas alone. A
+    table with these is read. It has no column of texts, so that the clip gets none.
+    """
     way_out = way_out_of(format_name)
     (columns,) = re.findall(r"the columns (movie, ?start_s, ?end_s(?: and |,)\w+)", way_out)
     header = columns.replace(" and ", ",").replace(" ", "")
@@ -51,8 +55,12 @@ def test_a_table_with_the_columns_that_a_way_out_lists_is_read_with_its_level(im
     assert "text" not in clip.extras
 
 
-def test_a_table_with_the_columns_that_the_way_out_of_lsmdc_lists_is_read_with_its_text(import_files):
-    """LSMDC describes clips in sentences. Its files are not read: the advice is to make a table of them."""
+def test_a_table_made_as_the_advice_on_lsmdc_says_is_read_with_its_text(import_files):
+    """LSMDC describes clips in sentences. Its files are not read.
+
+    The advice is to make a table of them with the columns movie, start_s, end_s and text. Such a table gives
+    a clip without a level and with its sentence.
+    """
     way_out = way_out_of("LSMDC")
     assert "the columns movie, start_s, end_s and text" in way_out
 

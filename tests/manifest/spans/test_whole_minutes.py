@@ -62,10 +62,11 @@ def test_durations_of_hours_are_minutes_and_seconds():
     assert len(corrected.notes) == 1
 
 
-def test_ends_are_typed_as_the_durations_beside_them_are():
-    """The durations can only be 45 s and 50 s, so that the starts and ends beside them are m:ss too.
+def test_where_durations_were_typed_as_minutes_and_seconds_starts_and_ends_were_too():
+    """A person typed 0:45 and 0:50 as durations, which the spreadsheet kept as 00:45:00 and 00:50:00.
 
-    The clip from 1:00 to 1:45 lasts from 60 to 105 s, and the one from 2:00 to 2:50 from 120 to 170 s.
+    Clips of 45 and 50 minutes are none, so these are seconds. The starts and ends beside them were typed in
+    the same way: 1:00 to 1:45 is 60 to 105 s, and 2:00 to 2:50 is 120 to 170 s.
     """
     typed = table_of(
         ("start_s", "end_s", "duration_s"),
@@ -89,7 +90,11 @@ def test_times_of_a_film_of_seventy_hours_are_minutes_and_seconds():
 
 
 def test_spans_of_a_minute_in_a_film_of_usual_length_stay_as_they_are():
-    """Spans of 1 and 2 min in a film of somewhat more than an hour are plausible: nothing is changed."""
+    """Clocks of whole minutes may be m:ss that a spreadsheet kept as h:mm. Then 00:04:00 would be 4 s.
+
+    Here they are spans of 1 and 2 min in a film of somewhat more than an hour. That is plausible, so nothing
+    is changed.
+    """
     typed = table_of(
         ("start_s", "end_s"), [("00:04:00.000", "00:05:00.000"), ("01:10:00.000", "01:12:00.000")]
     )
@@ -133,15 +138,19 @@ def test_times_that_cannot_be_hours_are_minutes_and_seconds(columns, rows, secon
     ("columns", "rows"),
     [
         pytest.param("start_s", ["01:00", "05:00"], id="a film of five hours"),
-        pytest.param("start_s", ["06:30", "06:30"], id="one time, which may be typed in full"),
+        pytest.param("start_s", ["06:30", "06:30"], id="a single time, which tells too little"),
         pytest.param("start_s end_s", ["00:10 00:39", "01:00 01:29"], id="spans below half an hour"),
         pytest.param("start_s end_s", ["00:10 -", "- 00:50", "00:20 -", "- 01:30"], id="no whole span"),
         pytest.param("start_s end_s", ["01:00 01:45:30", "06:00 06:50:10"], id="ends with seconds"),
         pytest.param("duration_s", ["00:20", "00:29", "01:00"], id="durations below half an hour"),
     ],
 )
-def test_times_that_can_be_hours_stay(columns, rows):
-    """Clocks of whole minutes are read as they stand where spans and films have a length that is usual."""
+def test_clocks_that_can_be_hours_and_minutes_are_not_taken_for_minutes_and_seconds(columns, rows):
+    """A workbook keeps a typed 1:30 as 1 h 30 min, where a person may have meant 1 min 30 s.
+
+    The times become minutes and seconds only if hours cannot be right: spans of half an hour and more, or
+    films longer than any. These tables do not prove it, so they stay as they are.
+    """
     table = workbook_of(columns, rows)
     assert with_minutes_as_typed(table) == table
 

@@ -31,8 +31,12 @@ def test_what_is_said_and_who_speaks_are_no_labels(import_files, heading, cells)
 
 
 @pytest.mark.parametrize("heading", ["language", "speaker", "notes", "Bemerkung"])
-def test_beside_a_column_of_levels_they_are_no_second_annotator(import_files, heading):
-    """The table has levels, and a further column with words that are levels too."""
+def test_words_like_levels_beside_a_column_of_levels_are_no_second_annotators(import_files, heading):
+    """A table has a column of levels, and one of languages, speakers or notes with the cells EN and S.
+
+    These are spelled like levels. But by its heading the column is of something else, so that the clips have
+    the levels of the column "level" alone.
+    """
     content = f"{HEADER},level,{heading}\nf,1,2,S,EN\nf,3,4,EN,EN\nf,5,6,HN,S\n"
 
     clips, _ = import_files({"t.csv": content})
@@ -40,8 +44,8 @@ def test_beside_a_column_of_levels_they_are_no_second_annotator(import_files, he
     assert [(clip.level, clip.annotator) for clip in clips] == [("S", ""), ("EN", ""), ("HN", "")]
 
 
-def test_the_person_may_say_that_they_are_labels(import_files):
-    """Below the heading "text", which usually is of what is said, are the levels of the table."""
+def test_a_column_called_text_is_read_as_levels_where_the_person_says_so(import_files):
+    """Below the heading "text", which usually is of what is said, are the levels S and EN."""
     content = f"{HEADER},text\nf,1,2,S\nf,3,4,EN\n"
 
     clips, _ = import_files({"t.csv": content}, columns={"level": ["text"]})

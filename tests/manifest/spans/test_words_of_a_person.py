@@ -78,8 +78,11 @@ def test_words_mean_the_same_in_whatever_order_they_are_explained(import_files, 
     assert levels_of(clips) == ["S", "NS", "EN", "HN"]
 
 
-def test_other_spellings_of_a_label_keep_their_meaning(import_files):
-    """The person says that NS means S. That says nothing of the title of NS, "Not sure"."""
+def test_a_word_that_a_person_explains_changes_no_other_spelling_of_its_label(import_files):
+    """The person says that the word NS means the level S in their table, as in a scale turned round.
+
+    That says nothing of "Not sure", the title of the codebook's NS: where the table has it, it is NS.
+    """
     clips, _ = import_files({"t.csv": table_of_levels("NS", "Not sure", "S")}, words={"NS": "S"})
 
     assert levels_of(clips) == ["S", "NS", "S"]
@@ -213,9 +216,10 @@ def test_a_tier_whose_other_texts_are_labels_is_read_as_labels(import_files, kin
 
 
 def test_answers_of_machines_are_in_the_codebooks_own_words(import_files):
-    """Machines answer questions of the codebook: that a person's scale is turned round is not about them.
+    """A person explains the words of their table. Machines were asked in the codebook's words, and keep them.
 
-    The machine m says S and Look, and the person's table S. By the person's words their S means EN.
+    The person's words turn S and EN round, and take Look as no label (an empty meaning). The machine m
+    answered S and Look, which stay. The person's table has S, which becomes EN.
     """
     answer = {
         "clip_id": "f-1", "movie": "f", "start_s": 1, "end_s": 3, "model": "m",
@@ -258,9 +262,11 @@ def test_a_notice_names_explained_words_that_are_not_in_the_files(import_files):
     ids=["in a list", "a heading of marks, as no label", "a heading of marks", "an error of a spreadsheet", "in a heading with a name"],
 )  # fmt: skip
 def test_words_in_lists_headings_and_errors_are_read(import_files, table, options):
-    """The table has the word that the person explained, but not alone in a cell of levels.
+    """The person explains a word that the table has, but not as a whole cell of the column of levels.
 
-    So no notice says that the word was not found.
+    It is one of several in a cell, stands in a heading (of a column of marks, or of the annotator AB's own),
+    or is an error of a spreadsheet. An empty meaning says that it is no label. The word is found, so that no
+    notice says that the files do not have it.
     """
     _, notices = import_files({"t.csv": table}, **options)
 

@@ -135,9 +135,20 @@ def test_a_format_that_shows_more_than_a_number_is_noted(import_files, code):
     assert "shows more" in notices_of_format(import_files, code)
 
 
-@pytest.mark.parametrize("code", ["#,##0.0", "[$-407]0.0", "0.0_-", "[h]&quot; h &quot;mm"])
-def test_a_format_that_shows_a_number_or_a_clock_alone_is_not_noted(import_files, code):
-    """The cell holds 5, and shows such as 5.0, or a clock."""
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("#,##0.0", id="a decimal and signs between thousands"),
+        pytest.param("[$-407]0.0", id="a decimal as Germany writes it"),
+        pytest.param("0.0_-", id="a decimal with room for a minus behind it"),
+        pytest.param("[h]&quot; h &quot;mm", id="a clock of hours and minutes"),
+    ],
+)
+def test_a_format_that_shows_nothing_but_a_number_or_a_clock_is_not_noted(import_files, code):
+    """A cell of a workbook holds 5, and its format shows it as 5.0, or as a clock.
+
+    A format that shows more than the number, such as "5.0 min", would be noted, as only the number is read.
+    """
     assert "shows more" not in notices_of_format(import_files, code)
 
 
