@@ -612,7 +612,10 @@ class _Indexing:
         self._add_slice(index, stop, step)
 
     def add_range(self, begin: int, stop: int, step: int) -> None:
-        """Note that of the array's next axis a range is taken, which is an axis of the result."""
+        """Note that a range, such as 1:3, is taken of the array's next axis; the result keeps this axis.
+
+        So the next entry of the brackets is about the axis after it, in the array and in the result.
+        """
         self._add_slice(begin, stop, step)
         self._result_axis += 1
 
