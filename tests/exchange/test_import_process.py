@@ -105,7 +105,11 @@ def test_an_import_from_a_file_that_needs_too_much_memory_fails_with_one_line(im
 
 
 def test_an_import_whose_library_is_killed_for_want_of_memory_fails_with_one_line(import_with):
-    """Linux kills (signal 9) a process that takes too much memory."""
+    """Linux kills (signal 9) a process that takes too much memory; here while the file x.h5 is opened.
+
+    The process is the one that reads the file by the library. So the import itself goes on, and ends with
+    a message that names the file and both possible causes.
+    """
     code, line = import_with("opening", "die", int(signal.SIGKILL))
 
     assert code == 1
