@@ -488,13 +488,18 @@ def _suggest_year_option(films: Sequence[str], title: str | None, year: int | No
 
 
 def _suggest_table_of_years(films: Sequence[str]) -> None:
-    """Suggest on stderr a table that gives films their years, if some have a year in their file name."""
+    """Suggest on stderr a table of the films' years, if some of the films have a year in their file name.
+
+    Who has films such as "Harbour Lights (1954).mp4" probably wants to compare them by years. Names of files
+    are not read for that: the years must be in a table, films.csv, which the notice describes.
+    """
     films_with_year = [film for film in films if _year_in(Path(film).stem)]
     if not films_with_year:
         return
+    first_example = Path(films_with_year[0]).name
     all_films = counted(len(films), "film")
     notice = (
-        f"{Path(films_with_year[0]).name} has a year in its name "
+        f"{first_example} has a year in its name "
         f"(so {len(films_with_year)} of {all_films}): "
         "'film open --films films.csv --by decade', and 'film compare', compare by years that "
         "films.csv has, in the columns movie and year"

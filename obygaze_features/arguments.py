@@ -121,7 +121,12 @@ class _StandIn(type):
         return cls
 
     def __getattr__(cls, name: str) -> type:
-        """Return the stand-in for an attribute, such as `Tensor` of the stand-in `torch`."""
+        """Return the stand-in for an attribute: for `torch.Tensor`, that of `Tensor`.
+
+        It is called when an annotation is evaluated in which the stand-in `torch` has such an attribute.
+        Names with an underscore are no classes of annotations. Python itself asks for them, such as
+        `__origin__`, to see what an object can do, and must be told that there is none.
+        """
         if name.startswith("_"):
             raise AttributeError(name)
         return _stand_in(name)
@@ -145,12 +150,16 @@ class _NamesOfModule(dict[str, Any]):
     """
 
     def __missing__(self, name: str) -> type:
-        """Return the stand-in for a name that the module does not have.
+        """Return a class that stands for a name that the module does not have, such as `torch`.
+
+        Python calls this for a name that is not in the dictionary. The module imports such a name for type
+        checkers only; the class returned has that name (`_StandIn`).
 
         Raises
         ------
         KeyError
-            The name is one of Python's own, which is looked up elsewhere after this error.
+            The name is one of Python's own, such as `int`. After this error, Python looks it up among its own
+            names.
         """
         if hasattr(builtins, name):
             raise KeyError(name)
@@ -239,15 +248,15 @@ def _is_ndarray(kind: Any) -> bool:
 def _union_allows(members: tuple[Any, ...], value: object) -> bool:
     """Return whether a member of a union, such as ``int | None``, allows a value.
 
-    numpy's ArrayLike is itself a union, of numpy's classes, protocols, complex, bytes and str. Python merges
-    it with the union that it is part of. Its members are not checked one by one, as any object would fit one
-    of its protocols, and as no function here takes a text as an array.
+    numpy's ArrayLike is itself a union, of numpy's classes and protocols, complex, bytes and str, and Python
+    merges it into the union that it is part of: ``ArrayLike | None`` has all these members, and None. They
+    are not checked one by one, as any object would fit one of the protocols, and as no function here takes a
+    text as an array. They are replaced by one rule of ours, `_is_array_like`.
     """
-    if _has_array_like(members):
-        if _is_array_like(value):
-            return True
-        members = _without_array_like(members)
-    return any(allows(member, value) for member in members)
+    if not _has_array_like(members):
+        return any(allows(member, value) for member in members)
+    other_members = _without_array_like(members)
+    return _is_array_like(value) or any(allows(member, value) for member in other_members)
 
 
 def _has_array_like(members: tuple[Any, ...]) -> bool:
@@ -551,11 +560,14 @@ def _example_value(annotation: Any) -> str:
 
 
 def _expression_for(class_name: str) -> str:
-    """Return the expression that `made_by` registered for a class; "" if none.
+    """Return the Python expression that makes an object of a class, such as `open_store(PATH)`.
 
-    Classes are compared by name, as an annotation may have a stand-in in place of the class itself.
+    The decorator `made_by` registered it with the class; "" if it registered none. Classes are compared by
+    name, as an annotation may name a class that is imported for type checkers only, so that the class itself
+    is not there to be compared.
     """
-    for known_class, expression in reversed(_MADE_BY.items()):  # the last of classes of one name
+    # If several classes have the name, the one that was registered last counts.
+    for known_class, expression in reversed(_MADE_BY.items()):
         if known_class.__name__ == class_name:
             return expression
     return ""

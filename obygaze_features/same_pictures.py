@@ -574,10 +574,13 @@ def _find_near_pairs(clips: _Clips, side_of_signature: NDArray[np.int64]) -> Ite
 def _is_compared(sides: NDArray[np.int64], row_block: slice, column_block: slice) -> NDArray[np.bool_]:
     """Return which pairs of signatures of two blocks are compared: those of different sides, each pair once.
 
+    A signature that clips of several sides have differs in side from any other, also from one like itself.
+
     Parameters
     ----------
     sides
-        Shape [S]: the side of each signature; last, `_SEVERAL_SIDES` (-1) for signatures of several sides.
+        Shape [S]: the side of each signature. Signatures of several sides have `_SEVERAL_SIDES` (-1), and
+        are the last ones.
     row_block, column_block
         The blocks, of R and C signatures.
 
@@ -587,11 +590,16 @@ def _is_compared(sides: NDArray[np.int64], row_block: slice, column_block: slice
         Shape [R, C].
     """
     signature_indices = np.arange(len(sides))
-    # A column of the rows' values, [R, 1], and a row of the columns' values, [C], give a table [R, C].
-    are_of_different_sides = sides[row_block][:, None] != sides[column_block]
-    has_several_sides = sides[column_block] == _SEVERAL_SIDES
+    sides_of_rows = sides[row_block][:, None]  # [R, 1]: compared with [C], they give a table [R, C]
+    sides_of_columns = sides[column_block]  # [C]
+    are_of_different_sides = sides_of_rows != sides_of_columns
+    # If both have several sides, the numbers are equal. It is enough to look at the column: as such
+    # signatures are last, and the column is behind the row, the column has several sides if the row has.
+    has_column_several_sides = sides_of_columns == _SEVERAL_SIDES
     is_row_before_column = signature_indices[row_block][:, None] < signature_indices[column_block]
-    is_compared: NDArray[np.bool_] = (are_of_different_sides | has_several_sides) & is_row_before_column
+    is_compared: NDArray[np.bool_] = (
+        are_of_different_sides | has_column_several_sides
+    ) & is_row_before_column
     return is_compared
 
 
@@ -704,12 +712,15 @@ def _means_of_views(signs: Signs) -> Floats:
         Signatures [B, F, 1321]: 264 signs of a frame in each of five views, and whether it shows something.
     """
     frames = signs.astype(np.float32)
-    signs_of_views = frames[:, :, :-1]  # [B, F, 1320]
+    signs_of_views = frames[:, :, :-1]  # [B, F, 1320]: the five views of a frame one after the other
     is_shown = frames[:, None, :, -1]  # [B, 1, F]: 1, or 0 for frames that show too little
-    sums = np.matmul(is_shown, signs_of_views)  # [B, 1, 1320]: sums over the frames that count
-    means: Floats = sums.reshape(-1, len(VIEWS), SIGNS).transpose(1, 0, 2)
+    # As a product with ones and zeros, the sum over the frames that count: [B, 1, F] @ [B, F, 1320].
+    sums = np.matmul(is_shown, signs_of_views)  # [B, 1, 1320]
+    sums_of_views = sums.reshape(-1, len(VIEWS), SIGNS)  # [B, views, 264]
+    means: Floats = sums_of_views.transpose(1, 0, 2)  # [views, B, 264]; divided by their lengths below
     lengths = np.linalg.norm(means, axis=2, keepdims=True)
-    means /= np.maximum(lengths, 1)  # sums of whole numbers have the length 0, or 1 and more
+    # Sums of whole numbers have the length 0, or 1 and more: only zeros are divided by 1 in place of 0.
+    means /= np.maximum(lengths, 1)
     return means
 
 
@@ -836,9 +847,19 @@ def _pair_numbers(a: NDArray[np.int64], b: NDArray[np.int64], n_clips: int) -> N
 def _moments_of_pairs(
     numbers: NDArray[np.int64], n_clips: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the moments of the earlier and of the later clip of pairs, given their `_pair_numbers`."""
-    distances, moments = np.divmod(numbers, 2 * n_clips)
-    return moments, moments + distances
+    """Read two clips from the one number of each pair: undo `_pair_numbers`.
+
+    A clip is named by its moment, its place in the order of all films and times. A pair's number is
+    distance of the clips * 2 * n_clips + moment of the earlier one, and moments are below 2 * n_clips.
+
+    Examples
+    --------
+    >>> _moments_of_pairs(np.array([102]), n_clips=10)  # 102 = 5 * 20 + 2
+    (array([2]), array([7]))
+    """
+    distances, earlier_moments = np.divmod(numbers, 2 * n_clips)
+    later_moments = earlier_moments + distances
+    return earlier_moments, later_moments
 
 
 def _longest_of_each_pair(
@@ -873,7 +894,7 @@ def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]
         successive clips of a movie share pictures with successive clips of another, their pairs have
         successive numbers (`_pair_numbers`).
     """
-    runs = _long_runs(pairs)  # of successive numbers
+    runs = _long_runs(pairs)
     # The movies of a run are those of its first pair of clips. The number of the pair gives the moments of
     # its clips, and `clips.moments`, which rises, tells the place of a clip from its moment.
     moments, other_moments = _moments_of_pairs(runs.first_pairs, len(clips.clips))
@@ -896,16 +917,22 @@ class _Runs(NamedTuple):
     lengths: NDArray[np.int64]
 
 
-def _long_runs(pairs: NDArray[np.int64]) -> _Runs:
-    """Find the runs of at least `MIN_RUN` consecutive numbers.
+def _long_runs(pair_numbers: NDArray[np.int64]) -> _Runs:
+    """Find the runs of at least `MIN_RUN` (4) pairs of clips that follow one another in their two films.
 
-    In 102, 103, 104, 105, 310 the first four are a run, which begins at 102; 310 is a run of one, too short.
+    Such pairs have consecutive numbers (`_pair_numbers`). Of the pairs 102, 103, 104, 105 and 310, the first
+    four are a run, which begins at 102; 310 is a run of one, too short.
+
+    Parameters
+    ----------
+    pair_numbers
+        One number for each pair of clips, rising.
     """
-    continues_run = np.diff(pairs) == 1  # whether each number but the first follows the one before it
+    continues_run = np.diff(pair_numbers) == 1  # whether each number but the first follows the one before it
     starts = np.append(0, np.flatnonzero(~continues_run) + 1)  # index of each run's first number
-    lengths = np.diff(starts, append=len(pairs))
+    lengths = np.diff(starts, append=len(pair_numbers))
     is_long = lengths >= MIN_RUN
-    return _Runs(pairs[starts[is_long]], lengths[is_long])
+    return _Runs(pair_numbers[starts[is_long]], lengths[is_long])
 
 
 def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clips:
@@ -1038,7 +1065,10 @@ def _sorted_clips(
 
 
 def _moments(film_of_clip: NDArray[np.int64], n_films: int) -> NDArray[np.int64]:
-    """Return rising numbers of clips: consecutive ones within a film, with one left out between two films.
+    """Give clips numbers (moments), such that consecutive numbers are successive clips of one film.
+
+    Between two films a number is left out. Otherwise the last clip of a film and the first of the next would
+    be taken for successive ones.
 
     Parameters
     ----------
@@ -1050,18 +1080,27 @@ def _moments(film_of_clip: NDArray[np.int64], n_films: int) -> NDArray[np.int64]
     Returns
     -------
     ndarray
-        Shape [C]. The numbers have 32 bits if these hold all numbers of pairs (`_pair_numbers`), which saves
-        half the memory, else 64.
+        Shape [C]. The numbers have 32 bits if these hold all that is computed from them, which saves half the
+        memory, else 64: pairs of clips get numbers up to 2 * C * (C + n_films) (`_pair_numbers`).
+
+    Examples
+    --------
+    >>> _moments(np.array([0, 0, 0, 1, 1]), n_films=2).tolist()  # three clips of a film, two of another
+    [0, 1, 2, 4, 5]
     """
     n_clips = len(film_of_clip)
-    moments = np.arange(n_clips) + film_of_clip  # one number is left out between two films
-    n_moments = n_clips + n_films
-    fits_32_bits = 2 * n_clips * n_moments < 2**31
+    moments = np.arange(n_clips) + film_of_clip  # the film's number adds 1 from film to film
+    above_all_moments = n_clips + n_films
+    above_all_pair_numbers = 2 * n_clips * above_all_moments
+    fits_32_bits = above_all_pair_numbers < 2**31
     return moments.astype(np.int32 if fits_32_bits else np.int64)
 
 
 class _DistinctSigns:
-    """The signs of clips; equal ones are stored once.
+    """The signatures of clips, converted to signs (-1, 0 and 1); equal ones are stored once.
+
+    A signature is looked up in two steps: by the digest of its frames as the store has them, so that it is
+    not converted again; and by its signs, which may be equal for frames that differ.
 
     Parameters
     ----------
@@ -1076,7 +1115,8 @@ class _DistinctSigns:
         # Only the part that is written takes memory. A list would have to be copied at the end.
         self._signs = np.empty((max_signatures, n_frames, len(FEATURES)), np.int8)
         self._index_of_signs: dict[bytes, int] = {}  # digest of signs -> their index in `_signs`
-        # Digest of frames -> the index of their signs; None if too few of the frames show anything.
+        # Digest of a clip's frames in the store -> the index of their signs in `_signs`. None if too few of
+        # the frames show anything: such a clip has no signs here, but need not be converted again either.
         self._index_of_frames: dict[str, int | None] = {}
 
     def signs(self) -> Signs:
@@ -1140,7 +1180,11 @@ def signs_of(frames: NDArray[np.floating], location: str) -> Signs:
 
 
 def _n_frames_of(store: Store) -> int:
-    """Return the number of frames in a clip's signature; refuse a store without signatures."""
+    """Return the number of frames in a clip's signature.
+
+    A store is refused that has no signatures, or such as cannot be compared: with fewer than `MIN_FRAMES`
+    frames a clip, or made otherwise than this version makes them.
+    """
     if not has_signatures(store):
         raise StoreError(
             f"{store.where}: has no frames of {GROUP}, {MIN_FRAMES} or more a clip as this version makes "

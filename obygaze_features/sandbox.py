@@ -468,10 +468,11 @@ def _prepare_child() -> None:
 
 
 def _close_other_files(requests: int, answers: int) -> tuple[int, int]:
-    """Close all files of a forked process except two pipes, and discard what it prints.
+    """Close all files of a forked process except two pipes, and give it empty standard streams.
 
-    The pipes are moved to the descriptors `FIRST_KEPT_FILE` and the one after it, so that all descriptors
-    below and above can be closed.
+    A fork has all files of its parent open, which it must not read or write. The pipes are moved to the
+    descriptors `FIRST_KEPT_FILE` (200) and 201, so that all descriptors below and above can be closed. Those
+    of input, output and errors (0, 1 and 2) are led to the null device: what the fork prints is discarded.
 
     Parameters
     ----------
@@ -483,15 +484,16 @@ def _close_other_files(requests: int, answers: int) -> tuple[int, int]:
     tuple
         The new descriptors of the pipes.
     """
-    nothing = os.open(os.devnull, os.O_RDWR)
-    # Moving a pipe closes what has its new descriptor, which could be the other pipe. So both are copied
+    null_device = os.open(os.devnull, os.O_RDWR)
+    # `dup2` first closes what has the new descriptor, which could be the other pipe. So both are copied
     # before, and the copies are moved.
     copy_of_requests = os.dup(requests)
     copy_of_answers = os.dup(answers)
     new_requests = os.dup2(copy_of_requests, FIRST_KEPT_FILE, inheritable=False)
     new_answers = os.dup2(copy_of_answers, FIRST_KEPT_FILE + 1, inheritable=False)
     for standard_stream in (0, 1, 2):  # input, output and errors
-        os.dup2(nothing, standard_stream)
+        os.dup2(null_device, standard_stream)
+    # All others are closed: the parent's files, and the former descriptors of the pipes and the null device.
     os.closerange(3, FIRST_KEPT_FILE)
     os.closerange(FIRST_KEPT_FILE + 2, MAX_FILES)
     return new_requests, new_answers

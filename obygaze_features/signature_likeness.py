@@ -108,19 +108,24 @@ def _fill_in_cosines(
 ) -> None:
     """Compute the cosines of frames with frames of other clips at the same position.
 
+    The cosine of two vectors is a * b / (|a| |b|). It is NaN where a frame shows too little, since then
+    1 / its length is NaN.
+
     Parameters
     ----------
     cosines
-        Array for the result, [F, n, m]; NaN where a frame shows too little.
+        Array [F, n, m], which is filled in.
     frames_a, factors_a
-        Frames of clips, [F, n, 264], and 1 / their lengths, [F, n].
+        Frames of clips, [F, n, 264], and 1 / their lengths, [F, n]; NaN for frames that show too little.
     frames_b, factors_b
-        Frames of the other clips, [F, 264, m], and 1 / their lengths, [F, m].
+        The same of the other clips, [F, 264, m] and [F, m].
     """
-    for position, cosine in enumerate(cosines):  # one by one, so that each is scaled while it is in the cache
-        np.matmul(frames_a[position], frames_b[position], out=cosine)  # of whole numbers: exact
-        np.multiply(cosine, factors_a[position][:, None], out=cosine)
-        np.multiply(cosine, factors_b[position], out=cosine)
+    # Position by position, so that each table of products is scaled while it is in the cache.
+    for position, cosine in enumerate(cosines):
+        # Signs are whole numbers, so that sums of their products are exact in any order.
+        np.matmul(frames_a[position], frames_b[position], out=cosine)  # a * b
+        np.multiply(cosine, factors_a[position][:, None], out=cosine)  # / |a|, by row
+        np.multiply(cosine, factors_b[position], out=cosine)  # / |b|, by column
 
 
 def _raise_to_medians(best: Floats, cosines: Floats, n_shown: Floats | None) -> None:
@@ -171,38 +176,65 @@ def _middle_ranks(count: int) -> tuple[int, int]:
 def _select_ranks(arrays: list[Floats], ranks: frozenset[int]) -> list[Floats]:
     """Sort several arrays elementwise, so that array k holds the k-th smallest element of each position.
 
+    Only the arrays of the ranks k that are needed are right in the result; the others hold anything. It is
+    done in steps that compare two arrays as wholes, which is much faster than to sort the elements of each
+    position.
+
     Parameters
     ----------
     arrays
-        Arrays of the same shape, which are overwritten.
+        Arrays of the same shape. They are overwritten, and the list is changed.
     ranks
-        The ranks k that are needed, 0 for the smallest. Only these arrays of the result are valid.
+        The ranks k that are needed, 0 for the smallest.
+
+    Returns
+    -------
+    list of ndarray
+        The same list.
     """
-    spare = np.empty_like(arrays[0])  # takes the smaller elements, as both arrays are needed for the larger
+    spare = np.empty_like(arrays[0])
     for i, j in _needed_exchanges(len(arrays), ranks):
+        # The smaller elements of arrays i and j become array i, the larger ones array j. Both are still read
+        # for the larger ones, so that the smaller ones are written to a spare array. It takes the place of
+        # array i, which is the spare one of the next step.
         former = arrays[i]
         smaller = np.minimum(former, arrays[j], out=spare)
         np.maximum(former, arrays[j], out=arrays[j])
         arrays[i] = smaller
-        spare = former  # no longer needed: takes the smaller elements of the next step
+        spare = former
     return arrays
 
 
 @cache
 def _needed_exchanges(n: int, ranks: frozenset[int]) -> list[tuple[int, int]]:
-    """List the steps of `_merge_exchange` on which the elements of some ranks depend.
+    """List the steps by which n elements are sorted, without those that the wanted ranks do not depend on.
 
-    On whole arrays a step is a minimum and a maximum, which takes a tenth of the time of sorting many short
-    rows.
+    A step (i, j) puts the smaller of two elements at place i and the larger at place j (`_merge_exchange`).
+    After all steps, the element of rank k is at place k. If only some ranks are wanted, such as those in the
+    middle, some steps can be left out.
+
+    Parameters
+    ----------
+    n
+        Number of elements.
+    ranks
+        The wanted ranks, from 0 for the smallest element.
+
+    Examples
+    --------
+    >>> _needed_exchanges(4, frozenset({0, 1, 2, 3}))
+    [(0, 2), (1, 3), (0, 1), (2, 3), (1, 2)]
+    >>> _needed_exchanges(4, frozenset({0}))  # the smallest of all
+    [(0, 2), (1, 3), (0, 1)]
     """
-    used = set(ranks)
+    used_places = set(ranks)
     needed = []
     # From the last step backwards: a step is needed if a later one, or the result, uses what it writes. Then
-    # both elements that it reads are used too.
+    # both places that it reads are used too.
     for i, j in reversed(_merge_exchange(n)):
-        if i in used or j in used:
+        if i in used_places or j in used_places:
             needed.append((i, j))
-            used |= {i, j}
+            used_places |= {i, j}
     needed.reverse()
     return needed
 
@@ -251,13 +283,17 @@ def inverse_lengths(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
 def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
     """Mirror frames [..., 264] left to right.
 
-    The differences across and down change their order in each row. Those across change their sign too.
+    A frame is a picture of 12 rows of 12 cells (`CELLS`). Its numbers are 132 differences between cells that
+    are neighbours in a row, 11 in each of 12 rows, and behind these 132 between cells one below the other, 12
+    in each of 11 rows. In the mirrored picture, each row of differences is read from right to left. A
+    difference across is then also taken the other way round, so that its sign changes.
     """
     shape_of_frames = signs.shape[:-1]
-    across, down = np.split(signs, 2, axis=-1)  # the first half are the differences across (`SIGNS`)
-    # Each row from right to left.
-    across_mirrored = -across.reshape(*shape_of_frames, CELLS, CELLS - 1)[..., ::-1]
-    down_mirrored = down.reshape(*shape_of_frames, CELLS - 1, CELLS)[..., ::-1]
+    across, down = np.split(signs, 2, axis=-1)
+    rows_across = across.reshape(*shape_of_frames, CELLS, CELLS - 1)
+    rows_down = down.reshape(*shape_of_frames, CELLS - 1, CELLS)
+    across_mirrored = -rows_across[..., ::-1]  # the last axis from right to left
+    down_mirrored = rows_down[..., ::-1]
     return np.concatenate([across_mirrored.reshape(across.shape), down_mirrored.reshape(down.shape)], axis=-1)
 
 
@@ -330,13 +366,17 @@ def sketches(means: Floats) -> NDArray[np.uint8]:
 def sketch_likeness(means: Floats, kept: NDArray[np.uint8]) -> Floats:
     """Compute the cosines [n, m] of mean frames with the approximate mean frames that sketches encode.
 
+    A sketch says of each of the 264 numbers of a mean frame only whether it is positive, in a bit. It is
+    compared as a vector of 1 and -1.
+
     Parameters
     ----------
     means
-        Mean frames [n, 264].
+        Mean frames [n, 264], of length 1 (`mean_frames`), so that only the sketches are divided by theirs.
     kept
-        Sketches [m, 33], as `sketches` makes them.
+        Sketches [m, 33], as `sketches` makes them: 33 bytes have 264 bits.
     """
-    signs = np.unpackbits(kept, axis=-1, count=SIGNS).astype(np.float32) * 2 - 1  # -1 or 1
-    length = np.float32(SIGNS**0.5)  # of a vector of so many signs
-    return np.asarray(means @ (signs.T / length))
+    bits = np.unpackbits(kept, axis=-1, count=SIGNS)  # [m, 264], 0 or 1
+    signs = bits.astype(np.float32) * 2 - 1  # -1 or 1
+    length_of_signs = np.float32(SIGNS**0.5)  # a sum of 264 squares that are all 1
+    return np.asarray(means @ (signs.T / length_of_signs))

@@ -593,28 +593,31 @@ class _Indexing:
         self.ranges: dict[str, list[int]] = {"starts": [], "stops": [], "axes": [], "steps": []}
         self.removed_axes: list[int] = []
         self.new_axes: list[int] = []
-        self._axis = 0  # the next one of the array
-        self._result_axis = 0  # the next one of the result
+        self._next_axis = 0  # axis of the array that the next entry of the brackets is about
+        self._next_result_axis = 0  # axis of the result that the next entry makes, if it makes one
 
     def add_new_axis(self) -> None:
         """Note that the result gets a new axis here."""
-        self.new_axes.append(self._result_axis)
-        self._result_axis += 1
+        self.new_axes.append(self._next_result_axis)
+        self._next_result_axis += 1
 
     def add_index(self, index: int, step: int) -> None:
         """Note that one element is taken of the array's next axis, so that the result lacks the axis.
 
         A single index, as in `array[2]`, becomes a slice of length 1, 2:3, whose axis is removed afterwards.
         """
-        self.removed_axes.append(self._axis)
+        self.removed_axes.append(self._next_axis)
         # The last element is -1:END, as -1:0 would be empty.
         stop = TO_THE_END if index == -1 else index + 1
         self._add_slice(index, stop, step)
 
     def add_range(self, begin: int, stop: int, step: int) -> None:
-        """Note that of the array's next axis a range is taken, which is an axis of the result."""
+        """Note that a range, such as 1:3, is taken of the array's next axis; the result keeps this axis.
+
+        So the next entry of the brackets is about the axis after it, in the array and in the result.
+        """
         self._add_slice(begin, stop, step)
-        self._result_axis += 1
+        self._next_result_axis += 1
 
     def _add_slice(self, begin: int, stop: int, step: int) -> None:
         """Note the slice of the array's next axis, and go on to the axis after it.
@@ -623,9 +626,9 @@ class _Indexing:
         """
         self.ranges["starts"].append(begin)
         self.ranges["stops"].append(stop)
-        self.ranges["axes"].append(self._axis)
+        self.ranges["axes"].append(self._next_axis)
         self.ranges["steps"].append(step)
-        self._axis += 1
+        self._next_axis += 1
 
 
 def _strided_slice(converter: Converter, node: Node) -> None:

@@ -272,21 +272,28 @@ def average_patches(
 
 
 def group_by_clip(vectors: torch.Tensor, order: Order, n_clips: int) -> torch.Tensor:
-    """Reshape a layer's vectors to one row for each time step of each clip, `[B, S, D]`.
+    """Reshape a layer's vectors to one for each time step of each clip, `[B, S, D]`.
+
+    `average_patches` has averaged the vectors of a time step over the patches of its picture, where one row
+    of the network's batch has all of them. It has not for networks whose rows are single positions of patches
+    (the order `positions`): their rows are averaged here.
 
     Parameters
     ----------
     vectors
-        What `average_patches` returned for a batch.
+        What `average_patches` returned for a batch of B clips of S time steps.
     order
-        The same order as there.
+        How the network orders its tokens. Its rows are frames of clips (`frames`, `maps`), positions of
+        patches of clips (`positions`), or whole clips.
     n_clips
         Number of clips of the batch, B.
     """
     width = vectors.shape[-1]
-    if order in ("frames", "maps"):  # [B S, D]
+    rows_are_frames = order in ("frames", "maps")
+    if rows_are_frames:  # [B S, D]
         return vectors.reshape(n_clips, -1, width)
-    if order == "positions":  # [B positions, S, D]
-        by_clip = vectors.reshape(n_clips, -1, *vectors.shape[1:])  # [B, positions, S, D]
+    rows_are_positions = order == "positions"
+    if rows_are_positions:  # [B P, S, D]
+        by_clip = vectors.reshape(n_clips, -1, *vectors.shape[1:])  # [B, P, S, D]
         return by_clip.mean(dim=1)
-    return vectors  # [B, S, D] already
+    return vectors  # rows are clips: [B, S, D] already

@@ -171,8 +171,14 @@ class OwnProcessor:
         return Affine(self.scale, self.shift)
 
     def record(self) -> dict[str, Any]:
-        """Return the preprocessing of a frame, for the provenance."""
+        """Return, for the provenance of features, how a frame is prepared: in words, and with all settings.
+
+        A class of transformers prepares it (its "own processor"), whose values are stored in 8 bits. The
+        network gets them back as scale * x + shift for each stored x of 0 to 255; scale and shift were found
+        out from what the processor makes of a black and of a white picture.
+        """
         settings = json.loads(self.settings)
+        # The processor's settings that are set, such as its size, mean and deviation.
         constants = {field: value for field, value in settings.items() if value is not None}
         return {
             "name": self.name,

@@ -214,14 +214,18 @@ def people(n_frames: int = N_FRAMES, *, weights: str = CENTERFACE) -> Backbone:
 
 
 def _digest_of(records: Sequence[dict[str, object]]) -> str:
-    """Return one SHA-256 for all detectors: of one its own, of several that of the lines `digest  name`.
+    """Return one SHA-256 for the weights of all networks that find people in pictures (detectors).
+
+    That of a single detector is the SHA-256 of its weights. Of several it is the SHA-256 of a text that has a
+    line `DIGEST  NAME` for each, so that it depends on the weights, names and order of all.
 
     Parameters
     ----------
     records
-        For each detector its name, digest and further fields.
+        For each detector its `name`, the SHA-256 of its weights (`sha256`), and further fields.
     """
-    if len(records) == 1:
+    has_one_detector = len(records) == 1
+    if has_one_detector:
         return str(records[0]["sha256"])
     lines = "".join(f"{record['sha256']}  {record['name']}\n" for record in records)
     return sha256_of(lines.encode())

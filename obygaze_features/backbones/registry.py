@@ -164,20 +164,28 @@ def _onnx_call(provenance: Mapping[str, Any], weights: str | None) -> BackboneCa
 
 
 def _rebuilt_provenance(source: str, provenance: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Load the backbone of an ONNX file, and return its provenance of the same group; empty if it has none.
+    """Load the backbone of an ONNX file, and return what it records now of a group that it made before.
+
+    A network fills a group of its own name, such as `lab`, and may fill side groups, such as `lab.answers`
+    with the answers of its classifier; the provenance of a side group has the main one's name as `beside`.
 
     Parameters
     ----------
     source
         Name of the backbone, `onnx:FILE:LAYER`.
     provenance
-        The recorded provenance of the group.
+        The provenance of the group, as it was recorded.
+
+    Returns
+    -------
+    Mapping
+        The group's provenance by the backbone as it is now; empty if it has no such side group.
     """
     backbone = load_backbone(source, provenance["sampling"].get("n"))
-    if "beside" not in provenance:
+    is_main_group = "beside" not in provenance
+    if is_main_group:
         return backbone.provenance
-    # A group beside the network's own is named after it: `lab.answers` beside `lab`.
-    side_name = str(provenance["name"]).removeprefix(f"{provenance['beside']}.")
+    side_name = str(provenance["name"]).removeprefix(f"{provenance['beside']}.")  # such as `answers`
     for side in backbone.side_groups:
         if side.name == side_name:
             return side.provenance

@@ -377,7 +377,10 @@ class _Taps(NamedTuple):
     bits: int
 
     def of_outputs(self, first: int, n: int) -> "_Taps":
-        """Return the taps of `n` outputs only, from the output `first` on."""
+        """Return what computes only `n` of the result's pixels (outputs), from the one numbered `first` on.
+
+        It is the pixels of the image that each of these outputs is a weighted sum of, and their weights.
+        """
         outputs = slice(first, first + n)
         return _Taps(self.positions[:, outputs], self.weights[:, outputs], self.bits)
 
@@ -486,12 +489,25 @@ def _bits_of_torch(largest_weight: float) -> int:
 
 
 def _by_channel(taps: _Taps, channels: int) -> _Taps:
-    """Convert taps over the pixels of a row to taps over its values, C for each pixel: `[taps, n * C]`.
+    """Let the values of a row be filtered in place of its pixels, of which each has C values (channels).
 
-    The values of a pixel stand side by side in a row: value c of pixel p is at p * C + c. So do the values of
-    an output pixel, which all have its weights.
+    A tap is a pixel of the row that is summed, with a weight, for an output pixel. The values of a pixel
+    stand side by side: value c of pixel p is at p * C + c, in the row and in the output. Value c of an output
+    is the sum of the values c of its taps, so that the weights are the same for all channels.
+
+    Parameters
+    ----------
+    taps
+        Positions of pixels and their weights, `[taps, n]` for `n` output pixels.
+    channels
+        Values of a pixel, C.
+
+    Returns
+    -------
+    _Taps
+        Positions of values and their weights, `[taps, n * C]`.
     """
-    first_values = taps.positions[:, :, None] * channels
+    first_values = taps.positions[:, :, None] * channels  # of each pixel, [taps, n, 1]
     positions = first_values + np.arange(channels)  # [taps, n, C]
     weights = taps.weights.repeat(channels, axis=1)
     return _Taps(positions.reshape(len(taps.positions), -1), weights, taps.bits)

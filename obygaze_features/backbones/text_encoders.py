@@ -169,12 +169,17 @@ class ByteTokenizer:
         return tokens
 
     def _tokens_of_bytes(self, token_bytes: bytes) -> Tokens:
-        """Make a token of each byte and add the end token; cut them at the limit, and pad them if set."""
+        """Make a token of each byte and add the end token; if there are too many, those behind are cut off.
+
+        Tokens are numbers from 0 to `end`: 0 fills up a text to the limit (if texts are `padded`), and `end`
+        ends it. The others stand for bytes.
+        """
         max_bytes = self.limit - 1  # leaves room for the end token
-        n_ordinary = self.end - 1  # tokens other than 0, the padding, and the end
+        n_ordinary = self.end - 1  # the tokens 1 to end - 1
+        # A small network knows fewer tokens than there are bytes: then several bytes have the same token.
         ids = [1 + byte % n_ordinary for byte in token_bytes[:max_bytes]]
         ids.append(self.end)
-        n_uncut = len(token_bytes) + 1
+        n_uncut = len(token_bytes) + 1  # with the end token
         if self.padded:
             ids += [0] * (self.limit - len(ids))
         return Tokens(tuple(ids), n_uncut, self.limit)

@@ -336,26 +336,32 @@ class _LineOfQuestions(NamedTuple):
 
 
 def _first_line_of_questions(path: Path) -> _LineOfQuestions:
-    """Read the first line of a file of `codebook questions`.
+    """Read the first line of a file of `codebook questions`: a JSON object with questions by their names.
+
+    It may also say how a film conveys the concept that is asked about, and which questions are not asked.
 
     Raises
     ------
     BackboneError
-        It has no questions, or is not such a line: no JSON, no object, or of other values.
+        It has no questions, or is not such a line: no JSON, no object, or of other values. The advice is the
+        same whatever is wrong.
     """
+    no_questions = BackboneError(
+        f"{path}: no questions in its first line: write it with 'obygaze codebook questions'"
+    )
     try:
         first_line, _, _ = read_text(path).partition("\n")
-        line = json.loads(first_line)
-        questions = _texts_of(line["questions"])
-        conveyed = _texts_of(line.get("conveyed", {}))
-        absent = _texts_of(line.get("absent", {}))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        questions = {}  # whatever is wrong, the advice below is the same
-    if not questions:
-        raise BackboneError(
-            f"{path}: no questions in its first line: write it with 'obygaze codebook questions'"
+        json_object = json.loads(first_line)
+        line = _LineOfQuestions(
+            questions=_texts_of(json_object["questions"]),
+            conveyed=_texts_of(json_object.get("conveyed", {})),
+            absent=_texts_of(json_object.get("absent", {})),
         )
-    return _LineOfQuestions(questions, conveyed, absent)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise no_questions from None
+    if not line.questions:
+        raise no_questions
+    return line
 
 
 def _texts_of(json_object: Any) -> dict[str, str]:

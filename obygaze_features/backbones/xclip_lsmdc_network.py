@@ -145,8 +145,13 @@ class LsmdcFormat:
             return XClipLsmdc(self).state_dict()
 
     def shapes(self) -> dict[str, Shape]:
-        """Return name -> shape of every tensor that a published checkpoint of these sizes has."""
-        original_tensors = self.from_port(self.port())
+        """Return name -> shape of every tensor that a published checkpoint of these sizes has.
+
+        They follow from the tensors of our network (the port, `XClipLsmdc`), which `from_port` converts: it
+        has other names, splits the original's queries, keys and values, and some matrices are transposed.
+        """
+        tensors_of_port = self.port()  # without values: only shapes are needed
+        original_tensors = self.from_port(tensors_of_port)
         return {name: tuple(tensor.shape) for name, tensor in original_tensors.items()}
 
     @staticmethod

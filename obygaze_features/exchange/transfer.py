@@ -527,7 +527,7 @@ class _Transfer:
             self._complete_new_copy(left_out)
         self._flush_folders()
 
-        self._list_absent_files(left_out)
+        self._write_or_remove_list_of_absent_files(left_out)
 
         if self._extends_copy:
             remove_tree(self._building)  # it held files while they were received
@@ -539,13 +539,18 @@ class _Transfer:
         """Flush the names of the copy's new files to the disk; their contents are there already."""
         sync_all([Path(folder) for folder, _, _ in walk(self._root)])
 
-    def _list_absent_files(self, left_out: set[str]) -> None:
-        """Write fetch.txt, which lists the files that the copy lacks; remove it if there are none."""
+    def _write_or_remove_list_of_absent_files(self, left_out: set[str]) -> None:
+        """Write fetch.txt, which lists the files that the copy lacks; remove it if it lacks none.
+
+        A copy of some clips has the file. When it is completed, an earlier one is no longer true.
+        """
+        list_of_absent_files = self._root / FETCH
         if left_out:
-            write_whole(self._root / FETCH, fetch_bytes(left_out, self._files.where), links=False)
+            # A stranger may have made the copy: if the file is a link, the link is replaced, not its target.
+            write_whole(list_of_absent_files, fetch_bytes(left_out, self._files.where), links=False)
         else:
-            (self._root / FETCH).unlink(missing_ok=True)
-            sync(self._root)
+            list_of_absent_files.unlink(missing_ok=True)
+            sync(self._root)  # so that the removal is on the disk; `write_whole` sees to that itself
 
     def _complete_new_copy(self, left_out: set[str]) -> None:
         """Write the manifests of a new copy, remove files of earlier transfers, and check that it opens.

@@ -27,6 +27,9 @@ class RowDigests(WorkerPool):
     def __call__(self, path: str, offset: int, size: int) -> Callable[[], str]:
         """Start to compute the SHA-256 of a part of a file; return a function that waits for the result.
 
+        The worker computes it. By a key of its own, the call recognises its digest among those of other calls
+        that the worker sends back.
+
         Parameters
         ----------
         path
@@ -34,9 +37,10 @@ class RowDigests(WorkerPool):
         offset, size
             First byte of the part, from 0, and its number of bytes.
         """
-        key = next(self._keys)
-        self.put(key, (path, offset, size))
-        return partial(self._result, key, path, offset, size)
+        key_of_call = next(self._keys)
+        self.put(key_of_call, (path, offset, size))
+        # Called later in this process, with the part too, to compute the digest here if the worker fails.
+        return partial(self._result, key_of_call, path, offset, size)
 
     def _result(self, key: int, path: str, offset: int, size: int) -> str:
         """Return the SHA-256 of a part of a file: the worker's, or if it sends none, computed here."""

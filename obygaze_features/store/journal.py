@@ -116,8 +116,9 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         digests = {}
         for position, name in enumerate(names):
             digest = self.sha256_of(position)
-            # "" if the clip has no features at all, NO_ROW if it has none in this group.
-            if digest not in {"", NO_DIGEST}:
+            # The digest is "" if the clip has no features at all, and NO_DIGEST if it has none in this group.
+            has_features = digest not in {"", NO_DIGEST}
+            if has_features:
                 digests[name] = digest
         return digests
 

@@ -101,7 +101,8 @@ class StoredArray:
         all_bits_set = 2**64 - 1
         index = np.full((self.rows_per_file, 2), all_bits_set, "<u8")  # a line for each row: offset and size
         index[:n_rows, 0] = [self.offset(row) for row in range(n_rows)]
-        index[:n_rows, 1] = self.offset(1)
+        size_of_row = self.offset(1)  # with its checksum: the second row begins behind it
+        index[:n_rows, 1] = size_of_row
         return with_checksum(index.tobytes())
 
 
@@ -266,7 +267,14 @@ class StageLayout:
         return range(start, min(start + PIECE_ROWS, self.n_clips))
 
     def split(self, small_rows: memoryview) -> Iterator[tuple[StoredArray, memoryview]]:
-        """Split a clip's bytes from the file of rows; yield each small array with the clip's row of it."""
+        """Yield each small array with a clip's row of it.
+
+        Parameters
+        ----------
+        small_rows
+            The bytes of a clip as they are in the file of rows: its row of the first small array, behind it
+            that of the second, and so on.
+        """
         start = 0
         for array in self.small_arrays:
             end = start + array.row_bytes
@@ -460,10 +468,13 @@ class StagedRows:
     def damaged_parent_error(self, clip_id: str, array: StoredArray | RaggedArray) -> StoreError:
         """Return the error for a parent store whose bytes have changed since it was sealed.
 
+        The parent is the sealed store that this stage extends by further clips: rows that it has are taken
+        from it. Sealing noted a digest of each row, which the row here no longer has.
+
         Parameters
         ----------
         clip_id, array
-            Clip and array whose row does not have its digest.
+            Clip and array of the row.
         """
         location = f"clip {clip_id}, array {array.name}"
         reason = f"{location}: not what the store that this stage grows has a digest of"

@@ -193,7 +193,7 @@ class Stage:
         self._journal_sizes: dict[str, int] | None = None  # by file name, in bytes; None before any reading
         self._attempts: set[PieceAttempt] = set()  # all that have a line in a journal
         self.attempts_with_whole_shards: set[PieceAttempt] = set()
-        self._best: dict[int, JournalEntry] = {}  # row -> its best entry
+        self._best_entries: dict[int, JournalEntry] = {}  # row -> its best entry
         self._damage: tuple[str, ...] = ()  # a sentence on each damaged line
 
         # The clips of the parent store, and their numbers of frames [N] in each ragged group.
@@ -354,15 +354,18 @@ class Stage:
     def best_entries(self) -> dict[int, JournalEntry]:
         """Return what became of each clip: row -> its best journal entry; rows without one are still to do.
 
-        The journals are read again if they have changed.
+        Several attempts may have tried a clip. The best entry is one with features of the whole clip (ok),
+        else of a part (partial), else a failure; and of equal ones the latest.
+
+        The journals are read again if they have changed, as other processes may write to them.
 
         Raises
         ------
         StoreError
             If an entry and the plan name different clips, or the parent store is missing.
         """
-        self._read_changed_journals()
-        return self._best
+        self._read_changed_journals()  # which sets `_best_entries`
+        return self._best_entries
 
     def _read_changed_journals(self) -> None:
         """Read from the journals what became of each clip, if they have changed since the last time.
@@ -394,7 +397,7 @@ class Stage:
         self._refuse_entries_of_other_plan(entries)
         self._attempts = attempts
         self.attempts_with_whole_shards = attempts_with_whole_shards
-        self._best = best_entries([*self._parent_entries(), *entries])
+        self._best_entries = best_entries([*self._parent_entries(), *entries])
         self._damage = tuple(damage)
         self._journal_sizes = sizes
 

@@ -119,12 +119,15 @@ def _suggest_similar_name(path: Path) -> str:
 def resolve(path: Path) -> Path:
     """Return the folder or zip of a sealed store, given its name with or without version.
 
+    Without a version, it is the highest that there is: of `films` perhaps `films-1.2.0`.
+
     Raises
     ------
     StoreError
-        There is none; the message says what is there.
+        There is none; the message says what is there instead, such as a store whose making goes on.
     """
-    if (path / PLAN).is_file():
+    is_stage = (path / PLAN).is_file()  # an unfinished store has a list of its rows
+    if is_stage:
         raise _stage_error(path)
     if is_in_the_making(path):
         raise StoreError(f"{path}: a store in the making, or whose making was stopped; pull or seal it again")
@@ -136,11 +139,10 @@ def resolve(path: Path) -> Path:
     if versions:
         return versions[-1]  # the highest
 
-    # There is no store. Perhaps there is a stage that was not sealed.
+    # There is no store of this name. Perhaps there is its stage, which was not sealed; or a folder that is
+    # named like its stage and is something else, even a store: then the same is asked of that folder.
     staging = path.parent / f"{path.name}{STAGING_SUFFIX}"
-    if (staging / PLAN).is_file():
-        raise _stage_error(staging)
-    if staging.is_dir():  # a folder with the name of a stage that is none
+    if staging.is_dir():
         return resolve(staging)
     raise StoreError(f"{path}: {_why_no_store(path)}")
 
@@ -380,15 +382,24 @@ class Store:
     def version(self) -> str:
         """Version of the store's content, such as 1.0.0."""
         info = read_required(self.files, BAG_INFO)
-        refuse_another_store(self.files_as_opened)  # the list of digests does not name this file
+        # What is read is of another store if that was put in the place of this one meanwhile. Files of the
+        # list of digests are recognised by these, but the list does not name this file. So afterwards it is
+        # asked whether the store is still the one that was opened; if not, this raises an error.
+        refuse_another_store(self.files_as_opened)
         return parse_info(info).get("Store-Version", "")
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the list of digests; it identifies the whole content."""
-        if isinstance(self.files_as_opened, FilesAsOpened):
+        """SHA-256 of the list of digests; it identifies the whole content.
+
+        Another store may be put in the place of this one while it is open; the fingerprint stays that of the
+        store that was opened, or there is an error.
+        """
+        if isinstance(self.files_as_opened, FilesAsOpened):  # on a server: they keep the list
             return self.files_as_opened.fingerprint
-        return hashlib.sha256(read_required(self.files_as_opened, DIGESTS)).hexdigest()
+        # In a folder (`FolderAsOpened` raises the error), in a zip, or on the Hub.
+        list_of_digests = read_required(self.files_as_opened, DIGESTS)
+        return hashlib.sha256(list_of_digests).hexdigest()
 
     @cached_property
     def clips(self) -> tuple[StoredClip, ...]:

@@ -461,7 +461,11 @@ def _read_manifest(files: StoreFiles, manifest: str, data: bytes) -> dict[str, s
 
 
 def _changed_manifest_error(files: StoreFiles, manifest: str) -> StoreError:
-    """Return the error for a BagIt manifest that is not as sealing wrote it."""
+    """Return the error for a list of digests (BagIt manifest) that was changed since the store was sealed.
+
+    It has lines that sealing does not write, such as a path outside of the store; or it is the list of the
+    files below `data/`, and its digest in the list of the other files (`TAG_DIGESTS`) is another one.
+    """
     return StoreError(
         f"{files.where}/{manifest}: was changed; it is not as the format or {TAG_DIGESTS} has it"
     )
@@ -522,7 +526,9 @@ def parse_digests(data: bytes) -> ParsedDigests:
         digest, _, path = line.partition("  ")
         if path:
             digests[path] = digest
-    return ParsedDigests(digests, digests_bytes(digests) == data)
+    # Sealing writes nothing but these lines, sorted: other bytes were changed afterwards.
+    is_canonical = data == digests_bytes(digests)
+    return ParsedDigests(digests, is_canonical)
 
 
 def parse_info(data: bytes) -> dict[str, str]:

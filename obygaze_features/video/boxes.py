@@ -388,7 +388,7 @@ def find_edits(path: Path, track: int) -> Edits:
             for start, end in _boxes_at(data, track_box, b"edts", b"elst"):
                 rows = _rows_of_edits(data[start:end])
                 n_shown += int((rows["media"] != SHOWS_NOTHING).sum())
-                are_unsupported = are_unsupported or _is_unsupported(rows)
+                are_unsupported = are_unsupported or _are_unsupported(rows)
             break
     return Edits(n_shown, are_unsupported)
 
@@ -455,12 +455,20 @@ def _rows_of_edits(edits: bytes) -> NDArray[np.void]:
     return np.frombuffer(content, row, n_rows)
 
 
-def _is_unsupported(rows: NDArray[np.void]) -> bool:
-    """Return whether edits have a rate other than 1, or a hole behind the first of them.
+def _are_unsupported(edits: NDArray[np.void]) -> bool:
+    """Return whether an edit list of an MP4 track asks for more than to show parts one after the other.
 
-    A rate of 0 freezes a picture. A hole at the beginning only delays the track.
+    An edit shows a part of the track. Not supported are edits with a rate other than 1, which slow down,
+    speed up or freeze (0) the pictures; and edits that show nothing for a time (a hole), but for the first:
+    a hole at the beginning only delays the track.
+
+    Parameters
+    ----------
+    edits
+        The list, [N], as `_rows_of_edits` reads it (ISO/IEC 14496-12, 8.6.6).
     """
     rate_of_1 = 1 << 16  # 16 of the 32 bits of a rate are behind the point
-    has_other_rate = (rows["rate"] != rate_of_1).any()
-    has_hole = (rows["media"][1:] == SHOWS_NOTHING).any()
-    return bool(has_other_rate or has_hole)
+    has_other_rate = (edits["rate"] != rate_of_1).any()
+    shows_nothing = edits["media"] == SHOWS_NOTHING  # `media`: where the part begins in the track
+    has_hole_behind_first = shows_nothing[1:].any()
+    return bool(has_other_rate or has_hole_behind_first)

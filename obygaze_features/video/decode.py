@@ -53,7 +53,11 @@ class NotSafe(Exception):  # noqa: N818 - not an error: the signal to decode seq
     """
 
     def __init__(self, reason: str, packets: tuple[int, int] | None = None) -> None:
-        """Keep why, and the first and last packet of the run in which it occurred; None if unknown."""
+        """Say why sparse decoding, of only the packets that are needed, may not give exact frames.
+
+        `packets` are the first and the last of the packets that were decoded one after the other, without a
+        seek between them, when it turned out; None if they are not known.
+        """
         super().__init__(reason)
         self.packets = packets
 

@@ -86,7 +86,8 @@ def find_suspect_group(
 def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bool:
     """Return whether a decoder puts pictures out in another order than that of their packets.
 
-    Two groups of pictures are decoded to see it.
+    Two groups of pictures are decoded to see it (`PROBED_GROUPS`), or the first `PROBED_PACKETS` packets of
+    them.
 
     Parameters
     ----------
@@ -97,17 +98,17 @@ def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bo
     first
         The packet with which the first of the two groups begins.
     """
-    # The packets of the two groups: up to the second group behind them, or the end of the file.
+    # The two groups end where the second group behind the first one begins, or at the end of the file.
     later_group_starts = first + 1 + np.flatnonzero(random_access[first + 1 :])
-    end = len(random_access)
-    if len(later_group_starts) >= PROBED_GROUPS:
-        end = int(later_group_starts[PROBED_GROUPS - 1])
-    end = min(end, first + PROBED_PACKETS)
+    is_group_behind = len(later_group_starts) >= PROBED_GROUPS
+    end_of_groups = int(later_group_starts[PROBED_GROUPS - 1]) if is_group_behind else len(random_access)
+    end = min(end_of_groups, first + PROBED_PACKETS)
 
-    previous_number = -1
+    previous_number = -1  # before the number of any packet
     with opened(path) as source:
         packets = islice(source.packets(), first, end)
-        for number in _decoded_numbers(source.context, packets):
+        decoder = source.context
+        for number in _decoded_numbers(decoder, packets):
             if number < previous_number:
                 return True
             previous_number = number
@@ -144,14 +145,18 @@ def count_held_back(path: Path) -> int:
 
 
 def _count_before_first_picture(context: Any, packets: Iterable[Any]) -> int:
-    """Return how many packets a decoder takes behind that of its first picture, before it puts it out."""
-    for index, packet in enumerate(number_packets(packets)):
+    """Return how many packets a decoder gets behind that of its first picture before it puts the picture out.
+
+    For example 2, if the picture of packet 0 comes out when the decoder gets packet 2.
+    """
+    for number, packet in enumerate(number_packets(packets)):
         try:
             frames = context.decode(packet)
         except FFmpegError:
             continue
         if frames and frames[0].pts is not None:
-            return int(index - frames[0].pts)
+            packet_of_picture = frames[0].pts  # its number, which `number_packets` set as its time stamp
+            return int(number - packet_of_picture)
     return 0
 
 
@@ -177,20 +182,26 @@ def _count_reordered(numbers: list[int]) -> int:
 
 
 def _decoded_numbers(context: Any, packets: Iterable[Any]) -> Iterator[int]:
-    """Yield the numbers of packets in the order in which their pictures come out of a decoder."""
-    # None drains the decoder at the end.
+    """Yield the numbers of packets in the order in which their pictures come out of a decoder.
+
+    To recognise a picture, its packet gets its number as its time stamp, which the decoder passes on to the
+    picture. With packets 0, 1, 2, of which 2 is shown before 1, it yields 0, 2, 1.
+    """
+    # None behind the last packet makes the decoder put out the pictures that it holds back.
     packets_and_end = chain(number_packets(packets), (None,))
     while True:
+        # `next` is within the `try`, as reading a packet from a damaged file may fail too.
         try:
             frames = context.decode(next(packets_and_end))
         except StopIteration:
             return
         except FFmpegError:
-            # The decoder refused a packet, or the demuxer failed: then only the end follows.
+            # The decoder refused a packet, or none could be read: then only the end follows.
             continue
         for frame in frames:
-            if frame.pts is not None:
-                yield frame.pts
+            number_of_packet = frame.pts
+            if number_of_packet is not None:
+                yield number_of_packet
 
 
 def number_packets(packets: Iterable[Packet]) -> Iterator[Packet]:

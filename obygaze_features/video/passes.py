@@ -67,7 +67,14 @@ class Window(Generic[T]):
         self.collected = CollectedFrames()
 
     def results_for(self, number: int, result_of_request: Callable[[int], T]) -> dict[int, T]:
-        """Compute the results for a frame of those requests that take it.
+        """Compute what the requests make of a frame, for those requests that take the frame.
+
+        Parameters
+        ----------
+        number
+            Number of the frame.
+        result_of_request
+            Computes the result of a request for the frame, from the position of the request.
 
         Returns
         -------
@@ -75,8 +82,9 @@ class Window(Generic[T]):
             Position of the request -> its result.
         """
         results = {}
-        for position, numbers in enumerate(self.wanted):
-            if number in numbers:
+        for position, numbers_of_request in enumerate(self.wanted):
+            takes_frame = number in numbers_of_request
+            if takes_frame:
                 results[position] = result_of_request(position)
         return results
 
@@ -357,9 +365,12 @@ class WindowReader(Decoder, Generic[T]):
     def _are_numbers_sure(self) -> bool:
         """Return whether the frames decoded so far are certain to have the right numbers.
 
-        Frames that are counted have too low a number behind a packet that the decoder refused.
+        A frame is numbered by its packet, or, where packets' times cannot be trusted, by counting. If the
+        decoder refuses a packet, its frame is not counted, so that those behind it get too low a number.
         """
-        return self.known_by_packet or self.errors == 0
+        are_counted = not self.known_by_packet
+        is_packet_refused = self.errors > 0
+        return not (are_counted and is_packet_refused)
 
     def _finish(self, window: Window[T]) -> tuple[Frames[T], ...] | VideoError:
         """Return the result of a window that has all its frames: the frames of each request, or an error.
@@ -575,10 +586,15 @@ def missing_frames(windows: Iterable[Window[T]]) -> list[int]:
 
 
 def _known_frames(known: Mapping[int, Known[T]], numbers: Iterable[int]) -> Iterator[ConvertedFrame[T]]:
-    """Yield frames that were decoded elsewhere in the form in which `WindowReader.convert` yields its own."""
+    """Yield frames that were decoded elsewhere in the form in which `WindowReader.convert` yields its own.
+
+    These are triples: the frame's number, its picture, and a function that returns the result of a request,
+    given the request's position. Here the results are there already, so that it looks them up.
+    """
     for number in numbers:
         frame = known[number]
-        yield number, frame.picture, frame.results.__getitem__
+        look_up_result = frame.results.__getitem__
+        yield number, frame.picture, look_up_result
 
 
 def _repeated(sampling: Sampling, numbers: NDArray[np.int64]) -> list[str]:

@@ -390,12 +390,13 @@ def grey_levels(bits: int, *, full_range: bool) -> NDArray[np.uint8]:
     bits
         Bits a sample, as stored.
     full_range
-        Whether samples fill their range; else black is 16 and white 235, counted in 8 bits.
+        Whether samples fill their range; else black is 16 and white 235 in samples of 8 bits, and four times
+        these numbers in samples of 10 bits.
     """
-    value = np.arange(1 << 16) / ((1 << 16) - 1)  # 0 to 1
+    value = np.arange(1 << 16) / ((1 << 16) - 1)  # 0 to 1, of the largest sample
     if not full_range:
-        # In 8 bits the largest sample is 255. One of 10 bits is 1023, which is 255.75 if counted in 8 bits:
-        # two more bits behind the point.
+        # The samples are brought to the scale of 8 bits, on which black is 16. Those of 10 bits are divided
+        # by 4: the largest, 1023, becomes 255.75.
         largest_sample = (1 << bits) - 1
         largest_in_8_bits = largest_sample / (1 << (bits - 8))
         from_black_to_white = 235 - 16
@@ -531,27 +532,37 @@ def _turn_by_matrix(display_matrix: bytes) -> Turn:
 
 
 def turn_of_matrix(a: int, b: int, c: int, d: int) -> Turn:
-    """Return the turn that the signs of a display matrix ask for.
+    """Return the turn that the signs of a display matrix ask for: quarter turns, perhaps mirrored.
 
-    The matrix moves the point (x, y) to (a x + c y, b x + d y). That is a rotation by a quarter turn if
-    (a, b) is in `TURNS` and (c, d) is (-b, a). To mirror the result left to right changes the sign of its x,
-    so of a and c.
+    The matrix [[a, b], [c, d]] moves the point (x, y) to (a x + c y, b x + d y). For example, 0, 1 / -1, 0
+    moves it to (-y, x): a quarter turn. A matrix is a rotation by quarter turns if its first row (a, b) is in
+    `TURNS` and its second row is (-b, a). If the result is then mirrored left to right, its x changes sign,
+    so that a and c have the opposite signs. All other matrices turn obliquely, or distort: pictures are left
+    as they are, which `oblique` tells.
 
     Parameters
     ----------
     a, b, c, d
-        Signs of the matrix.
+        Signs of the matrix, row by row.
+
+    Examples
+    --------
+    >>> turn_of_matrix(0, 1, -1, 0)
+    Turn(quarters=1, mirrored=False, oblique=False)
+    >>> turn_of_matrix(-1, 0, 0, 1)  # x changes sign
+    Turn(quarters=0, mirrored=True, oblique=False)
     """
-    no_turn = Turn(quarters=0, mirrored=False, oblique=True)
+    oblique = Turn(quarters=0, mirrored=False, oblique=True)
     if (a, b) not in TURNS:
-        return no_turn
+        return oblique
     if (c, d) == (-b, a):
         return Turn(TURNS[a, b], mirrored=False, oblique=False)
+    # The rotation before the result was mirrored, if it was.
     unmirrored_a = -a
     unmirrored_c = -c
     if (unmirrored_c, d) == (-b, unmirrored_a):
         return Turn(TURNS[unmirrored_a, b], mirrored=True, oblique=False)
-    return no_turn
+    return oblique
 
 
 @dataclass(slots=True)

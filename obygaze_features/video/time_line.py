@@ -172,30 +172,31 @@ def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step:
         return True
     stated_times = np.unique(part[timed])
 
-    # Each time gets a place on a grid of steps, on which the first stated time has the place 0. In the
-    # example, the stated times have the places 0, 3, 4; the places 1 and 2 are free.
+    # Each time gets a place: its distance in steps from the first stated time, rounded. In the example, the
+    # stated times 0, 30, 40 have the places 0, 3, 4; the places 1 and 2 are free.
     n_steps = np.rint(np.diff(stated_times) / max(step, 1)).clip(1).astype(np.int64)
     stated_places = np.append(0, np.cumsum(n_steps))
     last_stated = stated_places[-1]
     n_in_gaps = int(last_stated + 1 - len(stated_times))
 
-    # The other untimed pictures are all before the first stated time, or all behind the last. Before it is
-    # one at most, the first picture of the part: it is a key picture, which is mostly shown first.
+    # Pictures for which the gaps have no place are shown before the first stated time, or behind the last.
+    # Before it is one at most, the first picture of the part: a key picture, which is mostly shown first.
     n_outside = n_untimed - n_in_gaps
-    first_is_timed = bool(timed[0])  # then none is before
-    max_outside = _most_behind_last_time(timed) if first_is_timed else 1
-    is_possible = 0 <= n_outside <= max_outside
-    if not is_possible:
-        return False
-    if first_is_timed:
+    first_is_timed = bool(timed[0])
+    if first_is_timed:  # then none is shown before the first stated time
+        max_outside = _most_behind_last_time(timed)
         first_place = 0
         last_place = last_stated + n_outside
     else:
+        max_outside = 1
         first_place = -n_outside
         last_place = last_stated
+    is_possible = 0 <= n_outside <= max_outside
+    if not is_possible:
+        return False
 
-    grid = np.arange(first_place, last_place + 1)
-    free_places = np.setdiff1d(grid, stated_places)
+    all_places = np.arange(first_place, last_place + 1)
+    free_places = np.setdiff1d(all_places, stated_places)
     part[~timed] = _times_at_places(free_places, stated_places, stated_times, step)
     return True
 
@@ -203,36 +204,52 @@ def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step:
 def _most_behind_last_time(timed: NDArray[np.bool_]) -> int:
     """Return how many pictures without a time can be shown after the last stated time, at most.
 
-    Only the last pictures in decoding order can: those behind the last picture with a time, and a few before
-    it, as pictures are displayed in another order than they are decoded.
+    Only the last pictures in decoding order can. These are the pictures that are decoded behind the last one
+    with a time. And they are the few before them: a picture may be shown after one that is decoded up to
+    `REORDERED` packets later, which are half as many pictures if each has two fields.
 
     Parameters
     ----------
     timed
-        Shape [N]: which pictures have a time.
+        Shape [N]: which pictures have a time, in decoding order; at least one has.
+
+    Examples
+    --------
+    >>> _most_behind_last_time(np.array([True, False, True, False, False]))  # all three without a time
+    3
     """
-    n_untimed_at_end = int(np.argmax(timed[::-1]))
+    n_untimed_at_end = int(np.argmax(timed[::-1]))  # counted from the end, the first picture with a time
     n_last = n_untimed_at_end + REORDERED // 2
-    return int((~timed[-n_last:]).sum())
+    is_untimed = ~timed[-n_last:]  # of the last pictures
+    return int(is_untimed.sum())
 
 
 def _times_at_places(
     places: NDArray[np.int64], stated_places: NDArray[np.int64], times: NDArray[np.int64], step: int
 ) -> NDArray[np.int64]:
-    """Return the times, in ticks, at places of a grid; some places have stated times, the others lie between.
+    """Estimate the times, in ticks, of pictures whose places in a steady sequence are known.
+
+    Between two stated times a time is interpolated. Before the first and behind the last stated time, each
+    place is a `step` away from the next.
 
     Parameters
     ----------
     places
-        The places.
+        The places, counted in steps from the first stated time.
     stated_places, times
-        The places with a stated time, from 0 on, and these times.
+        The places with a stated time, rising from 0 on, and these times.
     step
-        Ticks between two places before the first, or behind the last stated time.
+        Ticks between two places.
+
+    Examples
+    --------
+    >>> _times_at_places(np.array([-1, 1, 4]), np.array([0, 2]), np.array([50, 72]), step=10).tolist()
+    [40, 61, 92]
     """
-    # Outside of the stated places, `interp` repeats the nearest time; the steps to there are added.
+    # Outside of the stated places, `interp` repeats the nearest stated time; the steps from it are added.
     interpolated = np.rint(np.interp(places, stated_places, times)).astype(np.int64)
-    steps_outside: NDArray[np.int64] = places - places.clip(0, stated_places[-1])
+    nearest_inside = places.clip(0, stated_places[-1])
+    steps_outside: NDArray[np.int64] = places - nearest_inside  # 0 within, negative before the first
     return interpolated + step * steps_outside
 
 
@@ -388,12 +405,21 @@ def _correct_stretch(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
 
 
 def _median_offsets_around(offsets: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the median of the offsets around each position, [N].
+    """Return, for some pictures, the median offset of the pictures around each, [N].
 
-    They are an odd number of whole numbers, so their median is a whole number.
+    Around a picture are itself, `IN_A_PACKET` (50) pictures before and 50 behind it: 101, an odd number, so
+    that the median is one of their offsets, a whole number.
+
+    Parameters
+    ----------
+    offsets
+        Shape [P]: by how many ticks the time of each picture is above that of a steady rate.
+    positions
+        Shape [N]: positions in `offsets` of the pictures that are asked about.
     """
     offsets_around = offsets[_positions_around(positions, len(offsets))]  # [N, 2 * IN_A_PACKET + 1]
-    median: NDArray[np.int64] = np.sort(offsets_around, axis=1)[:, IN_A_PACKET]  # the middle one
+    middle = IN_A_PACKET  # in order, as many are before it as behind it
+    median: NDArray[np.int64] = np.sort(offsets_around, axis=1)[:, middle]
     return median
 
 

@@ -87,14 +87,18 @@ def test_declared_provenance_is_kept_and_the_rest_unknown(tmp_path):
     assert group.provenance["compute"]["device"] is None
 
 
-def test_a_complete_declaration_differs_in_being_imported_alone():
-    """Features declared in all fields still count as imported, and are not mixed with our own."""
-    provenance_of_ours = provenance("lab")
+def test_imported_features_are_not_mixed_with_extracted_ones_even_if_all_their_provenance_is_declared():
+    """Whoever imports features of "lab" declares all that our own extraction of "lab" records as provenance.
 
-    provenance_of_import = declaration(provenance_of_ours, "lab")
+    Nobody has verified it. So the provenance of the import says that it is imported. This alone tells the two
+    apart: it is the one field that forbids mixing their features (`same_numerics` lists such fields).
+    """
+    provenance_of_extraction = provenance("lab")
 
-    fields_that_differ = same_numerics(provenance_of_import, provenance_of_ours)
-    assert fields_that_differ == ["imported"]
+    provenance_of_import = declaration(declared=provenance_of_extraction, backbone="lab")
+
+    fields_that_forbid_mixing = same_numerics(provenance_of_import, provenance_of_extraction)
+    assert fields_that_forbid_mixing == ["imported"]
 
 
 def test_features_cannot_be_declared_not_to_be_imported():
@@ -168,16 +172,30 @@ def test_times_that_count_from_the_start_of_their_clip_are_refused_with_what_to_
 @pytest.mark.parametrize(
     "time_s", [np.arange(-60.0, -57), np.array([50.0, 101, 102])], ids=["negative", "too early"]
 )
-def test_times_before_their_clip_are_refused_without_advice_that_would_not_help(tmp_path, time_s):
-    """Each clip is from second 100 to 103: with 100 added, these times would lie outside of it too."""
+def test_times_before_their_clip_are_refused_with_no_advice_if_the_clip_s_start_may_not_be_added(
+    tmp_path, time_s
+):
+    """Each clip is from second 100 to 103; its frames have times from -60 s on, or 50, 101 and 102 s.
+
+    Times may begin up to 10 s before the clip, so from second 90 on, as the message says. It ends there.
+    Times that count from the clip's start would be right with 100 added, and the message would say so; these
+    would still lie outside of the clip.
+    """
     with pytest.raises(StoreError, match=r"^a: time_s .*from 90 on$"):
         import_times(tmp_path, time_s, np.arange(3, dtype=np.int32))
 
 
-def test_indices_of_frames_that_are_no_whole_numbers_are_refused_without_an_option(tmp_path):
-    """`--dtype` converts features alone, so the message does not send anybody there."""
+def test_indices_of_frames_that_are_no_whole_numbers_are_refused_with_the_type_to_save_them_in(tmp_path):
+    """The array `frame_index` of clip a has the numbers 0, 1 and 2 as floats (float64).
+
+    Features of a wrong type are refused with the advice to convert them by the option `--dtype`. This would
+    not help here, as it converts features alone: the message ends with how to save the array.
+    """
+    times_s = np.arange(100.0, 103)
+    indices_as_floats = np.arange(3.0)
+
     with pytest.raises(StoreError, match=r"^a: frame_index is float64.*; save frame_index as int64$"):
-        import_times(tmp_path, np.arange(100.0, 103), np.arange(3.0))
+        import_times(tmp_path, times_s, indices_as_floats)
 
 
 def test_features_are_converted_to_a_type_that_is_asked_for(tmp_path):

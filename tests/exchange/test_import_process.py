@@ -92,16 +92,24 @@ def test_a_crash_of_the_library_is_one_line_and_the_next_import_succeeds(folder,
     assert_a_good_file_is_imported(folder)
 
 
-def test_a_file_that_needs_too_much_memory_is_one_line(import_with):
-    """The library takes memory without end while it reads clip c, and the reading process has a limit."""
+def test_an_import_from_a_file_that_needs_too_much_memory_fails_with_one_line(import_with):
+    """While the library reads clip c of the file x.h5, it asks for memory without end ("flood").
+
+    It reads in a process of its own, whose memory is limited. So the system refuses it the memory, and the
+    import ends with a message that names the file and the clip, and no traceback.
+    """
     code, line = import_with("clip c", "flood")
 
     assert code == 1
     assert line.endswith("x.h5, clip c: HDF5 needs more memory to read it than this process may use")
 
 
-def test_a_library_killed_for_want_of_memory_is_one_line(import_with):
-    """Linux kills (signal 9) a process that takes too much memory."""
+def test_an_import_whose_library_is_killed_for_want_of_memory_fails_with_one_line(import_with):
+    """Linux kills (signal 9) a process that takes too much memory; here while the file x.h5 is opened.
+
+    The process is the one that reads the file by the library. So the import itself goes on, and ends with
+    a message that names the file and both possible causes.
+    """
     code, line = import_with("opening", "die", int(signal.SIGKILL))
 
     assert code == 1

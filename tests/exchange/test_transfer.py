@@ -558,17 +558,25 @@ def test_a_copy_of_some_ragged_clips_becomes_the_whole_store_when_the_rest_is_pu
     assert bytes_of_files(copy) == bytes_of_files(served_folder / "ragged-1.0.0")
 
 
-def test_files_of_a_pull_are_counted_once_and_all_of_them_when_it_is_repeated(server_of_stores, tmp_path):
-    """To find a clip's chunks, the numbers of frames are fetched first; and no copy is there at first."""
+def test_a_pull_counts_each_file_once_as_fetched_and_a_repeated_pull_counts_each_as_kept(
+    server_of_stores, tmp_path
+):
+    """Clip c07 of a store is pulled from a server into an empty place, and then once more.
+
+    The store is ragged: to find the chunks of a clip's frames, the file with the clips' numbers of frames is
+    fetched first. It must not be counted again with the other files. All that the copy has was fetched, but
+    for two files that are written here; the second pull finds all of them there.
+    """
     copy = tmp_path / "copy"
+    address = f"{server_of_stores.url}/ragged-1.0.0"
 
-    first = pull(f"{server_of_stores.url}/ragged-1.0.0", copy, clips=["c07"])
-    second = pull(f"{server_of_stores.url}/ragged-1.0.0", copy, clips=["c07"])
+    first = pull(address, copy, clips=["c07"])
+    second = pull(address, copy, clips=["c07"])
 
-    written_anew = {"fetch.txt", "tagmanifest-sha256.txt"}  # not fetched
-    n_files = len(bytes_of_files(copy)) - len(written_anew)
-    assert (first.files, first.kept) == (n_files, 0)
-    assert (second.files, second.kept) == (0, n_files)
+    written_here = {"fetch.txt", "tagmanifest-sha256.txt"}
+    n_fetched_files = len(bytes_of_files(copy)) - len(written_here)
+    assert (first.files, first.kept) == (n_fetched_files, 0)
+    assert (second.files, second.kept) == (0, n_fetched_files)
 
 
 def test_verifying_a_copy_of_some_ragged_clips_finds_a_damaged_chunk(server_of_stores, tmp_path):

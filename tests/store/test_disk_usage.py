@@ -124,10 +124,14 @@ def test_files_are_counted_exactly_whatever_part_of_the_last_piece_is_filled(tmp
     assert estimate.files == n_stage_files + n_store_files
 
 
+BYTES_PER_FRAME = 16 * 2 + 8 + 8
+"""Bytes of a frame whose room `ragged_estimate` estimates."""
+
+
 def ragged_estimate(spans, *, per_s):
     """Estimate the room of clips with these starts and ends, `per_s` frames a second (None: not known).
 
-    A frame has 16 float16 numbers, a time and an index of 8 bytes each: 48 bytes.
+    A frame has 16 float16 numbers, a time and an index of 8 bytes each: 48 bytes (`BYTES_PER_FRAME`).
     """
     arrays = (ArraySpec("frames", (ANY_NUMBER, 16), "float16"),)
     sampling = {"policy": "fps", "n": None}
@@ -161,18 +165,23 @@ def ragged_estimate(spans, *, per_s):
         "no time at all",
     ],
 )
-def test_frames_of_clips_of_any_length_take_room_by_the_mean_length_that_is_known(spans, n_frames):
-    """Of two clips, frames are taken every two seconds. Each clip has one frame at least.
+def test_the_room_of_frames_is_estimated_by_the_mean_length_of_the_clips_of_known_length(spans, n_frames):
+    """Two clips have a frame every two seconds; a store needs room for `n_frames` frames of each, on average.
 
-    Too low an estimate ends an extraction on a full disk. The room is compared with that of two clips of a
-    frame each, in bytes of 48 a frame.
+    That is half the mean length in seconds of the clips that have a start and an end (30 frames, of a minute,
+    if none has), and one frame at least. Too low an estimate ends an extraction on a full disk.
+
+    A store has other data too. So its room is compared with that of two clips of one frame each: it exceeds
+    that by the bytes of the further frames. While a store is made, there are two copies of the frames, in the
+    stage and in the store, so that the peak exceeds it by twice as much.
     """
-    per_s = 0.5
-    of_one_frame_each = ragged_estimate([(0, 2), (0, 2)], per_s=per_s)
+    every_two_seconds = 0.5  # frames a second
+    of_one_frame_each = ragged_estimate([(0, 2), (0, 2)], per_s=every_two_seconds)
 
-    estimate = ragged_estimate(spans, per_s=per_s)
+    estimate = ragged_estimate(spans, per_s=every_two_seconds)
 
-    further_bytes = 2 * (n_frames - 1) * 48
+    n_further_frames = 2 * (n_frames - 1)
+    further_bytes = n_further_frames * BYTES_PER_FRAME
     assert estimate.stage_bytes - of_one_frame_each.stage_bytes == further_bytes
     assert estimate.store_bytes - of_one_frame_each.store_bytes == further_bytes
     assert estimate.peak_bytes - of_one_frame_each.peak_bytes == 2 * further_bytes
@@ -242,8 +251,14 @@ def test_the_nearest_folder_of_a_path_is_the_deepest_that_exists(tmp_path):
     assert existing_folder(Path("/none of this/exists")) == Path("/")
 
 
-def test_a_trial_of_links_leaves_nothing_behind(tmp_path, monkeypatch):
-    """A disk of which links were not tried is planned too small, or shards are copied for nothing."""
+def test_whether_a_disk_has_hard_links_is_found_out_by_making_one_that_is_removed_again(
+    tmp_path, monkeypatch
+):
+    """A store's shards are hard links to those of its stage where a disk has links, and need no further room.
+
+    So before the room is estimated, a link is tried in the folder. This one has links; then the system
+    refuses to make any; and in a folder that is not there none can be made. No trial leaves a file behind.
+    """
     assert links_work(tmp_path)
     assert not links_work(tmp_path / "not there")
     monkeypatch.setattr(os, "link", no_link)

@@ -92,6 +92,11 @@ def server_of_first_store(two_folders, client):  # noqa: ARG001
         yield server
 
 
+def put_second_store_at_the_address(server, two_folders):
+    """Let a server of the first folder serve the second one, whose store has the same name and address."""
+    server.root = two_folders.second
+
+
 @pytest.mark.parametrize("place", [NAME_OF_STORE, f"{NAME_OF_STORE}.zip"])
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 def test_another_store_at_the_address_is_refused_and_named(server_of_first_store, two_folders, place, read):
@@ -102,7 +107,7 @@ def test_another_store_at_the_address_is_refused_and_named(server_of_first_store
     """
     url = f"{server_of_first_store.url}/{place}"
     group = open_store(url)["toy"]
-    server_of_first_store.root = two_folders.second
+    put_second_store_at_the_address(server_of_first_store, two_folders)
 
     with pytest.raises(StoreError) as raised:
         read(group)
@@ -120,7 +125,7 @@ def test_a_store_that_is_opened_again_is_read_as_it_is_now(server_of_first_store
     """
     url = f"{server_of_first_store.url}/{NAME_OF_STORE}"
     open_store(url)["toy"].pooled()
-    server_of_first_store.root = two_folders.second
+    put_second_store_at_the_address(server_of_first_store, two_folders)
 
     pooled_now = open_store(url)["toy"].pooled()
 
@@ -239,7 +244,7 @@ def test_another_store_at_the_address_is_refused_to_whoever_reads_through_zarr_p
     zarr_root = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}").to_zarr()
     numbers_of_first = zarr_root[f"toy/{array}"][:]
     assert len(numbers_of_first)
-    server_of_first_store.root = two_folders.second
+    put_second_store_at_the_address(server_of_first_store, two_folders)
 
     with pytest.raises(StoreError, match="another than the one that was opened"):
         zarr_root[f"toy/{array}"][:]
@@ -253,9 +258,10 @@ def test_an_open_store_keeps_its_fingerprint(server_of_first_store, two_folders)
     """
     store = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")
     store["toy"].pooled()
-    server_of_first_store.root = two_folders.second
+    put_second_store_at_the_address(server_of_first_store, two_folders)
 
-    assert store.fingerprint == open_store(two_folders.first / NAME_OF_STORE).fingerprint
+    fingerprint_of_first = open_store(two_folders.first / NAME_OF_STORE).fingerprint
+    assert store.fingerprint == fingerprint_of_first
 
 
 def test_the_version_of_an_open_store_is_refused_if_another_store_is_at_its_address(
@@ -268,7 +274,7 @@ def test_the_version_of_an_open_store_is_refused_if_another_store_is_at_its_addr
     """
     store = open_store(f"{server_of_first_store.url}/{NAME_OF_STORE}")
     store["toy"].pooled()
-    server_of_first_store.root = two_folders.second
+    put_second_store_at_the_address(server_of_first_store, two_folders)
 
     with pytest.raises(StoreError, match="another than the one that was opened"):
         _ = store.version

@@ -66,10 +66,14 @@ def two_stores(tmp_path):
 
 
 @pytest.mark.parametrize("version", ["0.9.0", "1.0.1"])
-def test_a_merge_under_the_name_of_its_first_store_is_the_next_version_of_it(two_stores, tmp_path, version):
-    """The stores films-1.0.0 and more-1.0.0 are merged under the name "films": a next version of the first.
+def test_a_merge_named_like_its_first_store_is_refused_unless_its_version_is_one_with_more_clips(
+    two_stores, tmp_path, version
+):
+    """The stores films-1.0.0 and more-1.0.0, of a clip each, are merged under the name "films".
 
-    It has more clips, so that its number must be higher than 1.0.0, and not only in the third place.
+    So the result is a later version of films-1.0.0, with one clip more. Version 0.9.0 is an earlier one, and
+    1.0.1 differs in the third place only, which says that the clips are the same: both are refused, with the
+    option that gives another. 1.1.0 is right.
     """
     with pytest.raises(StoreError, match="--store-version"):
         merge(two_stores, tmp_path / "films", version=version)

@@ -60,7 +60,7 @@ def recovery_sei(frames: int) -> bytes:
 
 
 def headers_in_mp4_and_in_a_transport_stream(*units: bytes) -> list[PictureHeader]:
-    """Read a packet of H.264 units in both ways in which files join them.
+    """Read the header of a packet of H.264 twice: its units joined as in MP4, and as in a transport stream.
 
     The reader is told how many bytes the length before each unit has: 4 in MP4, and 0 in transport streams,
     where a start code stands in its place.
@@ -71,15 +71,28 @@ def headers_in_mp4_and_in_a_transport_stream(*units: bytes) -> list[PictureHeade
 
 
 def test_decoding_of_h264_starts_at_an_idr_picture():
-    """An IDR picture refers to no other one. The settings (SPS) before it are handed on with its header."""
-    for header in headers_in_mp4_and_in_a_transport_stream(H264_SPS, H264_IDR):
-        assert header == picture_header(start=True, sets=H264_SPS)
+    """A packet holds the settings of a film (SPS) and an IDR picture, which refers to no other picture.
+
+    What is read of it says that decoding can start here (`start`), and has the settings' bytes (`sets`). All
+    else is as for a packet of which nothing is known.
+    """
+    header_in_mp4, header_in_transport_stream = headers_in_mp4_and_in_a_transport_stream(H264_SPS, H264_IDR)
+
+    assert header_in_mp4 == PictureHeader(start=True, sets=H264_SPS)
+    assert header_in_transport_stream == PictureHeader(start=True, sets=H264_SPS)
 
 
 def test_decoding_of_h264_starts_at_a_recovery_point_of_zero_frames():
-    """The picture refers to others, but a message before it says that pictures are right from it on."""
-    for header in headers_in_mp4_and_in_a_transport_stream(recovery_sei(frames=0), H264_SLICE):
-        assert header == picture_header(start=True)
+    """A picture refers to others, but a message before it says that pictures are right after 0 frames.
+
+    So decoding can start at this picture (`start`), and this is all that is read of the packet.
+    """
+    message = recovery_sei(frames=0)
+
+    header_in_mp4, header_in_transport_stream = headers_in_mp4_and_in_a_transport_stream(message, H264_SLICE)
+
+    assert header_in_mp4 == PictureHeader(start=True)
+    assert header_in_transport_stream == PictureHeader(start=True)
 
 
 @pytest.mark.parametrize(
@@ -184,15 +197,18 @@ def test_readers_of_pictures_headers_raise_no_error_for_any_bytes(data, length_s
 MPEG4_PICTURE = b"\x00\x00\x01\xb6"
 """The start code of a picture."""
 MPEG4_GROUP = b"\x00\x00\x01\xb3"
+I_KIND, P_KIND, B_KIND, S_KIND = b"\x00", b"\x40", b"\x80", b"\xc0"
+"""The byte behind a start code: its two highest bits are the kind, 0 to 3; the others are not read."""
 BYTES_OF_PICTURE = b"\x55" * 8
+"""The rest of a picture, of which nothing is read but whether it is there."""
 
 
 def test_the_kind_of_an_mpeg4_picture_is_in_two_bits_behind_its_start_code():
     """The two bits are the highest of the next byte; a header of a group may stand before the picture."""
-    i_picture = MPEG4_PICTURE + b"\x00" + BYTES_OF_PICTURE
-    p_picture = MPEG4_PICTURE + b"\x40" + BYTES_OF_PICTURE
-    b_picture = MPEG4_PICTURE + b"\x80" + BYTES_OF_PICTURE
-    s_picture = MPEG4_PICTURE + b"\xc0" + BYTES_OF_PICTURE
+    i_picture = MPEG4_PICTURE + I_KIND + BYTES_OF_PICTURE
+    p_picture = MPEG4_PICTURE + P_KIND + BYTES_OF_PICTURE
+    b_picture = MPEG4_PICTURE + B_KIND + BYTES_OF_PICTURE
+    s_picture = MPEG4_PICTURE + S_KIND + BYTES_OF_PICTURE
 
     assert read_mpeg4(i_picture).kind == "I"
     assert read_mpeg4(p_picture).kind == "P"
@@ -204,14 +220,19 @@ def test_the_kind_of_an_mpeg4_picture_is_in_two_bits_behind_its_start_code():
 @pytest.mark.parametrize(
     "packet",
     [
-        MPEG4_PICTURE + b"\x40" + MPEG4_PICTURE + b"\x80" + BYTES_OF_PICTURE,
+        MPEG4_PICTURE + P_KIND + MPEG4_PICTURE + B_KIND + BYTES_OF_PICTURE,
         BYTES_OF_PICTURE + MPEG4_PICTURE,
-        MPEG4_PICTURE + b"\x40\x55",
+        MPEG4_PICTURE + P_KIND + BYTES_OF_PICTURE[:1],
     ],
-    ids=["two pictures", "cut behind the start code", "an empty picture"],
+    ids=["two pictures", "a start code at the end, without a picture", "a picture of one byte"],
 )
-def test_an_mpeg4_packet_that_is_not_one_whole_picture_has_no_header(packet):
-    """The start code of a picture is followed by its kind, and by the bytes of the picture."""
+def test_of_an_mpeg4_packet_that_is_not_one_whole_picture_nothing_is_read(packet):
+    """A packet of one whole picture is a start code, a byte with the kind, and the bytes of the picture.
+
+    Here a packet has the start codes of two pictures, P and B; or it ends with a start code, so that the kind
+    is missing; or it has 6 bytes. A packet of 8 bytes or fewer has no picture: it says that the one before is
+    shown again.
+    """
     assert read_mpeg4(packet) == NO_HEADER
 
 
@@ -487,8 +508,12 @@ def test_the_length_of_frame_numbers_is_found_behind_other_settings_of_any_lengt
     assert frame_number_bits(settings_with_7_bits) == 7
 
 
-def test_a_stream_without_fields_needs_no_length_of_frame_numbers():
-    """Only for pairs of fields are numbers of frames read, to find which two belong together."""
+def test_frame_numbers_have_zero_bits_if_h264_settings_say_that_all_pictures_are_whole_frames():
+    """The settings of a film state how many bits the number of a frame has, here 7.
+
+    They also state that no picture is stored as two fields (`frames_only`). Numbers of frames are read only
+    to find which two fields belong together. So 0 is returned: there is nothing to read.
+    """
     settings = sequence(frames_only="1")
 
     assert frame_number_bits(settings) == 0

@@ -120,13 +120,17 @@ def test_the_benchmark_judges_a_film_that_is_read_right_equal(numbered_films, tm
 
 
 @needs_ffmpeg
-def test_a_film_that_is_refused_has_a_verdict(tmp_path):
-    """An empty file gives no frames to compare with those of FFmpeg."""
-    (tmp_path / "lab/films").mkdir(parents=True)
-    empty = tmp_path / "lab/films/empty.mp4"
-    empty.write_bytes(b"")
+def test_a_public_film_that_cannot_be_read_has_the_outcome_refused_in_the_benchmark(tmp_path):
+    """The benchmark of public films compares our frames of each film with those of FFmpeg (`compared`).
 
-    verdict = compared(list_as_public_film(empty, tmp_path), tmp_path)
+    Its verdict on a film has an outcome, such as "equal". This film is an empty file, of which nothing can be
+    compared: reading it is an error, which must not end the benchmark.
+    """
+    (tmp_path / "lab/films").mkdir(parents=True)
+    empty_film = tmp_path / "lab/films/empty.mp4"
+    empty_film.write_bytes(b"")
+
+    verdict = compared(list_as_public_film(empty_film, tmp_path), tmp_path)
 
     assert verdict.outcome == "refused"
 
