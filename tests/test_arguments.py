@@ -324,10 +324,17 @@ def test_clips_that_are_read_together_are_a_list_of_ids(wrong):
         group.read_many(wrong, "pooled")
 
 
-def test_a_list_with_a_wrong_item_is_described_by_its_items():
-    """`is a list; expected a list` would leave open what is wrong with it."""
+def test_the_message_on_a_list_with_a_wrong_item_shows_an_item_of_each_class():
+    """Ids of clips are texts. A list of them has a number by mistake, 5, beside four texts.
+
+    The message shows the first text and the number. Without items it would read "is a list; expected a list",
+    and leave open what is wrong.
+    """
+    group = VALUE_OF_KIND["group"]
+    ids_with_a_number = ["a-01", 5, "a-02", "a-03", "a-04"]
+
     with pytest.raises(ArgumentError, match="clip_ids is a list of the text 'a-01' and 5; expected a list, "):
-        VALUE_OF_KIND["group"].read_many(["a-01", 5, "a-02", "a-03", "a-04"], "pooled")
+        group.read_many(ids_with_a_number, "pooled")
 
 
 def test_a_pair_with_an_item_too_many_is_described_with_all_items():

@@ -246,20 +246,33 @@ def run_of_two_annotators(windows_of_noise):
 
 
 @pytest.mark.long
-def test_each_annotators_segments_are_a_test_of_their_own(run_of_two_annotators):
-    """The segments of two annotators are not the same clips: neither can stand for the other."""
+def test_models_of_each_annotators_segments_are_tested_on_the_segments_of_that_annotator(
+    run_of_two_annotators,
+):
+    """Annotators A and B each cut the films into segments of their own; `linear` is trained for each of them.
+
+    A name such as linear@A has the annotator of the training, and en_s>en_s@A the one whose labels are told.
+    Where two annotators label the same clips, the table also has the row `other_expert`: how well the labels
+    of one tell those of the other. Segments of A are no clips of B, so that there is no such row.
+    """
     run = run_of_two_annotators
     models = set(run.metrics["model"])
+    tasks = set(run.metrics.loc[run.metrics["metric"] == "auc", "task"])
 
-    assert set(run.metrics.loc[run.metrics["metric"] == "auc", "task"]) == {"en_s>en_s@A", "en_s>en_s@B"}
+    assert tasks == {"en_s>en_s@A", "en_s>en_s@B"}
     assert {"linear@A", "linear@B"} <= models
     assert "other_expert" not in models
     assert run.record["experts"] == "each"
 
 
 @pytest.mark.long
-def test_the_length_of_segments_stands_beside_the_models(run_of_two_annotators):
-    """The maximum of noise over a bag tells its length, and here the length alone tells S from EN."""
+def test_a_run_on_bags_also_measures_how_well_the_length_of_a_segment_tells_its_level(run_of_two_annotators):
+    """Segments of the level S last 20 to 24 s, those of EN 5 to 9 s: their length alone tells the level.
+
+    A model on bags can learn as much without any content, as the maximum over a bag of noise rises with the
+    number of its windows. So the table of a run also has `length`, a model that reads nothing but the length
+    in seconds; length@A is trained on the segments of annotator A.
+    """
     metrics = run_of_two_annotators.metrics
     auc = metrics[metrics["metric"] == "auc"].set_index(["task", "model"])["movie_mean"]
 

@@ -77,14 +77,31 @@ def test_the_tools_that_run_the_tests_on_windows_are_listed_with_all_that_they_n
         assert {tool} | needed <= listed
 
 
-def test_whatever_runs_in_the_workflows_is_installed_by_its_digest():
-    """Each `pip install` has --require-hashes, but for that of this checkout, which is what is tested."""
+INSTALLS_OF_THIS_CHECKOUT = (
+    "--editable",  # with what it needs, as a developer has it
+    "--constraint constraints.txt",  # INSTALL_pinned of the Makefile: with the versions that are pinned
+    "--upgrade",  # INSTALL_newest: with the newest version of each package
+    "--resolution lowest-direct",  # INSTALL_lowest: with the oldest versions that pyproject.toml allows
+)
+"""Options by which the Makefile and the workflows install this checkout; each stands in no other install.
+
+INSTALL_hashed of the Makefile installs it by `--no-deps` alone, at the end of its line.
+"""
+
+
+def test_the_workflows_install_by_digest_whatever_is_not_this_checkout():
+    """Each `pip install` has --require-hashes, but for those of this checkout, which is what is tested.
+
+    They have one of a few options instead, or end with --no-deps: the Makefile adds the path then.
+    """
     files = [*(ROOT / ".github/workflows").glob("*.yml"), ROOT / "Makefile", ROOT / ".ci/run"]
     for path in files:
         text = path.read_text(encoding="utf-8")
         for command in re.findall(r"pip install (.*)", text):
-            is_of_checkout = re.search(r"--(editable|constraint|upgrade|resolution)|--no-deps$", command)
-            assert "--require-hashes" in command or is_of_checkout, f"{path.name}: {command}"
+            installs_this_checkout = command.endswith("--no-deps") or any(
+                option in command for option in INSTALLS_OF_THIS_CHECKOUT
+            )
+            assert "--require-hashes" in command or installs_this_checkout, f"{path.name}: {command}"
 
 
 def test_no_file_names_an_index_of_packages():

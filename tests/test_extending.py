@@ -37,7 +37,7 @@ MODULES_OF_PAGE = {
 
 
 def documented_groups():
-    """Return the groups of `plugins.py` with their docstrings, as they stand there."""
+    """Read the groups of entry points in the source of `plugins.py`: group -> docstring of its constant."""
     body = ast.parse(Path(plugins.__file__).read_text(encoding="utf-8")).body
     groups = {}
     for statement, following in pairwise(body):
@@ -112,12 +112,26 @@ def test_the_page_has_a_section_and_an_example_for_each_group_of_entry_points():
     assert groups_of_example == groups_of_code
 
 
-def test_the_page_explains_every_group_in_the_words_of_the_code():
-    """The docstring of the group in `plugins.py` stands in the section of the page, but for ends of lines."""
+def section_on(group):
+    """Return the section of docs/extending.md whose heading names a group: "## Models: `obygaze.models`"."""
+    end_of_heading = f": `{group}`\n"
+    _, _, from_section_on = PAGE.partition(end_of_heading)
+    section, _, _ = from_section_on.partition("\n## ")
+    return section
+
+
+def in_one_line(text):
+    """Replace all breaks of lines and rows of blanks by single blanks."""
+    return " ".join(text.split())
+
+
+def test_docs_extending_explains_every_group_of_entry_points_by_its_docstring_in_plugins_py():
+    """A group, such as `obygaze.models`, is a constant of obygaze_features/plugins.py with a docstring.
+
+    The section of docs/extending.md on the group has the same words, which may be broken into other lines.
+    """
     for group, docstring in documented_groups().items():
-        _, _, from_section_on = PAGE.partition(f": `{group}`\n")
-        section, _, _ = from_section_on.partition("\n## ")
-        assert " ".join(docstring.split()) in " ".join(section.split())
+        assert in_one_line(docstring) in in_one_line(section_on(group))
 
 
 def test_no_module_but_plugins_names_a_group_of_entry_points():
@@ -159,7 +173,11 @@ def test_an_importer_of_a_lab_reads_the_spans_of_its_files(obygaze, tmp_path):
 
 @pytest.mark.long
 def test_spans_of_a_lab_that_begin_after_an_hour_are_imported(obygaze, tmp_path):
-    """The import asks whether such late times are right, of files of other packages too."""
+    """The importer of the lab's package reads a.log: a line is a start and an end in seconds, and a level.
+
+    The one span begins after 3700 s. The import remarks that no span is in the first hour, as the time code
+    may not begin at 0; the remark must also work for kinds of files that a lab has added.
+    """
     (tmp_path / "a.log").write_text("LAB LOG\n3700 3705 S\n")
 
     obygaze("manifest", "import", "spans", "a.log", "--movie", "a", "--out", "spans.csv")

@@ -228,7 +228,9 @@ def test_a_fault_planted_in_a_command_of_any_package_is_found_by_mypy(fault, myp
 def test_mypy_finds_errors_in_no_file_but_those_with_planted_faults(mypy_of_packages):
     """Faults were planted into options of commands, in a copy of all packages, which mypy has checked.
 
-    So the copy shows what mypy says of the faults, and nothing else.
+    FAULTS_OF_OTHER_PACKAGES are these faults. mypy has found an error in each file that has one. It has found
+    none in any other file: an error there would be of the copy itself, as if a package that it imports were
+    missing, and could hide a fault or be taken for one.
     """
     files_with_errors = {file for file, _, _ in mypy_of_packages.errors}
     files_with_faults = {fault.file for fault in FAULTS_OF_OTHER_PACKAGES}

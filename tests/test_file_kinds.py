@@ -208,14 +208,19 @@ def test_json_that_cannot_be_read_is_refused_in_our_words(tmp_path, text, messag
     assert words & {"Expecting", "delimiter", "recursion", "codec"} == set()
 
 
-def test_the_place_of_damage_is_told_with_what_the_file_should_be():
-    """A list of models, a TOML file, ends in the middle of a line; its parser raised the error."""
-    error_of_parser = ValueError("x (at line 3, column 1)")
-    content = b"a = "
+def test_a_damaged_file_is_refused_with_what_it_should_be_and_the_line_of_the_damage():
+    """A list of models, a TOML file, ends in the middle of its third line, as if it were cut short.
 
-    message = where_damaged(error_of_parser, content, "a list of models")
+    The parser of TOML raised an error with the line. The user reads the line, and the words by which the
+    command calls such a file.
+    """
+    content = b"a = 1\nb = 2\nc = "
+    error_of_parser = ValueError("Invalid value (at line 3, column 5)")
 
-    assert "a list of models" in message
+    message = where_damaged(error_of_parser, content, wanted="a list of models")
+
+    assert "not a list of models" in message
+    assert "line 3" in message
 
 
 @pytest.mark.parametrize(
@@ -246,16 +251,23 @@ def test_a_model_that_is_a_pointer_of_git_lfs_is_refused_with_a_remedy():
     ],
     ids=["as phpMyAdmin exports it", "a page", "no page around it"],
 )
-def test_a_table_that_a_program_wrote_into_a_page_is_opened_in_a_spreadsheet(page):
-    """A table was asked for: programs name such pages .xls, and no server sent them as a refusal."""
+def test_where_a_table_is_expected_one_in_a_web_page_is_refused_with_the_advice_to_save_it_as_xlsx(page):
+    """Some programs export a table as a web page (HTML) and call it .xls. A spreadsheet opens such a page.
+
+    Most web pages in place of a file are the answer of a server to somebody who must log in first. A page
+    with a table and without a form is none, and the advice to log in would mislead.
+    """
     reason = no_text(page)
 
     assert "save it as .xlsx" in reason
     assert "log in" not in reason
 
 
-def test_a_page_that_asks_who_one_is_is_a_servers_answer_though_it_has_a_table():
-    """A table was asked for, but the page has a field for a password: one must log in first."""
+def test_where_a_table_is_expected_a_page_with_a_field_for_a_password_is_refused_with_the_advice_to_log_in():
+    """The page has a table too, which is its layout. It is what a server sends who wants a login first.
+
+    So it is not taken for a table that a program has exported as a web page.
+    """
     page = (
         b"<html><body><table><tr><td>News</td></tr></table><form><input type=password></form></body></html>"
     )
@@ -263,8 +275,11 @@ def test_a_page_that_asks_who_one_is_is_a_servers_answer_though_it_has_a_table()
     assert "log in" in no_text(page)
 
 
-def test_a_page_with_a_table_in_place_of_a_video_is_a_servers_answer(tmp_path):
-    """A video was asked for: to open the page in a spreadsheet, as with tables, would be of no use."""
+def test_where_a_video_is_expected_a_page_with_a_table_is_refused_with_the_advice_to_log_in(tmp_path):
+    """The file film.mp4 is a web page with a table: a server has sent it in place of the video.
+
+    Only where a table is expected may such a page be what the user wants, exported by some program.
+    """
     page = tmp_path / "film.mp4"
     page.write_bytes(b"<html><body><table><tr><td>Sign in</td></tr></table></body></html>")
 

@@ -30,10 +30,20 @@ def test_what_rounds_to_0_has_no_sign():
     ]
 
 
-@pytest.mark.parametrize("digits", [0, 2, 6])
-def test_every_finite_number_can_be_rounded(digits):
-    """Decimals of Python have 28 digits: from 1e26 on they could not hold two behind the point."""
-    for exponent in range(-320, 309):
-        number = float(f"9.99e{exponent}") if exponent < 308 else 1e308
+def numbers_of_every_size():
+    """Return 9.99e-320, 9.99e-319 and so on up to 9.99e307, and 1e308: above 1.8e308 there are no floats."""
+    return [*(float(f"9.99e{exponent}") for exponent in range(-320, 308)), 1e308]
 
-        assert math.isclose(float(rounded(number, digits)), number, rel_tol=0.01, abs_tol=0.6 * 10**-digits)
+
+@pytest.mark.parametrize("digits", [0, 2, 6])
+def test_every_finite_number_can_be_rounded_to_some_digits_behind_the_point(digits):
+    """Rounding uses Python's decimals, which have 28 digits: 1e26 has no room for two behind the point.
+
+    Whatever the size of a number, the text of the rounded one is near it: by half a unit of the last digit
+    (0.005 for two digits, and some of the error of floats), or by a hundredth of the number.
+    """
+    a_little_more_than_half_a_unit = 0.6 * 10**-digits
+    for number in numbers_of_every_size():
+        read_back = float(rounded(number, digits))
+
+        assert math.isclose(read_back, number, rel_tol=0.01, abs_tol=a_little_more_than_half_a_unit)

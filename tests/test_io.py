@@ -134,8 +134,12 @@ def test_a_whole_folder_replaces_the_old_one(tmp_path):
     assert list(tmp_path.iterdir()) == [folder]
 
 
-def test_a_folder_that_was_not_finished_leaves_the_old_one(tmp_path):
-    """`whole_folder` gives another folder to write in; an error ends the block before it has the name."""
+def test_an_error_while_a_new_folder_is_written_leaves_the_old_folder_as_it_was(tmp_path):
+    """The folder `run` has the file `old`, and is to be replaced by a new one.
+
+    `whole_folder` gives a temporary folder to write in, which gets the name `run` when the `with` block ends.
+    Here an error ends the block: `run` is as it was, and no temporary folder stays beside it.
+    """
     folder = tmp_path / "run"
     write_folder(folder, file="old")
 
@@ -417,8 +421,13 @@ def test_a_link_is_replaced_itself_where_links_are_not_followed(tmp_path):
 
 @has_links_and_modes
 @pytest.mark.parametrize("target", ["nowhere", "/dev/null"])
-def test_a_link_to_nothing_or_to_a_device_is_replaced_itself(tmp_path, target):
-    """A link to a file is kept, and the file replaced; here no file is at its end."""
+def test_a_file_that_is_written_to_a_link_to_nothing_or_to_a_device_takes_the_links_place(tmp_path, target):
+    """`link` leads to `nowhere`, which does not exist, or to the device /dev/null.
+
+    Where a link leads to a file, the link is kept, and that file gets the new content. Here it leads to no
+    file: so `link` itself becomes a file, and neither is `nowhere` created, nor is anything lost in the
+    device.
+    """
     link = tmp_path / "link"
     link.symlink_to(target)
 

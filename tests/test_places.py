@@ -26,6 +26,11 @@ class Change(NamedTuple):
     before: str
     after: str
 
+    @property
+    def is_of_new_file(self) -> bool:
+        """Whether the file was not there before."""
+        return self.before == ""
+
 
 COMMAND = [
     Change(
@@ -289,7 +294,7 @@ loses = "probabilities have two decimals, times tenths"
     ),
 ]
 
-ADDED = {
+CHANGES_OF = {
     "a command": COMMAND,
     "an option": OPTION,
     "an audit": AUDIT,
@@ -298,7 +303,9 @@ ADDED = {
     "a kind of file with spans": KIND,
     "an exporter of scored films": EXPORTER,
 }
-PLACES = {
+"""Kind of addition -> all changes of files that it takes."""
+
+EXISTING_FILES_CHANGED_BY = {
     "a command": {"obygaze/contents.py"},
     "an option": {"obygaze_studies/commands/audit_commands.py"},
     "an audit": {"obygaze_studies/commands/audit_commands.py"},
@@ -307,7 +314,7 @@ PLACES = {
     "a kind of file with spans": {"obygaze_features/manifest/spans/kinds.toml"},
     "an exporter of scored films": {"obygaze_film/exchange/formats.toml"},
 }
-"""The only files that are there already and that somebody changes: one each."""
+"""Kind of addition -> the files that were there before and that a person changes for it: one each."""
 
 WRITTEN_BY_PROGRAMS = {
     "tests/surface.toml",  # by python -m tests.surface
@@ -318,7 +325,7 @@ WRITTEN_BY_PROGRAMS = {
 
 def apply(change: Change, folder: Path) -> None:
     path = folder / change.file
-    if not change.before:
+    if change.is_of_new_file:
         path.write_text(change.after, encoding="utf-8")
         return
     text = path.read_text(encoding="utf-8")
@@ -328,13 +335,13 @@ def apply(change: Change, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def checkout_with_additions(tmp_path_factory):
-    """A copy of the checkout with all additions of `ADDED`."""
+    """A copy of the checkout with all additions of `CHANGES_OF`."""
     folder = tmp_path_factory.mktemp("checkout")
     for name in COPIED:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("cli.py", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)
-    for changes in ADDED.values():
+    for changes in CHANGES_OF.values():
         for change in changes:
             apply(change, folder)
     surface = python("-m", "tests.surface", cwd=folder).stdout
@@ -343,12 +350,17 @@ def checkout_with_additions(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("addition", ADDED)
+@pytest.mark.parametrize("addition", CHANGES_OF)
 def test_an_addition_takes_new_files_and_a_change_of_one_file(addition):
-    """To add a command, say, one writes new files and changes obygaze/contents.py alone."""
-    existing_files_changed = {change.file for change in ADDED[addition] if change.before}
+    """To add a command, say, one writes new files, and of those that are there changes one alone.
 
-    assert existing_files_changed == PLACES[addition]
+    The changes that each kind of addition takes stand in CHANGES_OF. They are tried in a copy of the checkout
+    by the other tests, so that an addition that needs a second place fails there. Here the changes must be of
+    one existing file: for a command it is obygaze/contents.py.
+    """
+    existing_files_changed = {change.file for change in CHANGES_OF[addition] if not change.is_of_new_file}
+
+    assert existing_files_changed == EXISTING_FILES_CHANGED_BY[addition]
     assert len(existing_files_changed) == 1
 
 
@@ -357,9 +369,9 @@ def test_additions_change_only_the_files_where_they_are_listed_and_those_that_pr
 ):
     """A copy of the checkout has a new command, option, audit, metric, backbone, kind of file and exporter.
 
-    For each, a person wrote new files and changed one that was there (PLACES). Then two programs wrote
-    tests/surface.toml and the tables of docs/ (WRITTEN_BY_PROGRAMS). All other files of the original are as
-    they were.
+    For each, a person wrote new files and changed one that was there (EXISTING_FILES_CHANGED_BY). Then two
+    programs wrote tests/surface.toml and the tables of docs/ (WRITTEN_BY_PROGRAMS). All other files of the
+    original are as they were.
     """
     changed = set()
     for path in files_below(*(checkout_with_additions / name for name in COPIED)):
@@ -369,17 +381,18 @@ def test_additions_change_only_the_files_where_they_are_listed_and_those_that_pr
         if was_there_before and original.read_bytes() != path.read_bytes():
             changed.add(file)
 
-    changed_by_hand = set.union(*PLACES.values())
+    changed_by_hand = set.union(*EXISTING_FILES_CHANGED_BY.values())
     assert changed == changed_by_hand | WRITTEN_BY_PROGRAMS
 
 
-@pytest.mark.parametrize("addition", ADDED)
+@pytest.mark.parametrize("addition", CHANGES_OF)
 def test_the_page_on_architecture_names_the_files_to_change(addition):
     """A table of docs/architecture.md says where to change what, with a row for each addition, as "a metric".
 
-    ADDED has the changes of files that make up each addition. The row must name the folder of each new file,
-    and the name of each file that is changed. It must also name the program to run then: `tests.surface` for
-    what the command line shows, which is counted, and `tests.page_tables` for what a page lists.
+    CHANGES_OF has the changes of files that make up each addition. The row must name the folder of each new
+    file, and the name of each file that is changed. It must also name the program to run then:
+    `tests.surface` for what the command line shows, which is counted, and `tests.page_tables` for what a page
+    lists.
     """
     page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     # The next section has a table too, whose rows begin alike.
@@ -388,10 +401,9 @@ def test_the_page_on_architecture_names_the_files_to_change(addition):
 
     may_be_in_the_file_of_any_command = addition == "an option"  # so that the row names no file
     if not may_be_in_the_file_of_any_command:
-        for change in ADDED[addition]:
+        for change in CHANGES_OF[addition]:
             path = Path(change.file)
-            is_new_file = change.before == ""
-            place = f"{path.parent.name}/" if is_new_file else path.name
+            place = f"{path.parent.name}/" if change.is_of_new_file else path.name
             assert place in row
 
     is_shown_by_the_command_line = addition in {"a command", "an option", "an audit"}
@@ -400,20 +412,37 @@ def test_the_page_on_architecture_names_the_files_to_change(addition):
 
 
 @pytest.mark.parametrize(
-    ("command", "words"),
+    ("command", "output_of_addition"),
     [
-        ("store age tests", "tests: "),
-        ("store age --help", "Print when a store was changed last."),
-        ("store --help", "Print the age."),
-        ("audit alpha --ratings ratings.csv --out a.csv --loud", "reading ratings.csv"),
-        ("audit longest --captions captions.csv --out l.csv", "a sleeping cat"),
-        ("manifest import spans a.beats --movie a --out beats.csv", "1 of 1 span read (beats)"),
-        ("film export --help", "lines      text for people"),
-        ("manifest import spans --help", "ass, beats"),
+        pytest.param("store age tests", "tests: ", id="the command runs"),
+        pytest.param("store age --help", "Print when a store was changed last.", id="the command has a help"),
+        pytest.param("store --help", "Print the age.", id="the command is listed"),
+        pytest.param(
+            "audit alpha --ratings ratings.csv --out a.csv --loud",
+            "reading ratings.csv",
+            id="the option --loud is obeyed",
+        ),
+        pytest.param(
+            "audit longest --captions captions.csv --out l.csv", "a sleeping cat", id="the audit runs"
+        ),
+        pytest.param(
+            "manifest import spans a.beats --movie a --out beats.csv",
+            "1 of 1 span read (beats)",
+            id="the kind of file beats is read",
+        ),
+        pytest.param("film export --help", "lines      text for people", id="the format lines is listed"),
+        pytest.param("manifest import spans --help", "ass, beats", id="the kind of file beats is listed"),
     ],
 )
-def test_commands_of_a_checkout_know_what_was_added_to_it(command, words, checkout_with_additions):
-    """Added are `store age`, the option --loud, `audit longest`, the kind of file beats, the format lines."""
+def test_a_command_uses_or_lists_what_was_added_to_the_checkout(
+    command, output_of_addition, checkout_with_additions
+):
+    """To a copy of the checkout were added, among others, these, of which nothing is there without them.
+
+    They are the command `store age`, the option --loud of `audit alpha`, the audit `longest`, the kind of
+    file `beats` (spans to import), and the format `lines` (scored films to export). Each command prints a
+    text that comes from one of them.
+    """
     folder = checkout_with_additions
     (folder / "ratings.csv").write_text("item_id,a,b\nx,1,2\ny,2,3\nz,4,4\n")
     (folder / "a.beats").write_text("#BEATS\n0.5 2 S\n")
@@ -421,7 +450,7 @@ def test_commands_of_a_checkout_know_what_was_added_to_it(command, words, checko
 
     result = python("-m", "obygaze", *command.split(), cwd=folder)
 
-    assert words in result.stdout + result.stderr
+    assert output_of_addition in result.stdout + result.stderr
 
 
 @pytest.mark.nightly

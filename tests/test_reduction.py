@@ -223,9 +223,20 @@ def test_without_frames_the_largest_tokens_have_no_times(store_without_frames):
     assert np.isnan(times).all()
 
 
-@pytest.mark.parametrize("rule", ["mean:7", "top:25"])
-def test_a_rule_that_does_not_fit_the_tokens_is_refused(tmp_path, rule):
-    """A clip has 24 patches beside the class token: not seven times of equally many, and not 25."""
+@pytest.mark.parametrize(
+    "rule",
+    [
+        pytest.param("mean:7", id="means of seven times, which do not divide 24 patches"),
+        pytest.param("top:25", id="the 25 largest of 24 patches"),
+    ],
+)
+def test_a_rule_of_reduction_that_does_not_fit_the_number_of_patches_is_refused(tmp_path, rule):
+    """A rule says how the many tokens of a clip become few vectors; here a clip has 24 patches.
+
+    "mean:7" asks for the mean of the patches of each of seven times, and there would have to be as many
+    patches of each. "top:25" asks for the 25 patches of the largest norm. The class token, a 25th token,
+    is no patch.
+    """
     store = store_of_tokens(tmp_path, draw_tokens(n_clips=4))
 
     with pytest.raises(DatasetError):

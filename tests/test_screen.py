@@ -198,14 +198,18 @@ def test_every_function_that_may_take_long_has_the_parameter_progress():
 
 
 def test_a_notebook_without_widgets_shows_a_bar_and_no_warning_of_a_library():
-    """In JupyterLab without the package ipywidgets, tqdm would print a warning for each bar."""
+    """In JupyterLab without the package ipywidgets, tqdm would print a warning for each bar.
+
+    A new Python process believes that it is such a notebook: the modules that tqdm looks for are pretended.
+    With `-W default` it prints all warnings. Only the bar, called "training", may be printed.
+    """
     script = """
 import sys
 from types import SimpleNamespace
-shell = SimpleNamespace(config={"IPKernelApp": {}})
-sys.modules["IPython"] = SimpleNamespace(get_ipython=lambda: shell)
-sys.modules["ipykernel.zmqshell"] = sys
-sys.modules["ipywidgets"] = None
+shell_of_notebook = SimpleNamespace(config={"IPKernelApp": {}})
+sys.modules["IPython"] = SimpleNamespace(get_ipython=lambda: shell_of_notebook)
+sys.modules["ipykernel.zmqshell"] = sys  # any module: tqdm only asks whether this name is there
+sys.modules["ipywidgets"] = None  # cannot be imported
 from obygaze_features.screen import progress_bar
 with progress_bar("training", "model") as show:
     show(1, 2)

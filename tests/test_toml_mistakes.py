@@ -24,11 +24,16 @@ def test_a_mistake_is_told_with_its_line_and_what_was_expected(mistake):
         parse_toml(text)
 
 
-def test_nothing_of_the_text_is_quoted():
-    """It may be a stranger's, with characters that change what a terminal shows."""
-    text = '"\u202e" = "a"\n"\u202e" = "b"\nname = "c"'
+def test_the_message_on_damaged_toml_quotes_nothing_of_the_file():
+    """A TOML file of a stranger has a key twice, in the lines 1 and 2; so it is damaged at line 2.
+
+    The key is the character U+202E, which makes a terminal write from right to left. Quoted in the message,
+    it would change what the user sees.
+    """
+    right_to_left = "\u202e"
+    text = f'"{right_to_left}" = "a"\n"{right_to_left}" = "b"\nname = "c"'
 
     with pytest.raises(ValueError, match="damaged at line 2") as refusal:
         parse_toml(text)
 
-    assert "\u202e" not in str(refusal.value)
+    assert right_to_left not in str(refusal.value)

@@ -37,9 +37,9 @@ def work(task, parent):
             os.kill(os.getpid(), signal.SIGKILL)
         case "raise":
             raise ZeroDivisionError("in the middle")
-        case "parent":
+        case "send the id of the parent":
             parent.send(os.getppid())
-        case "wait":
+        case "send a message back":
             parent.send("ready")
             parent.send(parent.receive())
         case ("write an array, and do not hand it over", name_of_worker):
@@ -207,12 +207,16 @@ def test_workers_that_die_again_and_again_without_a_result_end_the_run(monkeypat
             collect(pool, ["any"])
 
 
-def test_no_more_workers_start_than_there_are_tasks():
-    """Eight may start, but the second task is put when the first is done, and gets its worker."""
+def test_no_more_workers_start_than_tasks_are_there_at_once():
+    """A pool may start up to eight workers. It gets two tasks, the second one when the first has ended.
+
+    The worker of the first task is free then and does the second one too: a single worker is started. It has
+    ended when the pool is closed.
+    """
     with WorkerPool(workers=8, work=work) as pool:
-        for task in ("once", "again"):
-            pool.put(task, "parent", limit_s=TEN_MINUTES_S)
-            collect(pool, [task])
+        for key in ("first task", "second task"):
+            pool.put(key, "any", limit_s=TEN_MINUTES_S)
+            collect(pool, [key])
 
         assert len(pool.pids()) == 1
     assert pool.pids() == []
@@ -221,23 +225,27 @@ def test_no_more_workers_start_than_there_are_tasks():
 def test_the_parent_of_a_worker_is_the_process_that_made_the_pool():
     """The task sends the id of its parent's process."""
     with WorkerPool(workers=1, work=work) as pool:
-        pool.put("task", "parent", limit_s=TEN_MINUTES_S)
+        pool.put("task", "send the id of the parent", limit_s=TEN_MINUTES_S)
 
         parent, _ = collect(pool, ["task"])["task"]
 
     assert parent.value == os.getpid()
 
 
-def test_a_running_task_is_told_messages():
-    """The task sends "ready", waits for a message and sends it back; what is told to another is lost."""
+def test_a_message_is_told_to_the_running_task_of_its_key_alone():
+    """A task with the key "running" sends "ready", waits for a message and sends it back.
+
+    The first message is for the key of a task that there is not, and is lost: the running task does not get
+    it. The second one is for its own key.
+    """
     with WorkerPool(workers=1, work=work) as pool:
-        pool.put("wait", "wait", limit_s=TEN_MINUTES_S)
+        pool.put("running", "send a message back", limit_s=TEN_MINUTES_S)
         assert pool.get(TEN_MINUTES_S).value == "ready"
 
-        pool.tell("another", "lost")
-        pool.tell("wait", ["a message"])
+        pool.tell("no such task", ["a lost message"])
+        pool.tell("running", ["a message"])
 
-        answer, _ = collect(pool, ["wait"])["wait"]
+        answer, _end = collect(pool, ["running"])["running"]
         assert answer.value == ["a message"]
 
 

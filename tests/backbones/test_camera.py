@@ -250,8 +250,12 @@ def test_the_backbone_camera_without_opencv_says_what_to_install(monkeypatch):
         load_backbone("camera")
 
 
-def test_the_picture_between_bars_on_all_sides_is_found_to_the_pixel():
-    """Bars move with no camera: a row or column of them would count as standing still."""
+def test_the_part_of_two_pictures_between_black_bars_on_all_sides_is_found_to_the_pixel():
+    """Two pictures of 100 x 200 pixels are nearly black (3) but for the rows 10 to 89, columns 30 to 159.
+
+    Bars stay where they are however the camera moves: one row or column of them left in the picture would
+    count as a part of it that stands still.
+    """
     picture = np.full((100, 200), 3, np.uint8)
     picture[10:90, 30:160] = 200
 
@@ -259,19 +263,35 @@ def test_the_picture_between_bars_on_all_sides_is_found_to_the_pixel():
 
     assert picture[rows, columns].shape == (80, 130)
     assert (picture[rows, columns] == 200).all()
-    without_bars = picture[10:90, 30:160]
-    assert without_bars[_between_bars(without_bars)].shape == without_bars.shape
-    dark = np.zeros_like(picture)
-    assert dark[_between_bars(dark)].shape == dark.shape
 
 
-@pytest.mark.parametrize(("right", "n_expected"), [(0, 4), (1, 3), (160, 2), (319, 2)])
+@pytest.mark.parametrize("grey", [200, 0], ids=["light everywhere", "black everywhere"])
+def test_nothing_is_cut_off_a_picture_without_bars(grey):
+    """A light picture has no black bars. A black one has nothing between bars, and is kept as a whole."""
+    picture = np.full((100, 200), grey, np.uint8)
+
+    rows, columns = _between_bars(picture)
+
+    assert picture[rows, columns].shape == (100, 200)
+
+
+@pytest.mark.parametrize(
+    ("right", "n_expected"),
+    [
+        pytest.param(0, 4, id="all stay"),
+        pytest.param(1, 3, id="the corner in column 319 leaves"),
+        pytest.param(160, 2, id="those in columns 160 and 319 leave"),
+        pytest.param(319, 2, id="one stays, and half of four are expected"),
+    ],
+)
 def test_corners_that_leave_the_picture_are_not_expected_to_agree(right, n_expected):
-    """Three corners are at the left edge of 320 pixels, in the middle, and on both right corners of it.
+    """Four corners are in the columns 0, 159, 160 and 319 of a picture whose columns are 0 to 319.
 
-    All are moved to the right. At least half of the corners are expected in any case.
+    The camera moves all of them to the right by some pixels. Those that are still in the picture are expected
+    to agree with this motion, or half of all corners if fewer are: else a wrong motion that takes nearly all
+    corners out of the picture would be confirmed by a few.
     """
-    corners = np.array([[[0, 0]], [[159, 90]], [[160, 90]], [[319, 179]]], np.float32)
-    motion = np.array([[1.0, 0, right], [0, 1, 0]])
+    corners = np.array([[[0, 0]], [[159, 90]], [[160, 90]], [[319, 179]]], np.float32)  # (column, row)
+    shift_to_the_right = np.array([[1.0, 0, right], [0, 1, 0]])  # no rotation or growth, no shift downwards
 
-    assert _n_expected_inliers(corners, motion, height=180, width=320) == n_expected
+    assert _n_expected_inliers(corners, shift_to_the_right, height=180, width=320) == n_expected

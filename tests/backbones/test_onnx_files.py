@@ -646,13 +646,18 @@ def test_a_store_of_an_onnx_network_takes_no_vectors_of_another_network_or_of_no
         backbone_call(provenance, weights)
 
 
-def test_more_vectors_need_the_same_toml(lab_net):
-    """With another TOML (BGR in place of RGB) new vectors can't be compared with those of the store."""
+def test_a_store_of_an_onnx_network_takes_no_vectors_of_this_network_with_another_toml(lab_net):
+    """A store has vectors of the network net.onnx; net.toml beside it says how its pictures are prepared.
+
+    To compare a new video with them, the network must be loaded again, as `backbone_call` says how. Since the
+    store was made, the TOML was changed to another order of colours, BGR in place of RGB. New vectors could
+    not be compared with those of the store, so that the same ONNX file is refused.
+    """
     path, provenance = lab_net
     path.with_suffix(".toml").write_text(toml_of(TOML_FIELDS | {"channels": "BGR"}))
 
     with pytest.raises(BackboneError, match="with its TOML"):
-        backbone_call(provenance, str(path))
+        backbone_call(provenance, weights=str(path))
 
 
 @pytest.mark.long

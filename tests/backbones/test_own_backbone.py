@@ -87,13 +87,18 @@ def test_the_worked_example_runs_with_random_weights_that_follow_from_the_seed()
     assert seed_8.provenance["untrained"]
 
 
-def test_reading_a_file_of_random_weights_is_an_error(install):
-    """Weights of a seed (random:7) have no file. A lab's backbone that reads one all the same is told so.
+def test_a_backbone_of_a_lab_that_reads_a_file_although_its_weights_are_random_gets_an_error(install):
+    """The user gives the weights random:7, which are drawn from the seed 7, and of which there is no file.
 
-    It is the worked example of docs/backbones.md, without its question whether there is a seed.
+    The worked example of docs/backbones.md asks whether there is a seed, and reads a file only if there is
+    none. Here a lab has forgotten this: its backbone is the example with "if True:" in place of the question,
+    and always reads a file.
     """
-    source = example_in_page("python").replace("if found.seed is None:", "if True:")
-    install("broken", source, "mine = broken:labnet")
+    question_whether_there_is_no_seed = "if found.seed is None:"
+    source = example_in_page("python")
+    assert question_whether_there_is_no_seed in source
+    always_reads_a_file = source.replace(question_whether_there_is_no_seed, "if True:")
+    install("broken", always_reads_a_file, "mine = broken:labnet")
 
     with pytest.raises(BackboneError, match="random:7: random weights have no file of tensors"):
         load_backbone("mine", weights="random:7")

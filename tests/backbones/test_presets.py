@@ -147,25 +147,23 @@ def test_decode_workers_need_neither_torch_nor_transformers():
     assert result.stdout.strip() == "set()"
 
 
-@pytest.mark.parametrize(
-    ("name", "resize", "crop"),
-    [
-        ("obygaze12", "squash to 224x224, opencv-bilinear", None),
-        ("xclip", "shortest edge to 224, pillow-bilinear", "centre 224x224, half a pixel rounded down"),
-        ("vivit-hub", "shortest edge to 224, pillow-bilinear", "centre 224x224, half a pixel rounded down"),
-        (
-            "vivit-scenic",
-            "shortest edge to 256, pillow-bilinear",
-            "centre 224x224, half a pixel rounded down",
-        ),
-        ("clip", "shortest edge to 224, pillow-bicubic", "centre 224x224, half a pixel rounded even"),
-        ("siglip", "squash to 224x224, pillow-bicubic", None),
-        ("siglip2", "squash to 224x224, pillow-bilinear", None),
-    ],
-)
-def test_the_record_of_a_preset_in_a_store_stays_the_same(name, resize, crop):
-    """Stores of earlier versions hold these words, and stores are compared by them."""
+RECORDS = {
+    "obygaze12": ("squash to 224x224, opencv-bilinear", None),
+    "xclip": ("shortest edge to 224, pillow-bilinear", "centre 224x224, half a pixel rounded down"),
+    "vivit-hub": ("shortest edge to 224, pillow-bilinear", "centre 224x224, half a pixel rounded down"),
+    "vivit-scenic": ("shortest edge to 256, pillow-bilinear", "centre 224x224, half a pixel rounded down"),
+    "clip": ("shortest edge to 224, pillow-bicubic", "centre 224x224, half a pixel rounded even"),
+    "siglip": ("squash to 224x224, pillow-bicubic", None),
+    "siglip2": ("squash to 224x224, pillow-bilinear", None),
+}
+"""Name of a preset -> the words of its record in a store on how frames are resized and cropped."""
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_the_record_of_a_preset_in_a_store_stays_the_same(name):
+    """Stores of earlier versions hold the words of RECORDS, and stores are compared by them."""
     presets_of_backbone = ("clip", name)
+    resize, crop = RECORDS[name]
 
     record = choose_preset(name, presets_of_backbone).record()
 
@@ -173,8 +171,9 @@ def test_the_record_of_a_preset_in_a_store_stays_the_same(name, resize, crop):
     assert record["crop"] == crop
 
 
-def test_the_record_of_every_preset_is_tried():
-    """The test before lists these seven by hand; a preset that is added must be added there."""
-    tried = {"obygaze12", "xclip", "vivit-hub", "vivit-scenic", "clip", "siglip", "siglip2"}
+def test_the_table_of_records_has_every_preset():
+    """RECORDS is written by hand: whoever adds a preset must add there how a store describes it."""
+    # obygaze12 is not in PRESETS, as it takes its normalisation from the backbone.
+    all_presets = {"obygaze12", *PRESETS}
 
-    assert tried == {"obygaze12", *PRESETS}
+    assert RECORDS.keys() == all_presets

@@ -218,8 +218,12 @@ def test_a_file_of_numbers_that_are_no_tensors_is_no_checkpoint(tmp_path):
         load_backbone("xclip-lsmdc", weights=weights)
 
 
-def test_weights_of_a_clip_are_refused(tiny_checkpoints):
-    """There is a CLIP inside this X-CLIP, but with a prefix before the names of its tensors."""
+def test_weights_of_a_plain_clip_network_are_refused(tiny_checkpoints):
+    """The backbone `xclip-lsmdc` is an X-CLIP that has a CLIP, the network of pictures and texts, in itself.
+
+    In its weights the names of CLIP's tensors begin with "clip.", as in clip.positional_embedding. No name in
+    a checkpoint of CLIP alone begins so: the message names a tensor that is missing.
+    """
     with pytest.raises(BackboneError, match=r"missing: clip\.positional_embedding"):
         load_backbone("xclip-lsmdc", weights=str(tiny_checkpoints["clip"]))
 

@@ -22,7 +22,11 @@ SETTINGS = {"n_frames": 1, "workers": 1, "progress": False, "note": lambda _: No
 
 @pytest.fixture(scope="module")
 def stills(tmp_path_factory):
-    """A store of three stills, of which one was damaged and one absent; the absent one is back now."""
+    """A folder with the stage and the store of version 1.0.0, of three stills, each a clip of the film m.
+
+    Of the clips c0, c1 and c2 the first was read; c1 failed as its picture is damaged, and c2 as its picture
+    was absent. The picture of c2 is back now.
+    """
     tmp_path = tmp_path_factory.mktemp("stills")
     Image.new("RGB", (8, 8), (90, 9, 9)).save(tmp_path / "0.png")
     (tmp_path / "1.png").write_bytes(b"no picture")
@@ -36,17 +40,29 @@ def stills(tmp_path_factory):
 
 @pytest.fixture
 def folder_of_three_stills(stills, tmp_path):
-    """A copy of it to work in."""
+    """The folder of `stills` in a copy: version 1.0.0 has c0; c1 is damaged; the picture of c2 is back."""
     return shutil.copytree(stills, tmp_path / "films")
 
 
-def next_version(films, **options):
-    """Prepare the extraction that makes version 1.1.0 of the store, which extends version 1.0.0.
-
-    `append=None` prepares one that extends no store, and resumes the stage of version 1.0.0 if it is there.
-    """
+def version_1_1_0_that_extends_1_0_0(films, **options):
+    """Prepare the extraction that makes version 1.1.0 of the store `s` by adding clips to version 1.0.0."""
     options = {"append": films / "s-1.0.0", "version": "1.1.0"} | SETTINGS | options
     return prepare(films / "films.csv", films / "s", ["descriptors"], **options)
+
+
+def version_1_0_1_from_the_stage(films, **options):
+    """Prepare the extraction that makes version 1.0.1 of the store `s`, of the same clips as version 1.0.0.
+
+    It extends no store, and resumes the stage that version 1.0.0 has left, if it is there.
+    """
+    options = {"append": None, "version": "1.0.1"} | SETTINGS | options
+    return prepare(films / "films.csv", films / "s", ["descriptors"], **options)
+
+
+def finding_about(subject, work):
+    """Return what the examination of a run, before jobs are queued, finds about a subject, as "stage"."""
+    (finding,) = [finding for finding in examine_run(work) if finding.about == subject]
+    return finding
 
 
 @pytest.mark.parametrize(("retry_failed", "n_clips"), [(False, 1), (True, 2)])
@@ -55,7 +71,7 @@ def test_a_dry_run_counts_the_failed_clips_that_the_run_tries_again(
 ):
     """The clip whose picture is back is tried again in any case, the damaged one where that is asked for."""
     shutil.rmtree(folder_of_three_stills / "s.staging")
-    work = next_version(folder_of_three_stills, retry_failed=retry_failed)
+    work = version_1_1_0_that_extends_1_0_0(folder_of_three_stills, retry_failed=retry_failed)
 
     expected = work.estimate().clips
     _, report = work.run()
@@ -65,23 +81,27 @@ def test_a_dry_run_counts_the_failed_clips_that_the_run_tries_again(
 
 def test_a_store_that_grows_is_examined_under_its_own_licence(folder_of_three_stills):
     """No licence is given for version 1.1.0, which is so sealed under that of version 1.0.0."""
-    (finding,) = [
-        finding for finding in examine_run(next_version(folder_of_three_stills)) if finding.about == "licence"
-    ]
+    finding = finding_about("licence", version_1_1_0_that_extends_1_0_0(folder_of_three_stills))
 
     assert (finding.level, finding.text) == ("ok", "CC0-1.0")
 
 
-def test_a_dry_run_of_a_stage_counts_the_clips_whose_video_is_back(folder_of_three_stills):
-    """The stage of version 1.0.0 is still there, and another version of the same clips is asked for."""
-    work = next_version(folder_of_three_stills, append=None, version="1.0.1")
+def test_a_dry_run_that_resumes_a_stage_counts_a_failed_clip_whose_picture_is_back(folder_of_three_stills):
+    """Version 1.0.1 resumes the stage of version 1.0.0, which has an outcome for each of three clips.
 
-    (left,) = [finding.text for finding in examine_run(work) if finding.about == "stage"]
-    expected = work.estimate().clips
+    One was read, one is damaged, and one failed as its picture was absent. That picture is there now, so that
+    its clip alone is tried again. The estimate of the dry run, the examination before jobs are queued and the
+    run itself must agree on this number.
+    """
+    work = version_1_0_1_from_the_stage(folder_of_three_stills)
+
+    finding_on_stage = finding_about("stage", work)
+    n_expected = work.estimate().clips
     _, report = work.run()
 
-    assert expected == report.clips == 1
-    assert left.endswith("1 clip left to do")
+    assert n_expected == 1
+    assert finding_on_stage.text.endswith("1 clip left to do")
+    assert report.clips == 1
 
 
 @pytest.mark.parametrize("limit", ["bytes", "files"])
@@ -93,7 +113,7 @@ def test_a_resumed_run_needs_the_room_of_what_is_left_to_write(folder_of_three_s
     before jobs are queued, may say that the disk is too small.
     """
     notes = []
-    work = next_version(folder_of_three_stills, append=None, version="1.0.1", note=notes.append)
+    work = version_1_0_1_from_the_stage(folder_of_three_stills, note=notes.append)
     needed = work.estimate().room  # of the whole stage and the store
     stage_files = [path for path in work.stage_path.rglob("*") if path.is_file()]
     stage_bytes = sum(file.stat().st_size for file in stage_files)
@@ -105,10 +125,10 @@ def test_a_resumed_run_needs_the_room_of_what_is_left_to_write(folder_of_three_s
     notes.clear()  # of the estimate above, which saw the real disk
 
     work.estimate()  # notes if the disk is too small
-    (room,) = [finding for finding in examine_run(work) if finding.about == "room"]
+    finding_on_room = finding_about("room", work)
 
     assert notes == []
-    assert room.level != "fault"
+    assert finding_on_room.level != "fault"
 
 
 def test_a_dry_run_of_frames_a_second_does_not_say_that_every_clip_is_done(tmp_path, capsys):
@@ -153,13 +173,12 @@ def test_a_run_whose_store_has_the_name_of_an_empty_folder_is_refused_before_any
     if not with_stage:
         shutil.rmtree(folder_of_three_stills / "s.staging")
     (folder_of_three_stills / "s-1.0.1").mkdir()
-    work = next_version(folder_of_three_stills, append=None, version="1.0.1")
+    work = version_1_0_1_from_the_stage(folder_of_three_stills)
 
     for begin in (work.estimate, work.run):
         with pytest.raises(ExtractError, match=r"s-1\.0\.1: is in the place of the store, and is none"):
             begin()
-    (finding,) = [finding for finding in examine_run(work) if finding.about == "stage"]
-    assert finding.level == "fault"
+    assert finding_about("stage", work).level == "fault"
 
 
 def test_a_share_of_a_growing_store_prints_the_command_that_seals_it_under_the_licence_it_keeps(
@@ -198,7 +217,7 @@ def test_three_terabytes_of_free_space_are_printed_as_3121_gb_by_estimate_and_ex
     free = FreeSpace(bytes=3_121_400_000_000, files=None)
     for module_that_asks in (disk_usage, doctor):
         monkeypatch.setattr(module_that_asks, "free_space", lambda _folder: free)
-    work = next_version(folder_of_three_stills, append=None, version="1.0.1")
+    work = version_1_0_1_from_the_stage(folder_of_three_stills)
 
     text_of = {finding.about: finding.text for finding in examine_run(work)}
     facts = dict(work.estimate().facts())
@@ -217,25 +236,29 @@ def test_a_video_that_is_there_and_cannot_be_read_is_not_absent(tmp_path):
     of.write_manifest(of.Manifest((of.Clip("c0", "film", "film"),), tmp_path), tmp_path / "films.csv")
     work = prepare(tmp_path / "films.csv", tmp_path / "s", ["descriptors"], **SETTINGS)
 
-    (finding_on_videos,) = [finding.text for finding in examine_run(work) if finding.about == "videos"]
+    finding_on_videos = finding_about("videos", work)
     n_absent_videos = work.estimate().absent
     stage, _ = work.run()
 
-    assert finding_on_videos == "1 of 1 video found"
+    assert finding_on_videos.text == "1 of 1 video found"
     assert n_absent_videos == 0
     assert stage.status()["c0"].status == "failed"
     assert stage.status()["c0"].reason.startswith("this is a directory")
 
 
-def test_a_run_without_work_needs_no_video_which_the_examination_knows(folder_of_three_stills):
-    """All clips of the stage are done, and the videos were moved to an archive then."""
-    work = next_version(folder_of_three_stills, append=None, version="1.0.1")
-    work.run()
-    for video in folder_of_three_stills.glob("*.png"):
-        video.unlink()
+def test_absent_videos_are_no_fault_of_a_run_that_has_no_clip_left_to_do(folder_of_three_stills):
+    """The run has done all clips of its stage, and then their pictures were moved to an archive.
 
-    (videos,) = [finding for finding in examine_run(work) if finding.about == "videos"]
+    The examination before jobs are queued finds no picture. Where clips are left to do that is a fault; here
+    it is a note, as the run would read none.
+    """
+    work = version_1_0_1_from_the_stage(folder_of_three_stills)
+    work.run()
+    for picture in folder_of_three_stills.glob("*.png"):
+        picture.unlink()
+
+    finding_on_videos = finding_about("videos", work)
     _, report = work.run()
 
-    assert videos.level == "note"
+    assert finding_on_videos.level == "note"
     assert report.clips == 0

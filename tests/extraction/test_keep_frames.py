@@ -90,6 +90,7 @@ def n_frames_decoded(clips):
 
 
 def remarks(clips):
+    """List what decoding remarked on the clips, such as that a file has sound that nothing here hears."""
     return [remark for clip in clips for remark in clip.remarks]
 
 
@@ -124,13 +125,17 @@ def test_a_later_run_reads_the_kept_frames_and_gives_the_same(two_videos_and_a_s
 
 
 @pytest.mark.long
-def test_kept_frames_are_near_the_exact_ones(two_videos_and_a_span, tmp_path):
-    """JPEG changes pixels a little, here descriptors by at most 3 of 255 levels.
+def test_features_of_kept_frames_are_near_those_of_the_exact_frames(two_videos_and_a_span, tmp_path):
+    """Frames of clips are kept as JPEG in a folder. JPEG changes pixels, here by at most 3 of 255 levels.
 
-    The run that keeps frames computes from the kept ones too, so that it agrees with a run that reads them.
+    The first run finds the folder empty, decodes the videos and keeps the frames; the second one finds the
+    kept frames and reads them. The first computes features from the frames as kept too, so that both agree. A
+    third run keeps nothing, and computes from the exact frames. All say the same of the clips but for the
+    small difference in the features.
     """
-    of_run_that_keeps = decode_and_keep(two_videos_and_a_span, tmp_path / "kept")
-    of_run_that_reads = decode_and_keep(two_videos_and_a_span, tmp_path / "kept")
+    folder = tmp_path / "kept"
+    of_run_that_keeps = decode_and_keep(two_videos_and_a_span, folder)
+    of_run_that_reads = decode_and_keep(two_videos_and_a_span, folder)
     of_exact_frames = decode_and_keep(two_videos_and_a_span, folder=None)
 
     assert_same_features(of_run_that_reads, of_run_that_keeps)

@@ -125,12 +125,16 @@ def test_the_output_of_a_network_is_stored_the_same_with_and_without_layers(
 
 @pytest.mark.long
 def test_the_provenance_of_a_layer_names_it_and_its_network_and_no_space_of_texts(store_of_both_layers):
-    """Only the output of CLIP lies in one space with texts."""
+    """The group clip.2 of a store has the vectors of the second layer of the network `clip`.
+
+    They are stored as they leave the layer, without a normalisation behind it (`norm`). Only the last output
+    of CLIP lies in one space with vectors of texts, and has the field `space`; a layer has none.
+    """
     provenance = store_of_both_layers["clip.2"].provenance
 
     assert provenance["layer"] == "2"
+    assert provenance["beside"] == "clip"  # the group of the network's output
     assert provenance["norm"] is None
-    assert provenance["beside"] == "clip"
     assert "space" not in provenance
 
 

@@ -39,8 +39,11 @@ def test_a_task_of_an_array_knows_its_share(variables, shard):
     assert array_shard(variables) == shard
 
 
-def test_one_task_is_counted_as_one():
-    """`--array=3` as the first array of a store."""
+def test_the_refusal_of_an_array_of_one_task_says_1_task_and_not_1_tasks():
+    """The first array of a store was submitted with `--array=3`: it has one task, of the number 3.
+
+    The first array says how many shares there are, so its tasks must be numbered from 0. This one is refused.
+    """
     with pytest.raises(ExtractError, match="task 3 of a job array with 1 task from 3 to 3 cannot tell"):
         array_shard(task_of_array(task=3, first=3, last=3, count=1))
 
@@ -438,6 +441,13 @@ def test_the_job_that_seals_names_the_tasks_that_failed_or_were_killed(tmp_path)
     assert outcomes_and_logs == [("failed", "extract-9_1.log"), ("killed", "extract-9_2.log")]
 
 
+SECOND_TURN = {"SLURM_RESTART_COUNT": "1"}
+"""Slurm tells a task by this variable how often it was queued again: once, so this is its second turn."""
+
+NO_ERROR_COMES_AT_ONCE = {"QUICK": "0"}
+"""Errors within so many seconds count as quick in array.sbatch. With 0 every error counts as a late one."""
+
+
 def test_a_task_that_fails_at_once_in_two_turns_is_not_queued_again(tmp_path):
     """A fault that comes within a minute is likely to come again for ever.
 
@@ -445,18 +455,23 @@ def test_a_task_that_fails_at_once_in_two_turns_is_not_queued_again(tmp_path):
     """
     slurm = FakeSlurm(tmp_path, "exit 1")
 
-    exit_code, output = slurm.run(*ARRAY_SCRIPT, SLURM_RESTART_COUNT="1")
+    exit_code, output = slurm.run(*ARRAY_SCRIPT, **SECOND_TURN)
 
     assert exit_code == 1
     assert slurm.asked_of_slurm == ""
     assert "--array=2" in output
 
 
-def test_a_task_that_fails_after_a_while_in_its_second_turn_is_queued_again(tmp_path):
-    """Trouble of nodes may pass. QUICK is how many seconds count as "at once", here none."""
+def test_a_task_that_fails_in_its_second_turn_but_not_at_once_is_queued_again(tmp_path):
+    """Task 2 of the array job 9 fails with the exit code 1, in its second turn (SLURM_RESTART_COUNT).
+
+    An error that comes late is often trouble of a node, which may pass; so Slurm is asked to queue the task
+    9_2 once more. Within QUICK seconds an error would count as one that comes at once, and end the task;
+    QUICK is 0 here, so that the test need not wait.
+    """
     slurm = FakeSlurm(tmp_path, "exit 1")
 
-    exit_code, output = slurm.run(*ARRAY_SCRIPT, SLURM_RESTART_COUNT="1", QUICK="0")
+    exit_code, output = slurm.run(*ARRAY_SCRIPT, **SECOND_TURN, **NO_ERROR_COMES_AT_ONCE)
 
     assert exit_code == 1
     assert slurm.asked_of_slurm == "requeue 9_2"
@@ -470,7 +485,10 @@ esac
 echo "$ARRAY $@" >> asked
 echo 17
 """
-"""Writes down the jobs that it is given, and numbers each 17; of trials it refuses the script REFUSED."""
+"""Writes down the jobs that it is given, each after the variable ARRAY, and gives each the number 17.
+
+Of trials (--test-only) it refuses that of the script which the variable REFUSED names.
+"""
 
 
 @pytest.fixture
@@ -505,18 +523,32 @@ def assert_nothing_was_queued(cluster: FakeSlurm) -> None:
     ],
     ids=["nothing", "a licence", "a licence and a version", "a citation"],
 )
-def test_typed_options_go_to_both_jobs_and_that_which_seals_waits_for_the_array(cluster, typed):
-    """The last licence counts, and what is typed comes behind that of the site, CC-BY-4.0.
+def test_options_that_are_typed_are_given_to_the_array_and_to_the_job_that_seals(cluster, typed):
+    """Somebody types `submit.sh films.csv films` and options. It submits an array, and a job that seals.
 
-    Slurm gives the array the number 17. The job that seals gets it, and waits for the end of all its tasks,
-    also of those that fail (afterany).
+    The job that seals also gets the licence of the site, CC-BY-4.0. The typed options stand behind it: of two
+    licences the last one counts, so that a typed one wins.
     """
     exit_code, output = submit(cluster, "films.csv", "films", *typed)
 
     assert exit_code == 0, output
-    extraction, sealing = cluster.asked_of_slurm.splitlines()
-    assert extraction.endswith(" ".join(["array.sbatch films.csv films", *typed]))
-    assert sealing.endswith(" ".join(["seal.sbatch films --licence CC-BY-4.0", *typed]))
+    array, sealing = cluster.asked_of_slurm.splitlines()
+    words_of_array = ["array.sbatch", "films.csv", "films", *typed]
+    words_of_sealing = ["seal.sbatch", "films", "--licence", "CC-BY-4.0", *typed]
+    assert array.endswith(" ".join(words_of_array))
+    assert sealing.endswith(" ".join(words_of_sealing))
+
+
+@pytest.mark.long
+def test_the_job_that_seals_waits_for_the_end_of_all_tasks_of_the_array(cluster):
+    """Slurm gives the array the number 17, which the job that seals gets in its variable ARRAY.
+
+    It waits by `afterany`, which also counts tasks that fail. A line of the fake sbatch begins with ARRAY,
+    then come the options.
+    """
+    submit(cluster, "films.csv", "films")
+
+    _array, sealing = cluster.asked_of_slurm.splitlines()
     assert sealing.startswith("17 --dependency=afterany:17 ")
 
 
