@@ -349,9 +349,10 @@ def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
         return [name]
     for column in table.columns:
         meanings = meanings_of_heading(column)  # the likeliest first
-        is_headed_so = bool(meanings) and meanings[0] == name
+        if not meanings or meanings[0] != name:
+            continue
         has_too_many_words = name == "level" and not _are_few(cells_of(table, column))
-        if is_headed_so and not has_too_many_words:
+        if not has_too_many_words:
             return [column]
     return []
 

@@ -319,9 +319,9 @@ class PersonTables:
     def _film_of_video(self, file: SpanFile, movie: str, written: str) -> VideoFilm:
         """Return the film of a video that a row names.
 
-        It is the movie that the row names, else that of `--movie`, else the video's folder, else the name of
-        the video file. `movie` is "" if the row names none, and `written` the video's path or URL as the row
-        has it.
+        It is the movie that the row names, else that of `--movie`, else the first folder of the video's path,
+        else the name of the video file. `movie` is "" if the row names none, and `written` the video's path
+        or URL as the row has it.
         """
         video = self._films.files.video(file.path, written)
         name_in_ids = composed(name_of(video.path_in_folder))
@@ -798,9 +798,8 @@ def _keys_of_spans(rows: Iterable[Row]) -> Iterator[tuple[str, ...]]:
 
     A row that does not say how it was judged is taken to be judged as the row of its span above it.
     """
-    how_of_span: dict[
-        tuple[str, ...], tuple[str, ...]
-    ] = {}  # span -> how the last row that says it was judged
+    # Span -> how its last row that says so was judged.
+    how_of_span: dict[tuple[str, ...], tuple[str, ...]] = {}
     for row in rows:
         span = tuple(row.cells.get(name, "").strip() for name in _SPAN_COLUMNS)
         how = tuple(row.cells.get(name, "").strip() for name in _COLUMNS_OF_HOW)

@@ -120,7 +120,8 @@ def _rows_beside_clips(table: Table, headings: Headings, words: LabelWords) -> l
     rows_but_sums = tuple(row for row in rows if not _is_sum(row))
     columns = _columns_of_spans(replace(table, rows=rows_but_sums), headings, words)
     have_labels = [_has_label(row, columns.labels, words) for row in rows_but_sums]
-    have_all_labels = bool(have_labels) and all(have_labels)
+    have_some_labels = any(have_labels)
+    have_all_labels = have_some_labels and all(have_labels)
 
     have_start = [_has_time(row, columns.starts) for row in rows]
     indices_with_start = [index for index, has_start in enumerate(have_start) if has_start]
@@ -132,7 +133,7 @@ def _rows_beside_clips(table: Table, headings: Headings, words: LabelWords) -> l
             reason = _why_no_clip(row, columns, is_after_last_clip=index > indices_with_start[-1])
         else:
             is_among_last = index >= first_of_last_rows
-            may_be_sum = have_all_labels or (any(have_labels) and is_among_last)
+            may_be_sum = have_all_labels or (have_some_labels and is_among_last)
             if may_be_sum and _is_sum(row) and not _has_label(row, columns.labels, words):
                 reason = "a sum"
         if reason:

@@ -296,13 +296,16 @@ class TimeColumns:
         Returns
         -------
         str
-            `start_s` if such a column is read already: the table has it by this name, whatever its heading
-            in the file is. Else the heading among `time_columns` that most likely means starts. "" if there
-            is neither.
+            The column of starts that is read already: `start_s`, by which name the table has it whatever its
+            heading in the file is, or the column that the person names, if the table has its own headings
+            still. Else the heading among `time_columns` that most likely means starts. "" if there is
+            neither.
         """
-        is_read_already = self._unread.has_column_for(START)
-        if is_read_already:
+        if START in self._table.columns:
             return START
+        named_by_person = self._unread.named_columns(START)
+        if named_by_person:
+            return named_by_person[0]
         return self._unread.column_meant_as(START, lambda column: column in time_columns)
 
     def _pair_by_headings(self, start: str, time_columns: Sequence[str]) -> dict[str, str]:

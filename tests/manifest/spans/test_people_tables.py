@@ -218,6 +218,14 @@ def test_a_heading_that_is_named_counts_in_the_tables_that_have_it(import_files)
     assert [clip.level for clip in clips] == ["S", "EN"]
 
 
+def test_a_table_with_no_named_heading_but_that_of_its_starts_is_refused_by_a_missing_one(import_files):
+    """Of two headings that the person names, the table has "Von": by its times it is still a table of spans."""
+    with pytest.raises(ManifestError, match="no column 'Note'; found Von, Bis, Stufe"):
+        import_files(
+            {"t.csv": "Von,Bis,Stufe\n1,2,S\n3,4,EN\n"}, columns={"start_s": ["Von"], "level": ["Note"]}
+        )
+
+
 @pytest.mark.parametrize(
     ("marks", "reason"), [("1,1", ""), ("0,#N/A", ": '#N/A'")], ids=["two levels in a row", "an error"]
 )
@@ -643,6 +651,17 @@ def test_tables_that_need_other_options_than_the_first_are_named(import_files):
 
     assert "b.csv" in str(refusal.value)
     assert "c.csv" not in str(refusal.value)
+
+
+def test_a_table_with_one_of_the_headings_that_a_person_names_for_another_is_named(import_files):
+    """The person names the starts and levels of the first table. The second has the same starts alone."""
+    files = {"a.csv": "Film,Von,Bis,Note\nG,1,2,S\nG,3,4,EN\n", "b.csv": "Von,Bis,Level AB\n1,2,S\n3,4,EN\n"}
+
+    with pytest.raises(UnreadColumnsError) as refusal:
+        import_files(files, columns={"start_s": ["Von"], "level": ["Note"]})
+
+    assert "end_s=Bis" in str(refusal.value)
+    assert "import apart, as they need other options: b.csv" in str(refusal.value)
 
 
 @pytest.mark.parametrize(
