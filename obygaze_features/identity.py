@@ -161,12 +161,19 @@ def is_one_title(title: str, other: str) -> bool:
 
 
 def looks_of_title(title: str) -> list[str]:
-    """Return the forms of a title of which two spellings of it share one (`is_one_title`).
+    """Return forms of a title by which other spellings of it are looked up among many titles.
 
-    Two titles that share a form need not be one.
+    Two spellings of one title (`is_one_title`), such as "The Piano" and "Piano, The", have at least one form
+    in common. Two titles that have a form in common need not be one: what is found is still to be compared.
+
+    Returns
+    -------
+    list of str
+        The title as it would be typed, and texts that stand for how it looks (`skeletons`).
     """
     name = with_article_in_front(title)
-    return [as_typed(name), *sorted(skeletons(name))]
+    forms_of_look = sorted(skeletons(name))
+    return [as_typed(name), *forms_of_look]
 
 
 @lru_cache(4096)  # a table has the same names in every row

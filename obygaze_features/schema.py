@@ -84,7 +84,7 @@ Mark = Annotated[bool, Meta(description="true, or left out", extra_json_schema={
 
 def fits(value: object, kind: Any) -> bool:
     """Return whether a plain JSON value is valid for a kind: a type, often constrained, such as `Hex64`."""
-    if kind is Mark:
+    if kind is Mark:  # only true is valid; for msgspec it is a bool, which could be false as well
         return value is True
     try:
         msgspec.convert(value, kind)
@@ -338,7 +338,8 @@ def licence_choices(licence: str) -> list[frozenset[str]]:
 def joined_licences(licences: Iterable[str]) -> str:
     """Return the licence of what is made of parts under several licences, all of which apply.
 
-    It is `NO_LICENCE` if that of any part is, which stands alone.
+    It is `NO_LICENCE` if that of any part is, which stands alone. If a part leaves a choice (OR), so does the
+    whole: each choice of one part is joined with each choice of the others.
 
     Examples
     --------
@@ -346,6 +347,9 @@ def joined_licences(licences: Iterable[str]) -> str:
     'GPL-3.0-only AND MIT'
     >>> joined_licences(["MIT OR Apache-2.0", "ISC"])
     'Apache-2.0 AND ISC OR ISC AND MIT'
+
+    A licence with brackets is not taken apart, and gets brackets around it.
+
     >>> joined_licences(["(MIT OR ISC) AND Zlib", "X11"])
     '((MIT OR ISC) AND Zlib) AND X11'
     """
@@ -354,5 +358,9 @@ def joined_licences(licences: Iterable[str]) -> str:
         return NO_LICENCE
     if len(distinct) == 1:
         return distinct[0]
-    joined = {frozenset[str]().union(*choices) for choices in product(*map(licence_choices, distinct))}
-    return " OR ".join(sorted(" AND ".join(sorted(choice)) for choice in joined))
+    choices_of_parts = [licence_choices(licence) for licence in distinct]
+    joined_choices = set[str]()
+    for one_choice_of_each_part in product(*choices_of_parts):
+        licences_that_apply = frozenset[str]().union(*one_choice_of_each_part)
+        joined_choices.add(" AND ".join(sorted(licences_that_apply)))
+    return " OR ".join(sorted(joined_choices))

@@ -150,7 +150,7 @@ class _NamingFile(io.FileIO):
             return super().readinto(buffer)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; an OSError that the system raises then, as of a network drive, names the file."""
         with self._naming():
             super().close()
 

@@ -359,9 +359,11 @@ class _Document:
             self._n_paragraphs_open -= 1
 
     def text(self, text: str) -> None:
-        """Read a piece of text; if people see it in a cell, store its beginning.
+        """Read a piece of text; if people see it in a cell, add its beginning to what is stored of the cell.
 
-        Once `MAX_TEXT` characters or more are stored, no further piece is: an error's name is shorter.
+        The parser gives a long text in pieces. Only an error's name is looked for, which is short. So of each
+        piece at most `MAX_TEXT` characters are added, and nothing once that many are stored. What is stored
+        is therefore shorter than twice `MAX_TEXT`, however long the text of the cell is.
         """
         is_shown = self._n_paragraphs_open > 0 and not self._is_in_comment
         if is_shown and len(self._shown) < MAX_TEXT:
@@ -609,14 +611,21 @@ class _Formats:
             self.format_of_style.append(attributes.get("numFmtId", ""))
 
     def end(self, name: str) -> None:
-        """Note that the list of styles ends."""
-        if _local(name) == "cellXfs":
+        """Read the end of an element: of the list of styles of cells, behind which `xf` is no such style."""
+        tag = _local(name)
+        if tag == "cellXfs":
             self.is_in_styles = False
 
     def styles_showing_more(self) -> frozenset[str]:
-        """Return the numbers of the styles whose cells show more text than the number that they hold."""
-        styles = enumerate(self.format_of_style)
-        return frozenset(str(style) for style, name in styles if name in self.formats_showing_more)
+        """Return the styles in which a cell with a number shows more than the number, such as 5 as "5 s".
+
+        They are named as cells name them: by their place in the list of styles, as a text such as "3".
+        """
+        styles = set[str]()
+        for place, format_id in enumerate(self.format_of_style):
+            if format_id in self.formats_showing_more:
+                styles.add(str(place))
+        return frozenset(styles)
 
 
 class _Sheet:
@@ -689,9 +698,11 @@ class _Sheet:
             self._end_cell()
 
     def text(self, text: str) -> None:
-        """Read a piece of text; if it is of a cell's value, store its beginning.
+        """Read a piece of text; if it is of a cell's value, add its beginning to what is stored of the value.
 
-        Once `MAX_TEXT` characters or more are stored, no further piece is: an error's name is shorter.
+        The parser gives a long text in pieces. Only an error's name is looked for, which is short. So of each
+        piece at most `MAX_TEXT` characters are added, and nothing once that many are stored. What is stored
+        is therefore shorter than twice `MAX_TEXT`, however long the value is.
         """
         if self._is_in_value and len(self._value) < MAX_TEXT:
             self._value += text[:MAX_TEXT]

@@ -421,6 +421,8 @@ def _rows_of_pictures(n_rows: int, patch_counts: Sequence[int]) -> list[int]:
 class DensePictures(nn.Module):
     """A network of pictures of one size, applied to all frames of clips.
 
+    It takes whole pictures ("dense"), unlike `PackedPictures`, which takes their patches.
+
     Attributes
     ----------
     meaning
@@ -429,11 +431,11 @@ class DensePictures(nn.Module):
     """
 
     def __init__(self, model: nn.Module, call: ClassCall) -> None:
-        """Hold the network and how its class is called."""
+        """Hold the network, and the method and arguments (`call`) by which it is called with pictures."""
         super().__init__()
         self.model = model
         self.call = call
-        self.meaning = ""
+        self.meaning = ""  # not known before the first output
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips `[B, F, 3, h, w]`: return `frames` [B, F, D] and their means `pooled` [B, D].
@@ -454,6 +456,8 @@ class DensePictures(nn.Module):
 class DenseClips(nn.Module):
     """A network of whole clips; it also gives `frames` if its output has one row for each frame.
 
+    It takes whole pictures ("dense"), not patches of them.
+
     Attributes
     ----------
     meaning
@@ -462,11 +466,11 @@ class DenseClips(nn.Module):
     """
 
     def __init__(self, model: nn.Module, call: ClassCall) -> None:
-        """Hold the network and how its class is called."""
+        """Hold the network, and the method and arguments (`call`) by which it is called with pictures."""
         super().__init__()
         self.model = model
         self.call = call
-        self.meaning = ""
+        self.meaning = ""  # not known before the first output
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips `[B, F, 3, h, w]`: return `pooled` [B, D], and `frames` [B, F, D] where possible.
@@ -591,13 +595,21 @@ class PackedPictures(nn.Module):
         return arguments
 
     def used_rows(self, prepared: torch.Tensor) -> torch.Tensor:
-        """Return which rows of packed clips `[B, F, 3, P + 1, D / 3]` are used, bool `[B, F, P + 1]`.
+        """Return which rows of the frames of packed clips are used, bool `[B, F, P + 1]`.
 
-        They are the header, which is row 0, and as many rows after it as the header says.
+        A frame is packed into P + 1 rows. Row 0 is its header, which begins with the number of its patches.
+        So many rows after it hold patches; the rows behind these are unused, as the frame has fewer patches
+        than there is room for. With 2 patches and room for 4, the rows 0, 1 and 2 are used.
+
+        Parameters
+        ----------
+        prepared
+            Packed frames of clips, `[B, F, 3, P + 1, D / 3]`: see the class.
         """
         n_clips, n_frames = prepared.shape[:2]
-        rows = _packed_rows(prepared)
-        patch_counts = _decode_numbers(rows[:, 0], n_numbers=1)  # [N, 1]
+        rows = _packed_rows(prepared)  # [N, P + 1, D], of the N = B F frames
+        headers = rows[:, 0]
+        patch_counts = _decode_numbers(headers, n_numbers=1)  # [N, 1]
         row_numbers = torch.arange(rows.shape[1], device=prepared.device)
         is_used = row_numbers <= patch_counts  # [N, P + 1]
         return is_used.reshape(n_clips, n_frames, -1)
@@ -641,10 +653,27 @@ class PackedPictures(nn.Module):
 
 
 def _packed_rows(prepared: torch.Tensor) -> torch.Tensor:
-    """Convert clips of packed patches `[B, F, 3, P + 1, D / 3]` to rows of D elements, `[B F, P + 1, D]`.
+    """Return the rows of packed frames, `[B F, P + 1, D]`: for each frame a header, and then P patches.
 
-    The rows were stored as pictures with three channels, which were then moved to the front. Here the
-    channels come last again.
+    Frames reach a network as pictures with three channels. So the D elements of a row were stored as a line
+    of D / 3 pixels of three channels each, and the channels then came first, as in all pictures for networks.
+    Here they come last again, so that the elements of a row are together and in their order.
+
+    Parameters
+    ----------
+    prepared
+        Packed frames of B clips of F frames, `[B, F, 3, P + 1, D / 3]`.
+
+    Examples
+    --------
+    One clip of one frame with P = 1: two rows of D = 6 elements.
+
+    >>> rows = torch.arange(12).reshape(2, 6)
+    >>> as_picture = rows.reshape(2, 2, 3)  # [P + 1, D / 3, 3]
+    >>> prepared = as_picture.permute(2, 0, 1)[None, None]
+    >>> _packed_rows(prepared)
+    tensor([[[ 0,  1,  2,  3,  4,  5],
+             [ 6,  7,  8,  9, 10, 11]]])
     """
     channels_first = prepared.flatten(0, 1)  # [N, 3, P + 1, D / 3]
     channels_last = channels_first.permute(0, 2, 3, 1)  # [N, P + 1, D / 3, 3]

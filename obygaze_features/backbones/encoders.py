@@ -299,7 +299,7 @@ class Half(Generic[AnySpec]):
         its own; what holds of the whole network is in the row of its vision half.
         """
         self.weights = weights
-        self.type = _type_of_half(weights, default_type)
+        self.type = _type_of_network(weights, default_type)
         if self.type not in specs:
             known = f"expected {' or '.join(specs)}"
             if weights.seed is not None:
@@ -376,11 +376,16 @@ class Half(Generic[AnySpec]):
         return {"architecture": architecture, "citation": citation}
 
 
-def _type_of_half(weights: Weights, default_type: str) -> str:
-    """Return the type of network (`model_type`) of weights; the default for random weights that name none."""
-    if weights.seed is None:
+def _type_of_network(weights: Weights, default_type: str) -> str:
+    """Return the type of network (`model_type`) that weights are of, such as `clip`.
+
+    Trained weights have it in their configuration. Random weights have it in their name, as in
+    `random:7:clip`; those that name none, such as `random:7`, are of the default type.
+    """
+    are_trained = weights.seed is None
+    if are_trained:
         return str(weights.config().get("model_type"))
-    return weights.network or default_type
+    return weights.network or default_type  # `network` is empty where the name has no type
 
 
 class VisionHalf(Half[EncoderSpec]):
@@ -594,7 +599,7 @@ def _build(
     type_without_row = _type_without_a_row(name, source)  # "": its type has a row
     if type_without_row:
         options_in_use = {"tokens": tokens != "none", "layers": layers is not None}
-        _refuse_options_of_rows(source, type_without_row, options_in_use)
+        _refuse_options_without_row(source, type_without_row, options_in_use)
         return _backbone_of_any_type(name, source, n_frames, compute or Compute(), answers=answers)
 
     # How such a network is read, how long its clips are, and how its pictures are prepared.
@@ -684,10 +689,25 @@ SAID_BY_ROWS_ONLY = {
 """Option -> what it needs to know of a network, and only a row of `networks.toml` says."""
 
 
-def _refuse_options_of_rows(source: Weights, model_type: str, options_in_use: Mapping[str, bool]) -> None:
-    """Raise an error for options that need to know more of a type of network than its class says.
+def _refuse_options_without_row(source: Weights, model_type: str, options_in_use: Mapping[str, bool]) -> None:
+    """Refuse `--tokens` and `--layers` for a network whose type has no row in `networks.toml`.
 
-    The table `networks.toml` has a row with such facts for many types, and none for this one.
+    A row of that table says of a type of network where its layers and the tokens of patches are. The class of
+    a network does not say it, so these options can't be followed without a row.
+
+    Parameters
+    ----------
+    source
+        The weights, for the message.
+    model_type
+        The type of network.
+    options_in_use
+        Option -> whether the user gave it.
+
+    Raises
+    ------
+    BackboneError
+        If one of the options is used.
     """
     for option, is_used in options_in_use.items():
         if is_used:
@@ -766,7 +786,7 @@ def _backbone_of_any_type(
         network,
         n_frames=clip_length,
         shapes=shapes,
-        meanings=_meanings(vector_meaning, of_frames=is_of_frames),
+        meanings=_meanings_without_row(vector_meaning, of_frames=is_of_frames),
         weights=source,
         preset=processor,
         compute=compute,
@@ -790,10 +810,23 @@ def _shapes_of_clip(conformance: Conformance, n_frames: int) -> dict[str, tuple[
     return shapes
 
 
-def _meanings(vector_meaning: str, *, of_frames: bool) -> dict[str, str]:
-    """Describe the arrays of a network without a row.
+def _meanings_without_row(vector_meaning: str, *, of_frames: bool) -> dict[str, str]:
+    """Say in words what the arrays `frames` and `pooled` of a network are, for the provenance in a store.
 
-    `vector_meaning` is the output that its vectors come from, such as `pooler_output`.
+    This is for types of networks that have no row in `networks.toml`, which would say it.
+
+    Parameters
+    ----------
+    vector_meaning
+        The output of the network that its vectors come from, such as `pooler_output`.
+    of_frames
+        Whether the network takes single frames, so that a clip's vector is the mean of theirs. Else it takes
+        whole clips.
+
+    Examples
+    --------
+    >>> _meanings_without_row("pooler_output", of_frames=True)
+    {'frames': 'pooler_output of each frame', 'pooled': 'its mean over the frames'}
     """
     if of_frames:
         return {"frames": f"{vector_meaning} of each frame", "pooled": "its mean over the frames"}

@@ -89,8 +89,12 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def detects(self) -> str:
-        """What a detector finds: `faces` or `joints`; empty for other networks."""
-        is_detector = self.gives not in {UNSET, "logits", "probabilities"}
+        """What a detector finds, `faces` or `joints`; empty for other networks.
+
+        The field `gives` says what a network's output is. Classifiers give `logits` or `probabilities`, and
+        for a network that gives features the field is not in the file.
+        """
+        is_detector = self.gives in ("faces", "joints")
         return str(self.gives) if is_detector else ""
 
     @property

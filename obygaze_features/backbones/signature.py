@@ -103,12 +103,22 @@ def prepare(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-    """Compute the signatures of the frames of a batch of clips of lightness, `[B, F, 96, 160, 1]`.
+    """Compute the signatures of the frames of a batch of clips.
+
+    A view is a part of a frame, such as its middle, which is cut into cells. A sign says of a cell whether
+    the next one is darker (-1), about as light (0) or lighter (1). The texture is the share of pixels that do
+    not have the commonest level of lightness: 0 for a frame of one colour, which cannot be recognised.
+
+    Parameters
+    ----------
+    batch
+        Lightness of the frames of clips, `[B, F, 96, 160, 1]`.
 
     Returns
     -------
     dict
-        `frames`, float16 `[B, F, 5 * SIGNS + 1]`, as `FEATURES`: the signs of five views, and the texture.
+        `frames`, float16 `[B, F, 5 * SIGNS + 1]`: for each frame the signs of five views, `SIGNS` of each,
+        and its texture, in the order of `FEATURES`.
     """
     signatures = np.stack([describe(clip[..., 0]) for clip in batch])
     return {"frames": signatures.astype(np.float16)}

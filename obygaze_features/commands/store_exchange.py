@@ -325,7 +325,7 @@ def import_(
         kind,
         ids,
         patterns=patterns_of_features,
-        labels=_label_columns(table),
+        labels=_names_of_labels(table),
         clips=clip_names.values(),
         times=times,
         of_frames=array == "frames",
@@ -420,10 +420,15 @@ def _answer_on_import(path: Path, name: str, rate: float | None) -> Answer:
     return replace(answer, text=f"{answer.text}\neach clip has: {sizes}")
 
 
-def _label_columns(table: "manifests.Manifest") -> set[str]:
-    """Return the names of columns that would hold labels of the manifest's clips, and so no features."""
-    names = {concept.name for concept in table.codebook.concepts}
-    for clip in table:
+def _names_of_labels(manifest: "manifests.Manifest") -> set[str]:
+    """Return the names by which columns of a table of features are known as labels, not features.
+
+    Somebody may have joined the labels of the clips to their features. Columns with the name of a concept, or
+    of a further column of the manifest (`extras`, such as a second rating), are therefore not imported: a
+    model would learn labels from themselves.
+    """
+    names = {concept.name for concept in manifest.codebook.concepts}
+    for clip in manifest:
         names.update(clip.extras)
     return names
 

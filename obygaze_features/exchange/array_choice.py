@@ -211,6 +211,18 @@ def kind_of_array(arrays: Mapping[str, Any], name: str, n_leading_axes: int) -> 
 
 
 def _dtype_kind(array: Any) -> str:
-    """Return NumPy's letter for an array's kind of numbers, such as `REAL`; "-" for no array."""
+    """Return NumPy's letter for the kind of numbers in an array: "f" (`REAL`), "i" or "u" (`WHOLE`), ...
+
+    "-" for what is no array, such as a group of HDF5: it has no data type, or one without such a letter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> _dtype_kind(np.zeros(3, np.float32))
+    'f'
+    >>> _dtype_kind("no array")
+    '-'
+    """
     dtype = getattr(array, "dtype", None)
-    return str(getattr(dtype, "kind", "-"))
+    letter = getattr(dtype, "kind", "-")  # None, where there is no data type, has none
+    return str(letter)

@@ -244,21 +244,27 @@ class _ErrorKeepingFile(FileIO):
         return 0 if size is None else size
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # what HDF5 gives
-        """Read back what was written into a buffer, and return its length; zeros replace what is not there.
+        """Fill a buffer with bytes of the file, for HDF5, which reads back some of what it has written.
 
-        A failed write may have left something out, of which HDF5 is not told.
+        HDF5 is not told that a write has failed, as it can crash then. So it may read back bytes that never
+        came into the file: it gets zeros for these. The file is thrown away anyway, as `raise_write_error`
+        raises the error of the write when HDF5 is done.
         """
-        memoryview(buffer)[:] = bytes(len(buffer))
+        zeros = bytes(len(buffer))
+        memoryview(buffer)[:] = zeros
+        # The bytes that there are replace the zeros.
         self._unless_failed(lambda: FileIO.readinto(self, buffer))
         return len(buffer)
 
     def _unless_failed(self, work: Callable[[], object]) -> None:
         """Call a function, and store an OSError that it raises; do nothing if an earlier call failed."""
-        if self.error is None:
-            try:
-                work()
-            except OSError as error:
-                self.error = error
+        has_failed = self.error is not None
+        if has_failed:
+            return
+        try:
+            work()
+        except OSError as error:
+            self.error = error  # for `raise_write_error`
 
 
 @contextmanager

@@ -69,11 +69,11 @@ def find_frame_columns(path: Path, names: Sequence[str], options: TableOptions) 
     left_out = matching(names, patterns_to_leave_out(options.columns))
     candidates = [name for name in names if name not in left_out]
     named_as_numbers = [name for name in candidates if _NUMBERS.fullmatch(_normalised(name))]
-    number_column = _only_or_format_column(path, named_as_numbers, "number the frames")
+    number_column = _choose_one_column(path, named_as_numbers, "number the frames")
 
     if options.times is None:
         named_as_times = [name for name in candidates if _TIMES.fullmatch(_normalised(name))]
-        time_column = _only_or_format_column(path, named_as_times, "may be times of frames")
+        time_column = _choose_one_column(path, named_as_times, "may be times of frames")
         return FrameColumns(times=time_column, numbers=number_column)
 
     if options.times not in names:
@@ -84,10 +84,20 @@ def find_frame_columns(path: Path, names: Sequence[str], options: TableOptions) 
     return FrameColumns(times=options.times, numbers=number_column)
 
 
-def _only_or_format_column(path: Path, candidates: list[str], what_they_do: str) -> str:
-    """Choose the column with a name of the format (`time_s`, `frame_index`), or else the only candidate.
+def _choose_one_column(path: Path, candidates: list[str], what_they_do: str) -> str:
+    """Choose one of the columns that may be what is looked for, such as the times of frames.
 
-    `what_they_do` is what the candidates do, for messages: "number the frames".
+    The only candidate is chosen, whatever its name. Of several, it is the one that is named as the array of a
+    store is: `time_s`, or `frame_index`.
+
+    Parameters
+    ----------
+    path
+        The table, for messages.
+    candidates
+        Names of the columns that may be meant.
+    what_they_do
+        What the candidates do, as the verb of a message: "number the frames".
 
     Returns
     -------
@@ -97,15 +107,15 @@ def _only_or_format_column(path: Path, candidates: list[str], what_they_do: str)
     Raises
     ------
     StoreError
-        There are several candidates, and none has a name of the format.
+        There are several candidates, and none is named as the array of a store.
     """
     if not candidates:
         return ""
     if len(candidates) == 1:
         return candidates[0]
-    for format_name in TIME_ARRAYS:
-        if candidates.count(format_name) == 1:
-            return format_name
+    for name_in_stores in TIME_ARRAYS:
+        if candidates.count(name_in_stores) == 1:
+            return name_in_stores
     raise StoreError(
         f"{path}: columns {', '.join(candidates)} {what_they_do}: leave out all but one "
         f"(--columns '!{candidates[1]}')"

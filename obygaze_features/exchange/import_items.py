@@ -279,20 +279,24 @@ class _FileInWorker:
     library
         Name of the library that reads it, in messages.
     request
-        A request for the list of its items.
+        The request that asks the worker for the list of the file's items.
 
     Attributes
     ----------
     texts
-        Texts about the file, as the last answer has them.
+        Texts about the file, such as the name of its backbone or a note on what is left out, as the last
+        answer of the worker has them; empty before the first answer.
     """
 
     def __init__(self, library: str, request: _Request) -> None:
-        """Store the request for the list of items; the worker opens the file when it first gets it."""
+        """Store the request for the list of items, and send nothing yet.
+
+        The worker opens the file when it gets the first request (`items`).
+        """
         self.texts: dict[str, str] = {}
         self._library = library
         self._request = request
-        self._is_open = True
+        self._may_load = True  # until `close`
 
     def items(self, path: Path) -> dict[str, ImportItem]:
         """Request the list of the file's items: name -> item, whose arrays are requested by its `load`.
@@ -328,7 +332,7 @@ class _FileInWorker:
         StoreError
             The file is closed, or the worker refuses the item or ends.
         """
-        if not self._is_open:
+        if not self._may_load:
             raise StoreError(f"{location}: the file is closed")
         request_for_item = self._request._replace(item_index=item_index)
         answer, array_bytes = _send_request(
@@ -342,31 +346,38 @@ class _FileInWorker:
 
     def close(self) -> None:
         """Make the worker close the file, and refuse to load items from now on."""
-        self._is_open = False
+        self._may_load = False
         _close_file_of_worker()
 
 
 @contextmanager
-def _no_file(_path: None) -> Iterator[FileContent]:
-    """Stand for a reader in a request that opens no file: yield no items and no texts."""
-    yield {}, {}
+def _open_nothing(_path: None) -> Iterator[FileContent]:
+    """Stand in for a reader where no file is to be opened: yield what a file without content would give.
+
+    A worker that is asked to open "nothing" closes the file that it has open (`_close_file_of_worker`).
+    """
+    items: dict[str, ImportItem] = {}
+    texts: dict[str, str] = {}
+    yield items, texts
 
 
 def _close_file_of_worker() -> None:
     """Make the worker close the file that it has open.
 
-    The worker keeps one file open, and closes it when it opens that of another session. So this sends a
-    request of a new session, whose reader opens nothing.
+    There is no request for closing. But the worker keeps only one file open: it closes that file when a
+    request of another session asks it to open another. So this sends a request of a new session, whose reader
+    opens nothing. Nobody waits for the answer.
     """
     existing_folder = Path(os.sep)  # the current folder may be deleted before the worker changes to it
-    request = _Request(
+    request_to_open_nothing = _Request(
         session=next(_unused_numbers),
         folder=existing_folder,
-        reader=_no_file,
+        reader=_open_nothing,
         arguments=(None,),
     )
-    for pool in _pools:
-        pool.put(None, request)
+    key_of_unread_answer = None
+    for pool in _pools:  # one pool, or none before the first request
+        pool.put(key_of_unread_answer, request_to_open_nothing)
 
 
 def _send_request(
@@ -486,20 +497,21 @@ def end_worker() -> None:
 # --- in the worker
 # ---------------------------------------------------------------------------
 class _OpenFile:
-    """The file that the worker has open.
+    """The file that a worker process has open between requests, so that it is not opened for each clip.
 
     Attributes
     ----------
     items
-        Name and features of each clip.
+        Name of each clip in the file, and what loads its features; empty before a file is open. A request
+        names an item by its place in this list.
     texts
-        Texts about the file.
+        Texts about the file, such as the name of its backbone.
     """
 
     def __init__(self) -> None:
-        """Begin without an open file."""
-        self._session: int | None = None  # of the open file; None if no file is open
-        self._open_readers = ExitStack()  # the reader of the open file
+        """Begin without an open file, as a worker does."""
+        self._session: int | None = None  # the session whose file is open; None if no file is
+        self._open_reader = ExitStack()  # closes the reader of the open file, and so the file
         self.items: list[tuple[str, ImportItem]] = []
         self.texts: dict[str, str] = {}
 
@@ -512,9 +524,9 @@ class _OpenFile:
         if is_open_already:
             return
 
-        self._open_readers.close()
+        self._open_reader.close()
         self._session = None  # for the case that opening fails
-        items, self.texts = self._open_readers.enter_context(request.reader(*request.arguments))
+        items, self.texts = self._open_reader.enter_context(request.reader(*request.arguments))
         self.items = list(items.items())
         self._session = request.session
 

@@ -144,13 +144,17 @@ def _examine_clips(work: Extraction) -> Iterator[Diagnosis]:
 
 
 def _pieces_to_do(work: Extraction) -> set[int] | None:
-    """Return the numbers of the pieces (blocks of rows) in which all tasks together have work.
+    """Return the numbers of the pieces of rows in which there is work for some task of the job array.
+
+    A store has a row for each clip, in the order of their ids. Each `PIECE_ROWS` rows are a piece, which one
+    task extracts: with 16 rows, the clip of row 20 is in piece 1.
 
     None if that is not known, because the stage is of other settings: `_examine_stage` reports it.
     """
-    work_of_all_tasks = replace(work, shard=(0, 1))
+    one_task_for_all = (0, 1)  # task 0 of one
+    work_of_all_tasks = replace(work, shard=one_task_for_all)
     try:
-        clips, _, _ = work.plan()
+        clips, _, _ = work.plan()  # all clips of the store, whichever task extracts them
         stage = _open_existing_stage(work)
     except ObygazeError:
         return None
@@ -158,7 +162,8 @@ def _pieces_to_do(work: Extraction) -> set[int] | None:
         to_do = work_of_all_tasks.clips_to_do_without_stage(clips)
     else:
         to_do = work_of_all_tasks.clips_to_do(stage)
-    row_of_clip = {clip_id: row for row, clip_id in enumerate(sorted(clip.clip_id for clip in clips))}
+    ids_in_order_of_rows = sorted(clip.clip_id for clip in clips)
+    row_of_clip = {clip_id: row for row, clip_id in enumerate(ids_in_order_of_rows)}
     return {row_of_clip[clip_id] // PIECE_ROWS for clip_id in to_do}
 
 

@@ -122,7 +122,7 @@ def prepare(
         "--decoder": decoder != PYAV,
         "backbones that read texts": takes_texts,
     }
-    shots_path = _table_of_shots(shots, options_in_use)
+    shots_path = _path_if_shots_can_be_found(shots, options_in_use)
     if not corpus:
         corpus = Path(manifest).stem if isinstance(manifest, str | Path) else out.name
     parent = None if append is None else open_store(append).path
@@ -488,10 +488,11 @@ def _folder_of_frames(folder: Path) -> Path:
     return folder.absolute()
 
 
-def _table_of_shots(shots: Path | str | None, options_in_use: Mapping[str, bool]) -> Path | None:
-    """Return the path of the table of shots to write; raise an error with options that exclude finding shots.
+def _path_if_shots_can_be_found(shots: Path | str | None, options_in_use: Mapping[str, bool]) -> Path | None:
+    """Check that a run can find shots, if they are wanted, and return the path of their table.
 
-    Shots are found only by a plain run over whole films on one machine.
+    Shots are found only by a plain run over whole films on one machine: an error names the options that
+    exclude it.
 
     Parameters
     ----------
@@ -499,6 +500,11 @@ def _table_of_shots(shots: Path | str | None, options_in_use: Mapping[str, bool]
         The file to write; None if no shots are wanted.
     options_in_use
         Option that cannot be combined with shots -> whether it is used.
+
+    Returns
+    -------
+    Path or None
+        The file to write; None if no shots are wanted.
     """
     if shots is None:
         return None

@@ -428,12 +428,14 @@ def _measure_stretch(stretch: Stretch, stretch_results: list[Rest[Pixels]]) -> N
     stretch_results
         The measurements are appended to this list if all of the stretch can be decoded.
     """
-    windows = decode_stretch(
+    no_windows = decode_stretch(
         tasks=(),
         path=stretch.path,
         stretch=(stretch.start_s, stretch.end_s),
-        others=(),
+        others=(),  # nor windows that are read elsewhere
         stretch_results=stretch_results,
     )
-    for _window in windows:  # there are none; asking for them decodes the stretch
+    # A generator of the windows, which decodes the stretch only when it is run. It yields none here, but at
+    # its end it appends the measurements to `stretch_results`.
+    for _window in no_windows:
         pass

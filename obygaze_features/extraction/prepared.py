@@ -355,6 +355,10 @@ class Extraction:
     def _extract(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
         """Extract the missing rows into the open stage, and write the report and the table of shots.
 
+        The steps stand in this order for reasons: what killed runs left is cleaned up first, so that their
+        rows count as missing; what would do harm is refused before a row is written; and the report comes
+        before an error on videos that were lost meanwhile, so that what was done until then is on record.
+
         Parameters
         ----------
         stage
@@ -372,7 +376,7 @@ class Extraction:
         films = self._films()  # whose shots are to be found; None if no table of shots is wanted
 
         # Find what is to do.
-        self._clean_up(stage)  # first, so that rows of killed runs count as missing
+        self._clean_up(stage)
         videos = self._videos()
         ids_to_do = self.clips_to_do(stage)[: self.limit]
         note = note_on_changed_videos(stage, videos)
@@ -388,8 +392,7 @@ class Extraction:
         report = self._run_engine(stage, ids_to_do, films, video_check, stopped)
         if report.clips:
             write_report(report, self.stage_path)
-        # After the report, which is on what was done before videos were lost.
-        video_check.refuse()
+        video_check.refuse()  # raises an error if videos were lost
         if films is not None and self.shots is not None and not stopped():
             films.write(self.shots, self.note)
         return report

@@ -65,16 +65,20 @@ class RayEncoder:
     Parameters
     ----------
     worker
-        Holds the networks.
+        Encodes decoded clips with the networks of the backbones, and writes their features.
     marker
         File in the stage that the main process has just made. A node that does not see it does not share the
         main process's file system.
     decode
-        Decodes the clips.
+        Function that decodes the clips of a list of tasks, in other processes of the cluster.
     """
 
     def __init__(self, worker: LoopWorker, marker: Path, decode: DecodeAll) -> None:
-        """Keep what the encoder works with; `begin` builds the networks."""
+        """Store the three parts that this actor joins, and start nothing: `begin` builds the networks.
+
+        Ray makes the actor on another machine. What fails there is to be returned by `begin`, as a sentence
+        that names the node; raised here, it would come with a page of Ray's traceback.
+        """
         self.worker = worker
         self.marker = marker
         self.decode = decode

@@ -88,32 +88,58 @@ class FolderAsOpened(_AsOpened[FolderFiles]):
     """The files of a store in a folder, which must stay those of the store that was opened."""
 
     def __init__(self, files: FolderFiles) -> None:
-        """Keep what tells the store in the folder from another one."""
+        """Store what tells the store in the folder from one that may be put there later.
+
+        Whoever writes a store writes its list of digests anew. So the time and size of this file are stored
+        and, as a file may be touched or copied without change, also the content of the small file that has
+        the digest of the list.
+        """
         super().__init__(files)
-        self._list_as_opened = self._list_now()
-        self._tag_digests = self._tag_digests_now()
+        self._list_as_opened = self._state_of_list()
+        self._tag_digests_as_opened = self._read_tag_digests()
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
-        """Read a file, or the part from `start` to `stop`; a negative start counts from its end."""
-        with self._refused_if_gone():
+        """Read a file, or the part from `start` to `stop`; a negative start counts from its end.
+
+        Raises
+        ------
+        StoreError
+            Another store was put in the folder. This is checked after reading: a check before it would miss
+            a store that is put there in between.
+        FileNotFoundError
+            The file is not there, though the store is still the one that was opened.
+        """
+        with self._blame_another_store_for_missing_file():
             data = self.files.read(name, start, stop)
         self.refuse_another_store()
         return data
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
-        """Yield a file from `start` in blocks."""
-        with self._refused_if_gone():
+        """Yield a file from `start` in blocks.
+
+        At the end, raise a StoreError if another store was put in the folder meanwhile: only then is it known
+        that no block was of that store. So nothing should be made of the blocks before the end.
+        """
+        with self._blame_another_store_for_missing_file():
             yield from self.files.stream(name, start)
         self.refuse_another_store()
 
     def open(self, name: str) -> FileIO:
-        """Open a file. Whoever reads it calls `refuse_another_store` when the last part has come."""
-        with self._refused_if_gone():
+        """Open a file, to read parts of it.
+
+        Whoever reads calls `refuse_another_store` after the last part: another store may be put in the folder
+        while the file is read, and only then it is known that no part was of that one.
+        """
+        with self._blame_another_store_for_missing_file():
             return self.files.open(name)
 
     @contextmanager
-    def _refused_if_gone(self) -> Iterator[None]:
-        """Say of a file that is not there that another store is in the folder, if so."""
+    def _blame_another_store_for_missing_file(self) -> Iterator[None]:
+        """If a file is not there, say that another store is in the folder, where that is the reason.
+
+        The FileNotFoundError of the `with` block is replaced by a StoreError if the store was exchanged, and
+        stays if it was not.
+        """
         try:
             yield
         except FileNotFoundError:
@@ -131,23 +157,26 @@ class FolderAsOpened(_AsOpened[FolderFiles]):
         list, such as one that is still being written, is not compared.
         """
         had_no_list = self._list_as_opened is None
-        if had_no_list or self._list_now() == self._list_as_opened:
+        if had_no_list or self._state_of_list() == self._list_as_opened:
             return
-        tag_digests = self._tag_digests_now()  # None if the file is gone
-        is_same_list = tag_digests is not None and tag_digests == self._tag_digests
+        tag_digests = self._read_tag_digests()  # None if the file is gone
+        is_same_list = tag_digests is not None and tag_digests == self._tag_digests_as_opened
         if not is_same_list:
             raise another_store_error(self.where)
 
-    def _list_now(self) -> _ListOfFolder | None:
-        """Return what the file system says of the list of digests now; None if it is not there."""
+    def _state_of_list(self) -> _ListOfFolder | None:
+        """Return the time and size that the list of digests has at this moment; None if it is not there."""
         try:
             status = (self.files.path / DIGESTS).stat()
         except OSError:
             return None
         return _ListOfFolder(status.st_mtime_ns, status.st_size)
 
-    def _tag_digests_now(self) -> bytes | None:
-        """Read the list of lists; None if there is none that can be read."""
+    def _read_tag_digests(self) -> bytes | None:
+        """Return what is in tagmanifest-sha256.txt at this moment; None if it cannot be read.
+
+        This small file has the digest of the list of digests, which itself has those of the store's files.
+        """
         try:
             with self.files.open(TAG_DIGESTS) as file:
                 return file.read()

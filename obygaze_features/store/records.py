@@ -176,12 +176,17 @@ class GroupSpec:
         return self.n_frames == ANY_NUMBER
 
     def dimensions(self, array: str) -> tuple[str, ...]:
-        """Return the names of the dimensions of an array of the group, clips (or their frames) first."""
+        """Return the names of the dimensions of an array of the group, clips (or their frames) first.
+
+        They are those of the array's kind in the format of stores, such as clip, frame and feature for
+        `frames`. Its shape tells a `frames` of tubelets apart.
+        """
         shape_of_array = {spec.name: spec.shape for spec in self.arrays}
         shape_of_times = (self.n_frames,)  # `arrays` has no entry for `time_s` and `frame_index`
-        clip_shape = shape_of_array.get(array, shape_of_times)
-        n_clips = 0  # any number: only the names of the dimensions are wanted
-        return dimensions(array, (n_clips, *clip_shape), self.n_frames)
+        shape_for_one_clip = shape_of_array.get(array, shape_of_times)
+        n_clips = 0  # does not change the names
+        shape = (n_clips, *shape_for_one_clip)
+        return dimensions(array, sizes=shape, n_frames=self.n_frames)  # the function of the format
 
     def clip_arrays(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         """Return the arrays of the group: name -> (shape for one clip, little-endian data type).

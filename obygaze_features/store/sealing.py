@@ -382,10 +382,21 @@ def _attributes_of_clips(
 def _count_devices(
     sources: Sequence[Mapping[str, object]], counted_stores: Sequence[Mapping[str, Any]]
 ) -> dict[str, int]:
-    """Count clips by the GPU that computed their features: name of the GPU -> number of clips."""
+    """Count clips by the GPU that computed their features: name of the GPU -> number of clips.
+
+    Parameters
+    ----------
+    sources
+        What the journal records of each clip that was extracted for this store. Features that a CPU computed
+        have no `device`.
+    counted_stores
+        Attributes of sealed stores whose clips this store has, too. Each has counted its own clips already,
+        as `devices`; these counts are added.
+    """
     n_by_device = Counter(str(source["device"]) for source in sources if "device" in source)
     for attributes_of_other in counted_stores:
-        n_by_device.update(attributes_of_other.get("devices", {}))
+        counted_there = attributes_of_other.get("devices", {})
+        n_by_device.update(counted_there)  # adds the numbers
     return dict(sorted(n_by_device.items()))
 
 
@@ -771,8 +782,19 @@ class _ClipFrames(NamedTuple):
 def _frames_in_clip(frames_of_clip: range, frames: range) -> range:
     """Return which frames of a clip are among some frames, counted from the clip's first frame.
 
-    The arguments are counted over all clips: of a clip with the frames 10 to 19, the frames 15 to 24 have the
-    frames 5 to 9.
+    Parameters
+    ----------
+    frames_of_clip
+        The frames of the clip, as the frames of all clips are numbered one after the other.
+    frames
+        The frames that are wanted, numbered in the same way.
+
+    Examples
+    --------
+    A clip has the frames 10 to 19. Of the wanted frames 15 to 24 it has 15 to 19: its own frames 5 to 9.
+
+    >>> _frames_in_clip(range(10, 20), frames=range(15, 25))
+    range(5, 10)
     """
     start = max(frames.start, frames_of_clip.start)
     end = min(frames.stop, frames_of_clip.stop)

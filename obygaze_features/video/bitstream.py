@@ -338,13 +338,21 @@ class FieldReader:
     """
 
     def __init__(self, extradata: bytes, length_size: int) -> None:
-        """Read how many bits a frame number has, if the container's settings of the codec say so."""
+        """Read how many bits a frame number has, if the container's settings of the codec say so.
+
+        The settings come in one of two forms. Where units are separated by start codes, as in a transport
+        stream, the settings are such units too. Where each unit has its length before it, as in MP4, they are
+        a configuration record: some bytes, and then units with lengths of 2 bytes, whatever the size of the
+        lengths in packets is.
+        """
         self._length_size = length_size
-        self._number_bits = 0
-        units = nal_units(extradata, length_size=0)
-        if length_size:  # then the settings are a configuration record, whose units have lengths of 2 bytes
+        self._number_bits = 0  # not known yet
+        has_configuration_record = length_size > 0
+        if has_configuration_record:
             units = nal_units(extradata[AVCC_FIRST_SET:], length_size=2)
-        with suppress(ValueError):  # damaged
+        else:
+            units = nal_units(extradata, length_size=0)
+        with suppress(ValueError):  # the settings are damaged: packets may still bring them
             self._read_parameter_sets(units)
 
     def read(self, packet: Packet) -> tuple[int, ...]:

@@ -239,17 +239,20 @@ class DifferenceDetector:
     def join(self, later: Differences) -> None:
         """Append what another detector measured of the frames that follow, as if this one had measured them.
 
-        The first of these frames (`later.head`) are measured again: their differences depend on the pictures
-        before them, which the other detector did not have. It had all pictures for the other frames, whose
-        results are appended.
+        The first of these frames (`later.head`) are measured again, by their pictures: their differences
+        depend on the pictures before them, which the other detector did not have. It had all pictures for the
+        other frames, whose differences to the frame before (`changes`) and to the one before a possible flash
+        (`across_flash`) are appended as they are.
         """
         for picture in later.head:
-            self._append_picture(picture)
+            self._append_picture(picture)  # also into `_tail`, the last pictures
         n_measured_again = len(later.head)
         self._changes += later.changes[n_measured_again:].tolist()
         self._across_flash += later.across_flash[n_measured_again:].tolist()
+        # Of further frames only the last pictures were kept (`later.tail`), with which frames that follow
+        # will be compared. Without further frames, `_tail` has all of these pictures already.
         has_further_frames = len(later.changes) > n_measured_again
-        if has_further_frames:  # else measuring has already put the last pictures into `_tail`
+        if has_further_frames:
             self._tail.extend(later.tail)
 
     def cuts(self) -> list[int]:
@@ -416,7 +419,7 @@ class TransNetDetector:
         self._reformatter = VideoReformatter()
         self._waiting: list[Grey] = []  # pictures from the start of the network's next window on
         self._n_frames = 0
-        self._probabilities: list[float] = []
+        self._probabilities: list[float] = []  # of the first frames, as far as the network has run
 
     def add(self, frame: VideoFrame, _small: Grey, /) -> None:
         """Pass the next frame to the network.
@@ -440,10 +443,15 @@ class TransNetDetector:
         return [int(number) + 1 for number in np.flatnonzero(is_last_of_transition)]
 
     def _run_to_end(self) -> None:
-        """Run the network on the last frames, with the last picture repeated for the margin behind them."""
+        """Run the network until every frame has a probability.
+
+        The last frames have none yet: the network gives one only to frames in the middle of its window, which
+        others must follow. So the last picture is repeated as often as needed. Each full window adds
+        `TRANSNET_STEP` probabilities, so this ends.
+        """
         while len(self._probabilities) < self._n_frames:
             last_picture = self._waiting[-1]
-            self._run_with(last_picture)
+            self._run_with(last_picture)  # adds probabilities when the window is full
 
     def _run_with(self, picture: Grey) -> None:
         """Add a picture to the network's window; if it is full, run the network and move the window on.

@@ -169,8 +169,20 @@ class NvidiaGpu:
         return frame.format.name == "cuda"
 
     def to_host(self, frame: VideoFrame, pixels: str) -> VideoFrame:
-        """Copy a frame from the GPU, converted to the pixel format in which the CPU would decode it."""
-        gpu_pixels = "" if frame.sw_format is None else frame.sw_format.name
+        """Copy a frame from the GPU, converted to the pixel format in which the CPU would decode it.
+
+        The frame on the GPU holds its pixels in a format of the GPU, such as `nv12`. From it and the wanted
+        one follows whether the conversion loses nothing.
+
+        Parameters
+        ----------
+        frame
+            A frame that the GPU decoded.
+        pixels
+            FFmpeg's name of the format in which a CPU would decode it, such as `yuv420p`.
+        """
+        gpu_format = frame.sw_format  # None if it is not known
+        gpu_pixels = "" if gpu_format is None else gpu_format.name
         return to_core_format(frame, gpu_pixels, pixels)
 
     def _accelerator(self) -> HWAccel:

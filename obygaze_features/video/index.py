@@ -395,8 +395,14 @@ class _StreamFacts:
 
     @cached_property
     def is_program(self) -> bool:
-        """Whether this is an MPEG program stream, where few pictures have a time stamp of their own."""
-        return self.is_ordered_by_kind and bool(self.formats & PROGRAM_FORMATS)
+        """Whether this is an MPEG program stream whose times can be mended by the types of its pictures.
+
+        In a program stream few pictures have a time stamp of their own. Those that FFmpeg makes up for the
+        others can be replaced where the types of the pictures (I, P, B) say in which order they are shown.
+        Where they do not, as for H.264, this is false.
+        """
+        has_format_of_program_streams = bool(self.formats & PROGRAM_FORMATS)
+        return self.is_ordered_by_kind and has_format_of_program_streams
 
     @cached_property
     def has_estimated_times(self) -> bool:
@@ -445,8 +451,13 @@ class _StreamFacts:
 
     @cached_property
     def seams(self) -> Seams:
-        """Pictures cut off, or decoded with wrong settings, where Matroska files were joined."""
-        return _find_seams(self.source, self.packets, self.noted_line.line)
+        """What was damaged where Matroska files were joined byte by byte (their seams).
+
+        At a seam the last picture of a file may be cut off, and the pictures of the next file may be decoded
+        with the settings of the first. Time stamps start again there, which is how seams are found.
+        """
+        line_by_stamps = self.noted_line.line  # says at which packets time stamps start again
+        return _find_seams(self.source, self.packets, line_by_stamps)
 
     @cached_property
     def hidden(self) -> NDArray[np.bool_]:
@@ -469,8 +480,14 @@ class _StreamFacts:
 
     @cached_property
     def rank(self) -> NDArray[np.int64]:
-        """Shape [P]: numbers that increase in display order."""
-        return self.line.ticks if self.kind_ranks is None else self.kind_ranks
+        """A number for each of the P packets, [P]: a picture with a lower number is shown earlier.
+
+        If the types of the pictures give the display order, it is the picture's position in that order. Else
+        it is the time at which the picture is shown, in ticks. Only which of two numbers is lower counts.
+        """
+        if self.kind_ranks is not None:
+            return self.kind_ranks
+        return self.line.ticks
 
     @cached_property
     def settings_change(self) -> bool:
@@ -1108,9 +1125,17 @@ def _unread_tail(source: Source, packets: Packets) -> str:
 
 
 def _goes_on_in_late_stream(packets: Packets) -> bool:
-    """Return whether a stream of pictures begins behind the last packet of the one that is read."""
-    last_position = packets.pos.max(initial=0)
-    return any(stream.kind == "video" and stream.byte > last_position for stream in packets.late)
+    """Return whether the film goes on in a stream of pictures that its beginning does not announce.
+
+    Such a stream (`late`) begins behind the last packet of the stream that is read, as where recordings were
+    joined: its pictures are the rest of the film, and are not read. One that begins earlier runs beside the
+    stream that is read, which then lacks nothing.
+    """
+    start_of_last_packet = packets.pos.max(initial=0)  # byte of the file
+    for late_stream in packets.late:
+        if late_stream.kind == "video" and late_stream.byte > start_of_last_packet:
+            return True
+    return False
 
 
 def _goes_on_in_announced_stream(source: Source, end_of_pictures: int) -> bool:
@@ -1184,7 +1209,9 @@ def _time_from_which_second_file_lacks_s(facts: _StreamFacts, shown_of_second: N
 def _packets_dropped_by_times(packets: Packets) -> NDArray[np.int64]:
     """Return the numbers of the packets that FFmpeg drops because their times step back.
 
-    A packet before them is decoded at the same time or later.
+    Times step back at a packet if one before it is decoded at the same time or later. FFmpeg marks packets
+    that it drops as hidden. It marks others too, such as those that an edit list leaves out, and it may show
+    a packet whose time steps back: so a dropped one is both.
     """
     dts_before = np.append(MISSING, packets.dts[:-1])  # of the packet before each; none before the first
     latest_before = np.maximum.accumulate(dts_before)

@@ -99,17 +99,25 @@ def find_end_of_gif(path: Path) -> int:
 def _end_of_gif_block(data: mmap, start: int) -> int:
     """Return the byte behind the block of a GIF that begins at a byte; 0 if none begins there.
 
-    It is beyond the end of the file if the block is cut off.
+    It is beyond the end of the file if the block is cut off. There are two kinds of blocks (GIF89a, 20 to
+    26), each of which ends with sub-blocks of data:
+
+        extension: GIF_EXTENSION, label, sub-blocks
+        picture: head of 10 bytes (the first is GIF_PICTURE, the last has flags), table of colours if the
+            flags say so, size of codes (1 byte), sub-blocks
     """
     if data[start] == GIF_EXTENSION:
-        sub_block = start + 2  # behind its label
+        label = start + 1
+        first_sub_block = label + 1
     elif data[start] == GIF_PICTURE:
-        flags = start + GIF_PICTURE_HEAD_BYTES - 1
-        size_of_codes = start + GIF_PICTURE_HEAD_BYTES + _n_bytes_of_colours(data, flags)
-        sub_block = size_of_codes + 1
+        end_of_head = start + GIF_PICTURE_HEAD_BYTES
+        flags = end_of_head - 1
+        size_of_codes = end_of_head + _n_bytes_of_colours(data, flags)
+        first_sub_block = size_of_codes + 1
     else:
         return 0
-    # Each sub-block is its number of bytes and these; one of 0 bytes is the last.
+    # A sub-block is its number of bytes (1 byte) and these. One of 0 bytes is the last.
+    sub_block = first_sub_block
     while sub_block < len(data) and data[sub_block] > 0:
         sub_block += 1 + data[sub_block]
     return sub_block + 1
@@ -125,18 +133,22 @@ def _n_bytes_of_colours(data: mmap, flags: int) -> int:
 
 
 def ends_as_riff(path: Path) -> bool:
-    """Return whether a file (AVI) ends where its RIFF chunks end, by the sizes that they state.
+    """Return whether an AVI file has all bytes of its RIFF chunks, by the sizes that they state.
 
-    Large files have several (OpenDML, "AVIX"). A size of 0 is that of a recording that was not finished.
+    A file begins with such a chunk; a large one has several, one behind the other (OpenDML, "AVIX"). A file
+    that ends before its last chunk does was cut off; further bytes behind that chunk do no harm. A size of 0
+    is that of a recording that was not finished.
     """
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        start = 0
+        start = 0  # of the next chunk, if there is one
         while data[start : start + 4] == b"RIFF":
             size = int.from_bytes(data[start + 4 : start + RIFF_HEAD_BYTES], "little")
             if size == 0:
                 return False
             start += RIFF_HEAD_BYTES + size
-        return 0 < start <= len(data)
+        end_of_last_chunk = start
+        has_chunks = end_of_last_chunk > 0
+        return has_chunks and end_of_last_chunk <= len(data)
 
 
 class _BoxWalk(NamedTuple):
@@ -183,15 +195,22 @@ def _end_of_last_fragment(data: mmap) -> int:
 
 
 def _end_of_last_page(data: mmap) -> int:
-    """Return the byte behind the last page of an Ogg file, as its head states it; 0 if there is no page."""
+    """Return the byte behind the last page of an Ogg file, as its head states it; 0 if there is no page.
+
+    A page is a head, a list with the size of each of its segments (one byte each), and the segments. The last
+    byte of the head is the number of segments (RFC 3533, 6). If the file ends inside the head, the byte
+    behind the head is returned: it is beyond the end of the file, which shows that the page is cut off.
+    """
     search_start = max(len(data) - LONGEST_OGG_PAGE, 0)
     page_start = data.rfind(OGG_PAGE, search_start)
     if page_start < 0:
         return 0
     sizes_start = page_start + OGG_HEAD_BYTES
-    if sizes_start > len(data):
+    is_cut_off_in_head = sizes_start > len(data)
+    if is_cut_off_in_head:
         return sizes_start
-    n_segments = data[sizes_start - 1]
+    last_byte_of_head = sizes_start - 1
+    n_segments = data[last_byte_of_head]
     content_start = sizes_start + n_segments
     segment_sizes = data[sizes_start:content_start]
     return content_start + sum(segment_sizes)
@@ -250,10 +269,13 @@ def _read_element_head(data: mmap | bytes, start: int) -> _ElementHead | None:
     content_start = size_start + size_bytes
     if id_bytes == 0 or size_bytes == 0 or content_start > len(data):
         return None
-    # The highest bit that is set says how many bytes a number has. If all others are set, it is unknown.
-    n_bits = 7 * size_bytes
-    size = int.from_bytes(data[size_start:content_start], "big") & (1 << n_bits) - 1
-    is_unknown = size == (1 << n_bits) - 1
+    # A size of n bytes has 7 n bits for its value, and a marker bit before them that says how many bytes it
+    # has: 1xxxxxxx for one byte, 01xxxxxx xxxxxxxx for two. If all bits of the value are set, the size is
+    # unknown, as in a recording.
+    n_value_bits = 7 * size_bytes
+    all_value_bits = (1 << n_value_bits) - 1
+    size = int.from_bytes(data[size_start:content_start], "big") & all_value_bits  # without the marker
+    is_unknown = size == all_value_bits
     return _ElementHead(data[start:size_start], content_start, None if is_unknown else size)
 
 

@@ -72,10 +72,15 @@ class LateStream(msgspec.Struct, frozen=True):
         return f"{location} the file has {NAMES[self.kind]} that its beginning does not announce"
 
 
-def farthest_reach(path: Path) -> int:
-    """Return how many bytes of a file FFmpeg looks through to find all its streams: all, up to a limit."""
-    n_bytes = sum(file.stat().st_size for file in files_of(path))
-    return min(n_bytes + PROBED_BEHIND, MAX_PROBED)
+def bytes_to_probe_whole_film(path: Path) -> int:
+    """Return how many bytes of a film FFmpeg must look through to find a stream, wherever it begins.
+
+    They are all bytes of the film, which may be several files (the title of a DVD). `PROBED_BEHIND` is added
+    as behind the first packet of any stream (`bytes_to_probe`). FFmpeg holds in memory what it looks through,
+    so there is a limit, `MAX_PROBED`.
+    """
+    n_bytes_of_film = sum(file.stat().st_size for file in files_of(path))
+    return min(n_bytes_of_film + PROBED_BEHIND, MAX_PROBED)
 
 
 def bytes_to_probe(path: Path, streams: Sequence[LateStream]) -> int:
@@ -96,7 +101,7 @@ def bytes_to_probe(path: Path, streams: Sequence[LateStream]) -> int:
     if not streams:
         return 0
     if any(stream.byte < 0 for stream in streams):  # it is not known where one begins
-        return farthest_reach(path)
+        return bytes_to_probe_whole_film(path)
     last = max(streams, key=lambda stream: stream.byte)
     n_bytes = last.byte + PROBED_BEHIND  # so that FFmpeg also learns the settings of its codec
     if n_bytes > MAX_PROBED:

@@ -805,11 +805,13 @@ class _Run:
 
         Each stamp gives a start; their median is used, because some phones write single odd stamps.
         """
-        n_starts = len(self._starts_s)
+        sorted_starts_s = self._starts_s  # `add` keeps them sorted
+        n_starts = len(sorted_starts_s)
         if n_starts == 0:
             return None
-        upper = self._starts_s[n_starts // 2]
-        lower = self._starts_s[(n_starts - 1) // 2]
+        # The median is the start in the middle, or the mean of the two there if their number is even.
+        upper = sorted_starts_s[n_starts // 2]
+        lower = sorted_starts_s[(n_starts - 1) // 2]
         return (upper + lower) / 2
 
     def is_far(self, time_s: float | None, longest_s: float) -> bool:
@@ -836,7 +838,7 @@ class _Run:
         """
         if time_s is not None:
             duration_s = self._n_samples / self.kind.rate  # of the frames before
-            insort(self._starts_s, time_s - duration_s)
+            insort(self._starts_s, time_s - duration_s)  # which keeps them sorted
         self._values += self._mixed(frame)
         self._n_samples += frame.samples
 

@@ -25,7 +25,7 @@ from obygaze_features.file_kinds import HEIF, MP4, UNKNOWN, file_kind, why_not
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.video.boxes import is_scrambled
 from obygaze_features.video.file_facts import files_of
-from obygaze_features.video.late_streams import farthest_reach
+from obygaze_features.video.late_streams import bytes_to_probe_whole_film
 from obygaze_features.video.packets import demux
 
 # Accepted formats, by FFmpeg's names. FFmpeg has about 300 more, including playlists and text formats that
@@ -281,7 +281,7 @@ def _with_pictures(path: Path, accelerator: HWAccel | None) -> Iterator[InputCon
         has_pictures = stream is not None and getattr(stream.codec_context, "width", 0) > 0
         if container.format.name in BEGIN_ANYWHERE and not has_pictures:
             still_open.close()
-            options_to_look_farther = _options_to_look_through(farthest_reach(path))
+            options_to_look_farther = _options_to_look_through(bytes_to_probe_whole_film(path))
             container = still_open.enter_context(_container(path, accelerator, **options_to_look_farther))
         yield container
 

@@ -51,13 +51,17 @@ class Rest(NamedTuple, Generic[T]):
 
 @checked
 def why_not_in_stretches(path: Path) -> str:
-    """Return why a film cannot be decoded in parts by several processes; empty if it can."""
+    """Return why a film cannot be decoded in parts (stretches) by several processes; empty if it can.
+
+    It cannot if its file is damaged or states no times of frames, or if it can only be decoded from its
+    beginning. The times are needed as stretches are decoded to find shots, too.
+    """
     try:
         table = index_packets(path)
-        table.frame_times.need_times("which shots need")
+        table.frame_times.need_times("which shots need")  # raises an error if one is not stated
     except VideoError as error:
         return error.reason
-    return table.unsafe
+    return table.unsafe  # why it can only be decoded from its beginning, or empty
 
 
 @checked
@@ -116,7 +120,7 @@ def read_stretch(
         decoded = reader.decode_sparsely(frames)
         measured_frames = _measured_frames(decoded, meter, needed_frames)
         converted = reader.convert(measured_frames)
-        stored = _stored_results(converted, requests_of_frame, known)
+        stored = _store_results_passing(converted, requests_of_frame, known)
         yield from reader.distribute(stored, divided.read_here)
     except (NotSafe, VideoError):  # the windows that are left are read by `read_windows`
         return
@@ -171,29 +175,34 @@ def _measured_frames(frames: Iterable[Frame], meter: Meter, needed: Collection[i
             yield number, frame
 
 
-def _stored_results(
+def _store_results_passing(
     frames: Iterable[ConvertedFrame[T]],
     requests_of_frame: Mapping[int, Collection[int]],
     known: dict[int, Known[T]],
 ) -> Iterator[ConvertedFrame[T]]:
-    """Store in `known` the results of frames that windows elsewhere need, and yield all frames unchanged.
+    """Pass on frames unchanged, and store of some what is needed by windows that are read elsewhere.
+
+    Such a window has frames in several stretches. It is put together later, from what was stored of each.
 
     Parameters
     ----------
     frames
-        Converted frames.
+        Converted frames: number, picture, and a function that computes the result of a request for it (the
+        picture as the request prepares it) from the position of the request.
     requests_of_frame
-        Number of a frame -> positions of the requests whose results windows elsewhere need.
+        Number of a frame -> positions of the requests whose results are needed elsewhere.
     known
-        Number of a frame -> its results; they are added here.
+        Number of a frame -> its results. This function fills it as its frames are taken one by one: it is
+        complete when the last one was.
     """
     for number, picture, result_of_request in frames:
-        if number in requests_of_frame:
+        is_needed_elsewhere = number in requests_of_frame
+        if is_needed_elsewhere:
             # A request may change the pixels, so the properties of the picture are taken before.
             without_pixels = picture.without_pixels()
             positions = sorted(requests_of_frame[number])
-            results = {position: result_of_request(position) for position in positions}
-            known[number] = Known(without_pixels, results)
+            result_of_position = {position: result_of_request(position) for position in positions}
+            known[number] = Known(without_pixels, result_of_position)
         yield number, picture, result_of_request
 
 

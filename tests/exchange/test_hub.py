@@ -148,6 +148,7 @@ def error_of(work):
 store, copy = Path(sys.argv[1]), Path(sys.argv[2])
 place = "hf://datasets/lab/films"
 outcome = {}
+# The two keys are the reasons why the first push and the second one fail.
 outcome["another push was faster"] = error_of(lambda: push(FolderFiles(store), place))
 outcome["a file is of another push"] = error_of(lambda: push(FolderFiles(store), place))
 urlopen(os.environ["HF_ENDPOINT"] + "/mended")
@@ -173,7 +174,7 @@ class PushAndPull:
     store, copy, hub
         Folders of the store, of the copy that was pulled, and of what the Hub has.
     outcome
-        What it printed.
+        What it printed of each step: step -> an error's message, or what the step gave.
     printed
         All of that and of its messages.
     requests
@@ -190,7 +191,11 @@ class PushAndPull:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """One run for all tests: it takes seconds."""
+    """Run `PUSH_AND_PULL` once for all tests, as it takes seconds, against a stand-in of the Hub.
+
+    The stand-in refuses the first two commits, which are the two tries of the first push. During the second
+    push it lists `CHUNK` with a wrong digest. The third push succeeds.
+    """
     folder = tmp_path_factory.mktemp("hub")
     store, copy, hub = make_sealed_store(folder, 20), folder / "copy", folder / "hub"
     hub.mkdir()
@@ -227,19 +232,27 @@ def test_a_store_is_pushed_to_the_hub_and_pulled_byte_for_byte(run):
 
 
 @pytest.mark.long
-def test_a_push_that_another_one_outruns_says_to_push_again(run):
-    """The Hub refuses a commit if another one came first. Here it refused two in a row: the push failed."""
-    message = run.outcome["another push was faster"]
+def test_a_push_whose_commit_the_hub_refuses_twice_fails_and_says_to_push_again(run):
+    """The Hub refuses a commit if somebody else's came first; its client then tries once more.
 
-    assert message.endswith("push again, which goes on")
+    The stand-in of the Hub refused both tries of the first push, which failed. The message tells the user to
+    push again.
+    """
+    message_of_first_push = run.outcome["another push was faster"]
+
+    assert message_of_first_push.endswith("push again, which goes on")
 
 
 @pytest.mark.long
-def test_a_push_names_a_file_that_is_there_from_another_push(run):
-    """The stand-in of the Hub listed one file, a chunk, with the digest of other bytes."""
-    message = run.outcome["a file is of another push"]
+def test_a_push_is_refused_that_finds_a_file_with_other_bytes_on_the_hub_and_names_the_file(run):
+    """Where the Hub has a file of the same name with another digest, somebody else pushed another store.
 
-    assert "data/features.zarr/toy/pooled/c/0/0: another push" in message
+    During the second push, the stand-in of the Hub listed one chunk of `pooled` with the digest of other
+    bytes. The push failed, with a message that names this file.
+    """
+    message_of_second_push = run.outcome["a file is of another push"]
+
+    assert "data/features.zarr/toy/pooled/c/0/0: another push" in message_of_second_push
 
 
 @pytest.mark.long

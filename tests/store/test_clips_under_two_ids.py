@@ -12,6 +12,7 @@ from tests.command import obygaze
 
 RNG = np.random.default_rng(0)
 FIRST, SECOND, THIRD = RNG.normal(size=(3, 5)).astype(np.float32)
+"""Features of three clips that look different."""
 
 
 def make_sealed_store(folder, name, movie_of, features, **settings):
@@ -32,11 +33,16 @@ def test_renamed_clips_of_two_merged_stores_are_found(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["there_twice"] == {"a-0": "A0"}
 
 
-def test_clips_of_other_films_times_or_features_are_other_clips(tmp_path):
-    """A black clip may be in two films, and twice in one film."""
+def test_clips_that_differ_in_film_times_or_features_are_not_one_clip_under_two_ids(tmp_path):
+    """One clip under two ids has the same film, times and features. Here two clips share at most two of them.
+
+    a-0 and a-1 have one film and the same features (both are black, say) at two times. a-0 and b-0 have the
+    same times and features, in two films. b-0 and b-1 have one film and time, and other features.
+    """
     movie_of = {"a-0": "a", "a-1": "a", "b-0": "b", "b-1": "b"}
     spans = {"a-0": (0.0, 1.0), "a-1": (1.0, 2.0), "b-0": (0.0, 1.0), "b-1": (0.0, 1.0)}
-    store = make_sealed_store(tmp_path, "films", movie_of, [FIRST, FIRST, FIRST, SECOND], spans=spans)
+    features = [FIRST, FIRST, FIRST, SECOND]  # of a-0, a-1, b-0, b-1
+    store = make_sealed_store(tmp_path, "films", movie_of, features, spans=spans)
 
     assert clips_under_two_ids(store) == []
 

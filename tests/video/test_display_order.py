@@ -53,8 +53,14 @@ def assert_sixty_pictures_in_order_of_display(film):
 
 @pytest.mark.parametrize("suffix", [".ts", ".mp4", ".mkv", ".flv"])
 @pytest.mark.parametrize("codec", CODECS)
-def test_pictures_are_in_the_order_of_display(recording, codec, suffix):
-    """Each of 60 pictures has its number; the file states when they are decoded as when they are shown."""
+def test_pictures_of_a_film_that_states_times_of_decoding_are_in_the_order_of_display(
+    recording, codec, suffix
+):
+    """A film has 60 pictures with the numbers 0 to 59 drawn on them, in the order in which they are shown.
+
+    They are decoded in another order. The time stamps that should say when pictures are shown say when they
+    are decoded, so that sorting by them would give a wrong order. Read, the pictures are 0 to 59 in order.
+    """
     film = recording(codec, suffix)
 
     assert_sixty_pictures_in_order_of_display(film)
@@ -169,8 +175,8 @@ def test_if_an_undecodable_picture_makes_later_pictures_get_too_low_a_number_a_n
 
 
 @pytest.fixture
-def films_damaged_behind_20_packets(monkeypatch):
-    """No film can be read behind its first 20 packets."""
+def reading_fails_behind_20_packets(monkeypatch):
+    """Let probing the order of a film's pictures end with an error behind the first 20 packets."""
     number_packets = display_order.number_packets
 
     def fail_after_twenty(packets):
@@ -180,16 +186,19 @@ def films_damaged_behind_20_packets(monkeypatch):
     monkeypatch.setattr(display_order, "number_packets", fail_after_twenty)
 
 
-@pytest.mark.usefixtures("films_damaged_behind_20_packets")
-def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recording):
-    """A film of 60 pictures, of which the first is the only key picture, cannot be read behind 20 packets.
+@pytest.mark.usefixtures("reading_fails_behind_20_packets")
+def test_pictures_are_taken_for_reordered_if_damage_ends_the_probe_of_their_order(recording):
+    """Whether a film's pictures are decoded in another order than shown is probed on its first packets.
 
-    To sort pictures that are in order does no harm, and to leave others unsorted does.
+    In this film of 60 pictures, of which only the first is a key picture, reading fails behind 20 packets.
+    Pictures then count as reordered, and will be sorted. That does no harm to pictures that are in order, but
+    reordered ones that are not sorted would be wrong.
     """
+    film = recording("h264", ".ts")
     is_key_picture = np.zeros(60, bool)
     is_key_picture[0] = True
 
-    assert display_order.reorders(recording("h264", ".ts"), is_key_picture)
+    assert display_order.reorders(film, is_key_picture)
 
 
 class LabelledFrame:
@@ -222,15 +231,18 @@ def test_frames_have_the_numbers_of_their_packets_until_these_step_back(labels, 
     assert [number for number, *_ in numbered_frames] == numbers
 
 
-def test_packets_that_are_not_in_the_order_of_display_give_frames_their_numbers():
-    """A film has three pictures in the packets 0, 2 and 1, which is the order of display.
+def test_frames_keep_the_numbers_of_their_packets_if_time_stamps_say_that_packets_are_reordered():
+    """A film has three packets. By their time stamps packet 0 is shown first, then packet 2, then packet 1.
 
-    By their time stamps (not `rising`) the packets are in another order than the pictures. So a decoder that
-    gives out the frame of packet 2 before that of packet 1 is right, and each frame has its packet's number.
+    Such stamps do not rise from packet to packet (`rising` is false), so they are no times of decoding and
+    can be trusted. A decoder gives out the frames in this order, and labels each with its packet. That the
+    label steps back from 2 to 1 is therefore right: each frame has the number that its packet has by the
+    stamps, and is not counted.
     """
     frames = [LabelledFrame(packet=0), LabelledFrame(packet=2), LabelledFrame(packet=1)]
     picture_of_packet = {0: 0, 2: 1, 1: 2}
 
-    numbered_frames = number_frames(frames, picture_of_packet, rising=False)
+    numbered_frames = list(number_frames(frames, picture_of_packet, rising=False))
 
     assert [numbered.number for numbered in numbered_frames] == [0, 1, 2]
+    assert not any(numbered.counted for numbered in numbered_frames)

@@ -2,6 +2,7 @@
 
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -94,7 +95,11 @@ def large(tmp_path_factory):
 
 @pytest.fixture
 def little_is_probed(monkeypatch):
-    """Let FFmpeg read only 100 kB of a file to find its streams, as if small films were of gigabytes."""
+    """Let FFmpeg read only the first 100 kB of a file to find its streams, in place of 5 MB.
+
+    So it does not know a stream that begins further behind, as in films of gigabytes, when it opens a small
+    film of a test.
+    """
     monkeypatch.setattr(source, "OPTIONS", source.OPTIONS | {"probesize": str(PROBED_BYTES)})
     monkeypatch.setattr(late_streams, "PROBED_BEHIND", PROBED_BYTES)
 
@@ -262,9 +267,24 @@ def flash_header(data: bytes, announced: int) -> bytes:
     return data[:4] + bytes([announced]) + data[5:13]
 
 
+class FlashFilms(NamedTuple):
+    """Two Flash films of 6 s with 25 pictures a second: one with sound, one without its first half.
+
+    Attributes
+    ----------
+    with_whole_sound
+        A click is heard at 0.5 s of each second.
+    with_late_sound
+        A copy of it, without all sound before 3 s, and without its announcement at the beginning.
+    """
+
+    with_whole_sound: Path
+    with_late_sound: Path
+
+
 @pytest.fixture(scope="module")
-def flash_with_late_sound(tmp_path_factory):
-    """Two Flash films of 6 s: with a click at .5 s of each second; and a copy whose sound begins at 3 s."""
+def flash_films(tmp_path_factory):
+    """Write a Flash film with sound from 0 to 6 s, and a copy whose sound begins at 3 s."""
     folder = tmp_path_factory.mktemp("flash")
     whole = write_film(
         folder / "whole.flv",
@@ -275,57 +295,67 @@ def flash_with_late_sound(tmp_path_factory):
     )
     film = folder / "late.flv"
     film.write_bytes(without_sound_before(whole.read_bytes(), first_ms=3000))
-    return whole, film
+    return FlashFilms(with_whole_sound=whole, with_late_sound=film)
+
+
+def read_sound(film, start_s, end_s, track=""):
+    """Read the sound of a span of a film in one piece: its samples, and the seconds that have none.
+
+    The track is the usual one (""), or that of a number ("0").
+    """
+    (samples,), missing_s = SoundTrack(film, track).parts(start_s, end_s, edges_s=(), rate=RATE)
+    return samples, missing_s
 
 
 @pytest.mark.usefixtures("little_is_probed")
-def test_sound_that_begins_late_is_listed_and_costs_no_picture(flash_with_late_sound):
-    """6 s at 25 pictures a second are 150 pictures, with the sound or without."""
-    whole, film_with_late_sound = flash_with_late_sound
+def test_a_film_whose_sound_begins_late_has_all_its_pictures_and_its_sound_is_listed(flash_films):
+    """The sound of a film of 6 s begins at 3 s, far behind the 100 kB in which FFmpeg looks for streams.
 
-    facts = probe(film_with_late_sound)
+    FFmpeg learns of it only in the midst of reading the pictures, which must not disturb them: there are 6 s
+    at 25 a second, 150, as in the film whose sound begins at 0 s. The stream is found, as sound in AAC.
+    """
+    facts = probe(flash_films.with_late_sound)
 
     assert facts.frames == 150
-    assert probe(whole).frames == 150
+    assert probe(flash_films.with_whole_sound).frames == 150
     assert "sound" in facts.besides
-    (late_stream,) = index_packets(film_with_late_sound).late
+    (late_stream,) = index_packets(flash_films.with_late_sound).late
     assert late_stream.kind == "audio"
     assert late_stream.codec == "aac"
 
 
 @pytest.mark.usefixtures("little_is_probed")
-def test_clicks_of_sound_that_begins_late_are_heard_at_their_times(flash_with_late_sound):
+def test_clicks_of_sound_that_begins_late_are_heard_at_the_same_pictures_as_in_the_whole_film(flash_films):
     """A film of 6 s has a click in each second, at .5. Of a copy the sound of the first 3 s is taken away.
 
-    Its beginning is far behind the 100 kB in which FFmpeg looks for streams here. The clicks at 3.5, 4.5 and
-    5.5 s are heard in the copy as in the whole film. Both clocks differ a little: that of a file begins with
-    what comes first, which is sound in the whole film and a picture in the copy. The same difference shows in
-    the times of their first pictures (`moved_s`), and is allowed for.
+    The sound of the copy begins far behind the 100 kB in which FFmpeg looks for streams here. Its first 3 s
+    are missing and silent. Its clicks at 3.5, 4.5 and 5.5 s are heard as long after the first picture as in
+    the whole film. (After the first picture, because the clocks of the two films differ a little: the clock
+    of a file begins with what comes first, which is sound in the whole film, and a picture in the copy.)
     """
-    whole, film_with_late_sound = flash_with_late_sound
-
-    (samples,), missing_s = SoundTrack(film_with_late_sound).parts(
-        start_s=0.0, end_s=6.0, edges_s=(), rate=RATE
-    )
-    (samples_of_whole,), _missing_s = SoundTrack(whole).parts(start_s=0.0, end_s=6.0, edges_s=(), rate=RATE)
+    samples, missing_s = read_sound(flash_films.with_late_sound, start_s=0.0, end_s=6.0)
+    samples_of_whole, _missing_s = read_sound(flash_films.with_whole_sound, start_s=0.0, end_s=6.0)
 
     assert missing_s == pytest.approx(3.0, abs=0.1)
     first_three_seconds = samples[: 3 * RATE]
     assert np.abs(first_three_seconds).max() < 0.01
-    moved_s = frame_times(film_with_late_sound)[0] - frame_times(whole)[0]
+    first_picture_s = frame_times(flash_films.with_late_sound)[0]
+    first_picture_of_whole_s = frame_times(flash_films.with_whole_sound)[0]
     for click_s in (3.5, 4.5, 5.5):
         heard_s = time_of_click(samples, RATE, click_s)
         heard_of_whole_s = time_of_click(samples_of_whole, RATE, click_s)
-        assert heard_s - heard_of_whole_s == pytest.approx(moved_s, abs=0.001)
+        behind_first_picture_s = heard_s - first_picture_s
+        assert behind_first_picture_s == pytest.approx(heard_of_whole_s - first_picture_of_whole_s, abs=0.001)
 
 
 @pytest.mark.usefixtures("little_is_probed")
-def test_a_span_before_sound_that_begins_late_is_refused(flash_with_late_sound):
-    """The sound begins at 3 s, so from 0 to 2 s there is none."""
-    _, film_with_late_sound = flash_with_late_sound
+def test_the_sound_of_a_span_before_the_beginning_of_a_late_sound_track_is_refused(flash_films):
+    """The sound of a film of 6 s begins at 3 s, and FFmpeg does not know of it when it opens the file.
 
-    with pytest.raises(VideoError):
-        SoundTrack(film_with_late_sound).parts(start_s=0.0, end_s=2.0, edges_s=(), rate=RATE)
+    So the span from 0 to 2 s has no sound, which an error says.
+    """
+    with pytest.raises(VideoError, match="no sound between 0 and 2 s"):
+        read_sound(flash_films.with_late_sound, start_s=0.0, end_s=2.0)
 
 
 @pytest.mark.parametrize("suffix", ["ts", "vob"])
@@ -345,7 +375,7 @@ def test_sound_that_is_announced_and_begins_ten_seconds_later_is_heard_at_its_ti
         gap=(-1.0, 10.0),  # no sound from before the start to 10 s
     )
 
-    (samples,), missing_s = SoundTrack(film, track).parts(start_s=0.0, end_s=12.0, edges_s=(), rate=RATE)
+    samples, missing_s = read_sound(film, start_s=0.0, end_s=12.0, track=track)
 
     assert missing_s == pytest.approx(10.0, abs=0.1)
     for click_s in (10.5, 11.5):
@@ -353,12 +383,12 @@ def test_sound_that_is_announced_and_begins_ten_seconds_later_is_heard_at_its_ti
 
 
 @pytest.mark.usefixtures("little_is_probed")
-def test_sound_that_begins_too_late_is_refused_with_its_byte(flash_with_late_sound, monkeypatch):
+def test_sound_that_begins_too_late_is_refused_with_its_byte(flash_films, monkeypatch):
     """At most 200 kB may be read to find a stream (`MAX_PROBED`), and the film's sound begins behind them.
 
     The error names the byte at which it begins. The 150 pictures are read all the same.
     """
-    _whole, film_with_late_sound = flash_with_late_sound
+    film_with_late_sound = flash_films.with_late_sound
     monkeypatch.setattr(late_streams, "MAX_PROBED", 200_000)
     (sound,) = index_packets(film_with_late_sound).late
 

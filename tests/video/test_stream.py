@@ -61,11 +61,21 @@ def test_side_data_of_streams_are_treated_as_a_kind_of_side_data_of_packets():
         assert kind_of_packets in PACKETS
 
 
-@pytest.mark.parametrize("kind", ["packets", "frames", "dispositions", "pictures"])
-def test_each_fact_is_in_one_group_alone(kind):
-    """Facts are grouped by how they are treated, and each group has its own sentence for the user.
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("packets", id="side data of packets"),
+        pytest.param("frames", id="side data of decoded frames"),
+        pytest.param("dispositions", id="dispositions of streams, such as default or karaoke"),
+        pytest.param("pictures", id="facts of single pictures"),
+    ],
+)
+def test_each_fact_that_a_file_may_state_is_in_one_group_of_the_table_of_fates_alone(kind):
+    """The table `fates.toml` says what is done with each fact that a video file may state of its pictures.
 
-    Of two groups with one fact, the sentence of the later would hide that of the earlier.
+    It has four treatments. Facts are used; listed, if they change no picture; refused, so that the file is
+    not read; or noted, in a sentence for the user. Each treatment has groups of facts. A fact in two groups
+    would have two treatments or sentences, of which one would be lost.
     """
     facts = []
     for treatment in ("used", "listed", "refused", "noted"):
@@ -80,10 +90,14 @@ def test_each_fact_is_in_one_group_alone(kind):
     ("treatment", "has_sentence"),
     [("used", False), ("listed", False), ("refused", True), ("noted", True)],
 )
-def test_side_data_that_are_noted_or_refused_have_a_sentence_for_the_user(treatment, has_sentence):
-    """What is used or listed needs no sentence, for nothing is wrong with it."""
-    for group in FATES[treatment]:
-        assert ("sentence" in group) == has_sentence
+def test_only_facts_that_are_refused_or_noted_have_a_sentence_for_the_user(treatment, has_sentence):
+    """The table `fates.toml` has the facts that a video file may state of its pictures, in groups.
+
+    A group of facts that make the file unreadable (refused), or may make its pictures wrong (noted), has the
+    sentence that tells the user. Facts that are used, or merely listed, have none: nothing is wrong there.
+    """
+    for group_of_facts in FATES[treatment]:
+        assert ("sentence" in group_of_facts) == has_sentence
 
 
 BOXES_AROUND_ENTRY = (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd")
