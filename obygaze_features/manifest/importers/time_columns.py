@@ -52,6 +52,9 @@ _WORDS_FOR_OTHER_NUMBERS: Final = {
 COMMON_RATES: Final = (25, 30, 50, 60)
 """Frames per second, of which the lowest is proposed that has the highest frame number of a table."""
 
+DIGITS_OF_MILLISECONDS: Final = 3
+"""A time code may end in as many digits, too: above 100 frames per second."""
+
 
 class TimeColumns:
     """Finds the unread columns that hold times, and proposes to read them as starts, ends or durations.
@@ -207,11 +210,11 @@ class TimeColumns:
         It is the rate that a heading or a title states. Else it is the lowest common rate that is possible
         with the time codes: as frames count from 0, 00:01:05:27 needs more than 27 frames per second, so that
         30 is proposed. Where only mere numbers are frames, it is the lowest of all. The person is asked to
-        check a rate that is not stated.
+        check a rate that is not stated. None is proposed for 00:01:05:270, whose end may be milliseconds.
         """
         if self._file.reading.rate is not None:
             return
-        frame_numbers = self._frame_numbers(columns)  # at the ends of time codes
+        frame_numbers = self._frame_numbers(columns)  # as they are written, such as 05
         counted_in_frames = [column for column in columns if self._is_counted_in_frames(column)]
         if not frame_numbers and not counted_in_frames:
             return
@@ -219,7 +222,14 @@ class TimeColumns:
         if written_rate:
             self._proposal.rate = written_rate
             return
-        highest_frame = max(frame_numbers, default=0)
+        may_be_milliseconds = any(len(digits) == DIGITS_OF_MILLISECONDS for digits in frame_numbers)
+        if may_be_milliseconds:
+            self._proposal.ask(
+                "three digits end its times: write '.' before them if they are milliseconds; "
+                "give the film's rate by --rate if they are frames"
+            )
+            return
+        highest_frame = max(map(int, frame_numbers), default=0)
         possible_rates = [rate for rate in COMMON_RATES if highest_frame < rate]
         self._proposal.rate = str(min(possible_rates, default=max(COMMON_RATES)))
         remedy = "give the film's rate by --rate"
@@ -233,14 +243,14 @@ class TimeColumns:
         unit = unit_of_heading(column).unit_beside(unit_by_person)
         return unit == FRAMES and self._has_mere_numbers(column)
 
-    def _frame_numbers(self, columns: Sequence[str]) -> list[int]:
-        """Return the frame number of each time code in some columns: 12 for `00:01:05:12`."""
+    def _frame_numbers(self, columns: Sequence[str]) -> list[str]:
+        """Return the digits of the frame number in each time code of some columns: "12" for `00:01:05:12`."""
         frame_numbers = []
         for column in columns:
             for cell in self._cells[column]:
                 code = FRAME_CODE.fullmatch(cell)
                 if code is not None:
-                    frame_numbers.append(int(code["frames"]))
+                    frame_numbers.append(code["frames"])
         return frame_numbers
 
     def _written_rate(self) -> str:

@@ -236,6 +236,16 @@ def test_the_proposal_asks_for_the_rate_of_frames(refusal_of):
     assert "give the film's rate by --rate, or --unit s if the numbers in 'Startbild' are seconds" in message
 
 
+def test_no_rate_is_proposed_for_times_that_end_in_three_digits(refusal_of):
+    """050 may be milliseconds: nobody writes frame 50 of a second so, unless frames go up to 100 and more."""
+    content = table_of_times("Start", "End", ("00:00:01:050", "00:00:03:050"))
+
+    message = str(refusal_of({"t.csv": content}, rate=None))
+
+    assert "--rate 60" not in message
+    assert "write '.' before them if they are milliseconds" in message
+
+
 def test_numbers_of_frames_must_be_whole(refusal_of):
     """The headings name frames, and the times are 2.5 and 7.5: they may be seconds."""
     content = table_of_times("Frame time", "Frame end", (2.5, 7.5))
