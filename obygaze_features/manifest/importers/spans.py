@@ -900,9 +900,11 @@ def _annotators_who_are_several(annotators: set[str]) -> list[str]:
     """
     doubts = []
     for name in sorted(annotators):
-        others = sorted(annotators - {name, ""})
         is_word_for_several = plain(name) in SEVERAL_PEOPLE
-        if is_word_for_several and others:
+        # The others are listed for such words alone: for every name of many, that would take time by their
+        # square.
+        others = sorted(annotators - {name, ""}) if is_word_for_several else []
+        if others:
             shown_others = first_few(list(map(repr, others)), 3)
             doubts.append(
                 f"annotator {name!r} taken as one person beside {shown_others}: if several judged together, "
