@@ -37,7 +37,7 @@ HEADS = (r".*pooler\..*", r"cls\..*", r"lm_head\..*")
 """Patterns of tensors that are not used here."""
 MODULES, PROMPTS = SENTENCE_FILES[:2]
 """Files that say how vectors are pooled, and which prompts are put before texts."""
-LIMITS = tuple(f"sentence_{kind}_config.json" for kind in SENTENCE_KINDS)
+SETTINGS_FILES = tuple(f"sentence_{kind}_config.json" for kind in SENTENCE_KINDS)
 """Files that may say how many tokens a text has at most."""
 UNTRAINED = {
     "hidden_size": 384,
@@ -285,12 +285,13 @@ def _read_modules(weights: Weights, path: Path) -> list[_Module]:
 
 
 def _text_settings(weights: Weights) -> dict[str, Any]:
-    """Read how texts are prepared, such as `max_seq_length`, from the first file that says any of it.
+    """Read the settings of texts, such as `max_seq_length`, from the file beside the weights that has them.
 
-    Files of several names may say it, such as `sentence_bert_config.json`. Empty if there is none.
+    The file has a name of its own for each kind of network, such as `sentence_bert_config.json`; the first
+    that is there and not empty is read. Empty if there is none.
     """
-    for name in LIMITS:
-        fields = object_beside(weights, name)
+    for file_name in SETTINGS_FILES:
+        fields = object_beside(weights, file_name)
         if fields:
             return fields
     return {}

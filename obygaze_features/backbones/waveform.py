@@ -516,7 +516,10 @@ def _load_classifier(source: Weights, spec: WaveformSpec, config: Any) -> Loaded
 
 
 def _fields_of_answers(classes: tuple[str, ...], config: Any) -> dict[str, Any]:
-    """Return the provenance fields of the group that holds the probability of each class."""
+    """Return what the provenance says of a network's answers: a probability for each of its classes.
+
+    A clip is heard in windows, and has the mean of their probabilities, weighted by their shares of the clip.
+    """
     classes_in_words = "each class alone" if _is_multi_label(config) else "each class"
     meaning = f"probability of {classes_in_words}, mean over the windows by their parts of the clip"
     return answers_fields(classes, config.model_type, of_frames=False, meaning=meaning)

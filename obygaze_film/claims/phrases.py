@@ -834,9 +834,14 @@ def flagged_sentence(claim: FlaggedTime, words: Words) -> str:
 
 
 def windows_sentence(claim: OtherWindows, words: Words) -> str:
-    """Say that the windows are of another length than the clips of the training, or of the calibration."""
-    window = words.seconds(claim.known_number())
-    return words.say("another_window", window=window, clips=_lengths_of_clips(claim, words))
+    """Say that a film's windows are of another length than the clips that made the model.
+
+    These are the clips that it was trained on, or those by which its probabilities were calibrated.
+    """
+    length_of_windows_s = claim.known_number()
+    return words.say(
+        "another_window", window=words.seconds(length_of_windows_s), clips=_lengths_of_clips(claim, words)
+    )
 
 
 def _lengths_of_clips(claim: OtherWindows, words: Words) -> str:

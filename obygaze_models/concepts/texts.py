@@ -311,12 +311,15 @@ def _zero_shot_spec(kind: TextKind, texts: TextVectors) -> ModelSpec:
 
 
 def _text_bottleneck_spec(kind: TextKind, directions: TextVectors) -> ModelSpec:
-    """Make the spec of the bottleneck on frames whose concepts are directions of texts, not learnt ones.
+    """Describe a concept bottleneck on frames that learns its concepts from texts, without labels of them.
+
+    How much of a concept a frame has is read along the direction of the concept's texts in a space that
+    pictures and texts share. Only the classifier that decides by the concepts is trained.
 
     Parameters
     ----------
     kind : {"definition", "instances"}
-        The texts of the concepts, which name the model.
+        The texts of each concept: its definition, or what it lists as instances. It names the model.
     directions : TextVectors
         A direction for each concept, with the concept's name in place of a text.
     """

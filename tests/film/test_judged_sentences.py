@@ -419,10 +419,10 @@ def test_the_sentence_on_a_kappa_counts_the_windows_that_its_judges_were_not_sur
 
 @given(some_judges(), st.sampled_from(LANGUAGES))
 def test_alpha_counts_the_windows_that_two_judges_or_more_were_sure_of(levels_by_judge, language):
-    """Alpha measures how far three judges agree; a window counts for it if two or more were sure of it.
+    """Alpha measures how far three judges or more agree; a window counts if two or more were sure of it.
 
-    Windows that two or more judged, but not two of them surely, are counted apart, and the sentence on alpha
-    names their number. Of two judges alone there is no alpha.
+    Windows that two or more judged, but of which at most one was sure, are counted apart, and the sentence
+    on alpha says how many these are. (Of two judges there is no claim on alpha, and nothing to check.)
     """
     judged_by_two_or_more = counts_by_two_or_more(levels_by_judge)
 
@@ -657,9 +657,10 @@ def test_few_sure_windows_have_a_share_if_all_were_judged(n_sure):
 
 @pytest.mark.parametrize("n_sure", [1, 9])
 def test_few_sure_windows_have_no_share_if_one_is_left_to_judge(n_sure):
-    """AB judged all windows of a film but one, which might be called negative; AB was sure of 1 or 9.
+    """AB judged all windows of a film but one, called 1 or 9 of them positive, and was not sure of the rest.
 
-    Fewer than ten windows judged surely are no basis for an estimate. The error says how many were judged.
+    A share is estimated from ten windows or more that are judged surely; fewer suffice only if none is left
+    to judge. The last window is left, so there is an error, which says how many windows AB judged.
     """
     n_judged = N_WINDOWS - 1
     by_ab = [POSITIVE] * n_sure + [NOT_SURE] * (n_judged - n_sure)

@@ -432,14 +432,18 @@ def test_a_report_is_replaced_together_with_the_figures_that_it_links(evaluate_c
 
 @pytest.mark.long
 def test_the_command_chooses_a_layer_and_keeps_its_model(evaluate_command, tmp_path):
-    """Of three layers, the second knows the level."""
+    """The level of a clip was planted in the second of three layers.
+
+    So `--layer chosen` chooses layer 2, which the table of choices says. `--save` keeps the model that reads
+    this layer.
+    """
     run = tmp_path / "run"
 
     exit_code = evaluate_command("--layer", "chosen", "--save", "linear", "--out", run)
 
     assert exit_code == 0
-    assert (run / "linear.model").is_file()
     assert "layer 2" in (run / "selection.csv").read_text()
+    assert (run / "linear.model").is_file()
 
 
 @pytest.mark.parametrize(

@@ -168,12 +168,18 @@ def test_a_growing_stage_is_resumed_only_for_its_own_parent(tmp_path, parent, fi
 
 
 def test_a_stage_whose_parent_was_renamed_names_its_old_path(tmp_path, parent, fixed_or_ragged_group):
-    """The finished clips of such a stage lie in its parent, which is not at its place any more."""
-    path = shutil.copytree(parent, tmp_path / parent.name)
-    stage = begin_growth(tmp_path, path, ALL_CLIPS, fixed_or_ragged_group)
-    renamed = path.rename(tmp_path / "away")
-    with pytest.raises(StoreError, match=path.name):
-        Stage.open(stage.path, stage.clips, stage.groups, stage.corpus, parent=renamed).missing()
+    """A stage that adds clips to a store, its parent, finds the store's own clips by the store's path.
+
+    After the store was renamed it does not find them, so the error must say where it looks for them.
+    """
+    old_path = shutil.copytree(parent, tmp_path / parent.name)
+    stage = begin_growth(tmp_path, old_path, ALL_CLIPS, fixed_or_ragged_group)
+    new_path = old_path.rename(tmp_path / "away")
+
+    reopened = Stage.open(stage.path, stage.clips, stage.groups, stage.corpus, parent=new_path)
+
+    with pytest.raises(StoreError, match=old_path.name):
+        reopened.missing()
 
 
 THREE_CLIPS = OLD_CLIPS[:3]

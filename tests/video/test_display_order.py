@@ -133,9 +133,10 @@ def decode_one_by_one(monkeypatch):
 @pytest.mark.usefixtures("beginning_seems_in_order")
 @pytest.mark.parametrize("is_sparse", [True, False], ids=["decoded sparsely", "decoded one by one"])
 def test_pictures_reordered_later_on_are_in_the_order_of_display(recording, monkeypatch, is_sparse):
-    """A film of 60 numbered pictures states when they are decoded in place of when they are shown.
+    """A film of 60 numbered pictures says of each when it is decoded, and not when it is shown.
 
-    By its beginning, pictures seem to be decoded in the order in which they are shown.
+    Its beginning looks as if both orders were one. Pictures must come in the order in which they are shown,
+    whether all are decoded or only those around the needed ones ("sparsely").
     """
     if not is_sparse:
         decode_one_by_one(monkeypatch)

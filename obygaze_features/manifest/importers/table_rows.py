@@ -448,18 +448,26 @@ def _columns_of_starts(time_columns: Sequence[str]) -> list[str]:
 
 
 def _columns_of_labels(table: Table, headings: Headings, words: LabelWords) -> list[str]:
-    """Return the columns of labels, by their headings or by their cells.
+    """Return the columns that hold labels, in the order of the table.
 
-    They have a manifest's name for labels, or a heading that the person's options name, or most of their
-    cells are labels, or they hold marks below a label.
+    Of one of these kinds is each of them:
+
+    - `level` or `concepts`, as a manifest names them;
+    - a column whose heading the person's options name;
+    - a column most of whose cells are labels, such as S;
+    - a column headed by a label, such as Look, with marks for yes and no, such as `x` and `-`.
     """
+    columns_of_other_meaning = {*TIMES, *FILM_COLUMNS, DURATION, "annotator"}
     columns = []
     for column in table.columns:
-        if column in {*TIMES, *FILM_COLUMNS, DURATION, "annotator"}:
+        if column in columns_of_other_meaning:
             continue
         is_named = column in LABEL_COLUMNS or headings.are_of(column)
-        has_labels = is_named or count_labels(readable_cells(table, column), words).are_labels
-        if has_labels or is_of_marks(table, column, words):
+        if (
+            is_named
+            or count_labels(readable_cells(table, column), words).are_labels
+            or is_of_marks(table, column, words)
+        ):
             columns.append(column)
     return columns
 

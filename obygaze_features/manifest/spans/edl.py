@@ -167,18 +167,27 @@ def _is_drop_frame(file: SpanFile, lines: Sequence[str]) -> bool:
 
 
 def _event(number: int, line: str) -> Event | None:
-    """Read the line of an event; None for any other line.
+    """Read a line of an edit decision list that describes an event, such as a cut; None for any other line.
 
-    A line that looks like one, but cannot be read, gives an event with a reason.
+    A line that begins with a number and ends in two time codes is meant as an event. If it cannot be read as
+    one, the event has the reason in place of track and times.
+
+    Examples
+    --------
+    >>> _event(3, "001  AX  V  C  00:00:10:00 00:00:12:00 01:00:00:00 01:00:02:00").start
+    '01:00:00:00'
+    >>> _event(4, "002  01:00:00:00 01:00:02:00").reason
+    'no event: number, reel, track, transition and four times'
+    >>> _event(5, "* FROM CLIP NAME: beach")
     """
     match = EVENT.fullmatch(line)
     if match:
         number_of_event, track, start, end = match.groups()
         return Event(f"line {number} (event {number_of_event})", track, start, end)
     words = line.split()
-    ends_in_codes = len(words) > 2 and all(CODE.fullmatch(word) for word in words[-2:])
-    if ends_in_codes and NUMBER.fullmatch(words[0]):
-        return Event(f"line {number}", "", "", "", reason=NO_EVENT)
+    ends_in_two_codes = len(words) > 2 and all(CODE.fullmatch(word) for word in words[-2:])
+    if ends_in_two_codes and NUMBER.fullmatch(words[0]):
+        return Event(f"line {number}", track="", start="", end="", reason=NO_EVENT)
     return None
 
 

@@ -88,9 +88,9 @@ def _annotation(
 
     A region that began as a model's prediction counts as made by a person who saw the model's output.
     """
-    # The user is an id, or an object of a user in some exports.
-    user = annotation.get("completed_by", "")
-    annotator = (user.get("email") or user.get("id", "")) if isinstance(user, dict) else user
+    annotator = annotation.get("completed_by", "")
+    if isinstance(annotator, dict):  # some exports have an object in place of an id
+        annotator = annotator.get("email") or annotator.get("id", "")
 
     # An annotation without the key `result` counts as one with an empty region, which cannot be read.
     regions = objects_of(annotation["result"]) if "result" in annotation else [{}]
