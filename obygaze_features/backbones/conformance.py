@@ -300,9 +300,17 @@ def _error_finding(check_name: str, error: Exception) -> Finding:
 
 
 def _picture_side(inspected: InspectedType) -> int:
-    """Return the side in pixels of the network's square pictures, from its configuration or `USUAL_SIDE`."""
+    """Return the side in pixels of the network's square pictures, from its configuration or `USUAL_SIDE`.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> config = SimpleNamespace(image_size=[384, 384])  # height and width
+    >>> _picture_side(SimpleNamespace(vision_config=lambda: config))
+    384
+    """
     side = getattr(inspected.vision_config(), "image_size", None) or USUAL_SIDE
-    if isinstance(side, list | tuple):  # some configurations have height and width
+    if isinstance(side, list | tuple):
         side = side[0]
     return int(side)
 

@@ -569,7 +569,13 @@ def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Pictur
 
 
 def _without_batch_axes(values: NDArray[np.float32], n_axes: int) -> NDArray[np.float32]:
-    """Drop leading axes of length 1, such as that of a batch of one picture, until `n_axes` axes are left."""
+    """Drop leading axes of length 1, such as that of a batch of one picture, until `n_axes` axes are left.
+
+    Examples
+    --------
+    >>> _without_batch_axes(np.zeros((1, 1, 4, 4)), n_axes=3).shape  # one picture of one channel
+    (1, 4, 4)
+    """
     while values.ndim > n_axes and len(values) == 1:
         values = values[0]
     return values

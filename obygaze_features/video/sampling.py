@@ -321,7 +321,15 @@ def describe_gaps(gaps: NDArray[np.float64]) -> str:
 
 
 def describe_overhang(overhang: NDArray[np.float64]) -> str:
-    """Return a note on the end of a span [1, 2] that `FrameTimes.overhang` found; empty for none [0, 2]."""
+    """Return a note on the end of a span [1, 2] that `FrameTimes.overhang` found; empty for none [0, 2].
+
+    Examples
+    --------
+    >>> describe_overhang(np.array([[9.5, 12.0]]))
+    'the span asks for pictures up to 12 s, but the video ends at 9.50 s'
+    >>> describe_overhang(np.empty((0, 2)))
+    ''
+    """
     if not len(overhang):
         return ""
     video_end_s, span_end_s = overhang[0]

@@ -538,6 +538,12 @@ def _long_runs(
         Shape [T]: start and end of each frame, in seconds.
     min_s
         Least duration of a run, in seconds.
+
+    Examples
+    --------
+    >>> starts = np.arange(5.0)  # frames of a second each
+    >>> _long_runs(np.array([True, False, True, True, False]), starts, ends=starts + 1, min_s=2.0)
+    [slice(2, 4, None)]
     """
     long_runs = []
     for first, last in runs(marked):

@@ -333,7 +333,15 @@ def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None =
 
 
 def _limits_of_judged(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
-    """Return the condition that says why little or nothing of a film is judged; nothing if most of it is."""
+    """Return the condition that says why little or nothing of a film is judged; nothing if most of it is.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> calibrated = SimpleNamespace(calibration=SimpleNamespace())
+    >>> _limits_of_judged(calibrated, SimpleNamespace(is_mostly_judged=False))
+    ('little can be judged',)
+    """
     if model.calibration is None:  # then there are no probabilities
         return (UNCALIBRATED,)
     if not time.is_mostly_judged:
@@ -756,6 +764,14 @@ def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
     The flag of windows that the model was trained on is a special case. If the model was trained on the film,
     the title of the page says so, and no share is claimed. If only some windows of the film were in its
     training, as where two films share a scene, the title does not say it: then their share is claimed.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> model = SimpleNamespace(key="pcbm", flags={schema.TRAINED_ON: 30.0}, is_trained_on=False)
+    >>> judged = SimpleNamespace(judged_s=200.0, unlike_s=60.0, nothing_s=40.0)
+    >>> [claim.number for claim in flagged_times(model, judged)]  # 30 of 300 s
+    [0.1]
     """
     film_s = judged.judged_s + judged.unlike_s + judged.nothing_s
     if not film_s:

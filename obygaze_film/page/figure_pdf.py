@@ -156,6 +156,8 @@ def path_lines(path: str) -> list[NDArray[np.float64]]:
     >>> from obygaze_film.page.figure_pdf import path_lines
     >>> [line.tolist() for line in path_lines("M0 5H20v3")]
     [[[0.0, 5.0], [20.0, 5.0], [20.0, 8.0]]]
+    >>> [line.tolist() for line in path_lines("M0 5H20Z")]
+    [[[0.0, 5.0], [20.0, 5.0], [0.0, 5.0]]]
     """
     lines: list[list[tuple[float, float]]] = []
     x = y = 0.0  # the last point

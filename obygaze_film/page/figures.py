@@ -320,7 +320,16 @@ def _trend(compared: "FilmComparison") -> dict[Any, Any] | None:
 
 
 def _groups_with_share(compared: "FilmComparison") -> list[dict[Any, Any]]:
-    """Return the rows of `FilmComparison.groups` that have a share: no reason is given against it."""
+    """Return the rows of `FilmComparison.groups` that have a share: no reason is given against it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from types import SimpleNamespace
+    >>> groups = pd.DataFrame({"group": ["noir", "western"], "reason": ["", "too few windows"]})
+    >>> [row["group"] for row in _groups_with_share(SimpleNamespace(groups=groups))]
+    ['noir']
+    """
     return [row for row in compared.groups.to_dict("records") if not row["reason"]]
 
 
@@ -670,9 +679,11 @@ def text_width(text: str) -> float:
 
     Examples
     --------
-    >>> from obygaze_film.page.figures import text_width
+    >>> from obygaze_film.page.figures import LETTER_HEIGHT, text_width
     >>> text_width("ill") < text_width("Mmm")
     True
+    >>> text_width("夜") / LETTER_HEIGHT  # an em
+    1.0
     """
     width_em = 0.0
     # Widths of four kinds of letters in DejaVu Sans, rather too large than too small.

@@ -137,6 +137,14 @@ def _set_seeds(estimator: Any, seed: int) -> Any:
     """Set the ``random_state`` of an estimator and of those nested in it to the seed.
 
     Classes and objects without ``get_params`` are returned as they are.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> _set_seeds(LogisticRegression(), 7).random_state
+    7
+    >>> _set_seeds(LogisticRegression, 7) is LogisticRegression
+    True
     """
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         return estimator

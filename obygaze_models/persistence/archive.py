@@ -122,6 +122,11 @@ def _not_a_model_file(data: bytes, name: str, error: Exception) -> ModelError:
     """Make the error on bytes that are no model file, given what reading them raised.
 
     `name` is the name of the file for the message, which says what the bytes are, or which part is damaged.
+
+    Examples
+    --------
+    >>> print(_not_a_model_file(b"PK...", "film.model", ModelError("two cards")))
+    film.model: not a whole model file (two cards); get it again, or train it again
     """
     is_zip = data.startswith(b"PK")
     if not is_zip:
@@ -195,6 +200,12 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], **shapes: tuple[int, ...]) 
     ------
     ModelError
         An array is wrong, missing or not expected; the message names the first.
+
+    Examples
+    --------
+    >>> check_arrays({"mean": np.zeros(2)}, mean=(2,), scale=(2,))
+    Traceback (most recent call last):
+    obygaze_models.errors.ModelError: the array 'scale' is missing
     """
     differing_names = sorted(arrays.keys() ^ shapes.keys())
     if differing_names:

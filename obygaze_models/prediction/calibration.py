@@ -423,6 +423,11 @@ def _variance_of_share(labels: Floats, movies: NDArray[np.str_]) -> float | None
     -------
     float or None
         None for a single film.
+
+    Examples
+    --------
+    >>> round(_variance_of_share(np.array([1, 0, 0, 0]), np.array(["a", "a", "b", "b"])), 3)
+    0.36
     """
     from scipy.stats import norm, t  # noqa: PLC0415 - slow to import, and not needed to apply a model
 

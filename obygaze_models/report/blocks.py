@@ -172,6 +172,12 @@ def mean_sd(values: Sequence[float]) -> str:
     """Format the mean of values and, if there are several, their standard deviation (not standard error).
 
     Undefined values (NaN) are left out and counted.
+
+    Examples
+    --------
+    >>> from obygaze_models.report.blocks import mean_sd
+    >>> mean_sd([0.5, 0.7, float("nan")])
+    '0.600 (0.100) [1 undefined]'
     """
     defined = [value for value in values if not math.isnan(value)]
     if not defined:

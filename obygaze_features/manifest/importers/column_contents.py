@@ -267,7 +267,15 @@ def texts_in_heading(heading: str) -> tuple[str, str, str]:
 
 
 def _text_after_role_word(heading: str) -> str:
-    """Return `Look` of `Concept: Look` and `Answer.concept.Look`; "" if it begins with no word for labels."""
+    """Return `Look` of `Concept: Look`; "" if a heading begins with no word for labels.
+
+    Some programs put words of their own before it.
+
+    Examples
+    --------
+    >>> _text_after_role_word("Answer.concept.Look"), _text_after_role_word("Remark: Look")
+    ('Look', '')
+    """
     words = _SEPARATORS.split(heading.strip())
     if len(words) > 1 and plain(words[0]) in _WORDS_OF_PROGRAMS:
         words = words[1:]

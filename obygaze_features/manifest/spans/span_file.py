@@ -113,6 +113,11 @@ class HeaderScore(NamedTuple):
 
         It has a heading that the person names, is the header of a known kind of file, or has two known
         headings. A single one may stand in any row: a cell of a film's data may be called "level".
+
+        Examples
+        --------
+        >>> [HeaderScore(n_named=0, is_of_known_kind=False, n_known=n).is_likely for n in (1, 2)]
+        [False, True]
         """
         return self.n_named > 0 or self.is_of_known_kind or self.n_known > 1
 

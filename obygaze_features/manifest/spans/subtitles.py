@@ -221,6 +221,14 @@ def _rolling_captions(shown: Iterable[Shown], n_blocks: int) -> str:
 
     Live captions roll so: each line is shown twice, so that words would be counted twice. They are many if
     there are more than a third of `n_blocks`, which counts captions without a text too.
+
+    Examples
+    --------
+    >>> shown = [Shown("It was", "a dark"), Shown("a dark", "and stormy"), Shown("and stormy", "night")]
+    >>> _rolling_captions(shown, n_blocks=3)
+    '2 captions repeat the line before them (rolling captions)'
+    >>> _rolling_captions(shown, n_blocks=6)
+    ''
     """
     n_repeated = 0
     for before, text in pairwise(shown):
