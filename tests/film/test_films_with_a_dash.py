@@ -32,6 +32,17 @@ def test_a_run_writes_into_a_folder_that_begins_with_a_dash():
     assert format_command(step.words) == "$ obygaze extract ./-out/windows.csv ./-out/features"
 
 
+def test_speech_is_measured_if_the_run_is_to_measure_sound():
+    """`film run --variables --sound` runs `film variables --sound`, which measures speech besides."""
+    plan = Plan(Path("out"), films=["film.mkv"], models=["gaze.model"], shots="none")
+
+    with_sound = plan.variables_step(sound=True)
+    without_sound = plan.variables_step(sound=False)
+
+    assert "--sound" in with_sound.words
+    assert "--sound" not in without_sound.words
+
+
 def test_film_score_gets_models_as_they_were_named_to_film_run():
     """`film run` runs `film score MODEL MODEL MODEL`. A model may be named by a URL, a path or a name.
 

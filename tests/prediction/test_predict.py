@@ -295,13 +295,14 @@ def test_remarks_count_clips_that_are_not_judged_and_clips_of_training_films(
     """Clips that are unlike all training clips are not judged. Those of f0 were trained on."""
     predictions = predictions_on_new_known_and_alien_films
     n_unlike = predictions.has("unlike").sum()
+    n_judged = len(predictions.table) - n_unlike
     n_of_training_films = predictions.has("trained_on").sum()
     assert n_unlike > 0
     assert n_of_training_films > 0
 
     _evidence, on_calls, on_training_films, *_ = remarks_on_new_known_and_alien_films
 
-    assert f"{n_unlike} not judged" in on_calls
+    assert f"of {n_judged} clips called positive, {n_unlike} not judged" in on_calls
     assert on_training_films.startswith(f"{n_of_training_films} clips")
 
 

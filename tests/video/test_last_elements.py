@@ -4,6 +4,7 @@ import pytest
 
 from obygaze_features.video import probe, read_frames, uniform
 from obygaze_features.video.boxes import find_second_file
+from obygaze_features.video.last_elements import ends_as_riff
 from tests.video.conftest import draw_number, read_drawn_numbers
 from tests.video.encoding import encode
 
@@ -148,3 +149,17 @@ def test_a_second_file_is_found_where_its_first_box_begins(tmp_path, is_large):
     start_of_second_file = find_second_file(film, ["mov", "mp4"], [])
 
     assert start_of_second_file == len(first_file)
+
+
+@pytest.mark.parametrize(
+    ("stated_size", "is_whole"), [(4, True), (5, False), (0, False)], ids=["whole", "cut off", "not finished"]
+)
+def test_an_avi_is_whole_if_it_has_the_bytes_that_its_chunk_states(tmp_path, stated_size, is_whole):
+    """An AVI file begins with "RIFF" and the number of bytes that follow, which are the four of "AVI ".
+
+    A recording that was not finished states 0, as its number was to be written at the end.
+    """
+    film = tmp_path / "film.avi"
+    film.write_bytes(b"RIFF" + stated_size.to_bytes(4, "little") + b"AVI ")
+
+    assert ends_as_riff(film) == is_whole
