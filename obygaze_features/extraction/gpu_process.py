@@ -96,7 +96,7 @@ def serve_gpu(_task: object, parent: Parent, *, gpu: Gpu, folder: Path, n_thread
     parent
         The main process. It sends a `NewPass` for each pass, and gets `GpuOpened`, then `ClipGiven` for each
         decoded clip and `PassEnded` for each pass.
-    GPU
+    gpu
         The GPU.
     folder
         Where processes share what they compute for a large file.
@@ -125,7 +125,7 @@ class GpuDecoder:
 
     Parameters
     ----------
-    GPU
+    gpu
         The GPU.
     parent
         Receives what is decoded.

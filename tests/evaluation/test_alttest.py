@@ -319,10 +319,11 @@ def calls_that_are_right_in_four_of_five_clips(truth, rng):
 
 
 def test_a_constant_machine_falls_short_if_classes_weigh_alike():
-    """Of three classes one has 80 % of 1200 clips and two have 10 %. A machine is as good as three people.
+    """Of 1200 clips 80 % are of one class and 10 % of each of two others.
 
-    The balanced form of the test gives each class the same weight, so that always naming the largest class,
-    as "constant" does, is no longer good: it falls short of the people, and the machine does not.
+    A machine and three people are right in four of five clips. "constant", which always names the largest
+    class, is right in as many. The balanced form of the test weighs classes alike: there "constant" is right
+    in 1/3, and falls far short of the people. The machine does not, but for chance (.05).
     """
     rng = np.random.default_rng(4)
     truth = rng.choice(3, 1200, p=(0.8, 0.1, 0.1))
@@ -331,8 +332,7 @@ def test_a_constant_machine_falls_short_if_classes_weigh_alike():
 
     result = alt_test(machine, {"h0": h0, "h1": h1, "h2": h2}, films)
 
-    of_machine, of_constant, _ = result.comparisons
-    assert set(of_machine.by_form) == set(FORMS)
+    of_machine, of_constant, *_ = result.comparisons
     assert abs(of_machine.mean_shortfall("balanced")) < 0.05
     assert of_constant.name == "constant"
     assert of_constant.mean_shortfall("balanced") > 0.2

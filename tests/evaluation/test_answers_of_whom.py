@@ -48,13 +48,17 @@ def test_answers_on_clips_of_another_corpus_are_refused(data, tmp_path):
 
 
 def test_another_spelling_of_a_film_is_no_other_film(data, tmp_path):
-    """The machine's file was written on a computer that keeps names in capitals."""
+    """A machine says of each of 240 clips that S is likely: .8. Its file has the films' names in capitals.
+
+    The films are the same, so each clip gets the machine's probability of S as its answer.
+    """
     path = write_lines(tmp_path, data)
     content = path.read_text("utf-8")
     for movie in set(data.movies.tolist()):
         content = content.replace(f'"movie": "{movie}"', f'"movie": "{movie.upper()}"')
     path.write_text(content, "utf-8")
 
-    answered, _ = with_answers(data, path, find_target("en_s", data.codebook))
+    level_s_against_en = find_target("en_s", data.codebook)
+    answered, _notes = with_answers(data, path, level_s_against_en)
 
     assert answered.answers.tolist() == [[pytest.approx(0.8)]] * 240

@@ -366,9 +366,11 @@ def test_a_file_that_is_no_record_is_refused(tmp_path, run_of_strong_model, text
 
 
 def test_no_difference_from_constant_scores_is_larger_than_one_half_of_the_auc():
-    """The AUC of scores that do not vary is .5 whatever films are drawn, so that a lead is .5 at most.
+    """A model "mlp" ranks clips well, and "prior" gives all of them one score.
 
-    Other metrics have no such value: the lead in average precision may be larger, with four films too.
+    One score for all has an AUC of .5 in any film, and no AUC is above 1. So the interval of mlp's lead ends
+    at .5, and that of the lead of "prior" begins at -.5. (Average precision has no such limit: there the
+    lead is above .5.)
     """
     good = make_predictions(strength=2.5, model="mlp", n_movies=4)
     constant = make_predictions(strength=0.0, model="prior", n_movies=4).assign(score=0.25)

@@ -77,8 +77,9 @@ def test_a_planted_direction_beats_every_baseline_and_the_best_constant(run_of_l
 def test_over_null_data_sets_the_auc_within_movies_is_one_half(make_synthetic_data):
     """The features of 240 clips of four films know the film, and nothing of the level.
 
-    Of 8 data sets of 240 clips the mean AUC has a standard error of about .015. A score that is the same for
-    all clips of a film has an AUC of exactly one half.
+    So within films a linear model's AUC is one half, but for chance: over 8 such data sets the mean has a
+    standard error of about .015, and three of these are allowed. Baselines that give all clips of a film one
+    score have exactly one half.
     """
     linear_aucs = []
     for seed in range(8):
@@ -89,7 +90,7 @@ def test_over_null_data_sets_the_auc_within_movies_is_one_half(make_synthetic_da
         assert aucs["movie_prior"] == 0.5
         assert aucs["always_positive"] == 0.5
 
-    assert np.mean(linear_aucs) == pytest.approx(0.5, abs=0.045)
+    assert np.mean(linear_aucs) == pytest.approx(0.5, abs=3 * 0.015)
 
 
 def test_every_clip_of_the_test_task_is_predicted_once_by_every_model(run_of_linear_and_mlp, learnable_clips):

@@ -154,17 +154,17 @@ def skill_of_calls(y, called):
 
 @pytest.mark.parametrize("lower_bound", [-3.0, -math.inf])
 def test_a_metric_with_its_own_bounds_has_intervals(make_synthetic_data, lower_bound):
-    """A metric of one's own, the skill of calls, is at most 1, and is computed for a model of planted clips.
+    """A metric of one's own, the skill of calls, is at most 1; below it has a bound, -3, or none.
 
-    Its two intervals, that of the trained models ("pooled") and that of the method, lie around the value and
-    stay below 1.
+    It is computed for a model that knows the level of most clips. Its two intervals, that of the trained
+    models ("pooled") and that of the method that trains them, lie around the value and stay below 1.
     """
     skill = Metric(
         "skill",
         "skill",
         "called",
         skill_of_calls,
-        fixed(0.0),
+        fixed(0.0),  # the skill of chance
         bounds=(lower_bound, 1.0),
         method_interval=True,
     )

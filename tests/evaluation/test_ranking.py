@@ -88,10 +88,10 @@ def test_workers_who_toss_coins_are_named(ranking_of_forty):
 @pytest.mark.nightly
 @pytest.mark.long  # simulates
 def test_intervals_of_six_items_hold_strengths_and_ranks():
-    """Six items of planted strengths are compared, each six times, and ranked; so 24 times anew.
+    """Six items of planted strengths are ranked by comparisons, six of each item; this is done 24 times.
 
-    Strengths, and ranks from 1 to 6, lie in their intervals. More than 90 % of the intervals, of 95 % each,
-    hold what is planted.
+    Of the 95 % intervals of strengths, and of ranks, at least 90 % must hold what was planted, as the shares
+    vary by chance. Each interval holds its own estimate, and ranks are between 1 and 6.
     """
     strength_shares = []
     rank_shares = []
@@ -113,9 +113,10 @@ def test_intervals_of_six_items_hold_strengths_and_ranks():
 
 @pytest.mark.long
 def test_an_item_that_always_wins_moves_no_other():
-    """The item "always" wins twice against each of forty others. It is the first of the items by name.
+    """Forty items of strengths around 0, with a spread of 3, are compared. One more beats each of them twice.
 
-    Nobody can know how far above it is: its interval is wide, and zero stays amid the others.
+    It ranks first, and how far it is above the others cannot be known: its interval reaches 5 above all of
+    them. It must not move the others' strengths: half of them move by less than .5.
     """
     planted = plant_items(seed=0, n_items=40, n_per_item=20)
     wins = [("w0", "always", f"i{number:02}") for number in range(40)]

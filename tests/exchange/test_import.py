@@ -164,7 +164,11 @@ def test_times_of_frames_after_the_end_of_their_clip_are_refused(tmp_path, time_
 
 
 def test_times_that_count_from_the_start_of_their_clip_are_refused_with_what_to_add(tmp_path):
-    """Each clip starts at second 100; tools that cut clips first count each clip's frames from 0."""
+    """Each clip lasts from second 100 to 103 of its film. Its frames have the times 0, 1 and 2.
+
+    Tools that cut clips first count so. Times 10 s before a clip are accepted, as some models look back; 0 is
+    earlier than 90. The error says that 100 has to be added.
+    """
     with pytest.raises(StoreError, match=r"^a: time_s 0; .*from 90 on; .*add 100 to all"):
         import_times(tmp_path, np.arange(3.0), np.arange(3, dtype=np.int32))
 
@@ -421,7 +425,10 @@ def test_two_files_that_differ_in_their_suffix_alone_are_refused(tmp_path):
     ids=["a suffix of videos", "in capitals", "a clip named with it"],
 )
 def test_a_file_named_after_a_video_with_its_suffix_is_given_to_the_videos_clip(file, name_of_clip):
-    """The features of scene.avi are often saved as scene.avi.npy."""
+    """The features of a video scene.avi are often saved as scene.avi.npy, which is the clip `scene`'s.
+
+    The case of the suffix does not matter. A clip may also be named with the suffix.
+    """
     items = items_of(**{file: values_of("a")})
     matched, _ = match_to_clips(items, {"1": name_of_clip}, VIDEO_SUFFIXES)
     assert matched["1"].where == f"{file}.npy"

@@ -96,9 +96,10 @@ LAYOUTS = [one_npy_a_video, video_features, moment_detr, times_beside, one_dict_
 def test_frames_of_a_layout_of_the_field_are_imported_with_its_times(
     folder_with_manifest, capfd, write_layout
 ):
-    """`write_layout` writes files as a known tool does; it gives the options of the import and the times.
+    """`write_layout` writes the features of three clips as a well-known tool does, such as C3D's.
 
-    Three clips have 5, 7 and 9 frames of 16 numbers. The order of axes is plain, so --axes is not named.
+    They have 5, 7 and 9 frames of 16 numbers. From these it is plain which axis is time, so that the import
+    does not advise to name the axes. Frames and their times must be those that were written.
     """
     source_kind_and_options, times = write_layout(folder_with_manifest)
 
@@ -265,7 +266,11 @@ def assert_refused_in_a_line(folder, capfd, file):
 
 @pytest.mark.parametrize(("change", "options", "truth"), SHAPES_READ.values(), ids=SHAPES_READ)
 def test_frames_of_every_shape_are_read_with_their_values(folder_with_manifest, change, options, truth):
-    """`truth` has the frames [T, D] of each clip, and `change` makes the array that is saved of them."""
+    """Tools save a clip's frames, T vectors of D numbers, as [T, D], [T, 1, D], [D, T] and otherwise.
+
+    `truth` has the frames [T, D] of each clip; `change` turns them into the array that is saved, for which
+    the import may need `options`. The store must have the frames of `truth`, bit by bit.
+    """
     save_clips(folder_with_manifest, truth, change)
 
     assert import_frames(folder_with_manifest, "all", "npy", *options) == 0

@@ -430,11 +430,17 @@ def copy_of_one_clip(server_of_stores, tmp_path):
 
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
 def test_a_copy_of_some_clips_verifies_and_counts_absent_files(copy_of_one_clip, depth):
-    """The frames of the clip are in one chunk, so the other two are absent, and all 10 of tokens."""
+    """Of a store, the vectors of all clips were pulled, and of the arrays of frames what one clip needs.
+
+    That is one of three chunks of frames. The store's tokens, which are in ten files, were not pulled.
+    """
+    absent_chunks_of_frames = 2
+    absent_files_of_tokens = 10
+
     report = verify(copy_of_one_clip, depth)
 
     assert report.ok, report.problems
-    assert report.counts["not pulled"] == 2 + 10
+    assert report.counts["not pulled"] == absent_chunks_of_frames + absent_files_of_tokens
 
 
 def flip_last_bit(path):

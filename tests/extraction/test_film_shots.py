@@ -96,8 +96,9 @@ def store_without_shots(film, tmp_path_factory) -> dict[str, bytes]:
 def test_each_frame_is_decoded_once_for_windows_and_shots(film, store_without_shots, tmp_path):
     """A film of 60 s at 24 frames a second has windows of 6 s, one a second; shots need all 1,440 frames.
 
-    Up to 2 % more may be decoded, where the stretches of two workers meet. Store and shots are those that
-    are found one without the other.
+    Windows and shots are made in one run, which may decode up to 2 % more, where the stretches of two workers
+    meet. The store is that of a run without shots, and the shots are those of a run without windows. A second
+    run finds both there.
     """
     table = tmp_path / "shots.csv"
     work = prepare(

@@ -369,9 +369,10 @@ def install_gpu(monkeypatch):
 def test_a_store_that_is_extracted_with_a_gpu_is_that_of_the_cores(
     folder_of_films, tmp_path, gpu, install_gpu, file_digests, store_by_cores
 ):
-    """The store has the very files of one that cores made, whether the GPU works, dies, or gives wrong bits.
+    """Films are decoded on a pretended GPU that is right, that dies at frame 60, or that gives a wrong bit.
 
-    The report says of clips what decoded them, and that one has failed, whose file is absent.
+    Each time the store must have the very files of a store whose films were decoded on the processor's cores.
+    The report says what decoded the clips, and counts the one clip that failed, as its file is absent.
     """
     install_gpu(gpu)
 
@@ -416,7 +417,7 @@ def test_an_extraction_on_a_machine_without_a_gpu_begins_no_stage(folder_of_film
 
 @pytest.mark.long
 def test_a_gpu_that_is_gone_when_decoding_begins_ends_the_run(folder_of_films):
-    """The library libcuda.so.1 of NVIDIA's driver is not found."""
+    """The pretended GPU `NoGpu` lacks the library of NVIDIA's driver, libcuda.so.1, which the error names."""
     with pytest.raises(ExtractError, match=r"libcuda\.so\.1"):
         decode_with(NoGpu(), windows_of(folder_of_films / "h264.mp4"))
 
