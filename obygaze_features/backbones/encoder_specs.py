@@ -209,18 +209,19 @@ class EncoderSpec(Struct, frozen=True, forbid_unknown_fields=True):
         return main_argument if main_argument.startswith("pixel_values") else "pixel_values"
 
     def reader(self) -> Read:
-        """Make the function that runs a network and returns its tokens and vector (None for their mean).
+        """Make the function that runs a network on prepared pixels, and returns its tokens and its vector.
 
-        The function does not use `self`: torch.compile traces functions of plain values, and no structs.
+        The vector is None where a type has none of its own; the mean of the tokens is used then. What the
+        function needs of this object is read before, as torch.compile traces plain values alone.
         """
-        vector_of = VECTORS[self.pooling]  # takes the vectors from the network's output
+        vector_of = VECTORS[self.pooling]  # a function of the network and its output
         part_name = self.called_part
         pixels_argument = self.pixels_argument()
         further_arguments = self.call_arguments
         has_tokens_by_position = self.position_major
 
         def read(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-            """Return the last hidden state and the vector, if the type has one, of prepared pixels."""
+            """Return the tokens, which are the last hidden state, and the vector or None."""
             part = getattr(model, part_name) if part_name else model
             output = part(**{pixels_argument: pixels}, **further_arguments)
             hidden = output.last_hidden_state

@@ -255,8 +255,8 @@ def _films_by_movie(
 def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list[Window]]:
     """Return the file of each film -> its windows.
 
-    The windows of a film are the clips whose video is its file, and the clips with times whose movie the file
-    is named after. A clip without times is a window only of the file that is its video.
+    A clip is a window of the film whose file is the clip's video. If its video is none of the files, it is a
+    window of the film whose file has the name of the clip's movie, provided that the clip has times.
 
     Parameters
     ----------

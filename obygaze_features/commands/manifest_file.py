@@ -58,16 +58,16 @@ def folder_for(out: Path, codebook: "manifests.Codebook | None" = None, *, force
 
 
 def _refuse_other_codebook(out: Path, codebook: "manifests.Codebook | None", *, force: bool) -> None:
-    """Raise a ManifestError if the file of a manifest's codebook holds another codebook, and would stay.
+    """Refuse to write a manifest beside another codebook's file that readers would take for the manifest's.
 
-    Readers of the manifest would take it for its codebook.
+    There is nothing to refuse if the file is not there, holds the manifest's codebook, or is replaced.
 
     Parameters
     ----------
     out
         The manifest to write.
     codebook
-        Its codebook; None if it is a built-in one that is not named.
+        Its codebook; None for the usual one, which has no file.
     force
         Whether existing files may be replaced.
     """
@@ -80,7 +80,8 @@ def _refuse_other_codebook(out: Path, codebook: "manifests.Codebook | None", *, 
     if is_same_codebook:
         return
     has_file_of_its_own = codebook is not None and has_codebook_file(codebook)
-    if has_file_of_its_own and force:  # which replaces the file
+    will_be_replaced = has_file_of_its_own and force
+    if will_be_replaced:
         return
 
     remedy = "replace both with --force" if has_file_of_its_own else "remove it"

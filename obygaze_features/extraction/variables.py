@@ -488,13 +488,16 @@ def _measure_pictures(
 
 
 def _rows_by_window(kind: str, decoded: _DecodedFilm, known_rows: _KnownRows) -> Mapping[int, Rows | None]:
-    """Return number of a window -> its features of frames of one kind: measured now, else known before.
+    """Return number of a window -> what its frames were measured to be, of the kind `camera` or `people`.
 
-    The kind is `camera` or `people`.
+    These are the rows that were measured now. If the kind was not measured now, they are those that were
+    known before; empty if there are none.
     """
-    if kind in decoded.rows:
+    was_measured_now = kind in decoded.rows
+    if was_measured_now:
         return decoded.rows[kind]
-    return dict(enumerate(known_rows[kind] or ()))
+    rows_known_before = known_rows[kind] or ()
+    return dict(enumerate(rows_known_before))
 
 
 def _found_shots(path: Path, decoded: _DecodedFilm) -> Sequence[Shot]:

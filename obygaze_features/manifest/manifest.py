@@ -408,7 +408,7 @@ def _needs_codebook_file(path: Path, codebook: Codebook) -> bool:
 
 
 def _refuse_other_codebook(path: Path, codebook: Codebook) -> None:
-    """Refuse to write a manifest whose codebook has the name of a built-in one, but would be read as another.
+    """Refuse to write a manifest with the name of a built-in codebook that would be read with other labels.
 
     Raises
     ------
@@ -424,8 +424,9 @@ def _refuse_other_codebook(path: Path, codebook: Codebook) -> None:
             "and differs from it: give it another name"
         )
     beside = codebook_file(path)
-    is_of_another = beside.exists() and not holds_codebook(beside, codebook)
-    if is_of_another and not has_codebook_file(codebook):
+    holds_another = beside.exists() and not holds_codebook(beside, codebook)
+    will_be_written_anew = has_codebook_file(codebook)  # as it explains the labels in words of its own
+    if holds_another and not will_be_written_anew:
         raise ManifestError(
             f"{beside}: lies beside {path.name} and is not its codebook {codebook.name!r}: "
             "remove it, or choose another name for the manifest"

@@ -111,14 +111,17 @@ def with_manifest_names(table: Table, file: SpanFile) -> Table:
 
 
 def _are_frames(table: Table, heading_of_time: Mapping[str, str], reading: Reading) -> bool:
-    """Return whether numbers in the columns of starts and of ends are frames, as headings or the person say.
+    """Return whether the numbers in the columns of starts and of ends are both numbers of frames.
 
-    `heading_of_time` is the manifest's name of a column of times -> the heading that the table has.
+    A heading such as `Start (frames)` says so, or the person's option `--unit frames`.
+
+    `heading_of_time` is `start_s` or `end_s` -> the heading that the table has for it.
     """
     for name in TIMES:
         if name not in heading_of_time or name not in table.columns:
             return False
-        if unit_of_heading(heading_of_time[name]).unit_beside(reading.unit) != FRAMES:
+        unit_in_heading = unit_of_heading(heading_of_time[name])
+        if unit_in_heading.unit_beside(reading.unit) != FRAMES:
             return False
     return True
 

@@ -266,7 +266,11 @@ def _files_by_name(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPa
 
 
 def _forms_of_name(media_path: str) -> list[str]:
-    """Return the keys of `_files_by_name` under which a path, a URL or a title may be found."""
+    """Return the forms of a path, a URL or a title by which a file is looked up in `_files_by_name`.
+
+    They are its name without case and accents, with and without folders and suffix; the id of the Internet
+    Movie Database in it; and other spellings of the same title, such as "The Wind" for "Wind, The".
+    """
     names = (media_path, path_of(media_path).name, stem_of(media_path))
     forms = [composed(media_path.strip()), *map(plain, names), imdb_id(media_path)]
     for name in names:

@@ -700,10 +700,11 @@ class LabelColumns:
             self._propose_annotators(columns_of_levels)
 
     def _has_few_words(self, column: str) -> bool:
-        """Return whether a column may hold levels by its number of different words.
+        """Return whether a column has as few different words as a column of levels has.
 
-        It has at least two and at most as many as the codebook has levels, and repeats them. Numbers need not
-        be repeated, but must be possible as levels. Marks, clocks and concepts are no levels.
+        These are two words at least, and at most as many as the codebook has levels; some are repeated.
+        Numbers need not be repeated, but must be possible as numbers of levels. Marks such as `x`, clocks and
+        concepts are no levels, however few they are.
         """
         cells = self._cells[column]
         level_names = self._words.codebook.level_names
@@ -721,14 +722,16 @@ class LabelColumns:
     def _can_be_levels(self, column: str) -> bool:
         """Return whether a column can hold levels in words that the codebook does not have.
 
-        It has few different words, which are no clocks. Under a vague heading, such as `Note`, only integers
-        that can be levels are accepted.
+        It has few different words, which are neither clocks nor labels of the codebook. A vague heading, such
+        as `Note`, may be of anything: under it, only integers that can be levels are accepted.
         """
         cells = self._cells[column]
         is_vague = bare_heading(column) in VAGUE_HEADINGS
-        if is_vague and not levels_by_number(cells, self._words.codebook.level_names):
+        can_number_levels = bool(levels_by_number(cells, self._words.codebook.level_names))
+        if is_vague and not can_number_levels:
             return False
-        if self._unread.label_counts(column).are_labels or are_clocks(cells):
+        are_known_labels = self._unread.label_counts(column).are_labels
+        if are_known_labels or are_clocks(cells):
             return False
         return 0 < len(self._different_words(column)) <= MAX_WORDS
 

@@ -422,11 +422,15 @@ class _WholeFilms:
         self._first_lines: dict[tuple[str, str, str], int] = {}  # (movie, clip id, annotator) -> line
 
     def add(self, clip: Clip, line: int) -> None:
-        """Add the clip of a row; note a problem if it has no times, and an earlier line has the same film."""
-        is_span = clip.start_s is not None
-        if is_span:
+        """Add the clip of a row; note a problem if it is a whole film that its annotator labelled already.
+
+        A clip without times is a whole film.
+        """
+        has_times = clip.start_s is not None
+        if has_times:
             return
-        first_line = self._first_lines.setdefault((clip.movie, clip.clip_id, clip.annotator), line)
+        film_of_annotator = (clip.movie, clip.clip_id, clip.annotator)
+        first_line = self._first_lines.setdefault(film_of_annotator, line)
         if first_line != line:
             self._problems.add(line, f"{clip.clip_id!r} is already on line {first_line}{_HOW_TO_NAME_TIMES}")
 

@@ -203,9 +203,10 @@ class Proposal:
         return columns_with_options
 
     def _annotator_options(self, given: Headings) -> list[str]:
-        """Return the option that names the annotators who have columns of their own; [] if nobody has.
+        """Return the option that names the annotators who have columns of their own, as `--wide AB,CD`.
 
-        `given` has those whom the person's options name, who come first.
+        Those whom the person's options (`given`) name already come first, and the proposed ones follow. [] if
+        there is no such annotator.
         """
         annotators = list(given.wide)
         _add_new(annotators, self.annotators_with_columns)
@@ -214,7 +215,10 @@ class Proposal:
         return [wide_option(annotators)]
 
     def _words_with_option(self) -> list[tuple[str, str]]:
-        """Return the (word, label) pairs that options name: all, or only the first if there are very many."""
+        """Return the words of the table, each with the label proposed for it, for which `--word` is proposed.
+
+        If there are very many, these are the first few: nobody would type the others.
+        """
         words = list(self.words.items())
         if len(words) > MAX_TYPED_WORDS:
             return words[:FIRST_TYPED]

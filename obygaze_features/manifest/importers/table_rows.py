@@ -318,11 +318,21 @@ def _is_word_for_labels(kind: str) -> bool:
 
 
 def _kinds_without_labels(table: Table, kind_column: str, value_column: str, words: LabelWords) -> set[str]:
-    """Return the kinds whose rows have other texts than labels as values, such as `remark`.
+    """Return the kinds of rows whose values are no labels, such as `remark`, in a table of kinds and values.
 
-    A long table has a row for each label or remark: one column names its kind, and another has its value. If
-    `value_column` is not that one, the set is empty: in the column of values the rows of some kind have
-    labels, and no kind has labels in some rows and other texts in others.
+    Such a table has a row for each label or remark: one column names its kind, another has its value. The
+    caller supposes that `value_column` has the values. That is so if the values of some kind are labels, and
+    no kind has labels in some rows and other texts in others. If it is not so, the set is empty.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from obygaze_features.manifest import builtin_codebook
+    >>> cells = [("level", "S"), ("remark", "dark"), ("level", "EN"), ("remark", "at night")]
+    >>> rows = [Row(2, {"kind": kind, "value": value}) for kind, value in cells]
+    >>> table = Table(Path("rows.csv"), ("kind", "value"), tuple(rows))
+    >>> _kinds_without_labels(table, "kind", "value", LabelWords(builtin_codebook("obygaze12")))
+    {'remark'}
     """
     kinds = set[str]()
     kinds_with_labels = set[str]()

@@ -147,9 +147,13 @@ class _LevelFinder:
         self.n_compared = 0
 
     def levels_of(self, span: RawSpan, movie: str) -> list[MarkedSpan]:
-        """Return the levels that a span names as its parents, else those of its film, times and annotator.
+        """Return the spans with a level that a span of concepts belongs to.
 
-        The levels that were compared for this are counted in `n_compared`. `movie` is the film of the span.
+        In some formats a span names its parents. Else they are the spans with a level of the same film, times
+        and annotator. `n_compared` counts how many were looked at for this, as hostile files make it very
+        many.
+
+        `movie` is the film of the span.
         """
         parents = [self._level_of_id[name] for name in span.parent_ids if name in self._level_of_id]
         if parents:

@@ -307,12 +307,12 @@ def _divided_further(parts: Sequence[str], n_pieces: Counter[str], words: LabelW
 
 
 def _divided_cell(cell: str, words: LabelWords, *, has_semicolons: bool) -> list[str]:
-    """Split a cell into its parts, at semicolons, line breaks and commas.
+    """Split a cell that lists labels into its parts, at semicolons, line breaks and commas.
 
-    A cell that says that there is no concept, such as `none`, has no parts.
-
-    A cell may also be a list of texts as Python writes it. If several cells of the column have semicolons,
-    commas separate only known labels.
+    - A cell that says that there is no concept, such as `none`, has no parts.
+    - A list of texts as Python writes it, such as `['Look', 'Body']`, has its texts as parts.
+    - If the column separates by semicolons, a comma may be within a text. Then it separates nothing, unless a
+      known label stands before or after it.
     """
     if words.is_no_concept(cell):
         return []
@@ -322,8 +322,9 @@ def _divided_cell(cell: str, words: LabelWords, *, has_semicolons: bool) -> list
     for piece in cell.split(";"):
         piece_parts = words.parts_of(piece)  # split at line breaks and commas
         has_label = any(_label_of(part, words) for part in piece_parts)
-        commas_belong_to_text = has_semicolons and not has_label and "\n" not in piece
-        if commas_belong_to_text:
+        has_line_breaks = "\n" in piece
+        is_one_text = has_semicolons and not has_label and not has_line_breaks
+        if is_one_text:
             parts.append(piece.strip())
         else:
             parts += piece_parts

@@ -123,14 +123,18 @@ def _place_of_children(node: Element, place: MediaOffset, assets: Mapping[str, A
 def _start_of_timeline(sequence: Element) -> Fraction:
     """Return the time code of a timeline's first frame in seconds, from which its offsets count.
 
-    This is `tcStart`. But some programs state it and write offsets from 0 on: then it is the offset of the
-    first element, as no time is left empty before that.
+    This is what `tcStart` states, such as an hour. The first element of a timeline begins with it, so its
+    offset is the same. Some programs state an hour and yet write offsets from 0 on: as their first offset is
+    before `tcStart`, it is the start.
     """
-    start = _seconds(sequence.get("tcStart", "0s")) or Fraction(0)
-    for element in sequence.iterfind("spine/*[@offset]"):
-        first_offset = _seconds(element.get("offset", ""))
-        return start if first_offset is None else min(start, first_offset)
-    return start
+    stated_start = _seconds(sequence.get("tcStart", "0s")) or Fraction(0)
+    first_element = sequence.find("spine/*[@offset]")
+    if first_element is None:
+        return stated_start
+    first_offset = _seconds(first_element.get("offset", ""))
+    if first_offset is None:
+        return stated_start
+    return min(stated_start, first_offset)
 
 
 def _played_source(node: Element, assets: Mapping[str, Asset]) -> Element | None:

@@ -220,9 +220,11 @@ def _has_columns(file: SpanFile, headers: Sequence[Sequence[str]]) -> bool:
 
 
 def _has_cell(file: SpanFile, pattern: str) -> bool:
-    """Return whether a name in the first row of a file matches a pattern."""
-    rows = file.first_names[:1]
-    return any(re.fullmatch(pattern, name, re.IGNORECASE) for row in rows for name in row)
+    """Return whether a cell in the first row of a file matches a pattern; False if the file has no rows."""
+    if not file.first_names:
+        return False
+    first_row = file.first_names[0]
+    return any(re.fullmatch(pattern, cell, re.IGNORECASE) for cell in first_row)
 
 
 def has_paths(file: SpanFile, alternatives: Sequence[Sequence[str]]) -> bool:

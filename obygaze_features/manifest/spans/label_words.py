@@ -431,7 +431,10 @@ class LabelWords:
         return parts if any(self._is_label(part) for part in parts) else [text]
 
     def _is_label(self, text: str) -> bool:
-        """Return whether a whole text is a known word: for a level, a concept, or no label."""
+        """Return whether a whole text is a word whose meaning is known: a level, a concept, or no label.
+
+        The codebook has it, or the person has explained it by `--word`.
+        """
         key = word(text)
         return key in self._levels or key in self._concepts or key in self._explained
 

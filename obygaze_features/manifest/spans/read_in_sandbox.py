@@ -126,9 +126,10 @@ class MemoryBudget:
 
     def __init__(self) -> None:
         """Start with no file opened and no memory in use."""
-        self._n_bytes_of_files = 0  # the limit grows with it
-        self._memory = 0  # estimated bytes in use
-        self._names: set[str] = set()  # names of films, annotators and the like that were counted
+        self._n_bytes_of_files = 0  # of all files so far: the limit of memory grows with it
+        self._memory = 0  # bytes that what was read takes, by an estimate
+        # Names of films, annotators and the like that are in the estimate: each is kept in memory once.
+        self._names: set[str] = set()
 
     def open(self, n_bytes: int) -> None:
         """Count a further file of n bytes, which raises the limit."""
@@ -420,9 +421,13 @@ def content_parts(task: Task) -> Iterator[bytes]:
 
 
 def _packed_rows(table: Table) -> Iterator[bytes]:
-    """Yield the rows of a table: names of columns, followed by the rows that have cells of these names."""
-    for names, rows in groupby(table.rows, key=lambda row: tuple(row.cells)):
-        yield _packed(NAMES, names)
+    """Yield the rows of a table as messages to the main process.
+
+    Rows may have cells of different columns. So the names of columns are sent once for all rows in a row that
+    have these, and then those rows, each with its line and its cells.
+    """
+    for column_names, rows in groupby(table.rows, key=lambda row: tuple(row.cells)):
+        yield _packed(NAMES, column_names)
         lines_and_cells = ((row.line, list(row.cells.values())) for row in rows)
         yield from _packed_lists(lines_and_cells, lambda _: ROWS)
 
