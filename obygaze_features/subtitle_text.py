@@ -41,6 +41,14 @@ def vtt_text(text: str) -> str:
 
 
 def srt_text(text: str) -> str:
-    """Return the words of a SubRip subtitle: without tags that format, and settings as of ASS."""
+    r"""Return the words of a SubRip subtitle, without tags for its looks.
+
+    These are tags as of HTML, and settings in braces as of the format ASS, which some programs leave there.
+
+    Examples
+    --------
+    >>> srt_text("<i>Who's there?</i>"), srt_text(r"{\an8}Nobody.")
+    ("Who's there?", 'Nobody.')
+    """
     without_breaks = _BREAK.sub(" ", text)
     return _SRT_TAG.sub("", without_breaks)

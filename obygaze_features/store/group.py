@@ -467,7 +467,7 @@ class Group:
         array
             Name of the array, which may not be ragged.
         start
-            A row. The rows that are stored before those stored with it are left out.
+            Row to begin with. The blocks before the one that holds this row are left out.
 
         Raises
         ------

@@ -320,10 +320,13 @@ class StagedRows:
     """
 
     def __init__(self, stage: Path, layout: StageLayout, parent: ParentRows | None) -> None:
-        """Read the digests of the parent store's files, if there is one; rows are read on demand."""
+        """Prepare to read the rows of a stage and of its parent, the store that the stage adds clips to.
+
+        Only the digests of the parent's files are read at once. Without a parent it has no rows.
+        """
         self.stage = stage
         self.layout = layout
-        self._parent = parent or ParentRows(folder=Path(), clips=(), n_frames={})  # no rows without a parent
+        self._parent = parent or ParentRows(folder=Path(), clips=(), n_frames={})
         self._parent_row = {clip.clip_id: row for row, clip in enumerate(self._parent.clips)}
         # File of the parent store -> SHA-256.
         self._parent_digests: Mapping[str, str] = {}
@@ -440,10 +443,10 @@ class StagedRows:
     def parent_shard(
         self, array: StoredArray, rows: range, entries: Sequence[JournalEntry | None]
     ) -> tuple[Path, str] | None:
-        """Return the path and digest of the parent store's shard that has exactly the rows of a piece.
+        """Return path and digest of the parent store's shard that can be linked into the new store.
 
-        Such a shard can be linked into the new store. None if the parent's shard with this number has other
-        rows.
+        A shard has 16 rows of an array. The parent's shard at the place of the piece is compared: if all its
+        rows have the digests of the piece's rows, it is the same file. None if any differs.
 
         Parameters
         ----------
@@ -454,8 +457,6 @@ class StagedRows:
         entries
             The journal entry of each row, which has its digest; None for a row without features.
         """
-        # In both stores the shard with the number of a piece has the rows of this piece. They are the same
-        # rows if they have the same digests.
         parent_clips = self._parent.clips[rows.start : rows.start + PIECE_ROWS]
         parent_digests = [clip.digests.get(array.name, NO_DIGEST) for clip in parent_clips]
         digests = [NO_DIGEST if entry is None else entry.sha256_of(array.position) for entry in entries]

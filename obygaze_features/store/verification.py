@@ -393,13 +393,11 @@ def _describe_changed_file(name: str, digest: str, manifest: str) -> str:
         return reason
 
     group, array, number = chunk
-    # The same array may be ragged in one store and not in another; the names of its chunks differ then.
+    # An array that is ragged in this store has other names of chunks.
     is_ragged = False
     if array in RAGGED_ARRAYS:
         is_ragged = name == chunk_file(f"{group}/{array}", number, ragged=True)
     rows = "frames" if is_ragged else "rows"
-    # All chunks of an array have as many rows as its kind says. If the array has fewer rows than that in all,
-    # its only chunk is smaller, and begins with row 0 all the same.
     rows_per_chunk = kind_of(array, ragged=is_ragged).chunk
     first_row = number * rows_per_chunk
     return f"{reason}; it holds {rows} from {first_row} on of {group}/{array}"

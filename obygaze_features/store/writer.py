@@ -243,11 +243,11 @@ class StageWriter:
             self._finish(open_piece)
 
     def rewrite_piece(self, number: int) -> None:
-        """Write a piece, 16 neighbouring rows, once more: new files get the best rows of all earlier files.
+        """Write the 16 neighbouring rows of a piece into new files, each with all of its rows.
 
-        Afterwards the shards of the piece are whole, as the sealed store needs them. Rows without features
-        get fill values. A row whose bytes have other digests than its journal entry says is marked as
-        missing.
+        A stage may have several files of a piece, as each attempt to extract its clips writes new ones. Of
+        each clip, the best row is copied from them; rows without features get fill values. A row whose bytes
+        are not those of which its journal entry has the digest is marked as missing.
         """
         open_piece = self._open_piece(number)
         damaged_entries = open_piece.copy_missing_rows(self._reader, best=self._best)
@@ -597,10 +597,10 @@ class _OpenPiece:
         return damaged_entries
 
     def complete_shards(self) -> None:
-        """Complete the shards of the attempt: write fill values for rows without features, and the index.
+        """Make whole files of the shards, into which the rows of clips with features are written already.
 
-        A shard is the file with the 16 rows of the piece in one array. The index at its end says where each
-        row is.
+        A shard is the file of one array with the 16 rows of a piece. Rows of clips without features, as of a
+        clip that failed, get fill values. The index at the end of the file says where each row is.
         """
         rows = self._layout.rows(self.attempt.piece)
         for array in self._layout.sharded_arrays:

@@ -82,12 +82,15 @@ def find_damage_before_fragments(path: Path) -> int:
 
 
 def find_end_of_gif(path: Path) -> int:
-    """Return the byte of a GIF at which its blocks break off, as it is cut off or damaged; 0 if it is whole.
+    """Return the first byte of a GIF's block that is damaged or not all there; 0 if the GIF is whole.
 
-    A GIF is whole that ends with its trailer, or behind a block.
+    A GIF is a row of blocks with a trailer at the end. Without the trailer it counts as whole too, if it ends
+    where a block ends.
     """
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        start = GIF_HEAD_BYTES + _n_bytes_of_colours(data, GIF_HEAD_BYTES - 3)
+        # The head ends with flags and two more bytes; the table of colours follows, if the flags say so.
+        flags_of_colours = GIF_HEAD_BYTES - 3
+        start = GIF_HEAD_BYTES + _n_bytes_of_colours(data, flags_of_colours)
         while start < len(data) and data[start] != GIF_TRAILER:
             block_end = _end_of_gif_block(data, start)
             if block_end == 0 or block_end > len(data):

@@ -172,13 +172,15 @@ class FrameTimes:
 
     @property
     def end_s(self) -> float:
-        """When the last frame ends, in seconds: a usual step after its time, or later if it is shown longer.
+        """When the last frame ends, in seconds.
 
-        The container may state such a duration, as for slides.
+        It is shown as long as frames usually are (`step_s`). The container may state a duration of its own
+        for it (`last_s`), which counts only if it is much longer, as that of a slide: small differences are
+        rounding.
         """
         is_held = self.last_s > LONG_STEP * self.step_s
-        last_step_s = self.last_s if is_held else self.step_s
-        return float(self.time_s[-1]) + last_step_s
+        length_of_last_s = self.last_s if is_held else self.step_s
+        return float(self.time_s[-1]) + length_of_last_s
 
     def holes(self) -> NDArray[np.float64]:
         """Find the holes in a video of steady rate: starts and ends, in seconds, of where frames are missing.

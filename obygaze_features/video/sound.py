@@ -815,16 +815,18 @@ class _Run:
         return (upper + lower) / 2
 
     def is_far(self, time_s: float | None, longest_s: float) -> bool:
-        """Return whether a frame with this time begins more than `longest_s` seconds from the end of the run.
+        """Return whether a frame of sound begins more than `longest_s` seconds before or after the run's end.
 
-        If the times are not known, it is not far.
+        `time_s` is the time of the frame. If it or the run's start is not known, the frame is not far.
         """
         start_s = self.start_s
         if time_s is None or start_s is None:
             return False
         duration_s = self._n_samples / self.kind.rate
-        start_by_frame_s = time_s - duration_s  # of the run, if the frame follows it without a gap
-        return abs(start_by_frame_s - start_s) > longest_s
+        distance_from_end_s = (
+            time_s - duration_s - start_s
+        )  # of the frame; below 0 if it begins before the end
+        return abs(distance_from_end_s) > longest_s
 
     def add(self, frame: Any, time_s: float | None) -> None:
         """Add a frame of sound to the end of the run.

@@ -326,7 +326,7 @@ def _make_folds(
     ----------
     data : Dataset
     first_labels : mapping of str to ndarray
-        Sets of training labels [N], by the suffix of the models' names.
+        Suffix of the models' names, such as that of an annotator -> the labels [N] that they are trained on.
     tests : sequence of Tested
     seen : bool
         Whether folds are blocks of scenes, instead of whole movies.

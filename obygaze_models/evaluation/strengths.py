@@ -546,9 +546,10 @@ def _propose_reversal(
 ) -> Strengths:
     """Propose to reverse the ranking; accept by Metropolis-Hastings.
 
-    If two workers contradict each other and nothing tells who is right, each may be the one who judges at
-    random. The other steps would never get from one of these rankings to the other: as long as a worker is
-    taken to be right, the strengths follow. So the reliabilities, which are drawn next, are summed over here.
+    If two workers contradict each other and nothing tells who is right, there are two likely rankings, each
+    the reverse of the other. The other steps would stay in one of them: strengths are drawn given who is
+    reliable, and who is reliable given strengths. So this step proposes the other ranking, and sums over all
+    reliabilities, which are drawn next.
 
     The priors of strengths and centres are the same on both sides of 0, so that only the likelihoods differ.
     """

@@ -116,10 +116,10 @@ def _metrics(joint: Joint, planes: Planes, concept: str) -> tuple[dict[str, Any]
 
 
 def _sources(about: About) -> dict[str, Any]:
-    """Return the card's fields on the features that the model reads: those of the sums, except the store.
+    """Return the fields of a joint model's card that say which features the model reads.
 
-    There is no store with the films of all labs. In place of its fingerprint stands the SHA-256 of the films'
-    names.
+    They are those of the labs' sums, but for the store: no store has the films of all labs. In place of a
+    store's fingerprint stands the SHA-256 of the films' names.
     """
     sources = {name: getattr(about, name) for name in Sources.__struct_fields__}
     sources["store"] = hashlib.sha256("".join(about.movies).encode()).hexdigest()

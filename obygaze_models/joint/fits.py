@@ -630,10 +630,10 @@ class _AffineMap(NamedTuple):
         return np.asarray(self.matrix @ mean + self.shift)
 
     def of_products(self, products: Floats) -> Floats:
-        """Compute the sum of products of the new vectors' deviations from their mean.
+        """Compute the sum of products of the mapped vectors' deviations from their mean.
 
-        It follows from that of the old vectors [P, P]: a new deviation is the matrix times the old one, as
-        the shift cancels out.
+        A mapped vector is the matrix times the vector, plus a shift, which cancels out in deviations. So it
+        follows from `products` [P, P], the same sum of the vectors before.
         """
         return np.asarray(self.matrix @ products @ self.matrix.T)
 

@@ -142,8 +142,10 @@ class AttentionNetwork:
         return n_projection + n_gate_bias + n_attention + n_bias
 
     def layers_of(self, parameters: Floats) -> AttentionLayers:
-        """Split a vector [P] of parameters, or their gradient, into layers: views, without copying."""
-        n_columns = 2 * self.n_hidden + 1  # of V, U and c
+        """Split a vector [P] of all parameters, or their gradient, into layers: views, without copying."""
+        # Three matrices stand side by side in the projection: V and U of the gated attention, with a column
+        # for each hidden unit, and the classifier c, which has one.
+        n_columns = 2 * self.n_hidden + 1
         end_of_projection = self.n_inputs * n_columns
         end_of_gate_bias = end_of_projection + 2 * self.n_hidden
         return AttentionLayers(

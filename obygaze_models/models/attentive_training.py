@@ -241,7 +241,10 @@ class _TokenSums:
         return np.concatenate([most_differing, -most_differing], axis=1)
 
     def _scatter(self, folds: Masks, label: int) -> NDArray[np.float64]:
-        """Compute the covariance [D, D] of one label's tokens in some folds, around their own clip's mean."""
+        """Compute the covariance [D, D] of tokens around the means of their clips, of clips with one label.
+
+        `folds` is a mask of the folds whose clips count. It is 0 if these have no token.
+        """
         n_tokens = self.counts[folds, label].sum()
         scatter: NDArray[np.float64] = self.scatters[folds, label].sum(axis=0) / max(n_tokens, 1)
         return scatter
@@ -608,12 +611,13 @@ class ProbesInTraining:
     def _moments_of_probes(self) -> MeanAndScale:
         """Return the mean and scale by which each of J probes standardises tokens, [D, J, 1].
 
-        They are those of the group of clips that the probe is trained on.
+        A probe is trained on a group of clips, such as those of all folds but one, with a penalty. All probes
+        of a group have the mean and scale of its clips.
         """
         n_penalties = len(self.penalties)
-        mean = np.repeat(self.mean, n_penalties, axis=0).T[:, :, None]
-        scale = np.repeat(self.scale, n_penalties, axis=0).T[:, :, None]
-        return MeanAndScale(mean, scale)
+        mean_of_probes = np.repeat(self.mean, n_penalties, axis=0)  # [J, D]
+        scale_of_probes = np.repeat(self.scale, n_penalties, axis=0)  # [J, D]
+        return MeanAndScale(mean_of_probes.T[:, :, None], scale_of_probes.T[:, :, None])
 
     def _clip_weights(self, rows: NDArray[np.intp]) -> Floats:
         """Compute the weight of each clip of a batch in each probe's mean loss, [B, J].

@@ -217,13 +217,14 @@ class _InnerFit(NamedTuple):
     rows: NDArray[np.intp]
 
     def scores(self, candidate: int, logits: NDArray[np.floating[Any]]) -> "_ScoresOfFit":
-        """Pick the scores of the held-out clips from a candidate's logits [N] of all clips.
+        """Pick the scores of the clips that this fit left out from a candidate's logits [N] of all clips.
 
-        `candidate` is the candidate's index in the grid.
+        `candidate` is the candidate's index in the grid. The mean logit of the clips that it was fitted on is
+        returned besides, so that scores of different fits can be compared.
         """
         logits_of_set = logits[self.training_set.rows]
         is_held_out = self.training_set.inner == self.fold
-        # The mean over a sample of the clips that were fitted on, which suffices.
+        # Over a sample of these clips, as the mean of all would take longer and hardly differ.
         training_mean = sample_evenly(logits_of_set[~is_held_out]).mean()
         return _ScoresOfFit(self, candidate, logits_of_set[is_held_out], training_mean)
 

@@ -105,13 +105,14 @@ class UnitOfHeading(NamedTuple):
     is_stated: bool = False
 
     def unit_beside(self, person_unit: str) -> str:
-        """Return the unit of numbers where a person gives one too; "" if neither says it.
+        """Return the unit of numbers below a heading, given that of the person's option; "" if none says it.
 
-        The person's unit is for headings that leave the unit open, and for words such as `Startbild` that may
-        mean something else. It does not replace a unit in brackets, as in `Duration (min)`, which is certain.
-        But it replaces frames in brackets, as a person without a frame rate has no other way to read them.
+        - A unit in brackets, as in `Duration (min)`, is certain, whatever the person's unit is.
+        - Elsewhere the person's unit counts. `Startbild` may have frames, or times of pictures.
+        - It also counts for frames in brackets. Without a frame rate, nobody could read them otherwise.
         """
-        is_certain = self.is_stated and self.unit != FRAMES
+        is_in_brackets = self.is_stated
+        is_certain = is_in_brackets and self.unit != FRAMES
         if is_certain:
             return self.unit
         return person_unit or self.unit
