@@ -113,10 +113,12 @@ def _orthonormal_basis(design: Floats) -> Floats:
 def _posterior_of_spreads(spreads: Floats, fits: "Sequence[_FitOfSpread]", variances: Floats) -> Floats:
     """Compute the posterior probability of each spread of a grid, [N_SPREADS].
 
+    A spread is the standard deviation of the cells' true means around the additive model.
+
     Parameters
     ----------
     spreads, fits
-        The spreads, and the fit for each of them.
+        The spreads, and the model's fit with each of them.
     variances : ndarray, shape [C]
         Sampling variance of the observed mean of each cell.
     """

@@ -484,10 +484,11 @@ def _calibrate_concepts(spec: ModelSpec, estimator: Any, clips: _TrainingClips) 
 
 
 def _fields_of_frames(spec: ModelSpec, data: Dataset) -> dict[str, str]:
-    """Return the fields of the card that say what a model of frames or tokens reads.
+    """Return the fields of a model's card that say what the model reads, if that is frames or tokens.
 
-    They are the array of the store, that it is not pooled, and the rule by which tokens are reduced. For a
-    model of vectors there are none: the fields of the dataset hold.
+    `features` is the array of the store, `pool` says that it is not pooled, and `reduced_by` is the rule by
+    which tokens are reduced to fewer vectors. Empty for a model of a vector a clip: what the card says of
+    the dataset's vectors is right for it.
     """
     if spec.reads == "pooled":
         return {}

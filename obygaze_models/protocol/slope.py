@@ -284,11 +284,11 @@ def _prior_mass_on_grid() -> Floats:
 def _likelihood_power(first_derivatives: Floats, second_derivatives: Floats) -> float:
     """Compute the power, at most 1, to which the likelihood is raised because clips are not independent.
 
-    The power is ``curvature / variance``: the curvature of the log likelihood at its maximum, over the
-    variance of its first derivative between sets of films (the sandwich correction; see the module). The two
-    are equal if clips are independent and all films have the same slope. If clips of a film are alike, the
-    likelihood counts them as several observations, and the variance is larger than the curvature. The power
-    then makes the posterior as wide as the estimate varies between sets of films.
+    The power is ``curvature / variance`` (the sandwich correction; see the module). The curvature of the log
+    likelihood at its maximum says how surely it tells the slope if clips are independent. The variance of its
+    first derivative says how much it really varies between sets of films. The two are equal if clips are
+    independent and all films have the same slope. If clips of a film are alike, the likelihood counts them as
+    several observations, and the variance is larger. The power makes the posterior wider by as much.
 
     The power is 1 if there are fewer than two films, which have no variance, or if the likelihood has no
     maximum.

@@ -213,7 +213,7 @@ def _compare_with_baselines(task: _Task, metric: Metric) -> _BaselineComparison 
     several models is named.
     """
     values = task.values
-    # OTHER stands for the other annotators of a clip, who are no model.
+    # The other annotators of a clip are among the values, and are no model.
     models = [name for name in values if name != OTHER_ANNOTATOR and not is_yardstick(name)]
     # Random guesses are left out: the luck of one draw could hide a gain, and on average they are no better.
     baselines = [name for name in values if _is_baseline(name) and not name.startswith("random_")]

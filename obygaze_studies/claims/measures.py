@@ -620,7 +620,10 @@ class _Repeatable(NamedTuple):
 
 
 def _as_repeatable(finding: Measured) -> _Repeatable:
-    """Return the null and the measure of a finding; raise ValueError if it lacks one of them."""
+    """Return what repeats a finding on other data: its measure, and the null that draws such data.
+
+    A ValueError is raised if the finding lacks one of them.
+    """
     if finding.null is None or finding.measure_again is None:
         raise ValueError("expected a finding with a null and a measure")
     return _Repeatable(finding.null, finding.measure_again)
@@ -1290,8 +1293,9 @@ def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
 def _ratio_of(rates: Numbers) -> Measured:
     """Measure the ratio of the mean rates of two conditions, with a jackknife over persons.
 
-    The test asks whether the first rate is half the second: the paper says that it is less.
-    The null exchanges conditions within persons.
+    The paper says that the first rate is less than half of the second. p is the chance of so large a first
+    rate minus half of the second if that is 0 on average (sign flips). The null of the ratio exchanges the
+    two conditions of a person by chance.
 
     Parameters
     ----------
@@ -1319,9 +1323,11 @@ def _conditions_exchanged(rates: Numbers, rng: np.random.Generator) -> Numbers:
 
 
 def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:
-    """Average the rate of an emotion's words for partially clothed persons, at one level of the emotion.
+    """Average the rate of an emotion's words for partially clothed persons, at the level with most of them.
 
-    It is the level whose interval ends highest; p is adjusted for the choice (Bonferroni).
+    The paper says of all levels of the emotion that the rate is below a bound. So the level is measured whose
+    interval ends highest (one without an interval counts as highest). As it was chosen among several, its p
+    is adjusted (Bonferroni). The note gives the rates of all levels.
     """
     words = _words_counted(table, emotion)
     level_of_picture = table["emotion"].str[LENGTH_OF_EMOTION_CODE:]  # "1", "2", or "" for no level

@@ -173,8 +173,9 @@ class ReportOutput(Output):
     def finish(self, report: "Report") -> Answer:
         """Write a report to the files that the options name, and return the command's answer.
 
-        The answer prints the report and names the files. With `beside`, the report's formats are files of one
-        name; otherwise they are files of a folder, which `finish_report` writes.
+        The answer prints the report and names the files. Usually `finish_report` writes a folder with a file
+        for each format. With `beside`, `out` is one of these files, and the others have the same name with
+        other suffixes.
         """
         from obygaze_models.report import write_beside
 

@@ -114,7 +114,11 @@ def test_a_camera_that_stands_still_does_not_move():
 
 
 def test_black_bars_above_and_below_do_not_count_as_picture():
-    """The camera tilts by 16 pixels of 320 in half a second, between two bars of 40 pixels."""
+    """Two pictures of 320 x 180 pixels, half a second apart, get black bars of 40 pixels above and below.
+
+    The camera moves up by 16 pixels between them (`down=-16`). The tilt is in widths of the picture a second,
+    so the bars change nothing: it is 16 / 320 in half a second.
+    """
     bars = ((40, 40), (0, 0), (0, 0))
     before = np.pad(START, bars)
     after = np.pad(filmed(SCENE, down=-16), bars)

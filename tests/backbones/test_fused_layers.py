@@ -52,15 +52,16 @@ def clip_and_pixels():
 )
 @without_gradients
 def test_fused_layers_are_as_near_to_float64_as_the_network_before(make_network_and_pixels, replaced):
-    """`fuse_layers` replaces layers of a network by faster ones that compute the same, and says which.
+    """`fuse_layers` replaces layers of a network by faster ones that compute the same, and returns which.
 
-    The network in float64 counts as exact; in float32 it misses that, before and after, by rounding alone.
+    The network's result in float64 counts as exact. In float32 the network differs from it by rounding, both
+    before layers are replaced and after it. A second call finds nothing to replace.
     """
     torch.manual_seed(0)
     network, pixels = make_network_and_pixels()
     network = network.eval()
     for weight in network.parameters():
-        weight.mul_(2)  # so that activations are bent: near 0 they are almost straight, and alike
+        weight.mul_(2)  # near 0 activation functions are alike: larger numbers tell them apart
     exact = copy.deepcopy(network).double()(pixel_values=pixels.double()).last_hidden_state
     before = network(pixel_values=pixels).last_hidden_state
 

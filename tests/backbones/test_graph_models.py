@@ -380,7 +380,10 @@ def test_json_of_another_kind_is_no_graph_model(document):
 
 
 def test_weights_that_were_rounded_to_integers_are_refused_by_name():
-    """An integer k stands for .1 k - 1: read as k the network would compute something else."""
+    """A file says that its weights are integers, each of which stands for .1 k - 1.
+
+    We do not convert them. Read as they are, 10 would be 10 in place of 0, so the file is refused.
+    """
     document, _ = graph([], {"x": np.zeros(3)})
     (entry_of_x,) = document["weightsManifest"][0]["weights"]
     entry_of_x["quantization"] = {"dtype": "uint8", "scale": 0.1, "min": -1.0}

@@ -317,16 +317,17 @@ def test_a_layer_may_have_its_channels_at_another_axis(tmp_path, layout, height,
 
 @pytest.mark.parametrize("kind", ["FLOAT", "UINT8"])
 def test_a_network_that_gives_other_vectors_each_time_is_refused(tmp_path, kind):
-    """Its last node is a dropout that is left on, which sets some numbers to 0 by chance.
+    """The last node of a network is a dropout that is left on, which sets some numbers to 0 by chance.
 
-    A black picture of uint8, all 0, would not show it.
+    A network is run twice on a picture to find this. The picture must not be black: a network of uint8 pixels
+    would give vectors of 0 for it, with and without the dropout.
     """
     fields = TOML_FIELDS
     if kind == "UINT8":
         fields = without(TOML_FIELDS, "mean", "std") | {"type": "uint8"}
     path = write_network(tmp_path, fields, kind=kind)
     model = onnx.load(path)
-    usual_ratio = ""
+    usual_ratio = ""  # ONNX's way to leave out an input
     dropout = onnx.helper.make_node("Dropout", ["map", usual_ratio, "is_training"], ["out"])
     node_of_output = model.graph.node[-1]
     node_of_output.CopyFrom(dropout)

@@ -472,9 +472,10 @@ def grad_cam_of_transformer(visual, frame, text):
 def test_the_map_of_a_vision_transformer_is_that_of_autograd(
     checkpoint_folders, openclip_networks, two_clips
 ):
-    """Grad-CAM shows which of the 4 x 4 patches of a picture raise its cosine with a text.
+    """Grad-CAM shows which of the 4 x 4 patches of a picture raise its cosine with the text "a man".
 
-    The expected map is computed from open_clip's network by torch's own gradients.
+    The expected map is computed anew from open_clip's network, by torch's own gradients. The maps differ by
+    rounding alone.
     """
     mapped, embed_text = openclip_to_map(str(checkpoint_folders["vit"]), cpu())
     frame = two_clips[0, 0]

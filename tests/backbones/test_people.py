@@ -404,7 +404,11 @@ def test_a_person_by_joints_has_the_planted_height_and_no_face(tmp_path):
 def test_a_small_person_is_counted_and_not_measured_and_a_smaller_or_unsure_one_is_nobody(
     tmp_path, row, persons
 ):
-    """`row` is what the detector gives: the joints of one person."""
+    """`row` is what the detector gives of one person: joints, and how sure it is of them.
+
+    A person as high as .2 of the picture is counted, and one as high as .27 is measured too. So .24 counts
+    without a height, and .18 does not count, nor does a high person of whom the detector is not sure.
+    """
     measures = measure_one([with_joints(tmp_path, row)])
 
     assert measures.persons == persons
@@ -588,7 +592,10 @@ def test_the_backbone_names_its_features_and_detectors(planted_centerface):
 
 
 def test_the_licences_of_two_detectors_both_apply(tmp_path, planted_centerface):
-    """CenterFace is under MIT; what finds joints is under AGPL-3.0-only."""
+    """Faces are found by CenterFace, which is under MIT, and joints by a network under AGPL-3.0-only.
+
+    Whoever uses what the two of them found needs both licences, so the backbone states both.
+    """
     joints = saved(
         tmp_path,
         [person_at(left=0.1, top=0.2, right=0.3, bottom=0.8)],
@@ -714,7 +721,7 @@ def test_the_variables_of_any_window_agree_with_each_other(measures_of_frames):
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))
 def test_the_variables_of_a_window_do_not_depend_on_the_order_of_its_frames(frames):
-    """`frames` are the measures of one to seven frames, drawn at random."""
+    """`frames` has the measures of one to seven frames, [frames, measures], drawn at random."""
     in_reverse_order = frames[::-1]
 
     assert people_values(in_reverse_order) == people_values(frames)

@@ -61,10 +61,11 @@ for setting in sys.argv[1].strip().splitlines():
 
 @pytest.mark.long  # in processes of their own
 def test_the_precision_set_by_the_user_is_put_back_after_a_network_ran():
-    """Each line of SETTINGS_OF_USERS is a way to set the precision of products by PyTorch.
+    """PyTorch has several ways to set how precisely products are computed; SETTINGS_OF_USERS lists them.
 
-    The script TRY_SETTINGS uses each before, while and after our network runs. It ends with an error if the
-    precision in a network is not ours, or if that of the user is not put back.
+    The script TRY_SETTINGS sets each of them, runs our network, and ends with an error if the network did not
+    run with our precision, or if the user's setting is not the same afterwards. It runs in a process of its
+    own, as settings cannot be undone, and with warnings as errors, but for one that an older way gives.
     """
     command = [
         sys.executable,
