@@ -290,10 +290,10 @@ def test_each_failure_halves_the_clips_at_once(failing_call, error, n_failures, 
 
 @pytest.mark.parametrize("failing_call", CALLS_OF_A_CARD)
 def test_memory_that_never_suffices_ends_in_one_sentence(failing_call):
-    """Each call of one kind, as each upload to a pretended card, runs out of memory.
+    """A pretended card runs out of memory each time it is asked to do one thing, such as to upload clips.
 
-    Halving the clips at once from 4 on can't help, since a single clip does not fit either. The error is one
-    line that names the card.
+    The runner then halves the number of clips that it encodes at once, from 4 on. That can't help here, since
+    a single clip does not fit either. So there is an error, of one line, which names the card.
     """
     always_fails = PlannedFailures(EVERY_CALL, {failing_call}, "driver")
     three_batches = [clips(9)] * 3

@@ -224,10 +224,11 @@ def test_a_new_demo_empties_the_folder_but_for_the_staging_folder_of_a_stopped_o
 def test_a_demo_is_finished_only_when_its_last_step_ended_well(
     tmp_path, monkeypatch, code_of_last_step, mark
 ):
-    """The next demo resumes one that was stopped, and removes the staging folder of a finished one.
+    """A demo marks its folder as finished or stopped: the next one resumes what was stopped.
 
-    The steps of this demo, which are commands, are not run but said to have ended with some code. That of
-    `extract` is 3, as two clips are planted as failed; the last step is `film`.
+    The steps of a demo are commands. Here they are not run: each ends well, but for the last one, `film`,
+    which ends with `code_of_last_step`, and `extract`, whose code 3 says that clips have failed, as was
+    planted.
     """
 
     def pretend_to_run(_ctx, words):

@@ -50,7 +50,11 @@ def test_colons_are_drop_frame_where_the_list_says_so(import_files, mode):
 
 @pytest.mark.parametrize("mode", ["NON-DROP FRAME", "NON DROP FRAME", ""])
 def test_colons_number_each_frame_where_the_list_does_not_say_drop_frame(import_files, mode):
-    """At 30 numbers a second, the time code 01:00:00:00 is frame 108,000; a frame lasts 1001 / 30,000 s."""
+    """NTSC has 29.97 frames a second: a frame lasts 1001 / 30,000 s. Time codes count 30 of them a second.
+
+    Drop-frame time codes leave out some numbers to keep up with the clock. This list does not say that its
+    time codes do so, and writes ":", not ";". So 01:00:00:00 is frame 60 * 60 * 30 = 108,000.
+    """
     clips, _ = import_files({"f.edl": edl("01:00:00:00", mode=mode)}, rate=NTSC)
 
     assert starts_of(clips) == [pytest.approx(108_000 * 1001 / 30_000)]

@@ -136,7 +136,11 @@ def test_of_two_videos_the_offset_of_the_one_named_like_the_film_counts(import_f
 
 
 def test_two_videos_with_different_offsets_are_refused_where_neither_is_named_like_the_film(import_file):
-    """A document begins at 2000 ms of tt1.mp4, and with other.mp4. The film is tt2, so neither counts."""
+    """A document of ELAN names two videos: its time 0 is at 2000 ms of tt1.mp4, and at 0 of other.mp4.
+
+    Times are those of the video that is named like the film. The film is tt2, so it can be neither, and the
+    error asks for the film by --movie.
+    """
     level = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
     two_videos = media("tt1.mp4", origin_ms=2000) + media("other.mp4", origin_ms=0)
     with pytest.raises(ManifestError, match=r"film.eaf.*--movie"):
@@ -408,7 +412,11 @@ def test_a_video_of_another_computer_is_looked_for_beside_the_table(
 
 @pytest.mark.parametrize("movie", ["Am\u00e9lie", "Am\u0435lie"], ids=["accent", "Cyrillic e"])
 def test_a_film_has_the_video_whose_name_is_one_with_its_own(import_files, films, movie):
-    """The folder has Amelie.mp4. A manifest of Amelie and this movie would be refused as one film twice."""
+    """The folder of videos has Amelie.mp4, and a table has a film of that name with other letters.
+
+    One is written with an accent, the other with a Cyrillic letter that looks like e. Names that differ so are
+    one name everywhere (a manifest of both would be refused), so the film has this video.
+    """
     (films / "Amelie.mp4").touch()
 
     (clip,), notices = import_files({"s.csv": f"movie,start_s,end_s,level\n{movie},1,2,S\n"}, videos=films)
@@ -635,7 +643,11 @@ def test_an_unknown_kind_or_role_is_refused_with_those_that_exist(import_file, o
 def test_a_file_of_another_kind_than_stated_gives_no_clip_or_is_refused_by_its_name(
     import_file, kind, content
 ):
-    """The user says that the file is of this kind. It has a word, a row, XML, JSON or WebVTT."""
+    """The user says that a file is of some kind, such as `srt`. It has a word, a row, XML, JSON or WebVTT.
+
+    Whether it is refused or read as a file without spans, there must be no clip, and no other error than one
+    that names the file.
+    """
     try:
         clips, _ = import_file(content, name="f.txt", kind=kind)
     except ManifestError as error:

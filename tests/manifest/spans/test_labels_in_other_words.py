@@ -251,7 +251,11 @@ def test_a_mark_that_says_neither_yes_nor_no_is_refused_with_its_line(tmp_path):
     ],
 )
 def test_a_column_of_labels_that_is_left_unread_is_named_in_a_notice(import_files, column, cells):
-    """The column has grades of a concept, or levels of another annotator, EF, some of which are doubtful."""
+    """A table has levels by AB, which are read, and one more column of labels, which is not.
+
+    It has grades of the concept Look, in numbers or words, or the levels of another annotator, EF, some of
+    which are doubtful. Nobody can know for sure what it means, so a notice names it.
+    """
     lines = [f"movie,start_s,end_s,annotator,level,{column}"]
     for number, cell in enumerate(cells):
         lines.append(f"Gilda,{60 * number},{60 * number + 9},AB,S,{cell}")

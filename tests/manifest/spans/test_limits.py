@@ -259,8 +259,9 @@ The child has a second and 64 MB, which the system does not enforce. The program
 def test_the_parent_watches_where_the_system_keeps_no_limits(system):
     """Windows and macOS, which are simulated here, don't stop a process that takes too much time or memory.
 
-    A program has a child compute without end, then take a gigabyte, and then say which process it is. A
-    child may have a second and 64 MB, so the parent stops it twice, and a new one does the third task.
+    The program `WATCHED` gives a child three tasks on a file a.eaf: to compute without end, to take a
+    gigabyte, and to say which process it is. A child may have a second and 64 MB. So the parent must stop it
+    twice, and start a new one each time; the program prints a line on each task.
     """
     folders_of_modules = os.pathsep.join([str(ROOT / "tests" / "simulated"), str(ROOT)])
     process = subprocess.run(
@@ -885,9 +886,10 @@ def test_a_text_as_long_as_a_book_is_left_out(tmp_path):
 
 @pytest.mark.parametrize("case", ["a long text", "languages", "headings", "spellings", "lines"])
 def test_each_message_of_an_import_is_shorter_than_1500_characters(tmp_path, case):
-    """Very much could be said of these files, such as each of 1000 languages or 900 headings.
+    """A case of `LONG_NOTICES` is a file of which very much could be said, as it has 1000 languages.
 
-    What an import says of them, in notices or as the reason of a refusal, is short.
+    An import says what it has to say, in notices or as the reason of a refusal, in messages that fit on a
+    screen: 1500 characters are some 15 lines.
     """
     name, text = LONG_NOTICES[case]
     path = tmp_path / name

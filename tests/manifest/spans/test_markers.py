@@ -83,9 +83,11 @@ def test_a_marker_from_0_to_a_time_code_is_read_though_0_has_no_unit(import_file
 
 
 def test_drop_frame_time_codes_of_premiere_are_real_seconds(import_files):
-    """At 29.97, a minute drops two labels, so that 00;01;00;02 is frame 60 * 30 = 1800; each tenth drops none.
+    """NTSC has 29.97 frames a second: a frame lasts 1001 / 30,000 s. Time codes count 30 of them a second.
 
-    00;10;00;00 is frame 10 * 60 * 30 - 9 * 2 = 17,982. A frame lasts 1001 / 30,000 s.
+    To keep up with the clock, drop-frame time codes leave out the first two numbers of each minute, but for
+    each tenth. So the first minute of 1800 frames is followed by 00;01;00;02, and up to 00;10;00;00 there are
+    10 * 1800 - 9 * 2 = 17,982 frames.
     """
     table = tsv(HEADINGS_OF_PREMIERE, ["S", "", "00;01;00;02", "00;10;00;00", "", "Comment"])
 

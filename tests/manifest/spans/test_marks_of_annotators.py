@@ -22,7 +22,9 @@ def test_each_annotator_has_a_column_of_marks_for_each_level(import_files, refus
     These are two annotators, and not four: the refusal proposes to read them so, and each has a level in
     each of two rows.
     """
-    content = f"movie,start_s,end_s,{headings}\nf,1,2,1,0,0,1\nf,3,4,0,1,0,1\n"
+    ab_gives_s_and_cd_en = "f,1,2,1,0,0,1"
+    both_give_en = "f,3,4,0,1,0,1"
+    content = f"movie,start_s,end_s,{headings}\n{ab_gives_s_and_cd_en}\n{both_give_en}\n"
     assert refusal_of({"t.csv": content}).options == ("--wide AB,CD",)
 
     clips, _ = import_files({"t.csv": content}, wide=["AB", "CD"])

@@ -184,7 +184,10 @@ def test_a_column_replaced_by_another_is_reported(import_files):
 
 
 def test_two_columns_of_ours_that_were_exchanged_are_exchanged_back(import_files):
-    """A span from 1 to 2 s has its end below start_s and its start below end_s, which the person says."""
+    """In a table, the cells below start_s and end_s were exchanged: a span from 1 to 2 s stands there as 2, 1.
+
+    The person says so: `--column start_s=end_s` takes starts from the column end_s, and the other way round.
+    """
     table = "movie,start_s,end_s,level\nf,2,1,S\n"
 
     (clip,), _ = import_files({"t.csv": table}, columns={"start_s": ["end_s"], "end_s": ["start_s"]})

@@ -78,9 +78,10 @@ def test_selections_of_video_and_sound_are_spans_by_their_coders(import_files):
 
 
 def test_an_archive_is_read_by_its_document_whatever_media_it_holds(import_files):
-    """A project may be an archive of its document and its films. Here the film 0.mp4 is 1000 letters x, no video.
+    """A project may be an archive of a document and of films. Here the film is 1000 letters x, and no video.
 
-    The document alone is read: Ann gave the code S to 1000 to 5000 ms of the film.
+    Only the document is read, so this does no harm. In all documents here Ann is who gave the codes; in this
+    one it is S, from 1000 to 5000 ms of the film.
     """
     coded = selection(1000, 5000, coding("S"))
     document = project(f'<VideoSource name="film" path="internal://0.mp4">{coded}</VideoSource>')

@@ -209,9 +209,10 @@ def test_columns_level_and_concepts_of_a_table_are_labels_without_an_option(impo
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
 def test_a_tier_of_labels_alone_is_read_and_reported_in_every_format(import_marks, kind):
-    """Three of three texts on the tier "gaze" are labels, so the tier is taken to hold labels.
+    """All of three texts on the tier "gaze" are labels, so the tier is taken to hold labels.
 
-    The user is told.
+    A notice says so ('gaze': 3 of 3). The concepts of a text are those of the level with the same times, in the
+    order of the codebook.
     """
     marks = [
         Mark("gaze", start=1, end=5, text="S"),

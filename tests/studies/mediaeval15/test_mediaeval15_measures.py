@@ -279,7 +279,7 @@ def test_a_clip_without_a_call_is_wrong_among_all_and_left_out_among_returned():
 
 def test_without_any_call_the_accuracy_of_the_called_clips_is_undefined():
     """It would be 0 of 0."""
-    values, *_ = accuracy(called={}, true={"not called": "calm"})
+    values, *_ = accuracy(called={}, truth={"not called": "calm"})
 
     assert math.isnan(values["accuracy_returned"])
 
