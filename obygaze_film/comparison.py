@@ -326,12 +326,15 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
 
 
 def _largest_slope(x: Floats) -> float:
-    """Return the largest possible slope of rates on a number x [N]; infinite for a trend.
+    """Return the largest slope that rates of films can have on a number x [N], such as the year.
 
-    If x has two values, they are two groups. Their means differ by at most 1, as rates lie between 0 and 1.
+    Rates lie between 0 and 1. So if x has two values, as for two groups of films, their mean rates differ by
+    at most 1, and the slope is at most 1 over the difference of the values. Of a trend over more values it is
+    not limited here: infinity.
     """
     is_of_two_groups = len(np.unique(x)) == 2
-    return 1 / float(np.ptp(x)) if is_of_two_groups else np.inf
+    difference_of_groups = float(np.ptp(x))
+    return 1 / difference_of_groups if is_of_two_groups else np.inf
 
 
 def _cut_to_size(slope: float, largest: float) -> float:

@@ -797,10 +797,11 @@ def _refuse_two_draws(movie: str, clips: Iterable[Clip], cells: Cells) -> None:
 
 
 def _keep_cells(filtered: JudgementFilter, cells: Cells) -> None:
-    """Leave in a filter only the judgements of cells of the film, with a possible content.
+    """Leave in a filter only the judgements of cells of the film, which state a possible content, if any.
 
-    A judgement may state the content that its cell had when it was drawn; it is no content if it is longer
-    than the cell, for example.
+    A cell is a window of the film that can be drawn; its content is the time of it that can be judged. A
+    judgement may state the content that its cell had when it was drawn. A number of seconds that is longer
+    than the cell, for example, is none.
     """
     index_of = cache(cells.index_of)  # many judge the same windows
 

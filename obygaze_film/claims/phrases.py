@@ -1449,7 +1449,10 @@ def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Wo
 
 
 def _interval_sentences(claim: JudgedShare, words: Words) -> list[str]:
-    """Explain the interval of a judged share, and how many windows it would need without the model."""
+    """Explain the interval of a judged share, and say how many windows it would take without the model.
+
+    A share without an interval is of a film whose windows are all judged, which is said instead.
+    """
     if claim.interval is None:
         return [words["judged_all_panel" if claim.is_of_panel else "judged_all_judge"]]
     sentences = [words.say("interval_of", level=words.share(claim.interval.level))]

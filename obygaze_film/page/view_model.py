@@ -292,9 +292,10 @@ def _verdict(decision: Decided, view: "FilmView") -> Verdict | Literal["note"]:
 
 
 def _levels_that_answer(decision: Decided, view: "FilmView") -> Collection[str]:
-    """Return the levels that are answers, by the codebook of a decision, as at the desk.
+    """Return the levels that count as answers of a judge (`not sure` is none), as at the desk.
 
-    If that is unknown, the codebook of the model's name counts; if that is not built in, the task's levels.
+    They are those of the decision's codebook. If that is not known, they are those of the built-in codebook
+    that the model names; if it names none of these, the levels of the model's task.
     """
     book = _codebook_of(decision)
     if book is not None:

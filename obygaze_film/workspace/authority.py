@@ -182,8 +182,8 @@ def reason_against(line: Line, target: Line) -> Reason | None:
 def are_judged_likewise(row: Mapping[str, str], other_row: Mapping[str, str]) -> bool:
     """Whether two judgements, given by their cells, were both made blindly or both in sight of the score.
 
-    Only then may one replace the other: a share is estimated from blind judgements, which what their judge
-    learns of the score later must not change.
+    Only then may one replace the other. A share is estimated from blind judgements, and must not change by
+    what a judge decides later, after seeing the score.
     """
     is_blind = row.get(SEEN_SCORE) == "0"
     is_other_blind = other_row.get(SEEN_SCORE) == "0"

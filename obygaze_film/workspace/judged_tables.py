@@ -100,9 +100,10 @@ class _Ledgers(NamedTuple):
 
 
 def _write_tables_from_ledgers(films: Mapping[Path, Timeline], book: Codebook | None) -> _Ledgers:
-    """Write the tables of each film that has a ledger anew, and return what the ledgers say besides.
+    """Write the tables of judgements anew from the ledgers of films, and return what is not in the tables.
 
-    The ledgers know by which definition each decision was made.
+    That is by which definitions decisions were made, which spans are disputed, and notices for the user.
+    Films without a ledger keep their tables.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ def _write_tables_from_ledgers(films: Mapping[Path, Timeline], book: Codebook | 
     book
         Codebook of the levels; by default each film's own.
     """
-    ledgers = _Ledgers([], set(), [])
+    ledgers = _Ledgers(headers=[], disputed_spans=set(), notices=[])
     for folder, film in films.items():
         has_ledger = (folder / LEDGER).is_dir()
         if not has_ledger:

@@ -230,8 +230,8 @@ class OpenFilm:
     def stream_type(self) -> str:
         """Media type of the stream by which the film is sent while it is encoded, such as `video/mp4; ...`.
 
-        Empty if it is not sent so: it can't be, browsers play the film as it is, there is no copy of the
-        film, or the copy was replaced or removed (`lost`).
+        Empty if the film is not sent so. That is so if it can't be encoded, if browsers play it as it is, if
+        its file is not known, or if the file was replaced or removed (`lost`).
         """
         if self.path is None or self.lost:
             return ""

@@ -109,15 +109,18 @@ class FilmRules:
 
     @cached_property
     def draws(self) -> dict[Sampling, Draw]:
-        """Method of sampling -> the film's draw by it.
+        """Method of sampling -> the draw by it: the order in which the film's windows are judged.
 
-        It is the recorded draw. By a method without a recorded draw, today's windows are drawn.
+        If a draw by the method is recorded, as judgements were made in its order, it is that one. Else it is
+        the draw of the film's windows as they are today.
         """
         recorded = {draw.sampling: draw for draw in self.recorded}
         draws = {}
         for sampling in (SUCCESSIVE, SEQUENTIAL_POISSON):
-            of_today = Draw(sampling=sampling, seed=SEED_OF_DESK, movie=self.film.movie, content=self.content)
-            draws[sampling] = recorded.get(sampling, of_today)
+            draw_of_today = Draw(
+                sampling=sampling, seed=SEED_OF_DESK, movie=self.film.movie, content=self.content
+            )
+            draws[sampling] = recorded.get(sampling, draw_of_today)
         return draws
 
     def is_of_film(self, draw: Draw) -> bool:

@@ -831,9 +831,10 @@ def test_rows_that_are_not_filled_in_are_counted_in_the_films_that_are_evaluated
 
 
 def test_labels_of_a_film_that_the_model_was_trained_on_are_not_counted_as_left_out(films_m_and_n):
-    """The model knows film n. Ann did not fill in a row of it, and bob saw the model's score in it.
+    """The model was trained on film n, so that it is compared with people in film m alone.
 
-    Neither tells anything about the comparison, which is of film m alone.
+    In n, Ann left a row empty ("unlabelled"), and bob saw the model's score ("in sight"). In a film that is
+    compared, both would be reported as left out. Here nothing is, as n is left out as a whole.
     """
     film_m, film_n = films_m_and_n
     known_film = with_model(film_n, is_trained_on=True)

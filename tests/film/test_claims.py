@@ -974,9 +974,11 @@ def test_share_and_agreement_say_if_kappa_may_be_chance(calls, language):
 # ---------------------------------------------------------------------------
 @given(films())
 def test_passages_are_counted_at_both_edges_of_the_band(film):
-    """The probability has a band from p_low to p_high, and passages are counted by each of the three.
+    """A probability has a band from p_low to p_high.
 
-    The two counts at its edges stand in place of an interval.
+    A page says how many passages there are, and how many there would be if each probability were at the
+    lower, or upper, edge of its band. This must be what is counted in a film that has the edge in place of
+    the probability. The two counts stand in place of an interval.
     """
     for claim in claims_of_kind(film, claim_kinds.MarkedPassages):
         counts = {"p": claim.number, "p_low": claim.at_low_edge, "p_high": claim.at_high_edge}

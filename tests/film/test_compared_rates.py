@@ -607,10 +607,11 @@ def test_judgements_are_weighed_by_content_over_chance():
 
 
 def test_judgements_drawn_by_sequential_poisson_sampling_weigh_alike():
-    """Chances are proportional to content then, so that content over chance is the same for each cell.
+    """Sequential Poisson sampling draws a cell of twice the content twice as likely.
 
-    Of 30 cells of 1 s and 30 of .5 s one each is judged: that of 1 s is positive, the other one is not. As
-    both weigh alike, the rate is a half.
+    A judged cell weighs its content over its chance of being drawn, so that all cells weigh the same. Of 30
+    cells of 1 s and 30 of .5 s one each is judged; that of 1 s is positive, the other one is not: the rate is
+    a half.
     """
     content_s = np.repeat([1.0, 0.5], 30)
     cells = planted_cells(content_s=content_s, p=np.random.default_rng(0).random(60))

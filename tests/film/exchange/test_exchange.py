@@ -423,7 +423,11 @@ def test_pyannote_finds_no_turn_in_an_rttm_file_that_has_a_line_of_caveats_alone
 
 @pytest.mark.parametrize("format_name", ["edl", "csv"])
 def test_caveats_that_a_file_has_no_place_for_are_told(without_a_passage, tmp_path, format_name):
-    """The caveats stand beside spans in these formats, and no passage of the film reaches the threshold."""
+    """An edit list and a table have no place for notes but beside their spans.
+
+    No passage of the film reaches the threshold, so that the file has no span. Its caveats, on what scores
+    mean and why there is no passage, are told to the user instead.
+    """
     path = tmp_path / "out"
     notice = write_export(without_a_passage, format_name, path, tiers=["segments"])
     assert notice.startswith("The file has no span, and so no place for these notes: Scores of a model")
@@ -443,9 +447,10 @@ def test_caveats_that_a_file_has_a_place_for_are_in_it_and_not_told(
 
 
 def test_concepts_without_a_tier_are_named_in_the_file_and_told(film_of_ten_minutes, export_format, tmp_path):
-    """Of the model's eight concepts its tests show five to be found better than by chance.
+    """A model has eight concepts. In its tests it found five of them better than by chance.
 
-    Without tiers of concepts nothing is left out.
+    Only these get tiers; the file's caveats and a notice to the user name the three others. If no tiers of
+    concepts are asked for, there is nothing to say.
     """
     left_out = "The tiers of concepts leave out Look, Posture and Appearance: "
 
@@ -678,9 +683,10 @@ def test_no_title_or_id_breaks_a_document_of_elan(hostile_film):
 
 
 def test_no_title_breaks_webvtt(hostile_film, segments_ms):
-    """The title holds the arrow of a cue, and ends with an empty line and the word NOTE.
+    """The film's title holds the arrow of a cue, and ends with an empty line and the word NOTE.
 
-    So it would begin a second note, after that of the caveats.
+    If it were written as it is, it would begin a second note behind that of the caveats, and the arrow a
+    cue. A library for WebVTT must find a caption for each passage, and the file have one note.
     """
     webvtt = pytest.importorskip("webvtt")
     text = export(hostile_film, "vtt", top=20)

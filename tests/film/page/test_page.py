@@ -284,7 +284,7 @@ def test_an_auc_that_no_film_gives_is_undefined_and_the_model_tested(no_skill):
 
 @pytest.mark.parametrize(("window_s", "n_warnings"), [(10.0, 0), (11.0, 0), (11.5, 1), (8.5, 1)])
 def test_windows_unlike_the_training_clips_in_length_have_a_warning(window_s, n_warnings):
-    """The model was trained on clips of 10 s: windows of up to 11 s are near enough, others are not."""
+    """The model was trained on clips of 10 s. Windows of 9 to 11 s are near enough: 10 % off."""
     film = with_model(ten_minute_film(), clip_s=10.0)
     windows = replace(film.record.windows, window_s=window_s)
     film = film_with(film, record=replace(film.record, windows=windows))
@@ -354,7 +354,10 @@ def test_a_calibration_without_its_worst_error_leaves_the_share_as_it_is():
 
 
 def test_concepts_are_in_the_order_of_how_well_they_are_found(page_of_ten_minutes):
-    """Of eight concepts five are found better than chance, Body best. The other three come after them."""
+    """Of eight concepts five are found better than by chance: Body best, then Clothing, and three more.
+
+    They come first. Look, Posture and Appearance come after them, each with the remark that it is in doubt.
+    """
     concepts = data_of(page_of_ten_minutes)["rows"]["concepts"]
     names = [concept["name"] for concept in concepts]
     assert names[:2] == ["Body", "Clothing"]
@@ -584,7 +587,8 @@ REASONS = {
 def test_a_sentence_on_reasons_says_how_much_and_to_what_effect(concept_reasons, sentence):
     """A reason is a concept that is more or less than usual, and moves the probability by .01 or more.
 
-    The concept "Vague" is found no better than by chance.
+    `REASONS` has the concepts of a passage with their effects, and the sentence that the page must say of
+    them. It warns of the concept "Vague", which the model finds no better than by chance.
     """
     assert sentence_on(concept_reasons, Words("en"), not_better_than_chance="Vague") == sentence
 
@@ -934,7 +938,10 @@ def grey_of(address):
 
 
 def test_a_figure_has_a_strip_of_stills_in_the_order_of_time():
-    """The span is 100 to 160 s, so that stills of 70 to 190 s are shown. The grey of each is its second."""
+    """A figure of 100 to 160 s shows 30 s before and after, so its stills are of 70 to 190 s.
+
+    The stills are planted: each is as grey as the number of its second, so that one can read its time.
+    """
     svg = film_figure(view_of(ten_minute_film()), start_s=100.0, end_s=160.0, stills=GreyStills())
     stills = minidom.parseString(svg).getElementsByTagName("image")  # noqa: S318 - ours
     assert len(stills) > 4
@@ -973,9 +980,10 @@ def test_a_still_has_its_place_and_size_in_a_figures_pdf():
 
 @pytest.mark.long
 def test_a_figures_pdf_has_its_size_and_fonts():
-    """The figure of a film, 760 pixels wide, becomes a PDF: a pixel is .75 points, as 96 or 72 are an inch.
+    """The figure of a film, 760 pixels wide, becomes a PDF. An inch is 96 pixels or 72 points.
 
-    Fonts are embedded ("FontFile2"), as journals refuse others. The same figure gives the same bytes again.
+    So a pixel is .75 points. Fonts are embedded ("FontFile2"), as journals ask for. The same figure gives
+    the same bytes again.
     """
     pytest.importorskip("matplotlib")
     view = view_of(ten_minute_film(), "fr")
