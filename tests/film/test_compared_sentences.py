@@ -70,10 +70,10 @@ def on_one_line(text):
 
 @pytest.mark.long
 def test_the_report_says_why_a_film_has_no_share(compared):
-    """Nobody judged two of three films, one of which, "cut", could not be read from 72 s of 168 s on.
+    """Nobody judged two of three films. One of the two, "cut", could be read for 72 of its 168 s alone.
 
-    Of this one the model gives no rate either. Each has a reason, which says more than an empty cell or
-    "undefined".
+    The report says of both that they were not judged. For "cut", it also says why the model gives no rate:
+    what share of the film could not be read. Nowhere does it leave a share "undefined".
     """
     text = on_one_line(plain(comparison_report(compared)))
     assert "undefined" not in text

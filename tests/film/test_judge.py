@@ -499,7 +499,11 @@ def test_a_table_without_a_codebook_is_refused(planted_timeline, tmp_path):
 
 
 def test_judgements_of_no_window_and_of_other_films_are_left_out_and_named(planted_timeline, tmp_path):
-    """Of 30 judgements the last ten begin half a second late, and one more is of another film."""
+    """Of 31 judgements ten have times that no window of the film has, as they begin half a second late.
+
+    One is of another film. The share is estimated from the other 20, and a notice each names what is left
+    out.
+    """
     windows = choose_next([planted_timeline], 30, blind=True)
     begun_late = [replace(clip, start_s=clip.start_s + 0.5) for clip in windows[20:]]
     of_another_film = replace(windows[0], clip_id="other-1", movie="other")
@@ -510,7 +514,7 @@ def test_judgements_of_no_window_and_of_other_films_are_left_out_and_named(plant
     assert rate.n == 20
     on_other_film, on_no_window = sorted(notices)
     assert on_other_film == "left out 1 judgement of another film (other)"
-    assert on_no_window.startswith("left out 10 judgements whose times are no window o")
+    assert on_no_window.startswith("left out 10 judgements whose times are no window")
 
 
 def test_a_place_counts_however_a_data_frame_writes_it(planted_timeline, tmp_path):
@@ -1062,7 +1066,11 @@ def test_three_judges_agreement_is_krippendorffs_alpha(planted_timeline, tmp_pat
 
 
 def test_labels_without_an_annotator_are_called_labels(planted_timeline, sixty_by_ab, machine_labels):
-    """Some table of labels takes the model's place: a sentence on the share must not name the model."""
+    """A share of judged windows may be estimated with labels of all windows in place of the model's scores.
+
+    Here nobody is named as the annotator of these labels. Then they are called "labels": a sentence on the
+    share must not name the model, which has no part in it.
+    """
     by_nobody = machine_labels.with_clips(replace(clip, annotator="") for clip in machine_labels)
     rate, _notices = correct_rate(planted_timeline, sixty_by_ab, labels=by_nobody)
     assert rate.model == "labels"

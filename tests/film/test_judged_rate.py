@@ -129,9 +129,10 @@ def test_intervals_hold_the_rate_and_a_model_narrows_them(prevalence, n, quality
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("prevalence", [0.02, 0.1, 0.35, 0.5])
 def test_probabilities_at_random_cost_no_coverage_and_hardly_any_width(prevalence, n):
-    """A model that knows nothing (quality 0) and is sure of it (noise 1) must not mislead.
+    """A model gives probabilities that vary at random (noise 1), and knows nothing (quality 0).
 
-    Of 2,000 intervals .93 to .975 hold the true rate, as without the model, and width grows by 1.5 % at most.
+    An interval that uses its probabilities must hold the true rate as often as one without them: .93 to .975
+    of 2,000 do. It is wider by 1.5 % at most.
     """
     coverage = coverage_of(prevalence, quality=0, n=n, noise=1.0)
     assert 0.93 <= coverage.share <= 0.975

@@ -182,8 +182,8 @@ def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(le
     """AB judges the first windows of a film; windows that AB is not sure of (NS) are left out of the share.
 
     The share is least if all windows that are left to judge are negative, and largest if all are positive.
-    The interval lies between the two; with one window left or none it reaches from one to the other, and
-    with more it is at least as wide as the longest window that is left.
+    The interval lies between the two. With one window left or none it reaches from one to the other. With
+    more, any one of them may still turn out either way, so it is at least as wide as the longest of them.
     """
     (rate,) = rates_by(AB=levels).rates
 

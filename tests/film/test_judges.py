@@ -144,9 +144,10 @@ def half_by_each(tmp_path, drawn_windows):
 
 
 def test_a_judge_of_the_second_half_of_a_draw_has_no_share(planted_timeline, half_by_each):
-    """The second half of a draw is no draw of the whole film: long windows come first.
+    """AB judged the first 20 of 40 windows of a draw, and CD the 20 that follow.
 
-    So CD's 20 judgements do not count, and a notice says so.
+    In a draw long windows tend to come first, so its second half has too many short ones. It says nothing of
+    the whole film: CD's judgements do not count, and a notice says so.
     """
     rates = correct_rates(planted_timeline, half_by_each)
     assert [rate.annotators for rate in rates.rates] == [["AB"]]
@@ -347,7 +348,8 @@ def test_a_film_that_nobody_judged_is_said_to_be_unjudged(tmp_path, planted_time
 def test_a_comparison_takes_the_windows_of_all_judges_as_one_draw(planted_timeline, half_by_each):
     """AB judged the first 20 of 40 windows of a draw, and CD the 20 that follow.
 
-    A comparison of films accounts for who judged which, and so may take all 40 (`together`).
+    For a share of one judge, CD's windows would be no draw. A comparison of films estimates how judges
+    differ, and so takes all 40 windows of the film (`together`).
     """
     assert len(judged_film(planted_timeline, half_by_each).together().by_cell) == 40
 
@@ -543,7 +545,11 @@ def test_few_windows_have_no_narrower_interval_than_the_exact_one(planted_timeli
 def test_the_later_of_two_decisions_counts_whatever_its_row(
     planted_timeline, tmp_path, drawn_windows, is_reversed
 ):
-    """AB judged 12 windows at two desks that did not know of each other: yes, and, a minute later, no."""
+    """AB judged 12 windows at two desks that did not know of each other.
+
+    At the first AB called all of them violent, and a minute later, at the second, all of them calm. The later
+    decisions count, in whatever order the rows stand: none of 12 windows is positive.
+    """
     clips = []
     for judged_at, level in (("2026-11-29T02:16:00+00:00", VIOLENT), ("2026-11-29T02:17:00+00:00", CALM)):
         for clip in judged_by(tmp_path, drawn_windows, AB=[level] * 12):

@@ -83,10 +83,14 @@ def test_labels_that_miss_windows_by_chance_are_accepted_of_a_hundred_films():
 
 @pytest.mark.parametrize("n", [0, 2, 5])
 def test_windows_of_equal_content_have_the_hypergeometric_distribution(n):
-    """Of 30 windows 8 are marked, and 12 are drawn."""
-    is_marked = np.arange(30) < 8
+    """Of 30 windows 8 are marked. Twelve are drawn, each with the same chance, 12/30.
 
-    chance = _chance_of_at_most(n, is_marked, np.full(30, 12 / 30), n_drawn=12)
+    The chance that at most n of the drawn ones are marked is then known in closed form.
+    """
+    is_marked = np.arange(30) < 8
+    chances_to_be_drawn = np.full(30, 12 / 30)
+
+    chance = _chance_of_at_most(n, is_marked, chances_to_be_drawn, n_drawn=12)
 
     assert chance == pytest.approx(hypergeom.cdf(n, 30, 8, 12))
 

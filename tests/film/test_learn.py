@@ -379,9 +379,10 @@ def test_a_model_of_concepts_does_not_learn_from_a_level_that_was_confirmed_with
 
 @pytest.mark.long
 def test_a_model_of_a_concept_does_not_learn_from_who_names_none(trained_models, tmp_path):
-    """A model finds the concept Gun. AB gives two spans levels alone, and CD names Gun in one of two.
+    """A model finds the concept Gun. AB judged two spans and named no concept. CD named Gun in one of them.
 
-    AB does not say where no gun is: a share leaves AB out, and so does what is learnt.
+    From CD one learns that there is no gun in the other span. AB may just not name concepts, and says nothing
+    of guns. So only CD's judgements are learnt from, and a note says so.
     """
     run = om.evaluate(trained_models.data, ["linear"], "concept:Gun")
     paths = om.save_models(run, trained_models.data, ["linear"], tmp_path / "models")
@@ -416,7 +417,10 @@ def refusal(trained_models, film, *, films=None, spans=((8, 16),), windows=None,
 
 
 def test_learning_without_judgements_of_the_films_is_refused(trained_models, film_and_store):
-    """There are no judgements, or one of another film."""
+    """There is nothing to learn from: no judgement, or one judgement of a film that was not scored.
+
+    `refusal` tries to learn from judgements of these spans of a film, and returns the error.
+    """
     assert "0 judgements" in refusal(trained_models, film_and_store, spans=())
     assert "1 judgement" in refusal(trained_models, film_and_store, movie="tt2")
 
@@ -699,9 +703,10 @@ def test_a_film_scored_anew_keeps_its_former_curve_and_subtitles(planted_timelin
 
 
 def test_a_film_that_is_scored_anew_says_which_passages_moved(scored_anew):
-    """The passage from 40 to 72 s has the probability .02 now; that from 220 to 250 s has .9, and had less.
+    """A film is scored by a model and, later, by another one, which finds other passages.
 
-    `number` is the probability now.
+    The passage from 40 to 72 s was found before; its probability is now .02. The passage from 220 to 250 s is
+    found now, with .9. The page lists both; `number` is the probability by the model of now.
     """
     moved = FilmView(scored_anew, "f", Words("en"), top=5).changed_passages
     found_no_more, found_now = sorted(moved, key=lambda claim: claim.time.start_s)

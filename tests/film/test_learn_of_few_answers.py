@@ -58,7 +58,11 @@ def test_the_report_on_learning_has_the_change_of_auc_in_the_one_judged_film_wit
 
 
 def test_a_film_of_the_corpus_in_another_spelling_is_refused(tmp_path, trained_models):
-    """The corpus has f0. Scored as F0 its clips would be in training where f0 is tested."""
+    """A film of the corpus, f0, was scored and judged under the name F0.
+
+    If it were taken for another film, a model that is tested on f0 would be trained on clips of the same
+    film.
+    """
     _, timeline = scored_film(tmp_path, trained_models, models=("linear",))
     of_corpus = replace(timeline, record=structs.replace(timeline.record, movie="F0"))
     judgements = judged_by(trained_models, (8, 16), movie="F0")

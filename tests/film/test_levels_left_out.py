@@ -50,9 +50,10 @@ BOTH_FILMS = pytest.mark.parametrize(
 
 @BOTH_FILMS
 def test_a_claim_names_the_levels_that_its_model_never_saw(film, lacks_en):
-    """Films have scenes of EN (easy negative), and a model that never saw such clips may be wrong on them.
+    """One of two models was trained without clips of the level EN (easy negative). Films have such scenes.
 
-    So each of its claims has this as a condition; claims of a model of all levels have not.
+    So what it says of them may be wrong: each claim on its scores has this as a condition, and names EN. The
+    claims of the other model, trained on all levels, have no such condition.
     """
     model_claims = [claim for claim in film_claims(film) if isinstance(claim, claim_kinds.ModelClaim)]
     kinds_of_claims = {claim.KIND for claim in model_claims}

@@ -326,9 +326,10 @@ def test_translations_are_not_part_of_a_codebooks_digest():
 
 
 def test_a_film_scored_without_translations_is_shown_with_names(film_read_back):
-    """The film's record has no texts of the codebook, as those of earlier versions have none.
+    """The record of a scored film usually has titles and translations of the codebook's labels.
 
-    A French page calls its levels and concepts by their names, as "violent" and "Gun".
+    This one has none, as records of earlier versions have none. So a French page calls levels and concepts by
+    their names, such as "violent" and "Gun", which are English.
     """
     record = msgspec.to_builtins(film_read_back.record)
     for model in record["models"]:

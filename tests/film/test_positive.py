@@ -139,9 +139,12 @@ def test_sentences_on_a_concepts_model_name_the_concept(language, name):
 
 
 def test_the_page_of_a_concepts_model_names_no_level_and_no_experts_on_it():
-    """The model finds Body. One sentence says that no experts' agreement on it is known."""
-    no_experts = Words("en")["no_human"]
-    page = text_of(film_page([FILM_SCORED_BY_MODEL_OF_BODY])).replace(no_experts, "")
+    """A model finds the concept Body, and nothing of levels. How well experts agree on Body is not known.
+
+    The page says so in one sentence. Beside it, it must speak neither of the level S (Sure) nor of experts.
+    """
+    sentence_on_experts = Words("en")["no_human"]
+    page = text_of(film_page([FILM_SCORED_BY_MODEL_OF_BODY])).replace(sentence_on_experts, "")
     assert OBYGAZE12.means["S"] not in page
     assert "(Sure)" not in page
     assert "experts" not in page.lower()

@@ -221,9 +221,10 @@ def planted_p(rng, labels, knowledge, noise=1.0):
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize("knowledge", [0.0, 1.0, -1.0], ids=["knows nothing", "knows something", "is wrong"])
 def test_intervals_of_10_of_130_windows_hold_the_share_with_any_model(knowledge):
-    """52 of a film's 130 windows are positive, and 10 are judged. An interval should hold the share in .93.
+    """52 of a film's 130 windows are positive, and ten windows are judged, whatever the model says of them.
 
-    3,000 draws, 20 from each of 150 films, leave this coverage uncertain by .005 (one standard error).
+    A 95 % interval of the share of positive windows must hold it in .93 of 3,000 draws, or hardly fewer: so
+    many draws, 20 of each of 150 films, leave the coverage uncertain by .005 (one standard error).
     """
     n_windows, n_judged, n_positive = 130, 10, 52
     share = n_positive / n_windows  # .4
