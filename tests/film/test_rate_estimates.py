@@ -200,10 +200,10 @@ def min_exact_coverage(n_windows, n_judged):
 
 @pytest.mark.parametrize("n_windows", [40, pytest.param(130, marks=pytest.mark.long)])
 def test_intervals_of_few_windows_hold_every_share(n_windows):
-    """However few windows are judged, the interval holds the true share in .93 of draws or more.
+    """Of a film's windows 3 to 30 are judged. A 95 % interval must hold the share in .93 of draws at least.
 
-    A score interval alone would not do: with 10 of 130 windows judged it holds the share .4 in .912 of
-    draws.
+    `min_exact_coverage` computes this for each possible share, and returns the least. A score interval, which
+    is usual, would not do: of 130 windows with 10 judged it holds the share .4 in .912 of draws.
     """
     for n_judged in (3, 5, 7, 9, 10, 12, 15, 20, 25, 30):
         assert min_exact_coverage(n_windows, n_judged) >= 0.93, n_judged

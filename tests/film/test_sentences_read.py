@@ -100,9 +100,10 @@ def films_by_length(trained_models, tmp_path):
 
 @pytest.mark.long
 def test_the_bracket_of_a_short_film_is_wider(trained_models, films_by_length):
-    """A film's expected share has a bracket: how far shares of films were off, by a margin on either side.
+    """What a model expects as a film's share has a bracket: how far shares of other films were off.
 
-    With few windows they are off by more: the bracket of a film of 13 s is wider by over .02.
+    In a film of ten minutes this is a margin on either side. With few windows a share is off by more, by
+    chance alone: the bracket of a film of 13 s is wider by more than .02.
     """
     margin = load_model(trained_models.paths["pcbm_lr"]).calibration.film_margin
     of_short_film = claim_of(films_by_length[13.0], claim_kinds.ExpectedShare).interval
@@ -376,10 +377,10 @@ def beginning_of(words, key):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_only_a_wholly_read_film_is_called_wholly_judged(language):
-    """All 60 rows of a film have a probability. In a second version some picture of each could not be read.
+    """Two films have a probability in all of their 60 rows, so that the model judged all that it read.
 
-    Of it the model judged all that was read, and not all of the film: its first sentence begins in another
-    way.
+    The first was wholly read, so all of the film is judged. In each row of the second, pictures could not be
+    read (`partial`): its first sentence must say of what was read that it is judged, and not of the film.
     """
     words = Words(language)
     film = fake_scored_film(unlike_parts=(), **SIXTY_ROWS)
@@ -649,9 +650,10 @@ def test_without_a_share_nothing_is_said_of_how_far_shares_were_off():
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize("parts", [(66.5, 17.5, 16.0), (1.0, 1.0, 1.0), (99.7, 0.2, 0.1), (0.0, 0.0, 5.0)])
 def test_the_shares_of_a_films_time_add_up_to_100_percent(parts):
-    """Rounded one by one, shares may add up to 99 or 101%. Only nothing is written as 0%.
+    """`parts` are three parts of a film's time, in any unit, which are written as shares of the whole.
 
-    A very small share is "<1%", and the one beside it ">99%": these do not add up.
+    Rounded one by one, shares may add up to 99 or 101%: they must add up to 100%. Only nothing is written as
+    0%. A very small share is "<1%", and the one beside it ">99%", which do not add up.
     """
     shares = ENGLISH.shares_of_whole(parts)
 
@@ -1163,9 +1165,10 @@ def test_a_comparison_says_how_many_films_a_rate_needs():
 
 
 def test_only_a_report_on_two_judges_has_a_note_on_sure_windows():
-    """A share of two judges is of the windows that each was sure of, and readers must know.
+    """AB judged 14 windows, and CD the first 12 of them; of two of these CD was not sure (NS).
 
-    AB judged 14 windows and CD the first 12 of them, of two of which CD was not sure (NS).
+    A share of two judges is of the windows that each was sure of: 10. The report must have a note that says
+    so. A report on AB alone needs none.
     """
     film = fake_scored_film(**SIXTY_ROWS)
     by_ab = [("S",), ("EN",)] * 7

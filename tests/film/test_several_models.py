@@ -149,9 +149,9 @@ def figure_of_first_minute(film):
 
 
 def test_concepts_of_a_second_model_are_shown_with_its_name():
-    """The model "linear" decides and has no concepts; those of the second, "pcbm_lr", are shown.
+    """A film is scored by "linear", which decides and has no concepts, and by "pcbm_lr" (`MODEL`).
 
-    "Type of shot" is one of them.
+    Page and figure show the concepts of the second, such as "Type of shot", with the name of that model.
     """
     linear = changed(MODEL, key="linear", concepts=[], by_concepts=False)
     film = scored_by(MODEL, first=linear)

@@ -87,7 +87,10 @@ def test_a_spoilt_row_ends_the_count_as_a_missing_one_does(planted_timeline, thi
 
 
 def test_the_notice_on_a_spoilt_row_says_what_to_restore(planted_timeline, thirty_judgements):
-    """One row of AB's 30 begins a second late: no window of the film has these times."""
+    """One row of AB's 30 was changed so that it begins a second late: no window of the film has these times.
+
+    The notice, in English and in French, says that the times must be restored.
+    """
     with_slip = with_row_15(thirty_judgements, begun_later(thirty_judgements.clips[14]))
 
     _, notices = correct_rate(planted_timeline, with_slip)
@@ -179,7 +182,11 @@ def test_the_place_of_a_spoilt_row_is_drawn_again(planted_timeline, thirty_judge
 def test_a_window_whose_end_was_rounded_to_milliseconds_is_the_same_window(
     thirty_judgements, planted_timeline
 ):
-    """CD's table has the ends of windows with three decimals, the desk that AB judged at with all of them."""
+    """AB and CD judged the same 30 windows. In CD's table their ends are off by less than half a millisecond.
+
+    That is so where a table has times with three decimals, and the desk keeps all of them. The windows are
+    the same: 30 are judged by both.
+    """
     rows = list(thirty_judgements)
     of_cd = [
         replace(row, annotator="CD", clip_id=f"CD-{row.clip_id}", end_s=row.end_s + 0.0004) for row in rows

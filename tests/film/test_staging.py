@@ -293,7 +293,7 @@ def test_a_variable_called_year_is_no_year_of_a_film(films_with_camera):
 
 
 def test_an_unknown_column_is_refused(films_with_camera):
-    """All films have the variable `camera`, and none has one called `zoom`."""
+    """Films can be grouped by a variable that they have, such as `camera`. None of these has `zoom`."""
     all_with_variables = [
         replace(film, variables=films_with_camera[0].variables) for film in films_with_camera
     ]
@@ -330,7 +330,10 @@ def films_with_people(trained_models, tmp_path_factory):
 
 
 def test_people_on_screen_are_drawn_if_there_are_numbers(films_with_people):
-    """People are on screen for a third of a film's first window; no window was searched for faces."""
+    """Of a film it was measured how many people are on screen and how near; faces were not looked for.
+
+    So its page has a curve of people on screen and one of close pictures, and none of faces.
+    """
     _, film, _ = films_with_people
     english = film_page([film])
     french = film_page([film], language="fr")

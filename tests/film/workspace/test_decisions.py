@@ -512,9 +512,10 @@ def test_of_two_judgements_made_at_once_the_later_one_counts(decisions, is_later
 
 @pytest.mark.parametrize("kind", ["undo", "note", "judgement"])
 def test_a_notice_names_who_tried_to_change_anothers_decision(decisions, kind):
-    """XY writes a line into the ledger by hand that would undo or replace AB's judgement.
+    """XY writes a line into the ledger by hand that is to take the place of AB's judgement.
 
-    AB's judgement stands, and the notice names both people.
+    It would undo the judgement, or put a note or a judgement by XY in its place. AB's judgement stands, and a
+    notice names both people.
     """
     judgement_of_ab = judge(decisions, start=10, end=20, level="calm", annotator="AB")
     desk_of_xy = reopen(decisions)
@@ -970,9 +971,10 @@ def test_a_table_that_is_a_link_is_not_read(scored_tt1, link_target):
 
 
 def test_a_table_that_became_a_link_is_written_again_once_the_link_is_removed(decisions, link_target):
-    """A link takes the table's place while the desk is open: the file at its end stays as it was.
+    """While the desk is open, a link to a file elsewhere takes the place of the table of judgements.
 
-    The judgement made meanwhile, "calm", is in the ledger, so that the table then has both.
+    The desk must not write through the link: the file stays as it was. The judgement made meanwhile, "calm",
+    is in the ledger. When the link is gone, the next judgement writes the table, and it has both.
     """
     table = decisions.folder / JUDGEMENTS
     secret = link_target / "secret.csv"

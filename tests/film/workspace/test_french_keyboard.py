@@ -17,7 +17,10 @@ def press_key_at(page, code, sign):
 
 
 def test_the_keys_of_the_digits_give_levels_on_a_french_keyboard(desk_in_browser):
-    """The third level is "violent": its key types " there. It did nothing, as the sign is no digit."""
+    """On a French keyboard the keys of the digits type other signs: that of 3 types a quotation mark.
+
+    The desk goes by the key, not by the sign. So this key gives the third level, "violent".
+    """
     page = desk_in_browser.page
     folder = desk_in_browser.folder_of_film
     open_desk(page)

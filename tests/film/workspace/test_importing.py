@@ -758,10 +758,10 @@ def test_a_table_of_two_films_gives_decisions_with_different_ids(scored_films_an
 
 
 def test_films_whose_decisions_have_the_same_ids_open_together(scored_tt1, films, tmp_path, monkeypatch):
-    """The films tt1 and tt2 have a judgement each, with the same id; both are shown.
+    """The films tt1 and tt2 have a judgement each. Both have the same id, and both must be shown.
 
-    The id of a decision is a random number of its sitting and the line. An earlier version of the program
-    drew one number for several films, when it imported one file of all of them.
+    The id of a decision is the random number of its sitting and the number of its line. Ledgers of different
+    films may have sittings of the same number, as here, where each sitting gets one and the same.
     """
     number_of_every_sitting = "b4eb22ea28378d85"
     monkeypatch.setattr(ledger, "token_hex", lambda _n_bytes: number_of_every_sitting)

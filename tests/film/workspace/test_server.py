@@ -261,10 +261,13 @@ def test_a_wrong_decision_is_refused_with_a_reason_and_writes_nothing(desk, fold
 
 
 def test_a_decision_of_64_kib_is_written_and_a_longer_one_refused(serve, scored_films_and_codebook):
-    """A judgement is made as long by spaces after its JSON, and then longer by one byte."""
+    """A judgement is sent with as many spaces behind its JSON, which JSON allows, as make it 64 KiB long.
+
+    With one space more it is refused, and nothing is decided.
+    """
     scored_films, codebook_file = scored_films_and_codebook
     served = serve(scored_films, codebook_file)
-    of_64_kib = json.dumps(JUDGEMENT).encode().ljust(64 * 1024)  # with spaces after it, which JSON allows
+    of_64_kib = json.dumps(JUDGEMENT).encode().ljust(64 * 1024)
 
     answer, _body = served.ask("POST", "/film/0/decide", of_64_kib + b" ")
     assert answer.status == 400

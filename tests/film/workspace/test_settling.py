@@ -249,10 +249,10 @@ def test_reading_the_table_of_agreements_again_changes_nothing(judged_by_ab_and_
 
 @pytest.mark.long
 def test_models_learn_an_agreement_in_place_of_two_judgements(judged_by_ab_and_cd):
-    """AB and CD made six judgements, differ on two spans, and agree afterwards to call one "unsure".
+    """AB and CD made six judgements and differ on two spans. Of one they agree afterwards on "unsure".
 
-    Models are trained on 6 - 2 + 1 clips: the agreed one takes the place of the two that it settles, and is
-    AB's, who wrote it down.
+    AB writes this down. A model is trained on 6 - 2 + 1 clips: what they agreed on takes the place of the two
+    judgements that it settles. The other four, by AB and CD, stay as they are.
     """
     decisions = judged_by_ab_and_cd
     settled_disagreement, _open_disagreement = decisions.disagreements()

@@ -446,10 +446,11 @@ def edit_table_of_two_judgements(decisions, change_rows):
     ],
 )
 def test_a_row_of_another_person_is_a_new_judgement(decisions, change_rows, judgement_of_bc):
-    """AB judged two spans calm, from 0 and 8 s on; the first row is copied for BC, or made BC's and violent.
+    """AB judged two spans calm, from 0 and 8 s on. In the table the first row is then given another name, BC.
 
-    It has the id of AB's judgement, which stays, as nobody can edit another's: BC has a judgement beside it.
-    The notice names both people, in case AB's name was changed by mistake.
+    Either a copy of it gets the name, or the row itself, with the level "violent". The row has the id of AB's
+    judgement; but nobody can edit another's, so that AB's stays and BC has a judgement beside it. A notice
+    names both people, as the name may have been changed by mistake.
     """
     edit_table_of_two_judgements(decisions, change_rows)
 
@@ -518,9 +519,10 @@ def test_a_row_without_its_id_or_definition_is_no_new_judgement(decisions, chang
 
 
 def test_changing_an_edited_row_at_the_desk_can_be_undone(decisions):
-    """AB judges a span calm and then violent; the row of the table is edited to "unsure", and read.
+    """AB judges a span calm, then violent; then the row of the table is edited to "unsure".
 
-    AB judges it violent again at the desk: undo brings "unsure" back, although this is a third version.
+    At the desk AB judges the span violent once more, and undoes this. Undo must bring back what stood before,
+    "unsure", which came from the table, and not an older judgement of the desk.
     """
     judge(decisions, start=0, end=8, level="calm", annotator="AB")
     judge(decisions, start=0, end=8, level="violent", annotator="AB")

@@ -170,10 +170,10 @@ def test_top_level_codes_are_text_unless_read_as_labels(import_files):
 
 
 def test_codes_without_a_time_are_left_out_and_counted(import_files):
-    """Ann coded a text and a picture, which have no time, and made two selections of film.mp4.
+    """Ann, who made all of a project, coded a text and a picture, and made two selections of film.mp4.
 
-    One of these has no code. The other has S, which alone is read, and a code that the codebook does not
-    have; for all that is left out the notices say why.
+    Texts and pictures have no time. One selection has no code. The other, of 1 to 5 s, has the code S and one
+    that the project does not list. So S is all that can be read; notices say why each of the others is not.
     """
     coded_text = f'<PlainTextSelection startPosition="1" endPosition="2">{coding("S")}</PlainTextSelection>'
     text = f'<TextSource name="notes">{coded_text}</TextSource>'
