@@ -333,8 +333,10 @@ def _largest_slope(x: Floats) -> float:
     not limited here: infinity.
     """
     is_of_two_groups = len(np.unique(x)) == 2
+    if not is_of_two_groups:
+        return np.inf
     difference_of_groups = float(np.ptp(x))
-    return 1 / difference_of_groups if is_of_two_groups else np.inf
+    return 1 / difference_of_groups
 
 
 def _cut_to_size(slope: float, largest: float) -> float:
