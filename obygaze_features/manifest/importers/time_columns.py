@@ -34,6 +34,9 @@ _RATE = re.compile(
 )
 """A rate of frames in a heading or a title, such as `25 fps`."""
 
+_DATE = re.compile(r"(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{4})(?:[T ,]|$)", re.ASCII)
+"""A date such as 2024-05-31, 31.5.2024 or 5/31/2024, alone or before a time of day."""
+
 MAX_PAIRED: Final = 20
 """Of columns of times without known headings, the first so many are tried as starts and ends, each with each.
 So a table of very many columns is read in a reasonable time."""
@@ -76,7 +79,8 @@ class TimeColumns:
         """Propose columns of starts and ends, or of starts and durations, or one column of both times.
 
         If each time is in several columns, such as minutes and seconds, none is proposed, and the import is
-        refused: any of them alone would be another time.
+        refused: any of them alone would be another time. It is refused as well if columns that are headed as
+        times hold dates.
         """
         are_times_read = self._unread.has_column_for(START) and self._unread.has_column_for(END, DURATION)
         columns_of_times = {} if are_times_read else self._columns_of_times()
@@ -90,7 +94,32 @@ class TimeColumns:
         elif not are_times_read and columns_of_times:
             self._propose_pair(columns_of_times)
         elif not are_times_read:
-            self._propose_single_time_column()
+            columns_of_dates = self._columns_of_dates()
+            if columns_of_dates:
+                self._refuse_dates(columns_of_dates)
+            else:
+                self._propose_single_time_column()
+
+    def _columns_of_dates(self) -> list[str]:
+        """Return the unread columns that are headed as starts, ends or durations, and hold dates."""
+        columns = []
+        for column in self._unread.remaining:
+            is_headed_as_time = not {START, END, DURATION}.isdisjoint(meanings_of_heading(column)[:1])
+            cells = self._cells[column]
+            are_dates = bool(cells) and all(_DATE.match(cell) for cell in cells)
+            if is_headed_as_time and are_dates:
+                columns.append(column)
+        return columns
+
+    def _refuse_dates(self, columns: Sequence[str]) -> None:
+        """Refuse the import: nobody can know from a date when in a film something happens."""
+        self._unread.set_aside(columns)
+        shown = first_few([repr(column) for column in columns], SHOWN)
+        self._proposal.require(f"dates in place of times ({shown}: {self._cells[columns[0]][0]})")
+        self._proposal.ask(
+            "write times as they are in the film, from its beginning, such as 0:01:05; or give the column "
+            "another heading, if each row is of a whole film"
+        )
 
     def _propose_pair(self, columns_of_times: Mapping[str, str]) -> None:
         """Propose the columns of starts and of ends or durations, with their unit and rate.

@@ -246,6 +246,29 @@ def test_no_rate_is_proposed_for_times_that_end_in_three_digits(refusal_of):
     assert "write '.' before them if they are milliseconds" in message
 
 
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("2024-05-31T10:00:05", "2024-05-31T10:00:09"),
+        ("31.5.2024 10:00", "31.5.2024 10:05"),
+        ("5/31/2024", "6/1/2024"),
+    ],
+    ids=["ISO", "German", "American"],
+)
+def test_dates_below_start_and_end_are_no_times_in_a_film(refusal_of, start, end):
+    """Each row would be of the whole film if the columns were left out, which is not meant by "Start"."""
+    message = str(refusal_of({"t.csv": table_of_times("Start", "End", (start, end))}))
+
+    assert f"dates in place of times ('Start', 'End': {start})" in message
+
+
+def test_a_date_beside_times_does_no_harm(import_files):
+    """The table says on which day a row was written; the times of its span are 1 and 2 s."""
+    clips, _ = import_files({"t.csv": "movie,start_s,end_s,level,date\nf,1,2,S,2024-05-31\n"})
+
+    assert times_of(clips) == [(1.0, 2.0)]
+
+
 def test_numbers_of_frames_must_be_whole(refusal_of):
     """The headings name frames, and the times are 2.5 and 7.5: they may be seconds."""
     content = table_of_times("Frame time", "Frame end", (2.5, 7.5))
