@@ -72,7 +72,7 @@ def import_(
     """
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.decisions import Decisions, codebook_in_ledger, codebook_of
-    from obygaze_film.workspace.importing import read_annotations
+    from obygaze_film.workspace.importing import notice_on_unused_declaration, read_annotations
 
     is_blind = _is_declared_blind(blind=blind, in_sight=in_sight)
     roles = roles_of_tiers(tiers)
@@ -98,6 +98,9 @@ def import_(
                 file = read_annotations(path, book, movie="", tiers=roles, annotator=annotator)
                 file = file.of_film(film.movie)
             results = decisions.import_annotations(file, is_blind=is_blind)
+            unused_declaration = notice_on_unused_declaration(file, is_blind)
+            if unused_declaration:
+                imported.notices.append(unused_declaration)
             imported.add(path, film.movie, file, results)
         decisions.require_tables()
         imported.notices += decisions.notices

@@ -342,6 +342,32 @@ def _seen_score(clip: Clip, file: Annotated, is_blind: bool | None) -> str:
     return seen_in_file
 
 
+def notice_on_unused_declaration(file: Annotated, is_blind: bool | None) -> str:
+    """Say of how many annotations the tier says otherwise than the person declares; "" if of none.
+
+    What the tier says counts, as it was written when the annotations were made.
+
+    Parameters
+    ----------
+    file : Annotated
+    is_blind : bool or None
+        What the person who imports the file declares; None if they declare nothing.
+    """
+    if is_blind is None:
+        return ""
+    by_tier = SCORE_WAS_SHOWN if is_blind else JUDGED_BLINDLY
+    n_otherwise = 0
+    for clip in file.clips:
+        tier_says_how = bool(clip.extras.get(HOW, ""))
+        if clip.level and tier_says_how and clip.extras.get(SEEN_SCORE) == by_tier:
+            n_otherwise += 1
+    if n_otherwise == 0:
+        return ""
+    option, how = ("--blind", "in sight of the score") if is_blind else ("--in-sight", "blindly")
+    annotations = counted(n_otherwise, "annotation")
+    return f"{file.path}: {option} is not used for {annotations}, as the tiers say that they were made {how}"
+
+
 JUDGED_BLINDLY: Final = "0"
 SCORE_WAS_SHOWN: Final = "1"
 """Cells of the column `seen_score`: whether the annotator saw the model's score."""

@@ -16,7 +16,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.exchange import FORMATS, export
 from obygaze_film.workspace import ledger
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions, read_decided
-from obygaze_film.workspace.importing import read_annotations
+from obygaze_film.workspace.importing import notice_on_unused_declaration, read_annotations
 from obygaze_film.workspace.open_film import OpenFilm, shown_judgements_of
 from tests.film.workspace.deciding import Standing, judge, judge_blindly, lines_in_force, reopen
 from tests.planted_models import codebook
@@ -582,6 +582,28 @@ def test_tiers_that_do_not_say_blind_or_in_sight_are_refused(decisions_of_two, t
 
     with pytest.raises(FilmError, match=option):
         import_file(decisions_of_two, path, is_blind=is_blind)
+
+
+def test_a_declaration_that_tiers_contradict_is_told_as_not_used(decisions_of_two):
+    """The tiers of an export say of each annotation whether it was made blindly or in sight of the score.
+
+    The user declares the one or the other of the whole file. A notice counts the annotations of which the
+    tiers say otherwise, as the tiers count; without a declaration there is nothing to tell.
+    """
+    path = export_file(decisions_of_two, "eaf", tiers=["people"])
+    file = read_annotations(path, decisions_of_two.codebook, movie=decisions_of_two.film.movie)
+    labels = [clip for clip in file.clips if clip.level]
+    n_blind = sum(clip.extras["seen_score"] == "0" for clip in labels)
+    n_in_sight = len(labels) - n_blind
+    assert n_blind > 1
+    assert n_in_sight > 1
+
+    on_blind = notice_on_unused_declaration(file, is_blind=True)
+    on_in_sight = notice_on_unused_declaration(file, is_blind=False)
+
+    assert f"--blind is not used for {n_in_sight} annotations" in on_blind
+    assert f"--in-sight is not used for {n_blind} annotations" in on_in_sight
+    assert notice_on_unused_declaration(file, is_blind=None) == ""
 
 
 def test_a_tier_of_spoken_words_is_no_tier_of_levels(decisions_of_two):
