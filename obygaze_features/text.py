@@ -219,6 +219,18 @@ def is_address(place: object) -> bool:
     return _ADDRESS.match(str(place)) is not None
 
 
+def as_address(place: object) -> str:
+    """Write an address with the two slashes that it loses when it is made a `Path`.
+
+    Examples
+    --------
+    >>> as_address("https:/lab.example/films.csv"), as_address("https://lab.example/films.csv")
+    ('https://lab.example/films.csv', 'https://lab.example/films.csv')
+    """
+    scheme, _, rest = str(place).replace("\\", "/").partition(":")
+    return f"{scheme}://{rest.lstrip('/')}"
+
+
 def not_a_formula(cell: str) -> str:
     """Put an apostrophe before a text that a spreadsheet would run as a formula; numbers stay as they are.
 

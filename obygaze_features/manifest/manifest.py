@@ -32,7 +32,7 @@ from obygaze_features.manifest.text_tables import (
     read_table,
     without_gc,
 )
-from obygaze_features.text import counted
+from obygaze_features.text import as_address, counted, is_address
 from obygaze_features.untrusted import STANDARD
 
 if TYPE_CHECKING:
@@ -295,6 +295,11 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     >>> manifest.codebook.name
     'obygaze12'
     """
+    if is_address(path):
+        raise ManifestError(
+            f"{as_address(path)}: a manifest is read from a file on this machine: download it first, and its "
+            "codebook if it has one"
+        )
     path = local_path(path)
     table = read_table(path, FIELDS, advice=ADVICE)
     codebook = _codebook_of(table)

@@ -13,7 +13,7 @@ from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
 from obygaze_features.options import Answer, Output, completed
 from obygaze_features.schema import Name, fits
-from obygaze_features.text import counted, is_address
+from obygaze_features.text import as_address, counted, is_address
 from obygaze_models.models.names import model_names
 
 if TYPE_CHECKING:
@@ -154,7 +154,12 @@ def read_inputs(manifest: Path, stores: Sequence[Path]) -> Inputs:
     """
     from obygaze_features.store.store import names_store
 
-    if is_address(manifest) or names_store(manifest):
+    if is_address(manifest):
+        raise click.UsageError(
+            f"the order is MANIFEST STORE: {as_address(manifest)} is no manifest, which must be a file on "
+            "this machine"
+        )
+    if names_store(manifest):
         raise click.UsageError(f"the order is MANIFEST STORE: {manifest} is no manifest")
     for store in stores:
         if store.is_file() and store.suffix.lower() == ".csv":

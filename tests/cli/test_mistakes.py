@@ -280,7 +280,11 @@ MISTAKES = f"""
 2 evaluate in/films in/films.csv --task calm_violent
     the order is MANIFEST STORE: in/films is no manifest
 2 evaluate https://example.org/films-1.0.0 in/films.csv --task calm_violent
-    example.org/films-1.0.0 is no manifest
+    https://example.org/films-1.0.0 is no manifest
+2 evaluate https://example.org/films.csv in/films --task calm_violent
+    https://example.org/films.csv is no manifest, which must be a file on this machine
+1 manifest inspect https://example.org/films.csv
+    https://example.org/films.csv: a manifest is read from a file on this machine: download it first
 2 evaluate in/films.csv in/films.csv --task calm_violent
     the order is MANIFEST STORE: in/films.csv is no store
 1 evaluate nothing.csv in/marked --task hn_s --out in/marked.csv
