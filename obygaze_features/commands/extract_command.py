@@ -521,6 +521,8 @@ def _remarks_on_finished_shard(
 ) -> list[str]:
     """Return remarks on how to seal the store once all shards are done, and on shards that nobody has begun.
 
+    If the store is sealed already, there is nothing to advise.
+
     Parameters
     ----------
     stage
@@ -533,6 +535,8 @@ def _remarks_on_finished_shard(
         The extraction, which says what would be stated of the store if it were sealed now.
     """
     number, n_shards = shard
+    if work.sealed_path.exists():
+        return [f"{NOTE}shard {number}/{n_shards} is done, and the store is sealed: {work.sealed_path}"]
     terms = work.terms()
     typed_licence = "SPDX" if terms.licence == NO_LICENCE else quote(terms.licence)
     seal_command = f"obygaze store seal {quote(str(store))} --licence {typed_licence}"

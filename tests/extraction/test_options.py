@@ -212,6 +212,25 @@ def test_a_share_exits_with_3_for_failed_clips_of_its_own(images, obygaze, share
 
 
 @pytest.mark.long
+def test_a_finished_share_advises_to_seal_unless_the_store_is_sealed(images, obygaze):
+    """Two shares are extracted by the same command but for the number; then the store is sealed.
+
+    A share that is run once more has nothing to do, and says that the store is sealed, not how to seal it.
+    """
+    write_rows(images / "some.csv", ROWS)
+    words = ("extract", "some.csv", "stores/s", "--workers", 1, "--licence", "CC0-1.0", "--shard")
+
+    first = obygaze(images, *words, "0/2")
+    obygaze(images, *words, "1/2")
+    obygaze(images, "store", "seal", "stores/s", "--licence", "CC0-1.0")
+    again = obygaze(images, *words, "0/2")
+
+    assert "Once all are: obygaze store seal stores/s" in first.stderr
+    assert "store seal" not in again.stderr
+    assert "the store is sealed: stores/s-1.0.0" in again.stderr
+
+
+@pytest.mark.long
 def test_growing_a_store_extracts_only_the_new_clips_and_keeps_licence_and_corpus(images, obygaze):
     """A store is made of three clips in old.csv, and grows by the two more that new.csv has beside them.
 
