@@ -707,7 +707,16 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
 
 
 def _refuse_more_than_table(files: StoreFiles, name: str, n_bytes: int, count: int) -> None:
-    """Refuse a chunk of strings with more bytes than the strings in the table of clips can have."""
+    """Refuse a chunk of strings with more bytes than the strings in the table of clips can have.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> files = SimpleNamespace(where="films-1.0.0", size=lambda _name: 100)  # the table has 100 bytes
+    >>> _refuse_more_than_table(files, "text/c/0", n_bytes=TRUSTED_STRING_BYTES + 1, count=10)
+    Traceback (most recent call last):
+    obygaze_features.errors.StoreError: films-1.0.0/text/c/0: this chunk claims more than 144 bytes of ...
+    """
     if n_bytes <= TRUSTED_STRING_BYTES:  # not worth a request for the size of the table
         return
     header_bytes = 4 * (count + 1)  # vlen-utf8 has 4 bytes before each string, and 4 for their number
