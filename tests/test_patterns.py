@@ -174,10 +174,10 @@ def test_every_pattern_in_a_table_of_facts_is_among_those_that_are_tried(pattern
     ],
 )
 def test_a_slow_pattern_is_found(pattern, method):
-    """`slow_shape` returns a kind of text on which time grows with the square of the length, or faster.
+    """`slow_shape` finds a kind of text on which a pattern takes time by the square of the length, or more.
 
-    Of these patterns it does: a match that fails at its end is tried again one letter later, or in another
-    way. The method "finditer" stands for all that look for every match.
+    Each of these patterns has such a text. A match that fails at its end is tried again from one letter later
+    on, or, as for (?:a|a)*b, in another way. ("finditer" stands for all methods that look for every match.)
     """
     use = Use("planted", re.compile(pattern), method)
 

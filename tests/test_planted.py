@@ -151,9 +151,10 @@ def test_a_figure_is_the_mean_over_draws_with_its_standard_error(result_of_a_cla
 
 
 def test_a_claim_that_does_not_hold_in_a_world_is_wrong(result_of_a_claim):
-    """The claim is that at least 85 % hold. In the first world 90 % do, which is inside it.
+    """A page claims that at least 85 % of intervals hold the truth, in each of two planted worlds.
 
-    In the second world 50 % do, which is beyond the claim by far more than four standard errors.
+    In the first world 90 % do: nothing is beyond the claim. In the second 50 % do, which is beyond it by far
+    more than four standard errors. So one world contradicts the claim, and is listed as wrong.
     """
     first_world, second_world = result_of_a_claim.figures
 

@@ -166,9 +166,10 @@ def test_the_seed_of_a_projection_is_part_of_its_rule(tmp_path):
 
 
 def test_tokens_are_converted_to_float32_as_numpy_converts_them():
-    """The reduction's own conversion, which is faster, is exact for every finite number of float16.
+    """To reduce tokens, float16 is converted by a faster way than numpy's. It must be exact for each number.
 
-    It gives the numbers in tiles and on another scale, by whose inverse they are multiplied here.
+    It gives the numbers tile by tile, multiplied by a power of two; here that is undone. Each of the 65,536
+    patterns of 16 bits that is a finite number is tried.
     """
     all_patterns_of_16_bits = np.arange(2**16, dtype=np.uint16)
     all_float16 = all_patterns_of_16_bits.view(np.float16)

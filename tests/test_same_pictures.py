@@ -206,7 +206,10 @@ def test_within_a_store_clips_of_different_movies_are_compared(two_films):
 
 
 def test_a_part_of_the_clips_may_be_compared(two_films):
-    """The clips a-1 and b-1 have the same pictures, and b-2 has others."""
+    """The clips a-1 and b-1 have the same pictures, and b-2 has others.
+
+    If a-1 and b-2 alone are compared, no two are alike. If none are, none are counted as compared.
+    """
     assert duplicates(two_films, only={"a-1", "b-2"}).clips == ()
     assert duplicates(two_films, only=()).compared == (0,)
 
@@ -333,7 +336,10 @@ def halves():
 
 
 def test_the_halves_of_a_signature_are_at_right_angles(halves):
-    """Side by side, two matrices [264, 132], they are a rotation: so no part of a signature is lost."""
+    """A signature of 264 numbers is compared in two halves of 132, each made by a matrix [264, 132].
+
+    Side by side, the two matrices are a rotation, whose transpose undoes it: nothing of a signature is lost.
+    """
     rotation = np.concatenate(halves, axis=1)
 
     np.testing.assert_allclose(rotation.T @ rotation, np.eye(264), atol=1e-6)

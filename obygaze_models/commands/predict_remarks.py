@@ -44,10 +44,10 @@ def remarks(predicted: "Predicted", model: "Model", stores: Sequence["Store"] = 
 
 
 def manifest_remarks(predicted: "Predicted", stores: Sequence["Store"], manifest: "Manifest") -> list[str]:
-    """Write how many predicted clips have no video in a manifest, or perhaps that of another clip.
+    """Write how many predicted clips have no video in a manifest, and warn if it seems to be another store's.
 
-    A manifest gives the clips' videos by their ids. Of another store it may have none of them, or other clips
-    under the same ids.
+    Videos are looked up in the manifest by the clips' ids. A manifest of other clips may have none of these
+    ids, or the same ids for clips of other films or times.
     """
     from obygaze_models.commands.evaluate_commands import differing_clips
 

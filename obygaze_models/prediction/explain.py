@@ -295,9 +295,9 @@ class _Unread(NamedTuple):
 
 
 def _find_unread(stores: Sequence[Store], clip_id: str) -> _Unread:
-    """Look up which part of a clip could not be read: the longest that a store tells, nothing if none does.
+    """Look up how much of a clip could not be read, by the stores that have the clip.
 
-    Like the flag `partial` of predictions, this asks every store that has the clip.
+    If several say so, the one with the most seconds counts. If none does, seconds and reason are empty.
     """
     longest = _Unread(reason="", seconds=0.0)
     for store in stores:

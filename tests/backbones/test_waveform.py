@@ -81,7 +81,8 @@ def test_steps_equal_those_of_transformers_for_each_window(checkpoint_folders, m
     """A sound longer than the network takes is cut into windows of equal length, as few as possible.
 
     Of the tiny networks Whisper takes 4 s, a spectrogram transformer 1.28 s, and CLAP 2 s; others get 30 s at
-    most. A step, such as 20 ms, has a vector, and a middle as a number of samples.
+    most. A network gives a vector for each step, such as 20 ms, and `middles` says at which sample of the
+    sound each step has its middle. The vectors must be those of transformers for each window.
     """
     folder = checkpoint_folders[model_type]
     encoder = load_backbone("waveform", n_frames=4, weights=str(folder)).encode

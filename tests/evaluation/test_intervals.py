@@ -126,9 +126,11 @@ def test_infinite_bounds_are_no_bounds():
 
 
 def test_one_movie_with_all_the_errors_leaves_the_interval_defined():
-    """The interval of values between 0 and 1 is made of logits of the means that leave one film out.
+    """Of six movies five have the value 1, the best there is, and one has .9.
 
-    Without the sixth film the mean is 1, where a logit is infinite. The interval must be finite all the same.
+    An interval of such values is computed from the means that leave out one movie each, as logits. Without
+    the sixth movie the mean is 1, whose logit is infinite. The interval must be defined all the same: it
+    holds the mean, .98, and stays below 1.
     """
     result = t_interval([1, 1, 1, 1, 1, 0.9], bounds=(0.0, 1.0))
     assert 0 < result.low < 0.95

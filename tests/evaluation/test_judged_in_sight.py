@@ -111,10 +111,10 @@ def test_a_model_is_tested_on_clips_that_two_annotators_judged_blindly(tmp_path,
 
 
 def test_the_row_of_the_other_annotators_is_of_labels_that_they_gave_blindly(tmp_path):
-    """AB, CD and EF judged all clips; EF repeats AB's labels in sight of a score, and CD says the opposite.
+    """AB, CD and EF judged all clips. CD says the opposite of AB; EF says the same, in sight of a score.
 
-    The others' labels are predictions of AB's. EF's would be right in all clips, but do not count: CD's alone
-    are all wrong.
+    A table of results has a row "other annotators": how well their mean label predicts AB's. Only labels that
+    were given blindly count, so that it is CD's, wrong of each clip. With labels in sight it would be 1/2.
     """
     by_ab = judged("AB", n_in_sight=0)
     by_ef = judged("EF", n_in_sight=CLIPS_A_FILM)

@@ -178,7 +178,11 @@ def test_a_model_that_knows_nothing_is_at_chance_and_errs_more_than_the_best_con
 
 @pytest.mark.parametrize("metric", LEVEL_METRICS.values(), ids=name_of)
 def test_a_metric_of_no_clips_is_undefined_and_its_chance_level_undefined_or_0(metric):
-    """The chance level of an agreement is 0 whatever the clips; that of an error depends on them."""
+    """Metrics of ordered levels are agreements, such as a correlation, and errors, such as a mean distance.
+
+    Without a clip each is undefined. So is the chance level of an error, which depends on the clips. That of
+    an agreement is 0, whatever the clips.
+    """
     no_clips = np.array([], dtype=int)
     value = metric(no_clips, score=no_clips, called=no_clips)
     chance_of_no_films = metric.chance([])

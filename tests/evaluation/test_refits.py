@@ -222,7 +222,11 @@ def test_the_report_on_models_without_concepts_names_no_completeness(run_of_line
 
 @pytest.mark.parametrize(("n_left_out", "are_named"), [(0, False), (2, True)])
 def test_refits_that_could_not_be_trained_are_counted_beside_the_p(run_of_linear, n_left_out, are_named):
-    """A p of few refits is coarser than the number that was asked for, 9, lets expect."""
+    """A p was asked for from nine refits of a model. Two of them could not be trained, or all could.
+
+    A p from seven is coarser than one from nine: the sentence must say how many refits there are, and that
+    two are missing.
+    """
     of_linear = {"model": "linear", "task": "hn_s", "observed": 0.9, "refits": 0.5, "p": 0.125}
     n_trained = 9 - n_left_out
     refits = {"metric": "auc", "n": n_trained, "left_out": n_left_out, "models": [of_linear]}

@@ -29,10 +29,11 @@ def noise_of_eight_movies():
 def test_5_percent_of_concepts_that_are_not_in_the_features_are_significant_at_5_percent(
     noise_of_eight_movies,
 ):
-    """200 clips of eight movies have 200 concepts, whose presence depends on the movie alone.
+    """200 clips of eight movies have features of noise, and 200 concepts drawn at random.
 
-    So do the features, which is no knowledge of clips. 5 % of 200 concepts are significant, within three
-    standard errors of 1.5 %, and p is .5 on average.
+    How frequent a concept is depends on the movie, but nothing of it is in the features of a clip. So 5 % of
+    the concepts should be significant at 5 %, give or take three standard errors of 1.5 % each (.01 to .095),
+    and p should be .5 on average.
     """
     X, movies = noise_of_eight_movies
     rng = np.random.default_rng(1)

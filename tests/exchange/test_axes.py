@@ -308,7 +308,10 @@ def test_an_array_named_for_times_is_refused_if_it_cannot_be_used(tmp_path, time
 
 
 def test_a_file_of_one_array_without_a_name_is_refused_with_the_other_use_of_the_option(save_frames, capfd):
-    """A .npy file names no array: times beside it are in files, which the option finds by a pattern."""
+    """`--times stamps` names the array of times in each file. But a .npy file holds one array without a name.
+
+    The refusal says so, and that times may be in files of their own, which the option finds by a pattern.
+    """
     folder = save_frames()
     assert import_frames(folder, "--times", "stamps") == 1
     assert "has no stamps (--times); it has one array without a name; " in capfd.readouterr().err

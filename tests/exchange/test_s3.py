@@ -119,9 +119,10 @@ def stopped_push(bucket, path_of_store, url):
 
 
 def test_a_push_that_is_stopped_leaves_no_store_and_tells_no_secret(path_of_store, url, stopped_push):
-    """The server refused the eighth file of a push, whose error is `stopped_push`.
+    """A server refused the eighth file of a push, which ended with the error `stopped_push`.
 
-    The list of digests is uploaded last, so it is not there.
+    The list of digests is uploaded last, so it is not there, and what is there is not taken for a store. The
+    error must not tell the key by which the server was asked.
     """
     with pytest.raises(StoreError, match=r"manifest-sha256.txt|not a whole store"):
         download(locate(url), path_of_store.with_name("copy"))

@@ -104,7 +104,7 @@ def test_a_licence_is_asked_for_before_the_first_clip_is_done(folder_of_two_vide
 
 @pytest.mark.long
 def test_a_licence_that_is_given_is_not_asked_for(folder_of_two_videos):
-    """The licence CC0-1.0 is given, so that no note names the option for it."""
+    """The settings of the extraction (`SETTINGS`) have the licence CC0-1.0, so that no note asks for one."""
     notes = []
 
     of.extract(

@@ -217,8 +217,9 @@ def test_a_task_that_is_done_or_cancelled_is_not_queued_again(tmp_path, command,
 def test_a_task_that_failed_or_whose_time_is_up_is_queued_again(tmp_path, command, signals, exit_code):
     """A task of Slurm runs `obygaze extract`, here replaced by a command that ends as the case says.
 
-    Another turn may do the clips that are left. Slurm warns a task some minutes before its time is up, and
-    then ends it by the same signal as one that is cancelled: 143 is 128 + TERM.
+    Another turn may do the clips that are left, so the task asks to be queued again. Slurm warns a task some
+    minutes before its time is up, and then sends it the signal that it also sends to cancel one: TERM, by
+    which a command ends with 128 + 15. After a warning it means that the time is up.
     """
     request_to_slurm = run_task_2_of_array_9(tmp_path, command, signals, exit_code)
 

@@ -1257,10 +1257,11 @@ def test_a_models_passage_has_no_small_p_if_a_person_marks_the_whole_film(marked
 
 
 def test_rates_of_model_and_annotator_are_of_the_same_time():
-    """Of a film the first tenth is unlike training and the end credits: the model judges the time between.
+    """A model can't judge the first tenth of a film, unlike its training, nor the credits at the end.
 
-    It expects .25 of this time. Ann marks the first half of it, and all that is not judged, which does not
-    count: her rate is .5, and off by .25 from the model's and by .5 from that of marking all.
+    Only the time between is compared. The model expects .25 of it. Ann marks its first half, so that her rate
+    is .5; she also marks the tenth and the credits, which do not count. The model's error is .25. Whoever
+    marks all, a baseline, has a rate of 1 and an error of .5.
     """
     film = ten_minute_film("m", unlike_parts=((0.0, 0.1),))
     film = with_model(film, rate=structs.replace(film.rate(), value=0.25))

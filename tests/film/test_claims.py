@@ -788,9 +788,10 @@ def test_a_sentence_that_names_one_concept_names_the_heaviest():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_refused_share_names_the_unlike_part_of_the_content(language):
-    """No share is expected of a film whose first half is unlike the training clips; its end is credits.
+    """The first half of a film is unlike the training clips, so that the model expects no share of it.
 
-    The refusal says how much of what is not credits is unlike, which is more than the part of the whole film.
+    The refusal says how much is unlike: a part of the content, which is all but the credits at the end. As a
+    part of the whole film it would be less.
     """
     words = Words(language)
     film = fake_scored_film(n_rows=400, duration_s=600.0, unlike_parts=((0.0, 0.5),))

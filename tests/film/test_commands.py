@@ -493,9 +493,10 @@ def test_a_name_that_a_spreadsheet_would_compute_is_quoted_in_a_list(
 def test_a_name_that_is_quoted_in_a_list_is_read_without_the_quote(
     obygaze, next_of_computable_name, tmp_path
 ):
-    """The film is called =1+1, and '=1+1 in the list.
+    """A film is called =1+1. In a list for spreadsheets it is '=1+1, so that nothing is computed.
 
-    To see which name is read, the list is changed to '=1+2, which is no film: the message has no quote.
+    When the list is read, the quote must go. To see it, the list is changed to '=1+2, which is no film: the
+    error calls the unknown film =1+2.
     """
     sheet = tmp_path / "sheet.csv"
     obygaze(*next_of_computable_name, "--out", sheet)

@@ -362,9 +362,10 @@ def test_no_note_explains_changes_if_the_comparison_shows_none(
 
 
 def test_a_group_of_too_few_judged_films_names_films_to_judge(fourteen_films, judgements_of_eleven_films):
-    """Of nine films of the 2000s tt05, tt06 and tt07 are judged, and a share needs five.
+    """Fourteen films, tt00 to tt13, are compared by decade; the nine from tt05 on are of the 2000s.
 
-    So two more are named, of those that are not judged yet: tt08 to tt13.
+    The judgements are of tt00 to tt07, so that of the 2000s tt05, tt06 and tt07 are judged. A group's share
+    needs five films: its reason names two more to judge, of tt08 to tt13.
     """
     eight_judged = judgements_of_eleven_films.with_clips(
         clip for clip in judgements_of_eleven_films if clip.movie < "tt08"

@@ -124,9 +124,10 @@ def test_a_shorter_blind_list_is_the_beginning_of_a_longer_one(planted_timeline)
 
 
 def test_a_window_whose_judgement_counts_in_no_share_is_asked_for_again(planted_timeline, tmp_path):
-    """A spreadsheet made "8 s" of the content of the third of twelve windows: a share stops before it.
+    """AB judged twelve windows of a draw. In the table, a number of the third became "8 s".
 
-    The window is drawn again, at its place, and with its new judgement the share goes on to the twelfth.
+    That judgement cannot be read, and a share counts judgements up to the first that is missing. So the third
+    window is asked for again, at its place. With its new judgement the share counts all twelve.
     """
     drawn = choose_next([planted_timeline], 12, blind=True)
     third = drawn[2]
@@ -314,10 +315,11 @@ def sixty_blind_and_twelve_in_sight(timeline):
 
 
 def test_a_rate_is_corrected_by_blind_judgements_alone(planted_timeline, tmp_path):
-    """AB calls the first 200 of a film's 600 s violent. Of 72 judgements 60 are blind, and correct the rate.
+    """The first 200 of a film's 600 s are violent, as AB calls them. Of 72 judgements 60 were made blindly.
 
-    The interval holds the true share. The other 12 were made in sight of the score and are left out, with
-    a notice. With the model the judgements are worth more than without it (`worth`).
+    These correct the rate that the model expects, so that the interval holds 200 / 600. The other 12 were
+    made in sight of the score; they are left out, with a notice. `worth` says how many judgements would tell
+    as much without the model: more than the 60, and fewer than the film has rows.
     """
     judgements = judged_by_ab(sixty_blind_and_twelve_in_sight(planted_timeline), tmp_path)
 

@@ -471,7 +471,11 @@ def test_learning_a_concept_from_a_film_of_the_corpus_is_refused_even_if_the_cor
 
 
 def test_a_film_scored_by_a_model_of_frames_is_refused(trained_models, film_and_store):
-    """A judgement has the mean of its windows' vectors, and no frames, which a model of attention reads."""
+    """A film was scored by a model of attention, which reads the frames of windows.
+
+    What is learnt from a judgement is the mean of its windows' vectors, without frames. So such a model
+    cannot be trained on judgements, and the error names it.
+    """
     timeline, _ = film_and_store
     by_attention = with_model(timeline, model="attention")
     assert "attention reads" in refusal(trained_models, film_and_store, films=[by_attention])

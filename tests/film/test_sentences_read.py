@@ -900,9 +900,10 @@ def test_a_place_too_short_for_a_passage_is_said_to_be_left_out(language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_part_of_less_than_half_a_second_is_said_nowhere(language):
-    """Of a film of 240 s .2 s are unlike, .2 s black, and .2 s reach the threshold in a place of their own.
+    """Of a film of 240 s .2 s are unlike the training, and .2 s are black: 239.6 s are judged.
 
-    The first sentence says that all of it is judged. No sentence or caveat may say that "0 s" are not.
+    Another .2 s reach the threshold alone, which is too short for a passage. Written in whole seconds, each
+    of these is "0 s", so that no sentence and no caveat may speak of them.
     """
     words = Words(language)
     film = with_likely_rows()

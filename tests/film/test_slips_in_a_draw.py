@@ -103,9 +103,10 @@ def test_the_notice_on_a_spoilt_row_says_what_to_restore(planted_timeline, thirt
 def test_a_slip_of_one_judge_ends_that_judges_count_and_the_panels(
     planted_timeline, thirty_judgements, tmp_path
 ):
-    """AB and CD judged the same 30 windows of a draw, and AB's 15th row has a wrong start.
+    """AB and CD judged the same 30 windows of a draw, and AB's 15th row has a wrong start (a slip).
 
-    CD's rate is of all 30, and AB's of the 14 before the slip; so is that of their panel, which needs both.
+    Windows count in the order of the draw, up to the first that is missing. So AB's rate is of the 14 before
+    the slip, and CD's of all 30. The rate of both together needs both: 14.
     """
     row_15_of_ab = thirty_judgements.clips[14]
     by_ab = with_row_15(thirty_judgements, begun_later(row_15_of_ab))

@@ -74,9 +74,10 @@ def test_gamma_is_0_for_agreement_as_by_chance():
 
 
 def test_gamma_is_less_than_0_for_opposition():
-    """Both clips have EN and S, of distance 1. In the other order distances are 0, so that .5 is expected.
+    """Of two clips, one annotator says EN and S, the other S and EN. The distance of EN and S is 1.
 
-    Gamma is 1 - observed / expected disorder = 1 - 1 / .5.
+    So the observed disorder is 1 a clip. By chance the second's labels are in either order: as they are (1),
+    or the other way round (0), .5 on average. Gamma is 1 - observed / expected = 1 - 1 / .5 = -1.
     """
     levels_of_first = ["EN", "S"]
     levels_of_second = ["S", "EN"]

@@ -52,9 +52,10 @@ def rows_of_people(rows):
 
 
 def test_gamma_is_that_of_the_blind_judgements():
-    """AB and CD copied a score in 30 of 40 windows. In the 10 that they judged blindly they always differ.
+    """AB and CD judged 40 windows. In 30 they saw a model's score, and both said what it says.
 
-    Gamma expects that they differ in half of the windows, as each says EN in 5 and S in 5: 1 - 1 / .5 = -1.
+    In the 10 that they judged blindly they always differ; each says EN in 5 of them and S in 5. By chance
+    they would differ in half of them, so that gamma, 1 - observed / expected, is 1 - 1 / .5 = -1.
     """
     judged_by_two_people = manifest(*rows_of_people(forty_judged_windows_10_of_them_blind()))
 

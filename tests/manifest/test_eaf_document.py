@@ -153,8 +153,8 @@ def labels_of(clips):
 def test_annotations_survive_an_export_to_elan_and_back(two_annotators, tmp_path):
     """The labels of Ann and Ben become a document of ELAN, by which they can settle what they differ on.
 
-    It is valid by ELAN's schema, and its labels are read back. It shows no score of a model, which does not
-    say that Ann and Ben never saw one: nothing is recorded of it (seen_score).
+    It is valid by ELAN's schema, and its labels are read back. Whether Ann and Ben saw a model's score when
+    they labelled is not known, as the document shows none: so nothing is recorded of it (`seen_score`).
     """
     document = conflicts_document(two_annotators, "f")
     schema_of_elan().validate(document)

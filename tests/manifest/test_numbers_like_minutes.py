@@ -53,9 +53,10 @@ def test_numbers_that_may_be_seconds_or_minutes_are_refused_with_what_to_type_fo
 
 
 def test_the_unit_is_asked_together_with_the_columns(tmp_path):
-    """Nobody says which columns hold times, nor whether 1.05 is seconds, or a minute and five seconds.
+    """Below Start and End stand numbers such as 1.05, which may be seconds, or a minute and five seconds.
 
-    The refusal asks for both at once: the command that it proposes names the columns and has UNIT to replace.
+    The user has not said which columns hold times either. The refusal asks for both at once: it proposes a
+    command that names the columns, in which the user has to replace UNIT.
     """
     path = write_table(tmp_path, ("0.05", "1.05"), ("1.12", "2.30"))
     no_columns_named = {}

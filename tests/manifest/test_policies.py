@@ -134,9 +134,10 @@ def test_the_papers_numbers_are_reproduced_under_its_policy(obygaze12):
 
 
 def test_a_policy_that_a_codebook_does_not_list_is_refused():
-    """The codebook of five clips lists no policy: its concepts may all be visual, or none.
+    """A policy such as `paper` changes labels by the codebook's concepts. A codebook lists which may be used.
 
-    So its labels are read as they were annotated (raw) alone.
+    This one lists none. So its labels can be read as they were annotated (`raw`), and every other policy is
+    refused.
     """
     levels_of_ours = replace(FIVE_CLIPS.codebook, policies=())
     clips = replace(FIVE_CLIPS, codebook=levels_of_ours)

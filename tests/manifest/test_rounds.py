@@ -130,10 +130,10 @@ def test_pairs_of_annotators_share_about_as_many_films(annotators_per_film, n_ca
 
 
 def test_films_for_calibration_stand_evenly_through_the_order():
-    """Each annotator has 12 films: 4 for calibration, and half of the other 16.
+    """Two annotators label 20 films: both label 4 for calibration, and each half of the other 16.
 
-    The first film is for calibration, and from one to the next, or to the end, are 4 films at most. So a
-    drift over time shows.
+    So each has 12 films. Whoever drifts over time shows it on films for calibration, so these must be spread:
+    the first film is one, and from one to the next, or to the end, are at most 4 films.
     """
     assignment = assign_twenty_films(annotators_per_film=2, n_calibration=4, seed=1)
 

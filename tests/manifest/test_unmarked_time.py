@@ -261,9 +261,10 @@ def test_annotators_without_time_in_common_are_not_compared():
 
 
 def test_a_label_is_in_sight_only_if_who_gave_it_saw_a_score():
-    """AB, who judged blindly, marks only S: of the clip at 60 s AB says that nothing is there, EN.
+    """AB judged blindly and marked what is S, so that what AB left unmarked is EN, as at 60 s.
 
-    CD, who saw the model's score, marks EN too, and has no answer at 60 s. So the clip's label is blind.
+    CD saw the model's score, and marked EN as well: what CD left unmarked has no answer. So the label of a
+    clip at 60 s, EN, is AB's alone, and was given blindly.
     """
     marks = manifest(
         mark(start_s=0, end_s=20, level="S", annotator="AB", seen_score=0),

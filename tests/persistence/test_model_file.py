@@ -183,7 +183,11 @@ def test_of_a_codebook_that_is_not_known_a_card_cannot_say_which_levels_were_not
 
 
 def test_a_model_of_a_scale_leaves_no_level_out():
-    """A scale is an ordered label beside the levels."""
+    """A model that was trained on the levels EN and S alone leaves others out, such as HN, and says so.
+
+    A scale, such as how calm a clip is, is an ordered label beside the levels. A model of it has no levels to
+    leave out.
+    """
     card = structs.replace(CARD_OF_EN_AND_S, target=CARD_OF_EN_AND_S.target | {"name": "scale:calm"})
     assert card.levels_left_out == ()
 

@@ -196,9 +196,11 @@ def test_with_random_scores_of_eight_clips_extreme_probabilities_and_bands_witho
 
 
 def test_the_probability_is_the_mean_over_draws_and_the_band_begins_at_their_first_decile():
-    """Each draw is a slope and an intercept, and gives a clip a probability of its own.
+    """A calibration has draws of a slope and an intercept; each draw gives a clip a probability of its own.
 
-    Where the mean is below the first decile, the band begins at the mean, so that it holds it.
+    The mean of these is the clip's probability, and their first decile the lower end of its band. If few
+    draws are very low, the mean may be below the decile. Then the band begins at the mean, as it must hold
+    it.
     """
     held_out = plant_scores(slope=1.0, intercept=0.0, n_films=4, n_clips=5)
     calibration = Calibration.fit(held_out)
@@ -264,7 +266,11 @@ def test_clips_of_a_film_like_the_others_are_hardly_ever_flagged_and_strange_one
 
 
 def test_one_training_clip_that_is_stranger_still_keeps_no_strange_clip_from_being_flagged():
-    """All features of one training clip are 1000; those of strange clips have a standard deviation of 4."""
+    """All features of one training clip are 1000. Those of strange clips are four times as spread as usual.
+
+    Beside that one clip, strange clips are near to the others. They must be flagged all the same: a clip is
+    compared with how far training clips usually are, not with the farthest.
+    """
     films = draw_films(seed=19, n_films=9)
     films.X[0] = 1000
 

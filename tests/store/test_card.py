@@ -56,7 +56,11 @@ def test_a_store_that_is_sealed_again_has_the_same_card(path_of_store, tmp_path,
 
 
 def test_a_card_made_later_adds_only_how_to_cite_the_store_by_its_fingerprint(path_of_store):
-    """The fingerprint is a digest of the store's files, so the card inside cannot name it."""
+    """A store's card, README.md, cannot cite the store by its fingerprint, which is a digest of all files.
+
+    A card that is made later can. It has a section on how to cite, with the fingerprint in a sentence and in
+    BibTeX, and is the card of the store but for that.
+    """
     store = open_store(path_of_store)
 
     regenerated = card_files(store)

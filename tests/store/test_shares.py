@@ -148,7 +148,11 @@ def test_a_refusal_names_the_shares_that_are_left_to_the_cluster(two_clusters):
 
 
 def test_shares_of_other_clusters_are_listed_but_not_to_a_machine_of_none(two_clusters):
-    """Alpha has begun shares 0 and 2, which beta may not begin. A machine of no cluster may begin any."""
+    """An extraction is divided into shares. The cluster alpha has begun the shares 0 and 2.
+
+    Whoever would begin one on the cluster beta is told that it is elsewhere. On a machine of no cluster
+    nothing tells that it is another place, so none is listed.
+    """
     assert list(shares_elsewhere(two_clusters, BETA)) == [0, 2]
     assert shares_elsewhere(two_clusters, OF_NO_CLUSTER) == {}
 

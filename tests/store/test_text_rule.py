@@ -76,9 +76,10 @@ def hostile_store(request, tmp_path):
 
 
 def test_a_text_that_a_terminal_obeys_is_found_by_full_verification_alone(hostile_store):
-    """One text of the store clears the screen, sets the title or the like, and its digests fit that text.
+    """One text of a store has signs by which a terminal clears its screen or sets its title.
 
-    So only the full verification, which reads the texts, finds it.
+    The store's digests are those of this text, so that nothing is damaged. Only the full verification reads
+    the texts; it says of the text that it "holds the ..." sign.
     """
     assert verify(hostile_store).ok
     assert any("holds the" in problem.what for problem in verify(hostile_store, "full").problems)

@@ -78,9 +78,10 @@ def test_each_window_has_the_shares_of_its_time_that_its_expert_marked_and_that_
 
 
 def test_a_window_is_positive_if_a_part_of_it_is_s_and_negative_if_nearly_all_of_it_is_easy(windows):
-    """Of four windows, the first two are S for .4 and all of their time, the last two EN from end to end.
+    """Of four windows, the first two are S for .4 and for all of their time: they are positive.
 
-    Where windows are EN for .9 of their time only, those without S are neither, and are left out.
+    The last two have no S. If they are EN (easy negative) for all of their time, they are negative. If they
+    are EN for .9 of it only, something else is in them: they are neither, and are left out.
     """
     windows_of_90_percent_en = windows.assign(EN=0.9)
 

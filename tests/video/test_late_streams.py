@@ -542,10 +542,10 @@ NO_TIMES = b"\x0f"
 @pytest.mark.parametrize("buffer_size", [b"", BUFFER_SIZE])
 @pytest.mark.parametrize("times", [NO_TIMES, TIME_OF_MPEG1, TWO_TIMES_OF_MPEG1])
 def test_what_a_packet_of_mpeg1_carries_begins_behind_its_whole_header(stuffing, buffer_size, times):
-    """A packet has a header of filling bytes, the size of a buffer and times, each of which may be missing.
+    """A packet of MPEG-1 begins with filling bytes, the size of a buffer and times; each may be missing.
 
-    The byte behind it tells which sound the packet carries, here 0x80, the first of a DVD; -1 says that there
-    is none (ISO 11172-1, 2.4.3.3).
+    The byte behind them tells what the packet carries: 0x80 is the first sound of a DVD. If the packet ends
+    there, it carries nothing, which is -1 (ISO 11172-1, 2.4.3.3).
     """
     header = stuffing + buffer_size + times
 

@@ -443,7 +443,10 @@ LINEAR_LIGHT = png_gamma(inverse=1.0)
 def test_colours_that_a_png_states_and_nothing_applies_are_noted(
     drawing, tmp_path, kind_of_chunk, content, word
 ):
-    """A PNG states in chunks of its own what light its numbers mean: gamma, primaries and transfer (PQ)."""
+    """A PNG may state what light its numbers stand for: a gamma, primaries, a transfer function (PQ).
+
+    Pictures are decoded as if it did not. So a note says what was stated and is not applied.
+    """
     notes = notes_of_png(drawing, tmp_path, {kind_of_chunk: content})
 
     assert any(word in note for note in notes)

@@ -306,7 +306,9 @@ def says_yes(cell: str, label: str, words: LabelWords) -> bool:
 
 
 def abbreviated_mark(cell: str) -> str:
-    """Return `yes` or `no` for a cell that begins the words of one of them alone, as `s` does `sí`; else "".
+    """Return the answer, `yes` or `no`, that a cell abbreviates, as `s` abbreviates `sí`; else "".
+
+    It is "" too if words for both begin so.
 
     Examples
     --------

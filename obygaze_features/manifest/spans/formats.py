@@ -127,9 +127,13 @@ def _read_format(kind: str, facts: Mapping[str, Any]) -> Format:
 
 
 def _unread_format(facts: Mapping[str, Any]) -> Format:
-    """Make a format that is not read from its entry in formats.toml."""
+    """Make a format that we know and do not read, given its entry in formats.toml.
+
+    Its marks are what tells a file of it, so that a refusal can name the tool and the way out.
+    """
     marks = {mark: facts[mark] for mark in MARKS if mark in facts}
-    return Format(facts["name"], facts["tool"], "", facts["way_out"], facts["source"], marks)
+    kind = ""  # formats that are read have one
+    return Format(facts["name"], facts["tool"], kind, facts["way_out"], facts["source"], marks)
 
 
 def _words_in(values: object) -> Iterator[str]:

@@ -301,7 +301,7 @@ class SpanFile:
 
     @property
     def first_rows_of_tabs(self) -> list[list[str]]:
-        """The first rows of cells, split at tabs."""
+        """The first rows of cells: those of the sheet of a workbook, or lines of a text split at tabs."""
         if self.sheet is not None:
             return [cells for _, cells in self.sheet[:HEADER_ROWS]]
         return [line.split("\t") for line in self.head.split("\n")[:HEADER_ROWS]]

@@ -113,10 +113,10 @@ def test_each_shot_has_its_own_still(media_of_film):
 
 
 def test_the_strip_of_colours_goes_from_the_first_shot_to_the_last(media_of_film):
-    """Each shot is lighter than the one before: the greys go from 20 to 220.
+    """Each shot of a film is lighter than the one before: their greys go from 20 to 220.
 
-    A column of the picture may be a mean over several shots, so that its ends lie between. Compression may
-    make a column a little darker than the one before.
+    A column of the strip may be a mean over several shots, so that its ends are less extreme: about 20 and
+    170. Compression may make a column a little darker than the one before.
     """
     paths, _facts = media_of_film
     with Image.open(paths["colours.png"]) as colours:

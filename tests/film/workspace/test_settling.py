@@ -236,7 +236,11 @@ def test_the_table_of_agreements_names_both_judgements_of_each(judged_by_ab_and_
 
 
 def test_reading_the_table_of_agreements_again_changes_nothing(judged_by_ab_and_cd):
-    """Rows that were read as new would be written to a further file of the ledger. There is one file."""
+    """AB and CD settle their two disagreements; a table lists what they agreed on. The film is reopened.
+
+    The table is read again. If its rows were taken for new decisions, they would be written to a second file
+    of the ledger. There must be one file, and the two agreements.
+    """
     decisions = judged_by_ab_and_cd
     for disagreement in decisions.disagreements():
         settle(decisions, disagreement, "violent")

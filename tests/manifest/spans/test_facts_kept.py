@@ -521,7 +521,11 @@ def test_a_file_of_several_films_whose_records_name_none_is_refused(import_files
     ids=["videos in a folder of one film", "times in milliseconds", "a folder of each film"],
 )
 def test_a_table_that_may_be_meant_otherwise_is_read_with_a_notice(import_files, table, notice):
-    """Videos are of the film that their folder is called. An end of 5,400,000 s would be of a film of 62 days."""
+    """A table is read as it most likely is meant, and a notice says what was taken for granted.
+
+    Two videos in a folder are taken as parts of one film, and videos of two folders as of two. An end of
+    5,400,000 s would be of a film of 62 days: are these milliseconds?
+    """
     _, notices = import_files({"a.csv": table})
     assert notice in notices
 

@@ -373,7 +373,10 @@ def test_an_encoding_that_is_guessed_is_noted(read_file, text, encoding, note):
 
 @pytest.mark.parametrize("written_in", ["cp1251", "utf-8", "utf-8-sig", "utf-16"])
 def test_an_encoding_that_is_given_counts_where_the_bytes_are_no_unicode(read_file, written_in):
-    """The user says that the Russian text is in cp1251. Where it is Unicode all the same, it is read as that."""
+    """The user says that a Russian text is in cp1251, and it is so, or it is in a form of Unicode.
+
+    Bytes tell if they are Unicode, whatever the user says. In each case the text is read rightly.
+    """
     subtitles, account = read_file(
         "f.srt", srt((at(start_s=1), "Привет")), written_in=written_in, encoding="cp1251"
     )

@@ -156,7 +156,11 @@ def test_time_codes_that_cannot_be_counted_by_the_rate_of_their_file_are_refused
     ids=["none", "no frames", "no frames to drop", "nor a rate", "59.94 drops", "semicolons", "colons"],
 )
 def test_time_codes_that_mean_one_time_are_read(codes, options):
-    """The rate matters only to codes that end in frames; a text that is no time is left out later."""
+    """Time codes that contradict each other are refused elsewhere; these do not, so they are read.
+
+    The rate matters only to codes that end in frames, and "drop frame" only to rates that have it. A text
+    that is no time is left out later. No code of a first frame is given, so times count from 0.
+    """
     assert time_line(file_read_with(), codes, **options).start_s == 0.0
 
 

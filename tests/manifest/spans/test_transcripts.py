@@ -189,7 +189,10 @@ def test_a_transcript_without_a_whole_segment_gives_no_clip(import_files, segmen
 
 @pytest.mark.parametrize("segments", [{"a": 1}, "x", 3], ids=["names", "text", "number"])
 def test_a_vocabulary_is_no_transcript(import_files, segments):
-    """The document numbers words, of which some are keys of transcripts: text, segments, language."""
+    """A document gives each word a number. Some of the words are also keys of transcripts, such as "segments".
+
+    A transcript has a list of segments there; this one has a number, a text or an object, and is refused.
+    """
     document = {"the": 1, "text": 2, "segments": segments, "language": 4, "words": 5, "results": 6}
     with pytest.raises(ManifestError, match="no transcript: what it calls segments"):
         import_files({"a.json": json.dumps(document)})

@@ -375,7 +375,11 @@ def test_a_notice_asks_for_the_films_first_time_code_where_texts_begin_after_man
 
 
 def test_a_first_time_code_moves_no_times_that_count_from_the_films_start(import_files):
-    """A document counts from the film's start where it does not say that its times are time codes."""
+    """`--start` says which time code a film begins with, here 10:00:00:00, so that it is subtracted from times.
+
+    This document does not say that its times are time codes: they count from the film's start. So they stay,
+    and a notice says that --start is not used.
+    """
     document = ttml('<div><p begin="00:00:05.5" end="00:00:07">x</p></div>')
 
     clips, notices = import_files({"a.xml": document}, start="10:00:00:00")

@@ -162,7 +162,7 @@ def test_a_usual_form_of_clocks_in_the_heading_changes_no_clock_below_it(import_
 
 
 def test_clocks_with_points_are_refused(refusal_of):
-    """Below `mm.ss`, 1.30 is a minute and a half, and would be read as 1.3 seconds."""
+    """The heading says that 1.30 is a minute and a half, `mm.ss`. As a number it would be 1.3 seconds."""
     content = table_of_times("Start (mm.ss)", "End (mm.ss)", ("1.30", "2.10"))
 
     refusal = refusal_of({"t.csv": content}, columns=columns_of("Start (mm.ss)", "End (mm.ss)"))

@@ -102,7 +102,11 @@ def test_spans_of_a_minute_in_a_film_of_usual_length_stay_as_they_are():
 
 
 def test_a_column_with_both_m_ss_and_h_mm_ss_is_refused():
-    """58:20:00 must be 58 min 20 s, as no film has 58 hours. 01:02:30 has seconds: 1 h 2 min 30 s."""
+    """A spreadsheet takes 58:20, typed for 58 min 20 s, for hours, and shows 58:20:00.
+
+    The first row must be such, as no film has 58 hours. The second, 01:02:30, has seconds: it must be 1 h 2
+    min 30 s. One column can't be both, and which rows are which cannot be known.
+    """
     typed = table_of(
         ("start_s", "end_s"), [("58:20:00.000", "58:40:00.000"), ("01:02:30.000", "01:02:45.000")]
     )

@@ -193,10 +193,10 @@ def test_a_sheet_whose_bytes_are_damaged_is_refused(import_files):
     "properties", ["", '<workbookPr date1904="1"/>'], ids=["days since 1900", "days since 1904"]
 )
 def test_a_clock_of_more_than_a_day_is_read_from_its_number(import_files, properties):
-    """The cell holds days, whatever its format shows.
+    """A workbook keeps a time as a number of days: here 1.5 and 2.25 days.
 
-    1.5 days are 129,600 s, and 2.25 days 194,400 s. The format h:mm:ss does not show whole days, and the
-    first column is empty: neither changes the times.
+    The cells' format, h:mm:ss, does not show whole days, and the workbook may count dates from 1900 or 1904:
+    the number counts all the same. The first column is empty, which does no harm.
     """
     rows = [["", "movie", "start_s", "end_s"], ["", "a", ("time", 1.5), ("time", 2.25)]]
     with_format_of_a_clock = ('numFmtId="46"', 'numFmtId="21"')  # 21 is h:mm:ss
@@ -463,9 +463,10 @@ def book_of_two_sheets(far_cell=""):
 
 @pytest.mark.parametrize("far_cell", ["", "G"])
 def test_sheets_of_one_header_are_read_together(import_files, far_cell):
-    """The two sheets have 500 clips and 1.
+    """The sheets "Sheet1" and "B" of a workbook have the same header, and 500 clips and one.
 
-    A cell to the right of the header, in column G, does not make another table of its sheet.
+    They are read as one table. One of them may have a lone cell far to the right of the header, in column G,
+    which is none of the header.
     """
     clips, _ = import_files({"a.xlsx": book_of_two_sheets(far_cell)})
     assert len(clips) == 501

@@ -62,7 +62,11 @@ def test_a_list_of_two_objects_is_enough(stores):
 
 
 def test_probabilities_are_a_softmax_over_the_scaled_cosines(stores):
-    """The first image is (2, 1, 0, 0) along the four texts, but for its length."""
+    """The vectors of four texts are axes, and that of the first image is (2, 1, 0, 0), made as long as 1.
+
+    So its cosines with the texts, of a motorcycle, a kitchen and two more, are 2, 1, 0 and 0 over the root of
+    5.
+    """
     motorcycle, kitchen, *_ = records(audit_objects(*stores, OBJECTS, scale=10).data)
     cosines = np.array([2, 1, 0, 0]) / math.sqrt(5)
     probabilities = np.exp(10 * cosines) / np.exp(10 * cosines).sum()
